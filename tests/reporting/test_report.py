@@ -21,8 +21,7 @@ from dpmoments.reporting import page as page_module
 from dpmoments.reporting import sections as mean_sections
 from dpmoments.reporting import sections as section_module
 from dpmoments.reporting.page import Picture
-from dpmoments.reporting.report import _report_page, group_asked_for
-from dpmoments.reporting.statements import describe_promise
+from dpmoments.reporting.report import _Asked, _describe_promise, _page, group_asked_for
 from support.read_page import Page
 
 BREAKS_OUT = '</svg><img src="x" onerror="alert(3)">'
@@ -81,6 +80,10 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def of_every_kind() -> dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]]:
     return kinds()
+
+
+def _report_page(release: Any, **asked: Any) -> str:
+    return _page(release, _Asked(**asked))
 
 
 def asked_of_hostile(release: dpm.MomentRelease) -> str:
@@ -156,7 +159,7 @@ def test_a_page_says_what_was_released_how_noisy_it_is_and_what_it_cost() -> Non
 @pytest.mark.usefixtures("undrawn")
 def test_a_seeded_release_says_that_it_protects_nobody() -> None:
     release = released()
-    assert "This release protects nobody" in describe_promise(release, 0.5)[0]
+    assert "This release protects nobody" in _describe_promise(release, 0.5)[0]
     assert "NOT PRIVATE. Made with an insecure seed" in Page(_report_page(release)).text
 
 
@@ -346,7 +349,7 @@ def test_a_page_of_too_many_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -
     table = pa.table({"by": ["a", "b"] * 100, "x": np.linspace(0.0, 1.0, 200)})
     schema = dpm.Schema(dpm.Categorical("by", ["a", "b"]), dpm.Numeric("x", 0, 1))
     groups = dpm.release_groups(table, schema, by="by", epsilon=5.0, mechanism="laplace", insecure_seed=0)
-    limits = _report_page.__globals__  # the name of the module is that of the function in it
+    limits = _page.dispatch(object).__globals__  # the name of the module is that of the function in it
     monkeypatch.setitem(limits, "_MAX_GROUPS", 2)
     assert "by = b" in _report_page(groups)
     monkeypatch.setitem(limits, "_MAX_GROUPS", 1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +12,19 @@ from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.released import cautions
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.planning.forecast_table import Forecast
+from dpmoments.privacy.profile import REFERENCE_DELTA
+from dpmoments.privacy.rounding import no_less
+from dpmoments.releases.auditor_statement import PyramidLevel
+from dpmoments.releases.facts import composition_so_far, describe_composition, protected_unit
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from dpmoments.reporting.page import Section
+    from dpmoments.reporting.page import PageTable, Section
 
-
+_Release = MomentRelease | MeanRelease | GroupReleases
 _MAX_GROUPS = 30
 """Releases by groups of more are refused: a page of so many pictures is no page any more."""
 
@@ -77,127 +83,140 @@ def report(
     True
     """
     check_output(path, overwrite=overwrite, taken=KEEPS_A_FILE)
-    if isinstance(subject, Forecast):
-        if regressions or groups:
-            raise ValueError("a forecast has no data: regressions and groups are for the report of a release")
-        from dpmoments.reporting.planner import planner_page
-
-        page = planner_page(subject)
-    else:
-        page = _report_page(subject, regressions=regressions, groups=groups, level=level)
+    page = _page(subject, _Asked(regressions, groups, level))
     write_text(page, path, overwrite=overwrite)
 
 
-def _report_page(
-    release: MomentRelease | MeanRelease | GroupReleases,
-    *,
-    regressions: Sequence[str] = (),
-    groups: Sequence[tuple[str, str]] = (),
-    level: float = 0.95,
-) -> str:
-    """The page as text; see :func:`report`."""
-    from dpmoments.reporting.page import PageTable, filled_in
-    from dpmoments.reporting.statements import FALSE_ALARMS, appendix, describe_limits, describe_promise
+@dataclass(frozen=True)
+class _Asked:
+    """Analyses that a page is to show, and the confidence of its intervals."""
 
-    level = confidence_level(level)
-    _check_asked(regressions, groups)
-    chapters = _chapters(release, regressions, groups, level)
-    privacy = release.privacy
-    guarantee = [line for line in privacy.in_words().split("\n") if not line.startswith("- ")]
-    receipt = PageTable.of(
-        "Every draw of noise, then the sum, and what the stated budget allows",
-        [("what was noised", "law of the noise", "sensitivity", "loss"), *release.receipt.lines()],
+    regressions: Sequence[str] = ()
+    groups: Sequence[tuple[str, str]] = ()
+    level: float = 0.95
+
+    def __bool__(self) -> bool:
+        return bool(self.regressions or self.groups)
+
+
+@singledispatch
+def _page(subject: object, _: _Asked) -> str:
+    """The page as text: the one place that looks at what kind of subject it is on."""
+    raise TypeError(
+        f"a report is on a release or a forecast, got {type(subject).__name__}: read a file with dpmoments.load"
     )
+
+
+@_page.register
+def _(forecast: Forecast, asked: _Asked) -> str:
+    if asked:
+        raise ValueError("a forecast has no data: regressions and groups are for the report of a release")
+    from dpmoments.reporting.planner import planner_page
+
+    return planner_page(forecast)
+
+
+@_page.register
+def _(release: MomentRelease, asked: _Asked) -> str:
+    from dpmoments.reporting.sections import moment_sections
+
+    asked = _checked(asked)
+    pooled = f", {len(release.runs)} releases pooled" if len(release.runs) > 1 else ""
+    return _page_of_release(
+        release,
+        ("Rows", release.describe().rows_text),
+        [("", moment_sections(release, "", asked.regressions, asked.groups, asked.level))],
+        tuple(filter(None, [_ended(cautions(release))])),
+        pooled=pooled,
+        limits=_limits_of_moments(release),
+    )
+
+
+@_page.register
+def _(release: MeanRelease, asked: _Asked) -> str:
+    from dpmoments.reporting.sections import mean_sections
+
+    asked = _checked(asked)
+    if asked:
+        raise ValueError(
+            "no regression and no group means can be shown: a mean alone was released, and they need count, mean and second "
+            "moment, which dpmoments.release makes"
+        )
+    return _page_of_release(
+        release,
+        ("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"),
+        [("", mean_sections(release, asked.level))],
+        tuple(map(_ended, release.warnings)),
+    )
+
+
+@_page.register
+def _(release: GroupReleases, asked: _Asked) -> str:
+    from dpmoments.reporting.sections import moment_sections
+
+    asked, by = _checked(asked), release.by.name
+    if len(release) > _MAX_GROUPS:
+        raise ValueError(
+            f"the release has {len(release)} groups by {by}, and a page is of {_MAX_GROUPS} at most: "
+            "write the report of one, groups['level'], or save them one a file"
+        )
+    said = {name: cautions(one) for name, one in release.items()}
+    return _page_of_release(
+        release,
+        ("Groups", f"{len(release)}, by {by}: one release each"),
+        [
+            (
+                f"{by} = {name}",
+                moment_sections(one, f"group-{index}-", asked.regressions, asked.groups, asked.level),
+            )
+            for index, (name, one) in enumerate(release.items(), 1)
+        ],
+        tuple(_ended(f"{by} = {name}: {words}") for name, words in said.items() if words),
+        limits=_limits_of_moments(release.releases[0]),
+    )
+
+
+def _page_of_release(
+    release: _Release,
+    size: tuple[str, str],
+    chapters: Sequence[tuple[str, tuple[Section, ...]]],
+    warned: tuple[str, ...],
+    *,
+    pooled: str = "",
+    limits: tuple[str, ...] = (),
+) -> str:
+    """The page on a release: how many rows, what is said of each group under its name, and what speaks against trusting it."""
+    from dpmoments.reporting.page import PageTable, filled_in
+
+    first, privacy = release.runs[0], release.privacy
+    features, columns = len(first.feature_names), len(first.schema.columns)
+    named = ", ".join(dict.fromkeys(run.mechanism for run in release.runs))
     return filled_in(
         "report.html",
-        title=_title(release),
+        title=f"Report on a {'private ' if privacy.private else ''}release"
+        + ("" if release.dataset is None else f" of {release.dataset}"),
         release=release,
-        cautions=_cautions(release),
-        facts=_facts(release),
-        promise=describe_promise(release, release.privacy_curve.attacker_power(FALSE_ALARMS)),
-        guarantee=guarantee,
+        cautions=warned,
+        facts=[
+            ("Table", release.dataset or "not named by the curator"),
+            size,
+            ("Columns", f"{columns}, as {features} features" if features != columns else f"{features}"),
+            ("Protected", "one row" if privacy.privacy_unit is None else privacy.privacy_unit.in_words),
+            ("Budget", f"{privacy.budget}, {privacy.neighbors}"),
+            ("Mechanism", f"{named}{pooled}"),
+            ("Release", release.id),
+        ],
+        promise=_describe_promise(release, release.privacy_curve.attacker_power(_FALSE_ALARMS)),
+        guarantee=[line for line in privacy.in_words().split("\n") if not line.startswith("- ")],
         rules=privacy.rules,
-        receipt=receipt,
+        receipt=PageTable.of(
+            "Every draw of noise, then the sum, and what the stated budget allows",
+            [("what was noised", "law of the noise", "sensitivity", "loss"), *release.receipt.lines()],
+        ),
         on_a_unit=release.receipt.on_a_unit_text or "",
         chapters=chapters,
-        limits=describe_limits(release),
-        appendix=appendix(release),
-    )
-
-
-def _title(release: MomentRelease | MeanRelease | GroupReleases) -> str:
-    of = "" if release.dataset is None else f" of {release.dataset}"
-    return f"Report on a {'private ' if release.privacy.private else ''}release{of}"
-
-
-def _chapters(
-    release: MomentRelease | MeanRelease | GroupReleases,
-    regressions: Sequence[str],
-    groups: Sequence[tuple[str, str]],
-    level: float,
-) -> list[tuple[str, tuple[Section, ...]]]:
-    """What is said of each group, under its name; of a release of all rows under none."""
-    from dpmoments.reporting.sections import mean_sections, moment_sections
-
-    if isinstance(release, MeanRelease):
-        if regressions or groups:
-            raise ValueError(
-                "no regression and no group means can be shown: a mean alone was released, and they need count, mean and second "
-                "moment, which dpmoments.release makes"
-            )
-        return [("", mean_sections(release, level))]
-    if isinstance(release, MomentRelease):
-        return [("", moment_sections(release, "", regressions, groups, level))]
-    if isinstance(release, GroupReleases):
-        if len(release) > _MAX_GROUPS:
-            raise ValueError(
-                f"the release has {len(release)} groups by {release.by.name}, and a page is of {_MAX_GROUPS} at most: "
-                "write the report of one, groups['level'], or save them one a file"
-            )
-        return [
-            (f"{release.by.name} = {level_name}", moment_sections(one, f"group-{index}-", regressions, groups, level))
-            for index, (level_name, one) in enumerate(release.items(), 1)
-        ]
-    raise TypeError(
-        f"a report is on a release or a forecast, got {type(release).__name__}: read a file with dpmoments.load"
-    )
-
-
-def _facts(release: MomentRelease | MeanRelease | GroupReleases) -> list[tuple[str, str]]:
-    """The first lines of the page: what it is of."""
-    first, privacy = release.runs[0], release.privacy
-    unit = "one row" if privacy.privacy_unit is None else privacy.privacy_unit.in_words
-    result = [("Table", release.dataset or "not named by the curator")]
-    if isinstance(release, GroupReleases):
-        result.append(("Groups", f"{len(release)}, by {release.by.name}: one release each"))
-    elif isinstance(release, MomentRelease):
-        result.append(("Rows", release.describe().rows_text))
-    else:
-        result.append(("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"))
-    features = len(first.feature_names)
-    result += [
-        (
-            "Columns",
-            f"{len(first.schema.columns)}, as {features} features"
-            if features != len(first.schema.columns)
-            else f"{features}",
-        ),
-        ("Protected", unit),
-        ("Budget", f"{privacy.budget}, {privacy.neighbors}"),
-        ("Mechanism", _mechanisms(release)),
-        ("Release", release.id),
-    ]
-    return result
-
-
-def _cautions(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[str, ...]:
-    """What speaks against trusting the release, once for the whole page."""
-    if isinstance(release, MeanRelease):
-        return tuple(map(_ended, release.warnings))
-    if isinstance(release, MomentRelease):
-        return tuple(filter(None, [_ended(cautions(release))]))
-    return tuple(
-        _ended(f"{release.by.name} = {name}: {cautions(one)}") for name, one in release.items() if cautions(one)
+        limits=_describe_limits(release, limits),
+        appendix=_appendix(release),
     )
 
 
@@ -206,22 +225,16 @@ def _ended(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}" if words else words
 
 
-def _mechanisms(release: MomentRelease | MeanRelease | GroupReleases) -> str:
-    named = ", ".join(dict.fromkeys(run.mechanism for run in release.runs))
-    return (
-        f"{named}, {len(release.runs)} releases pooled"
-        if len(release.runs) > 1 and isinstance(release, MomentRelease)
-        else named
-    )
-
-
-def _check_asked(regressions: Any, groups: Any) -> None:
+def _checked(asked: _Asked) -> _Asked:
+    regressions, groups = asked.regressions, asked.groups
+    level = confidence_level(asked.level)
     if isinstance(regressions, str) or not all(isinstance(formula, str) for formula in regressions):
         raise TypeError("regressions is a list of R formulas: regressions=['income ~ age + C(sex)']")
-    if isinstance(groups, str) or not all(_is_pair_of_names(pair) for pair in groups):
+    if isinstance(groups, str) or not all(map(_is_pair_of_names, groups)):
         raise TypeError(
             "groups is a list of pairs, a column of levels and a feature: groups=[('sex', 'hours-per-week')]"
         )
+    return _Asked(regressions, groups, level)
 
 
 def _is_pair_of_names(pair: Any) -> bool:
@@ -253,3 +266,166 @@ def group_asked_for(text: str, schema: Schema) -> tuple[str, str]:
             f"release's columns {', '.join(map(repr, list(columns)[:12]))}"
         )
     return known[0]
+
+
+# What no other part of the library says: what the guarantee means, and what it does not cover.
+
+_FALSE_ALARMS = 0.05
+_CERTAIN = 0.9995
+"""Shares above it are not told from 1."""
+
+
+def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
+    """What the guarantee promises; ``power`` is how often a test that is wrong in 5 cases of 100 is right at most."""
+    privacy = release.privacy
+    if not privacy.private:
+        return (
+            "This release protects nobody: its noise came from a seed that anyone can use again, to subtract the "
+            "noise. It is for trying the program out, and must not be published if the table is confidential.",
+        )
+    unit = protected_unit(release)
+    everything = (
+        "The numbers on this page follow from sums over a confidential table that were released once. Random noise was added "
+        f"to them so that they hardly depend on {unit}. Computing anything further from them costs the people in the table "
+        "nothing."
+    )
+    if privacy.neighbors.table_size_is_public:
+        question, one, other = "which of two possible rows, A or B, a certain row of the table is", "“A”", "it is B"
+    elif privacy.privacy_unit is None:
+        question, one, other = "whether a certain row is in the table at all", "“it is”", "it is not"
+    else:
+        question = f"whether there are rows of a certain {privacy.privacy_unit.column} in the table at all"
+        one, other = "“there are”", "there are none"
+    how_often = (
+        "in nearly all cases where that is true: against someone who knows so much this budget promises next to nothing"
+        if power > _CERTAIN
+        else f"in at most {no_less(100.0 * power, 3)} % of the cases where that is true"
+    )
+    attacker = (
+        "What that is worth: suppose someone knows all other rows, and how this was made, and wants to find out "
+        f"{question}. If they may say {one} by mistake in 5 % of the cases where {other}, they can say so {how_often}; "
+        "blind guessing says so in 5 %. That holds whatever they know besides, and whatever they compute."
+    )
+    return everything, attacker, composition_so_far(release)
+
+
+def _describe_limits(release: _Release, more: tuple[str, ...]) -> tuple[str, ...]:
+    """What a reader should not take from the page, a sentence or two each."""
+    unit = release.privacy.privacy_unit
+    protected = (
+        "One row is protected, not one person: whoever has several rows is protected less, by so many times."
+        if unit is None
+        else f"The rows of one {unit.column} are protected together, and {unit.max_rows:,} of them at most count; whoever has "
+        f"several values of {unit.column} is protected less."
+    )
+    said = [
+        protected,
+        "Budgets add up: every other release about the same people spends more of their privacy. This page knows of no "
+        "other but those it names.",
+        "Bounds, levels and other settings of the schema are taken to be public knowledge. If they were read off the "
+        "table, they tell of it, and no noise hides that.",
+        "Values beyond the bounds were moved to them, and cells that were missing were treated by the rules above, "
+        "before anything was computed: the numbers are of the table as it then was.",
+        "“Not distinguishable from noise” is not “no effect”: it says that this release cannot tell. More rows, or a "
+        "larger budget, might.",
+    ]
+    said += more
+    said.append(
+        "The receipt adds up, and that can be checked from the file; that the noise was drawn as it says, only the "
+        "curator can vouch for."
+    )
+    return tuple(said)
+
+
+def _limits_of_moments(release: MomentRelease) -> tuple[str, ...]:
+    return (
+        "“± noise” is what privacy added. An interval holds that and the sampling error of rows drawn "
+        "independently, and nothing else: not what is wrong with the data, and not what clipping moved.",
+        f"Means, correlations and components are shown after the repair {str(release.runs[0].repair)!r}, which makes noisy "
+        "numbers possible ones; noise and intervals are stated for the numbers before it.",
+        "Standard errors of regressions take residuals to be of one variance, since a release holds no fourth moments.",
+        "Of many intervals some miss: 1 in 20 at 95 %, noise or not.",
+    )
+
+
+# The appendix of a report: what an auditor asks for, and what can be checked of the file.
+
+
+@dataclass(frozen=True)
+class _Appendix:
+    """What the appendix shows.
+
+    Attributes
+    ----------
+    levels : tuple of PyramidLevel
+        The statement for an auditor, after NIST SP 800-226.
+    chosen : tuple of str
+        Why the mechanism was taken, where the program chose it.
+    composition, at_reference : str
+        How the losses within the release add up; the least ε known at a small δ.
+    profile, checks, schema, runs : PageTable
+    """
+
+    levels: tuple[PyramidLevel, ...]
+    chosen: tuple[str, ...]
+    composition: str
+    at_reference: str
+    profile: PageTable
+    checks: PageTable
+    schema: PageTable
+    runs: PageTable
+
+
+def _appendix(release: _Release) -> _Appendix:
+    """The appendix of a release."""
+    from dpmoments.audit.verification import checks
+    from dpmoments.reporting.page import PageTable
+
+    statement = release.auditor_statement()
+    head, *points = statement.profile.table()
+    least = statement.profile.epsilon_at_reference
+    schema = release.runs[0].schema
+    return _Appendix(
+        levels=statement.levels,
+        chosen=tuple(
+            f"Why this mechanism: {words}."
+            for words in dict.fromkeys(getattr(run, "chosen_because", None) for run in release.runs)
+            if words
+        ),
+        composition=describe_composition(release),
+        at_reference=f"At δ = {REFERENCE_DELTA:g} the least ε known is {no_less(least, 4)}."
+        if least is not None
+        else "",
+        profile=PageTable.of(
+            "Tightest known privacy profile", [(head[0], head[1], "exact or bound", head[3]), *points]
+        ),
+        checks=PageTable.of(
+            "Checks of the file against itself",
+            [("check", "outcome", "detail"), *((c.what, _outcome(c.passed), c.detail) for c in checks(release))],
+        ),
+        schema=PageTable.of(
+            "Columns, and what is public of them",
+            [
+                ("column", "kind", "public values", "missing cells", "description"),
+                *((c.name, c.kind, c.public_values_text, c.missing, c.description or "") for c in schema.columns),
+            ],
+        ),
+        runs=PageTable.of(
+            "How it was made",
+            [("run", "mechanism", "options", "settled by its plan"), *map(_run, enumerate(release.runs, 1))],
+        ),
+    )
+
+
+def _run(numbered: tuple[int, Any]) -> tuple[str, ...]:
+    index, run = numbered
+    details = getattr(run, "details", {})
+    return str(index), run.mechanism, _listed(run.mechanism_options), _listed(details)
+
+
+def _listed(options: Any) -> str:
+    return "; ".join(f"{key} = {value}" for key, value in options.items()) or "none"
+
+
+def _outcome(passed: bool | None) -> str:
+    return "cannot be told" if passed is None else "holds" if passed else "FAILED"
