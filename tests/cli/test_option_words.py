@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+import typer.main
 
 import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.cli.errors import in_options
+from dpmoments.cli.options import Option, options_of
 
 SCHEMA = """columns:
   - {name: a, kind: numeric, lower: 0, upper: 1}
@@ -146,3 +150,30 @@ def test_init_says_what_comes_next_with_the_text_options_given(terminal: Termina
     written = Path("my.yaml").read_text()
     assert "--privacy-unit patient_id --max-rows-per-unit K" in written
     assert "docs/people-not-rows.md" in written
+
+
+def test_commands_follow_the_signatures_of_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[dict[str, Any]] = []
+
+    def ask(schema: dpm.Schema, *, n_rows: int, mean: bool = True, rho: float | None = None, threads: int = 1) -> None:
+        """A function without words of its own for the command line."""
+
+    monkeypatch.setattr(dpm.Schema, "load", lambda path: f"schema of {path}")
+
+    @options_of(ask, own={"n_rows": Option("How many.", default=7)})
+    def command(options: dict[str, Any], loud: bool = False) -> None:
+        heard.append(options | {"loud": loud})
+
+    app = typer.Typer()
+    app.command()(command)
+    typer.main.get_command(app).main(["--schema", "s.yaml", "--no-mean", "--loud"], standalone_mode=False)
+    assert heard == [{"schema": "schema of s.yaml", "n_rows": 7, "mean": False, "rho": None, "loud": True}]
+
+
+def test_a_new_parameter_without_words_is_found() -> None:
+    def ask(*, mean: bool = True, colour: str = "red") -> None:
+        """A parameter that no option is described for."""
+
+    with pytest.raises(TypeError, match="colour"):
+        options_of(ask)
+    assert callable(options_of(ask, leave_out=("colour",))(lambda options: None))

@@ -5,49 +5,32 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import dpmoments
-from dpmoments.cli.options import (
-    Decimal,
-    Delimiter,
-    Encoding,
-    Engine,
-    FalseText,
-    MaxRowsPerUnit,
-    Mean,
-    MissingUnit,
-    Null,
-    PrivacyUnitColumn,
-    Progress,
-    SchemaFile,
-    Thousands,
-    TrueText,
-    data_of,
-    privacy_unit_of,
-    text_format_of,
-)
+from dpmoments.cli.options import REQUIRED, Option, options_of
 from dpmoments.cli.tables import complain, print_command, print_text, printing
+from dpmoments.foundation.text_format import TextFormat
 from dpmoments.inspection.messages import Outcome
 from dpmoments.schema.drafting import default_output
 from dpmoments.schema.schema import Schema
 
+_DRAFTED = Option(
+    "A Parquet, Feather or CSV file, a quoted glob, or a folder.", None, "TABLE", str, REQUIRED, argument=True
+)
 
+
+@options_of(
+    Schema.draft, leave_out=("engine", "true", "false"), own={"data": _DRAFTED}, objects={"data": (("data",), str)}
+)
 def init(
-    table: Annotated[
-        str, typer.Argument(help="A Parquet, Feather or CSV file, a quoted glob, or a folder.", show_default=False)
-    ],
+    options: dict[str, Any],
     output: Annotated[
         Path | None,
         typer.Option("--output", help="Where to write; default: the table's name, .yaml.", show_default=False),
     ] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    null: Null = None,
 ) -> None:
     """Write the schema of a table, with bounds and levels left blank.
 
@@ -59,8 +42,9 @@ def init(
 
       dpmoments init people.parquet --output people.yaml
     """
+    table, written = options["data"], options["text_format"] or TextFormat()
     path = default_output(table) if output is None else output
-    drafted = Schema.draft(table, text_format=text_format_of(delimiter, encoding, decimal, thousands, null))
+    drafted = Schema.draft(**options)
     try:
         drafted.save(path)
     except FileExistsError:
@@ -68,18 +52,13 @@ def init(
             f"{path} exists already and is not overwritten: name another file with --output"
         ) from None
     print_text(f"{path}: fill in its blanks from public knowledge, delete the columns that are not wanted, then")
-    written = " ".join(
-        f"{flag} {shlex.quote(text)}"
-        for flag, value in (
-            ("--delimiter", delimiter),
-            ("--encoding", encoding),
-            ("--decimal", decimal),
-            ("--thousands", thousands),
-            *(("--null", text) for text in null or []),
-        )
-        if (text := value)
-    )
-    print_command(f"dpmoments preflight {shlex.quote(table)} --schema {shlex.quote(str(path))} {written}".rstrip())
+    flags = [
+        f"--{name} {shlex.quote('tab' if mark == chr(9) else mark)}"
+        for name in ("delimiter", "encoding", "decimal", "thousands")
+        if (mark := getattr(written, name)) != getattr(TextFormat, name)
+    ]
+    flags += [f"--null {shlex.quote(text)}" for text in written.nulls]
+    print_command(" ".join(["dpmoments preflight", shlex.quote(table), "--schema", shlex.quote(str(path)), *flags]))
     print_command(
         f"dpmoments forecast --schema {shlex.quote(str(path))} --n-rows ROWS --epsilon 1 --neighbors add_remove"
     )
@@ -88,26 +67,8 @@ def init(
 # The command that looks at the private table: for the eyes of whoever holds it alone.
 
 
-def preflight(
-    table: Annotated[
-        str,
-        typer.Argument(metavar="DATA", help="A Parquet or CSV file, a quoted glob, or a folder.", show_default=False),
-    ],
-    schema: SchemaFile,
-    mean: Mean = True,
-    privacy_unit: PrivacyUnitColumn = None,
-    max_rows_per_unit: MaxRowsPerUnit = None,
-    missing_unit: MissingUnit = "error",
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    null: Null = None,
-    true: TrueText = None,
-    false: FalseText = None,
-    engine: Engine = "local",
-    progress: Progress = None,
-) -> None:
+@options_of(dpmoments.preflight)
+def preflight(options: dict[str, Any]) -> None:
     """Look at the private table for your eyes alone: what does not fit its schema.
 
     Prints exact, PRIVATE facts, so marked on every line: cells outside bounds,
@@ -128,12 +89,9 @@ def preflight(
             "dpmoments: warning: standard output is no terminal, and whatever keeps it keeps private facts: treat it as you "
             "treat the table"
         )
-    bar = sys.stderr.isatty() if progress is None else progress
-    written = text_format_of(delimiter, encoding, decimal, thousands, null, true, false)
-    unit = privacy_unit_of(privacy_unit, max_rows_per_unit, missing_unit)
-    result = dpmoments.preflight(
-        data_of(table, engine), Schema.load(schema), mean=mean, privacy_unit=unit, text_format=written, progress=bar
-    )
+    if options["progress"] is None:
+        options["progress"] = sys.stderr.isatty()
+    result = dpmoments.preflight(**options)
     with printing():
         result.show()
     if result.outcome is not Outcome.WORKS:

@@ -4,118 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 import dpmoments
 from dpmoments.analysis.answers import number
-from dpmoments.cli.options import (
-    AsJson,
-    Delta,
-    Epsilon,
-    MaxRowsPerUnit,
-    Mean,
-    NeighborsOption,
-    PrivacyUnitColumn,
-    Radius,
-    Rho,
-    Scale,
-    SchemaFile,
-    budget_of,
-    privacy_unit_of,
-)
-from dpmoments.cli.report import Overwrite
+from dpmoments.cli.options import AsJson, Option, Overwrite, budget_of, options_of
 from dpmoments.cli.tables import print_json, print_table, print_text
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.schema.schema import Schema
 
 ASSUMED = "What is assumed of the table"
-N_ROWS = "The number of rows you expect; it scales the errors. With --privacy-unit: of the rows that count."
 TURNED_ROUND = "What it takes: noise that is wanted, as its standard deviation"
+_N_ROWS = Option(
+    "The number of rows you expect; it scales the errors. With --privacy-unit: of the rows that count.", least=1
+)
 
 
-def forecast(
-    schema: SchemaFile,
-    n_rows: Annotated[int, typer.Option("--n-rows", min=1, help=N_ROWS)],
-    neighbors: NeighborsOption,
-    epsilon: Epsilon = None,
-    delta: Delta = 0.0,
-    rho: Rho = None,
-    privacy_unit: PrivacyUnitColumn = None,
-    max_rows_per_unit: MaxRowsPerUnit = None,
-    mean: Mean = True,
-    typical_sd: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--typical-sd",
-            metavar="FEATURE=NUMBER",
-            help="A standard deviation in the table's units, a public guess; may be repeated (default: a tenth of the range).",
-            rich_help_panel=ASSUMED,
+def _wanted_option(text: str) -> Option:
+    return Option(text, TURNED_ROUND, "WHAT=NUMBER", list[str])
+
+
+@options_of(
+    dpmoments.forecast,
+    leave_out=("missing_unit",),
+    own={
+        "n_rows": _N_ROWS,
+        "typical_sd": Option(
+            "A standard deviation in the table's units, a public guess; may be repeated (default: a tenth of the range).",
+            ASSUMED,
+            "FEATURE=NUMBER",
+            list[str],
         ),
-    ] = None,
-    typical_mean: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--typical-mean",
-            metavar="FEATURE=NUMBER",
-            help="A mean, or the share of a flag or a level, likewise.",
-            rich_help_panel=ASSUMED,
+        "typical_mean": Option(
+            "A mean, or the share of a flag or a level, likewise.", ASSUMED, "FEATURE=NUMBER", list[str]
         ),
-    ] = None,
-    decay: Annotated[
-        float | None,
-        typer.Option("--decay", help="Assume eigenvalues that fall as i^-DECAY (default 1).", rich_help_panel=ASSUMED),
-    ] = None,
-    spectrum: Annotated[
-        str | None,
-        typer.Option(
-            "--spectrum",
-            metavar="NUMBERS",
-            help="Assume these eigenvalues of the encoded rows' second moment, with commas between them. A public guess, "
+        "decay": Option("Assume eigenvalues that fall as i^-DECAY (default 1).", ASSUMED),
+        "spectrum": Option(
+            "Assume these eigenvalues of the encoded rows' second moment, with commas between them. A public guess, "
             "never computed from the table.",
-            rich_help_panel=ASSUMED,
+            ASSUMED,
+            "NUMBERS",
+            str,
         ),
-    ] = None,
-    rows_needed: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rows-needed",
-            metavar="WHAT=NUMBER",
-            help="How many rows it takes for this: correlation=0.02, coefficient=0.05, mean=NUMBER or mean.FEATURE=NUMBER, sd "
-            "and share likewise; several together by repeating it.",
-            rich_help_panel=TURNED_ROUND,
+        "rows_needed": _wanted_option(
+            "How many rows it takes for this: correlation=0.02, coefficient=0.05, mean=NUMBER or mean.FEATURE=NUMBER, sd "
+            "and share likewise; several together by repeating it."
         ),
-    ] = None,
-    epsilon_needed: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--epsilon-needed",
-            metavar="WHAT=NUMBER",
-            help="Which epsilon it takes, with --n-rows rows.",
-            rich_help_panel=TURNED_ROUND,
-        ),
-    ] = None,
-    rho_needed: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rho-needed", metavar="WHAT=NUMBER", help="Which rho, where --rho is given.", rich_help_panel=TURNED_ROUND
-        ),
-    ] = None,
-    mechanism: Annotated[
-        str | None,
-        typer.Option(
-            "--mechanism",
-            help="The mechanism of these answers (default: auto, as a release has it).",
-            rich_help_panel=TURNED_ROUND,
-        ),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", help="Write the planner's page instead: budget and rows to slide, columns to tick."),
-    ] = None,
+        "epsilon_needed": _wanted_option("Which epsilon it takes, with --n-rows rows."),
+        "rho_needed": _wanted_option("Which rho, where --rho is given."),
+        "mechanism": Option("The mechanism of these answers (default: auto, as a release has it).", TURNED_ROUND),
+        "html": Option("Write the planner's page instead: budget and rows to slide, columns to tick."),
+    },
+    objects={
+        "typical_sd": (("typical_sd",), lambda given: _by_feature(given or [], "--typical-sd")),
+        "typical_mean": (("typical_mean",), lambda given: _by_feature(given or [], "--typical-mean")),
+        "spectrum": (("spectrum",), lambda text: None if text is None else _numbers(text)),
+    },
+)
+def forecast(
+    options: dict[str, Any],
+    rows_needed: list[str] | None = None,
+    epsilon_needed: list[str] | None = None,
+    rho_needed: list[str] | None = None,
+    mechanism: str | None = None,
+    html: Path | None = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -154,21 +109,9 @@ def forecast(
         raise typer.BadParameter("it is for a page: give --html too", param_hint="--overwrite")
     if html is not None:
         check_output(html, overwrite=overwrite, taken=KEEPS_A_FILE)
-    budget, unit = budget_of(epsilon, delta, rho), privacy_unit_of(privacy_unit, max_rows_per_unit)
-    table = dpmoments.forecast(
-        Schema.load(schema),
-        n_rows=n_rows,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        privacy_unit=unit,
-        neighbors=neighbors,
-        mean=mean,
-        decay=decay,
-        spectrum=None if spectrum is None else _numbers(spectrum),
-        typical_sd=_by_feature(typical_sd or [], "--typical-sd"),
-        typical_mean=_by_feature(typical_mean or [], "--typical-mean"),
-    )
+    budget, n_rows = budget_of(options["epsilon"], options["delta"], options["rho"]), options["n_rows"]
+    neighbors = options["neighbors"]
+    table = dpmoments.forecast(**options)
     if html is not None:
         dpmoments.report(table, html, overwrite=overwrite)
         print_text(f"Wrote {html}: open it in a browser.")
@@ -280,27 +223,21 @@ def _numbers(text: str) -> list[float]:
 # What a release of a mean alone would be worth, before anything is spent: forecast-mean.
 
 
-def forecast_mean(
-    schema: SchemaFile,
-    n_rows: Annotated[int, typer.Option("--n-rows", min=1, help=N_ROWS)],
-    neighbors: NeighborsOption,
-    epsilon: Epsilon = None,
-    delta: Delta = 0.0,
-    rho: Rho = None,
-    privacy_unit: PrivacyUnitColumn = None,
-    max_rows_per_unit: MaxRowsPerUnit = None,
-    radius: Radius = None,
-    scale: Scale = None,
-    standard_deviation: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--standard-deviation",
-            metavar="[FEATURE=]NUMBER",
-            help="Of the rows assumed, in the table's units: of all features, or of one; may be repeated.",
+@options_of(
+    dpmoments.forecast_mean,
+    leave_out=("missing_unit",),
+    own={
+        "n_rows": _N_ROWS,
+        "standard_deviation": Option(
+            "Of the rows assumed, in the table's units: of all features, or of one; may be repeated.",
+            None,
+            "[FEATURE=]NUMBER",
+            list[str],
         ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+    },
+    objects={"standard_deviation": (("standard_deviation",), lambda given: _deviations(given or []))},
+)
+def forecast_mean(options: dict[str, Any], as_json: AsJson = False) -> None:
     """Show the expected error of every estimator of means alone. Reads no data.
 
     The error is the root mean square of its length, and that of every feature, in
@@ -312,20 +249,8 @@ def forecast_mean(
       dpmoments forecast-mean --schema people.yaml --n-rows 50000 \\
         --rho 0.5 --neighbors replace_one --standard-deviation age=15
     """
-    budget_of(epsilon, delta, rho)
-    unit = privacy_unit_of(privacy_unit, max_rows_per_unit)
-    table = dpmoments.forecast_mean(
-        Schema.load(schema),
-        n_rows=n_rows,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        privacy_unit=unit,
-        neighbors=neighbors,
-        radius=radius,
-        scale=scale,
-        standard_deviation=_deviations(standard_deviation or []),
-    )
+    budget_of(options["epsilon"], options["delta"], options["rho"])
+    table = dpmoments.forecast_mean(**options)
     if as_json:
         print_json(table.to_dict())
         return

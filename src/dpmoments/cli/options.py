@@ -1,13 +1,15 @@
-"""Arguments and options that several commands share, and what turns their text into values."""
+"""Options of the command line: made of the signatures of Python functions, and what turns their text into values."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -19,102 +21,227 @@ from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.registry_entry import registry_entry
+from dpmoments.repair.repair import Repair
+from dpmoments.schema.schema import Schema
 
 Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
 
 BUDGET_PANEL = "Privacy: what is spent, and on what"
+_METHOD_PANEL = "Method"
+_TEXT_PANEL = "Text files (CSV): how they are written"
 
-Data = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="DATA", help="A Parquet, Feather or CSV file, a quoted glob, or a folder.", show_default=False
-    ),
-]
-Engine = Annotated[
-    str,
-    typer.Option(
-        "--engine",
-        help=f"Whose workers read the files: local (this process), {', '.join(ENGINES)}. The result does not depend on it.",
-    ),
-]
-Dataset = Annotated[
-    str | None,
-    typer.Option("--dataset", help="What the table is called; written into the release. None is pooled with itself."),
-]
-LedgerFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--ledger",
-        help="Charge it to this ledger, which must have granted --dataset a budget ('dpmoments ledger grant').",
-        rich_help_panel=BUDGET_PANEL,
-    ),
-]
-Output = Annotated[Path, typer.Option("--output", help="Where to write the release; never overwritten.")]
-MechanismOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        metavar="KEY=VALUE",
-        help="An option of the mechanism; may be repeated.",
-        rich_help_panel="Method",
-    ),
-]
-Radius = Annotated[
-    float | None,
-    typer.Option(
-        "--radius",
-        help="A public bound on the mean, for a mechanism that needs one; in the units in which rows are encoded.",
-        rich_help_panel="Method",
-    ),
-]
-Scale = Annotated[
-    float | None,
-    typer.Option("--scale", help="A public bound on the standard deviation, likewise.", rich_help_panel="Method"),
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")]
-Progress = Annotated[
-    bool | None,
-    typer.Option("--progress/--no-progress", help="A bar while rows are read; default: in a terminal."),
-]
-InsecureSeed = Annotated[
-    int | None,
-    typer.Option("--insecure-seed", min=0, help="FOR TESTS ALONE: repeat the noise. Such a release protects nobody."),
-]
-SchemaFile = Annotated[
-    Path, typer.Option("--schema", help="The public schema of the table, a YAML file from 'dpmoments init'.")
-]
 ReleaseFile = Annotated[Path, typer.Argument(metavar="FILE", help="A release, a JSON file.", show_default=False)]
-Epsilon = Annotated[
-    float | None,
-    typer.Option("--epsilon", help="ε. Alone: pure differential privacy.", rich_help_panel=BUDGET_PANEL),
-]
-Delta = Annotated[
-    float,
-    typer.Option(
-        "--delta", help="δ, for (ε, δ): well below one over the number of rows.", rich_help_panel=BUDGET_PANEL
-    ),
-]
-Rho = Annotated[
-    float | None,
-    typer.Option("--rho", help="ρ of zero-concentrated privacy, instead of ε.", rich_help_panel=BUDGET_PANEL),
-]
-NeighborsOption = Annotated[
-    Neighbors,
-    typer.Option(
-        "--neighbors",
-        help="What is hidden: add_remove, whether a row is in the table (the number of rows is private); replace_one, "
-        "what a row says (the number of rows is public).",
-        rich_help_panel=BUDGET_PANEL,
-    ),
-]
-Mean = Annotated[
-    bool,
-    typer.Option(
-        "--mean/--no-mean",
-        help="Release count and mean beside the second moment, or the second moment alone.",
-    ),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a page that is there already.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")]
+
+# Options of a command, made of the signature of a Python function: a parameter gives its name, its type and its default, and a
+# table the words, and what a person at a terminal writes in place of an object.
+
+REQUIRED = inspect.Parameter.empty
+_AS_DECLARED = object()
+
+
+@dataclass(frozen=True)
+class Option:
+    """What the command line adds to a parameter.
+
+    Attributes
+    ----------
+    help : str
+    panel, metavar : str or None
+    kind : type or None
+        Of a value; None: as the parameter has it.
+    default : object
+        Of the command, ``REQUIRED`` if it must be given; left out: as the parameter has it.
+    least : int or None
+    argument : bool
+        Whether it is given by its place.
+    """
+
+    help: str
+    panel: str | None = None
+    metavar: str | None = None
+    kind: Any = None
+    default: Any = _AS_DECLARED
+    least: int | None = None
+    argument: bool = False
+
+    def parameter(self, name: str, hint: Any = None, declared: Any = None) -> inspect.Parameter:
+        """The option as a parameter that typer reads, for one of the type ``hint`` and the default ``declared``."""
+        default = declared if self.default is _AS_DECLARED else self.default
+        kind = self.kind or _kind_of_value(hint)
+        dashed = name.replace("_", "-")
+        shown: dict[str, Any] = {"help": self.help, "metavar": self.metavar, "rich_help_panel": self.panel}
+        stated = (
+            typer.Argument(show_default=False, **shown)
+            if self.argument
+            else typer.Option(f"--{dashed}/--no-{dashed}" if kind is bool else f"--{dashed}", min=self.least, **shown)
+        )
+        value: Any = kind if default is not None else kind | None
+        return inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[value, stated], default=default
+        )
+
+
+def _kind_of_value(hint: Any) -> Any:
+    """What a person writes of what a parameter takes: one of a few words, a path, a number, or text."""
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    words = [member for member in members if isinstance(member, type) and issubclass(member, StrEnum)]
+    return next((kind for kind in (*words, Path, bool, int, float, str) if kind in members), str)
+
+
+_OPTIONS: dict[str, Option] = {
+    "data": Option(
+        "A Parquet, Feather or CSV file, a quoted glob, or a folder.", None, "DATA", list[str], REQUIRED, argument=True
+    ),
+    "engine": Option(
+        f"Whose workers read the files: local (this process), {', '.join(ENGINES)}. The result does not depend on it.",
+        kind=str,
+        default="local",
+    ),
+    "schema": Option("The public schema of the table, a YAML file from 'dpmoments init'.", kind=Path, default=REQUIRED),
+    "epsilon": Option("ε. Alone: pure differential privacy.", BUDGET_PANEL),
+    "delta": Option("δ, for (ε, δ): well below one over the number of rows.", BUDGET_PANEL),
+    "rho": Option("ρ of zero-concentrated privacy, instead of ε.", BUDGET_PANEL),
+    "neighbors": Option(
+        "What is hidden: add_remove, whether a row is in the table (the number of rows is private); replace_one, "
+        "what a row says (the number of rows is public).",
+        BUDGET_PANEL,
+        default=REQUIRED,
+    ),
+    "mechanism": Option("A name that 'dpmoments mechanisms' lists.", _METHOD_PANEL),
+    "option": Option("An option of the mechanism; may be repeated.", _METHOD_PANEL, "KEY=VALUE", list[str]),
+    "mean": Option("Release count and mean beside the second moment, or the second moment alone."),
+    "repair": Option("Post-processing of the noisy moments.", _METHOD_PANEL, default=Repair.AUTO),
+    "n_rows": Option("The number of rows, only if it is public from elsewhere than the table.", BUDGET_PANEL, least=1),
+    "output": Option("Where to write the release; never overwritten.", default=REQUIRED),
+    "dataset": Option("What the table is called; written into the release. None is pooled with itself."),
+    "ledger": Option(
+        "Charge it to this ledger, which must have granted --dataset a budget ('dpmoments ledger grant').", BUDGET_PANEL
+    ),
+    "progress": Option("A bar while rows are read; default: in a terminal.", default=None),
+    "insecure_seed": Option("FOR TESTS ALONE: repeat the noise. Such a release protects nobody.", least=0),
+    "radius": Option(
+        "A public bound on the mean, for a mechanism that needs one; in the units in which rows are encoded.",
+        _METHOD_PANEL,
+        kind=float,
+    ),
+    "scale": Option("A public bound on the standard deviation, likewise.", _METHOD_PANEL, kind=float),
+    "privacy_unit": Option(
+        "Protect all rows with one value of this column together, such as a person's; the schema does not list it.",
+        BUDGET_PANEL,
+        "COLUMN",
+        str,
+    ),
+    "max_rows_per_unit": Option(
+        "How many rows of a unit count; noise is K times that for rows.", BUDGET_PANEL, "K", int
+    ),
+    "missing_unit": Option("What becomes of rows without a unit.", BUDGET_PANEL, "error|drop", str, "error"),
+    "delimiter": Option(
+        "Between cells: ';', '|', tab. Default: a comma; a tab in .tsv files.", _TEXT_PANEL, "MARK", str
+    ),
+    "encoding": Option("latin-1, cp1252, utf-16, …; default: utf-8.", _TEXT_PANEL, kind=str),
+    "decimal": Option("The decimal mark; default: a point.", _TEXT_PANEL, "MARK", str),
+    "thousands": Option("The mark between groups of three digits.", _TEXT_PANEL, "MARK", str),
+    "null": Option("Stands for an empty cell; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
+    "true": Option("Stands for true, as 'ja' may; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
+    "false": Option("Stands for false; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
+}
+_UNIT_OPTIONS = ("privacy_unit", "max_rows_per_unit", "missing_unit")
+_TEXT_OPTIONS = ("delimiter", "encoding", "decimal", "thousands", "null", "true", "false")
+_WITHOUT_OPTION = ("threads", "options")
+"""Parameters that the command line gives otherwise: ``DPMOMENTS_THREADS``, and what ``--option`` names."""
+
+Epsilon, Delta, Rho, NeighborsOption = (
+    _OPTIONS[name].parameter(name, hint, default).annotation
+    for name, hint, default in (
+        ("epsilon", float | None, None),
+        ("delta", float, 0.0),
+        ("rho", float | None, None),
+        ("neighbors", Neighbors, REQUIRED),
+    )
+)
+
+Reader = Callable[..., Any]
+
+
+def _objects() -> dict[str, tuple[Sequence[str], Reader]]:
+    """Parameters that are objects: the options that stand for one, and what reads them."""
+    return {
+        "data": (("data", "engine"), data_of),
+        "schema": (("schema",), Schema.load),
+        "mechanism": (("mechanism", "option"), mechanism_of),
+        "privacy_unit": (_UNIT_OPTIONS, privacy_unit_of),
+        "text_format": (_TEXT_OPTIONS, text_format_of),
+    }
+
+
+def options_of(
+    function: Callable[..., Any],
+    *,
+    leave_out: Collection[str] = (),
+    own: Mapping[str, Option] | None = None,
+    objects: Mapping[str, tuple[Sequence[str], Reader]] | None = None,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a body, with an option for every parameter of a Python function.
+
+    The body gets the function's arguments as a dict, and by name what it declares itself: as typer reads it, or, with words here,
+    by type and default alone.
+
+    Parameters
+    ----------
+    function : callable
+    leave_out : collection of str
+        Parameters and options that the command does not have.
+    own : mapping of str to Option
+        The command's own words for some options.
+    objects : mapping of str to pairs
+        Parameters of this function that are objects: the options that stand for one, and what reads them.
+
+    Raises
+    ------
+    TypeError
+        If a parameter has no words, and so no option.
+    """
+    own = own or {}
+    words, objects = _OPTIONS | dict(own), _objects() | dict(objects or {})
+    hints, made = get_type_hints(function), dict[str, inspect.Parameter]()
+    parts: dict[str, list[str]] = {}
+    for name, declared in inspect.signature(function).parameters.items():
+        if name in leave_out or name in _WITHOUT_OPTION:
+            continue
+        parts[name] = [part for part in (objects[name][0] if name in objects else (name,)) if part not in leave_out]
+        for part in parts[name]:
+            if part not in words:
+                raise TypeError(f"{function.__qualname__} has the parameter {part!r}, and no option has words for it")
+            made[part] = words[part].parameter(part, hints[name], declared.default if part == name else None)
+
+    def decorate(body: Callable[..., None]) -> Callable[..., None]:
+        _, *others = inspect.signature(body, eval_str=True).parameters.values()
+        shown = list(made.values())
+        for other in others:
+            if other.name in own:
+                shown.append(own[other.name].parameter(other.name, other.annotation, other.default))
+            else:
+                shown.append(other.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        shown.sort(key=lambda parameter: parameter.default is not REQUIRED)
+
+        def command(**written: Any) -> None:
+            arguments = {}
+            for name in sorted(
+                parts, key="schema".__eq__
+            ):  # its file is read when all else is known to be well written
+                values = [written.pop(part) for part in parts[name]]
+                arguments[name] = objects[name][1](*values) if name in objects else values[0]
+            body(arguments, **written)
+
+        command.__name__, command.__doc__ = body.__name__, body.__doc__
+        command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # what typer reads
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+        return command
+
+    return decorate
 
 
 def budget_of(epsilon: float | None, delta: float, rho: float | None) -> PrivacyBudget:
@@ -131,14 +258,17 @@ def budget_of(epsilon: float | None, delta: float, rho: float | None) -> Privacy
         raise typer.BadParameter(str(error), param_hint="--epsilon, --delta, --rho") from error
 
 
-def data_of(path: str, engine: str) -> str | EngineFiles:
+def data_of(paths: Sequence[str], engine: str) -> str | EngineFiles:
     """The table that is read: a path, for this process or for an engine.
 
     Raises
     ------
     typer.BadParameter
-        If there is no such engine.
+        If there are several paths, or no such engine.
     """
+    if len(paths) > 1:
+        raise typer.BadParameter("one path is read: put a glob in quotes, 'people/*.parquet'", param_hint="DATA")
+    path = paths[0]
     if engine == "local":
         return path
     if engine not in ENGINES:
@@ -148,7 +278,7 @@ def data_of(path: str, engine: str) -> str | EngineFiles:
     return EngineFiles(path, engine)
 
 
-def mechanism_of(name: str, options: Sequence[str]) -> Mechanism:
+def mechanism_of(name: str, options: Sequence[str] | None) -> Mechanism:
     """The mechanism named, with options given as ``key=value``.
 
     A value is read as JSON where it is JSON (numbers, true, false, null, lists), else as text.
@@ -164,12 +294,12 @@ def mechanism_of(name: str, options: Sequence[str]) -> Mechanism:
     Laplace(calibration='paper')
     """
     return _configured(
-        name, MECHANISMS, map(_key_and_value, options), advice=" ('dpmoments mechanisms' describes them)"
+        name, MECHANISMS, map(_key_and_value, options or []), advice=" ('dpmoments mechanisms' describes them)"
     )
 
 
 def mean_mechanism_of(
-    name: str, options: Sequence[str], *, radius: float | None = None, scale: float | None = None
+    name: str, options: Sequence[str] | None, radius: float | None = None, scale: float | None = None
 ) -> MeanMechanism:
     """The mechanism for means alone, with its options; two of them have flags of their own.
 
@@ -184,7 +314,7 @@ def mean_mechanism_of(
     SymmetricQuantiles(radius=10.0, quantile=0.4)
     """
     flags = [(f"--{key}", key, value) for key, value in (("radius", radius), ("scale", scale)) if value is not None]
-    return _configured(name, MEAN_MECHANISMS, [*flags, *map(_key_and_value, options)])
+    return _configured(name, MEAN_MECHANISMS, [*flags, *map(_key_and_value, options or [])])
 
 
 def _configured(
@@ -260,37 +390,6 @@ def registry_fields(given: Sequence[str]) -> dict[str, Any]:
     return fields_given
 
 
-# Options that say whom a release protects, where that is not a row.
-
-PrivacyUnitColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--privacy-unit",
-        metavar="COLUMN",
-        help="Protect all rows with one value of this column together, such as a person's; the schema does not list it.",
-        rich_help_panel=BUDGET_PANEL,
-    ),
-]
-MaxRowsPerUnit = Annotated[
-    int | None,
-    typer.Option(
-        "--max-rows-per-unit",
-        metavar="K",
-        help="How many rows of a unit count; noise is K times that for rows.",
-        rich_help_panel=BUDGET_PANEL,
-    ),
-]
-MissingUnit = Annotated[
-    str,
-    typer.Option(
-        "--missing-unit",
-        metavar="error|drop",
-        help="What becomes of rows without a unit.",
-        rich_help_panel=BUDGET_PANEL,
-    ),
-]
-
-
 def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "error") -> PrivacyUnit | None:
     """The privacy unit that the options name; None where rows are protected each by itself.
 
@@ -313,50 +412,6 @@ def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "er
         return PrivacyUnit(column, max_rows, missing)  # type: ignore[arg-type]
     except ValueError as refusal:
         raise typer.BadParameter(str(refusal), param_hint="--privacy-unit") from None
-
-
-# Options that say how a text file is written.
-
-_TEXT_PANEL = "Text files (CSV): how they are written"
-Delimiter = Annotated[
-    str | None,
-    typer.Option(
-        "--delimiter",
-        metavar="MARK",
-        help="Between cells: ';', '|', tab. Default: a comma; a tab in .tsv files.",
-        rich_help_panel=_TEXT_PANEL,
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option("--encoding", help="latin-1, cp1252, utf-16, …; default: utf-8.", rich_help_panel=_TEXT_PANEL),
-]
-Decimal = Annotated[
-    str | None,
-    typer.Option("--decimal", metavar="MARK", help="The decimal mark; default: a point.", rich_help_panel=_TEXT_PANEL),
-]
-Thousands = Annotated[
-    str | None,
-    typer.Option(
-        "--thousands", metavar="MARK", help="The mark between groups of three digits.", rich_help_panel=_TEXT_PANEL
-    ),
-]
-Null = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--null", metavar="TEXT", help="Stands for an empty cell; may be repeated.", rich_help_panel=_TEXT_PANEL
-    ),
-]
-TrueText = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--true", metavar="TEXT", help="Stands for true, as 'ja' may; may be repeated.", rich_help_panel=_TEXT_PANEL
-    ),
-]
-FalseText = Annotated[
-    list[str] | None,
-    typer.Option("--false", metavar="TEXT", help="Stands for false; may be repeated.", rich_help_panel=_TEXT_PANEL),
-]
 
 
 def text_format_of(

@@ -8,11 +8,9 @@ from typing import Annotated
 import typer
 
 import dpmoments
-from dpmoments.cli.options import ReleaseFile
+from dpmoments.cli.options import Overwrite, ReleaseFile
 from dpmoments.cli.tables import complain, print_text
 from dpmoments.reporting.report import group_asked_for
-
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a page that is there already.")]
 
 
 def report(
