@@ -176,4 +176,4 @@ def test_a_new_parameter_without_words_is_found() -> None:
 
     with pytest.raises(TypeError, match="colour"):
         options_of(ask)
-    assert callable(options_of(ask, leave_out=("colour",))(lambda options: None))
+    assert callable(options_of(ask, leave_out=("colour",))(lambda _: None))

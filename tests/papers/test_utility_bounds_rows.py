@@ -191,7 +191,7 @@ def test_a_choice_that_is_none_is_refused() -> None:
 
 
 def test_every_number_of_every_bound_is_checked() -> None:
-    for name in utility_bounds.__all__:
-        bound = getattr(utility_bounds, name)
-        if inspect.isfunction(bound) and name != "normal_smallest_eigenvalue":
-            assert hasattr(bound, "__wrapped__"), name
+    bounds = {name: value for name, value in vars(utility_bounds).items() if inspect.isfunction(value)}
+    assert len(bounds) > 30
+    for name in bounds.keys() - {"normal_smallest_eigenvalue"}:
+        assert hasattr(bounds[name], "__wrapped__"), name

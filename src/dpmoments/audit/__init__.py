@@ -1,24 +1,16 @@
 """Empirical lower bounds on ε: every mechanism, its own ``run``, on the neighbours where it is hardest pressed."""
 
-from dpmoments.audit.exact import bingham_epsilon, noise_epsilon
-from dpmoments.audit.pairs import NeighboringPair, neighboring_pairs
+from dpmoments.audit.exact import bingham_epsilon as bingham_epsilon
+from dpmoments.audit.exact import noise_epsilon as noise_epsilon
+from dpmoments.audit.pairs import NeighboringPair as NeighboringPair
+from dpmoments.audit.pairs import neighboring_pairs as neighboring_pairs
 from dpmoments.audit.procedure import audit
-from dpmoments.audit.replay import replay, replay_everywhere, replay_on_any_table
-from dpmoments.audit.results import AuditEffort, AuditResult
-from dpmoments.audit.settings import audit_plan
-from dpmoments.audit.statistics import epsilon_lower_bound
+from dpmoments.audit.replay import replay as replay
+from dpmoments.audit.replay import replay_everywhere
+from dpmoments.audit.replay import replay_on_any_table as replay_on_any_table
+from dpmoments.audit.results import AuditEffort as AuditEffort
+from dpmoments.audit.results import AuditResult
+from dpmoments.audit.settings import audit_plan as audit_plan
+from dpmoments.audit.statistics import epsilon_lower_bound as epsilon_lower_bound
 
-__all__ = [
-    "AuditEffort",
-    "AuditResult",
-    "NeighboringPair",
-    "audit",
-    "audit_plan",
-    "bingham_epsilon",
-    "epsilon_lower_bound",
-    "neighboring_pairs",
-    "noise_epsilon",
-    "replay",
-    "replay_everywhere",
-    "replay_on_any_table",
-]
+__all__ = ["AuditResult", "audit", "replay_everywhere"]

@@ -1,18 +1,11 @@
 """Budgets of datasets over many releases: grants, what releases spend of them, and the file that keeps both."""
 
 from dpmoments.foundation.errors import BudgetExceededError, LedgerError
-from dpmoments.ledger.amounts import Amount
-from dpmoments.ledger.grants import Composition, Grant, GrantKind
+from dpmoments.ledger.amounts import Amount as Amount
+from dpmoments.ledger.grants import Composition as Composition
+from dpmoments.ledger.grants import Grant as Grant
+from dpmoments.ledger.grants import GrantKind as GrantKind
 from dpmoments.ledger.ledger import Ledger
-from dpmoments.ledger.verification import LedgerCheck
+from dpmoments.ledger.verification import LedgerCheck as LedgerCheck
 
-__all__ = [
-    "Amount",
-    "BudgetExceededError",
-    "Composition",
-    "Grant",
-    "GrantKind",
-    "Ledger",
-    "LedgerCheck",
-    "LedgerError",
-]
+__all__ = ["BudgetExceededError", "Ledger", "LedgerError"]

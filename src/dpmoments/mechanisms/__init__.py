@@ -12,7 +12,7 @@ from dpmoments.mechanisms.isotropic import Isotropic
 from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
-from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.shape import MomentShape as MomentShape
 
 __all__ = [
     "AdaptiveBall",
@@ -29,7 +29,6 @@ __all__ = [
     "Laplace",
     "LogScaleHistogram",
     "MatrixLaplace",
-    "MomentShape",
     "PrivatePreconditioning",
     "means",
 ]

@@ -1,7 +1,9 @@
 """Budgets, neighbouring relations, sensitivities and exact privacy curves."""
 
-from dpmoments.privacy import curves, sensitivity
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy import curves
+from dpmoments.privacy import sensitivity as sensitivity
+from dpmoments.privacy.budget import BudgetKind as BudgetKind
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["BudgetKind", "Neighbors", "PrivacyBudget", "curves", "sensitivity"]
+__all__ = ["Neighbors", "PrivacyBudget", "curves"]

@@ -1,5 +1,7 @@
 """Repairs: noisy moments made those of a possible table, and more accurate, from the public noise law alone."""
 
-from dpmoments.repair.repair import Repair, repair_gram, repair_moments
+from dpmoments.repair.repair import Repair
+from dpmoments.repair.repair import repair_gram as repair_gram
+from dpmoments.repair.repair import repair_moments as repair_moments
 
-__all__ = ["Repair", "repair_gram", "repair_moments"]
+__all__ = ["Repair"]

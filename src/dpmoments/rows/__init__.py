@@ -1,7 +1,7 @@
 """The data plane: the only place in the library that sees records."""
 
-from dpmoments.rows.histogram import Histogram
+from dpmoments.rows.histogram import Histogram as Histogram
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
-__all__ = ["Histogram", "Moments", "Rows"]
+__all__ = ["Moments", "Rows"]

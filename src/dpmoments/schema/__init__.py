@@ -1,21 +1,13 @@
 """What is public about a table: columns, bounds and levels, and the affine map into the unit ball. Reads no record."""
 
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
-from dpmoments.schema.dates import Date
-from dpmoments.schema.derived import DerivedColumn, Power, Product, derived_values
-from dpmoments.schema.numeric import Numeric
-from dpmoments.schema.schema import Schema
-
-__all__ = [
-    "Boolean",
-    "Categorical",
-    "Column",
-    "Coordinate",
-    "Date",
-    "DerivedColumn",
-    "Numeric",
-    "Power",
-    "Product",
-    "Schema",
-    "derived_values",
-]
+from dpmoments.schema.columns import Boolean as Boolean
+from dpmoments.schema.columns import Categorical as Categorical
+from dpmoments.schema.columns import Column as Column
+from dpmoments.schema.columns import Coordinate as Coordinate
+from dpmoments.schema.dates import Date as Date
+from dpmoments.schema.derived import DerivedColumn as DerivedColumn
+from dpmoments.schema.derived import Power as Power
+from dpmoments.schema.derived import Product as Product
+from dpmoments.schema.derived import derived_values as derived_values
+from dpmoments.schema.numeric import Numeric as Numeric
+from dpmoments.schema.schema import Schema as Schema

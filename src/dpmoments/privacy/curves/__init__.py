@@ -4,68 +4,30 @@ A curve is the smallest delta for which a mechanism is (epsilon, delta)-differen
 of epsilon. Calibration inverts a curve and is rechecked by evaluating the curve at its result.
 """
 
-from dpmoments.privacy.curves.discrete_gaussian import (
-    discrete_gaussian_delta,
-    discrete_gaussian_log_delta,
-    discrete_gaussian_noise_scale,
-    discrete_gaussian_rho,
-)
-from dpmoments.privacy.curves.gaussian import (
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_log_delta,
-    gaussian_noise_scale,
-    pure_to_gaussian,
-)
-from dpmoments.privacy.curves.wishart import (
-    additive_wishart_degrees,
-    additive_wishart_delta,
-    additive_wishart_log_delta,
-    additive_wishart_scale,
-    raised_wishart_degrees,
-    raised_wishart_delta,
-    raised_wishart_log_delta,
-    raised_wishart_ratio,
-    wishart_sampling_degrees,
-    wishart_sampling_delta,
-    wishart_sampling_log_delta,
-    wishart_sampling_padding,
-)
-from dpmoments.privacy.curves.zcdp import (
-    pure_to_zcdp,
-    zcdp_delta,
-    zcdp_epsilon,
-    zcdp_log_delta,
-    zcdp_noise_scale,
-    zcdp_rho,
-)
-
-__all__ = [
-    "additive_wishart_degrees",
-    "additive_wishart_delta",
-    "additive_wishart_log_delta",
-    "additive_wishart_scale",
-    "discrete_gaussian_delta",
-    "discrete_gaussian_log_delta",
-    "discrete_gaussian_noise_scale",
-    "discrete_gaussian_rho",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_log_delta",
-    "gaussian_noise_scale",
-    "pure_to_gaussian",
-    "pure_to_zcdp",
-    "raised_wishart_degrees",
-    "raised_wishart_delta",
-    "raised_wishart_log_delta",
-    "raised_wishart_ratio",
-    "wishart_sampling_degrees",
-    "wishart_sampling_delta",
-    "wishart_sampling_log_delta",
-    "wishart_sampling_padding",
-    "zcdp_delta",
-    "zcdp_epsilon",
-    "zcdp_log_delta",
-    "zcdp_noise_scale",
-    "zcdp_rho",
-]
+from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_delta as discrete_gaussian_delta
+from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_log_delta as discrete_gaussian_log_delta
+from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_noise_scale as discrete_gaussian_noise_scale
+from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_rho as discrete_gaussian_rho
+from dpmoments.privacy.curves.gaussian import gaussian_delta as gaussian_delta
+from dpmoments.privacy.curves.gaussian import gaussian_epsilon as gaussian_epsilon
+from dpmoments.privacy.curves.gaussian import gaussian_log_delta as gaussian_log_delta
+from dpmoments.privacy.curves.gaussian import gaussian_noise_scale as gaussian_noise_scale
+from dpmoments.privacy.curves.gaussian import pure_to_gaussian as pure_to_gaussian
+from dpmoments.privacy.curves.wishart import additive_wishart_degrees as additive_wishart_degrees
+from dpmoments.privacy.curves.wishart import additive_wishart_delta as additive_wishart_delta
+from dpmoments.privacy.curves.wishart import additive_wishart_log_delta as additive_wishart_log_delta
+from dpmoments.privacy.curves.wishart import additive_wishart_scale as additive_wishart_scale
+from dpmoments.privacy.curves.wishart import raised_wishart_degrees as raised_wishart_degrees
+from dpmoments.privacy.curves.wishart import raised_wishart_delta as raised_wishart_delta
+from dpmoments.privacy.curves.wishart import raised_wishart_log_delta as raised_wishart_log_delta
+from dpmoments.privacy.curves.wishart import raised_wishart_ratio as raised_wishart_ratio
+from dpmoments.privacy.curves.wishart import wishart_sampling_degrees as wishart_sampling_degrees
+from dpmoments.privacy.curves.wishart import wishart_sampling_delta as wishart_sampling_delta
+from dpmoments.privacy.curves.wishart import wishart_sampling_log_delta as wishart_sampling_log_delta
+from dpmoments.privacy.curves.wishart import wishart_sampling_padding as wishart_sampling_padding
+from dpmoments.privacy.curves.zcdp import pure_to_zcdp as pure_to_zcdp
+from dpmoments.privacy.curves.zcdp import zcdp_delta as zcdp_delta
+from dpmoments.privacy.curves.zcdp import zcdp_epsilon as zcdp_epsilon
+from dpmoments.privacy.curves.zcdp import zcdp_log_delta as zcdp_log_delta
+from dpmoments.privacy.curves.zcdp import zcdp_noise_scale as zcdp_noise_scale
+from dpmoments.privacy.curves.zcdp import zcdp_rho as zcdp_rho

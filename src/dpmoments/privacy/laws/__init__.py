@@ -6,42 +6,23 @@ which its loss does not add up. The laws of mechanisms that are private only by 
 ``docs/derivations``, and ``tests/privacy/test_laws.py`` compares each cost with the exact law.
 """
 
-from __future__ import annotations
+from __future__ import annotations as annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Mapping as Mapping
+from types import MappingProxyType as MappingProxyType
 
-from dpmoments.privacy.laws.additive import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    GaussianDraw,
-    IsotropicDraw,
-    MatrixLaplaceDraw,
-)
-from dpmoments.privacy.laws.base import DrawLaw
-from dpmoments.privacy.laws.choices import Choice, Directions
-from dpmoments.privacy.laws.wishart import (
-    AdditiveWishartDraw,
-    EigenvalueBound,
-    RaisedWishartSampling,
-    WishartSampling,
-)
-
-__all__ = [
-    "LAWS",
-    "AdditiveWishartDraw",
-    "Choice",
-    "Directions",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "DrawLaw",
-    "EigenvalueBound",
-    "GaussianDraw",
-    "IsotropicDraw",
-    "MatrixLaplaceDraw",
-    "RaisedWishartSampling",
-    "WishartSampling",
-]
+from dpmoments.privacy.laws.additive import DiscreteGaussian as DiscreteGaussian
+from dpmoments.privacy.laws.additive import DiscreteLaplace as DiscreteLaplace
+from dpmoments.privacy.laws.additive import GaussianDraw as GaussianDraw
+from dpmoments.privacy.laws.additive import IsotropicDraw as IsotropicDraw
+from dpmoments.privacy.laws.additive import MatrixLaplaceDraw as MatrixLaplaceDraw
+from dpmoments.privacy.laws.base import DrawLaw as DrawLaw
+from dpmoments.privacy.laws.choices import Choice as Choice
+from dpmoments.privacy.laws.choices import Directions as Directions
+from dpmoments.privacy.laws.wishart import AdditiveWishartDraw as AdditiveWishartDraw
+from dpmoments.privacy.laws.wishart import EigenvalueBound as EigenvalueBound
+from dpmoments.privacy.laws.wishart import RaisedWishartSampling as RaisedWishartSampling
+from dpmoments.privacy.laws.wishart import WishartSampling as WishartSampling
 
 LAWS: Mapping[str, type[DrawLaw]] = MappingProxyType(
     {
