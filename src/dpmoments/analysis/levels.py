@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Released, Stated
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.derived import SchemaColumn, feature_slices
@@ -101,7 +101,7 @@ class Levels:
         return result
 
 
-def feature_place(release: Released, name: str) -> int:
+def feature_place(release: Stated, name: str) -> int:
     """The place of a feature; a column of one feature has its name.
 
     Raises
@@ -137,7 +137,7 @@ def chosen_features(release: Released, columns: Sequence[str] | None) -> list[in
     return sorted(named_features(release, columns, word="columns"))
 
 
-def named_features(release: Released, names: Sequence[str], *, word: str) -> list[int]:
+def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[int]:
     """Places of features named by feature or by column, in the order in which they are named.
 
     Parameters
@@ -167,14 +167,14 @@ def named_features(release: Released, names: Sequence[str], *, word: str) -> lis
     return result
 
 
-def columns_with_places(release: Released) -> list[tuple[SchemaColumn, range]]:
+def columns_with_places(release: Stated) -> list[tuple[SchemaColumn, range]]:
     """The columns of the schema, each with the places of its features."""
     columns = release.schema.columns
     every = range(release.schema.n_features)
     return [(column, every[index]) for column, index in zip(columns, feature_slices(columns), strict=True)]
 
 
-def columns_of(release: Released, features: Sequence[int]) -> tuple[str, ...]:
+def columns_of(release: Stated, features: Sequence[int]) -> tuple[str, ...]:
     """The name of the column that each feature belongs to."""
     every = [column.name for column in release.schema.columns for _ in column.feature_names]
     return tuple(every[feature] for feature in features)

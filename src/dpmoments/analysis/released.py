@@ -16,15 +16,31 @@ from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
 
-class Released(Protocol):
-    """Released moments as analyses see them; :class:`dpmoments.MomentRelease` describes each member.
-
-    Every analysis takes one of these as its first argument, which makes it a method of ``MomentRelease`` as it stands.
-    """
+class Stated(Protocol):
+    """What every release says of itself, of moments or of a mean alone."""
 
     @property
     def schema(self) -> Schema:
         """The public description of the table."""
+
+    @property
+    def mechanism(self) -> str:
+        """Name of the mechanism that ran."""
+
+    @property
+    def diagnostics(self) -> Mapping[str, Any]:
+        """What else the mechanism learned privately."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features, in the order of every array."""
+
+
+class Released(Stated, Protocol):
+    """Released moments as analyses see them; :class:`dpmoments.MomentRelease` describes each member.
+
+    Every analysis takes one of these as its first argument, which makes it a method of ``MomentRelease`` as it stands.
+    """
 
     @property
     def privacy(self) -> PrivacyStatement:
@@ -47,20 +63,12 @@ class Released(Protocol):
         """The law of the run, where the noise is not added cell by cell."""
 
     @property
-    def mechanism(self) -> str:
-        """Name of the mechanism that ran."""
-
-    @property
     def mechanism_options(self) -> Mapping[str, Any]:
         """Its options."""
 
     @property
     def details(self) -> Mapping[str, Any]:
         """The numbers that its plan settled on."""
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features, in the order of every array."""
 
     @property
     def encoding(self) -> Encoding:
@@ -81,10 +89,6 @@ class Released(Protocol):
     @property
     def zero_of_units(self) -> FloatArray:
         """What is added to x about the release's centre to give value/scale, shape (d,)."""
-
-    @property
-    def diagnostics(self) -> Mapping[str, Any]:
-        """What else the mechanism learned privately."""
 
     @property
     def warnings(self) -> tuple[str, ...]:

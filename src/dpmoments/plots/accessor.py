@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.components import Scaling
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Released, Stated
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.plots.components import plot_components, plot_spectrum
 from dpmoments.plots.intervals import plot_coefficients, plot_groups
 from dpmoments.plots.letters import with_fonts_for_names
 from dpmoments.plots.matrices import plot_correlation, plot_covariance
-from dpmoments.plots.steps import StepsOfRelease, plot_steps
+from dpmoments.plots.steps import plot_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -247,7 +247,7 @@ class ReleasePlots:
 class MeanPlots:
     """Pictures of a release of a mean alone: ``release.plot.steps()``."""
 
-    release: StepsOfRelease
+    release: Stated
     mean: FloatArray
 
     @in_floating_point

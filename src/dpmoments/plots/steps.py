@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmoments.analysis.levels import named_features
+from dpmoments.analysis.released import Stated
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import finite_numbers, is_finite_number
 from dpmoments.plots.canvas import (
@@ -24,7 +25,6 @@ from dpmoments.plots.canvas import (
 )
 from dpmoments.plots.letters import label, literal_text
 from dpmoments.schema.encoding import Encoding
-from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,26 +33,6 @@ if TYPE_CHECKING:
 # Where each step of a mechanism looked for the rows, or for their mean, as its diagnostics say.
 
 _MAX_STEPS = 1000
-
-
-class StepsOfRelease(Protocol):
-    """A release of moments, or of a mean alone."""
-
-    @property
-    def schema(self) -> Schema:
-        """The public description of the table."""
-
-    @property
-    def mechanism(self) -> str:
-        """Name of the mechanism that ran."""
-
-    @property
-    def diagnostics(self) -> Mapping[str, Any]:
-        """What else the mechanism learned privately."""
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +104,7 @@ class _Steps:
     remark: str = ""
 
 
-def _steps_of(release: StepsOfRelease, center: FloatArray | None = None, hidden: float = math.nan) -> _Steps:
+def _steps_of(release: Stated, center: FloatArray | None = None, hidden: float = math.nan) -> _Steps:
     """The regions of a release's run."""
     said = release.diagnostics
     try:
@@ -145,7 +125,7 @@ def _steps_of(release: StepsOfRelease, center: FloatArray | None = None, hidden:
     raise ValueError(_UNREADABLE)
 
 
-def _recorded(release: StepsOfRelease, steps: list[Any]) -> _Steps:
+def _recorded(release: Stated, steps: list[Any]) -> _Steps:
     d, encoding = len(release.feature_names), release.schema.encoding(mean=_has_center(steps))
     if not 0 < len(steps) <= _MAX_STEPS:
         raise ValueError
@@ -175,7 +155,7 @@ def _has_center(steps: list[Any]) -> bool:
     return bool(steps) and "center" in steps[0]
 
 
-def _ball(release: StepsOfRelease, center: FloatArray | None, hidden: float) -> _Steps:
+def _ball(release: Stated, center: FloatArray | None, hidden: float) -> _Steps:
     d, encoding = len(release.feature_names), release.schema.encoding(mean=True)
     stayed = "radius" not in release.diagnostics
     at_bounds = Region.of(np.zeros(d), np.eye(d), 1.0, hidden if stayed else math.nan, encoding)
@@ -207,7 +187,7 @@ _MAX_NAMED = 8
 
 
 def plot_steps(
-    release: StepsOfRelease,
+    release: Stated,
     features: Sequence[str] | None = None,
     *,
     center: FloatArray | None = None,
@@ -221,7 +201,7 @@ def plot_steps(
     if features is None:
         chosen = [0, 1] if len(names) == 2 else []
     else:
-        chosen = named_features(cast(Any, release), features, word="features")
+        chosen = named_features(release, features, word="features")
         if len(chosen) != 2:
             raise ValueError(
                 f"features={list(features)!r} are {len(chosen)} features, and a region is drawn in the plane of two: name "
@@ -232,7 +212,7 @@ def plot_steps(
     return _draw_regions(release, steps, chosen, mean, ax)
 
 
-def _draw_sizes(release: StepsOfRelease, steps: _Steps, ax: Axes | None) -> Axes:
+def _draw_sizes(release: Stated, steps: _Steps, ax: Axes | None) -> Axes:
     """Half-widths along every feature, over those of the first step."""
     grow = ax is None
     ax = axes_of(ax, min(max(5.6, 2.5 + 0.6 * len(steps.regions)), 10.0), 4.2)
@@ -268,7 +248,7 @@ def _draw_sizes(release: StepsOfRelease, steps: _Steps, ax: Axes | None) -> Axes
 
 
 def _draw_regions(
-    release: StepsOfRelease, steps: _Steps, chosen: Sequence[int], mean: FloatArray | None, ax: Axes | None
+    release: Stated, steps: _Steps, chosen: Sequence[int], mean: FloatArray | None, ax: Axes | None
 ) -> Axes:
     """Outlines of the regions in the plane of two features, the first the faintest."""
     grow = ax is None
@@ -341,7 +321,7 @@ def _outline(shape: FloatArray) -> FloatArray:
     return np.asarray(circle * np.sqrt(np.maximum(eigenvalues, 0.0)) @ eigenvectors.T)
 
 
-def _words(release: StepsOfRelease, steps: _Steps, size: float) -> list[str]:
+def _words(release: Stated, steps: _Steps, size: float) -> list[str]:
     n = len(steps.regions)
     title = f"{release.mechanism}: after {n} steps the region is {size:.2g} × as wide as at first"
     return [title if n > 1 else f"{release.mechanism}: one region", steps.what, steps.remark]

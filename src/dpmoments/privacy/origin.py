@@ -189,27 +189,6 @@ class ReleaseOrigin:
         )
 
 
-class HasOrigin:
-    """A release of one run, or of several pooled, which knows its origin.
-
-    Attributes
-    ----------
-    origin : ReleaseOrigin
-    """
-
-    origin: ReleaseOrigin
-
-    @property
-    def id(self) -> str:
-        """128 bits in hexadecimal digits that no other release has."""
-        return self.origin.id
-
-    @property
-    def dataset(self) -> str | None:
-        """What the curator calls the table; None where it was not named."""
-        return self.origin.dataset
-
-
 def check_dataset(dataset: object) -> None:
     """Raise unless ``dataset`` is None or a short text that a file can hold.
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.verification import originals
-from dpmoments.privacy.profile import PrivacyProfile
+from dpmoments.privacy.profile import PrivacyProfile, RunCurve
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 
@@ -40,6 +40,10 @@ class Told(Protocol):
     @property
     def runs(self) -> Sequence[Any]:
         """The releases of one run each that it is made of."""
+
+    @property
+    def privacy_curve(self) -> RunCurve:
+        """δ(ε), the least that is proven of it."""
 
     @property
     def privacy_profile(self) -> PrivacyProfile:

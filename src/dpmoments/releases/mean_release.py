@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from pathlib import Path
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -17,18 +16,11 @@ from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.values import (
     finite_numbers,
     is_finite_number,
-    plain_mapping,
-    require_kinds,
     require_known,
-    to_plain,
 )
 from dpmoments.noise.families import MeanNoise
 from dpmoments.plots.accessor import MeanPlots
-from dpmoments.privacy.origin import HasOrigin, ReleaseOrigin
-from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.releases.disclosed import Disclosed
-from dpmoments.schema.schema import Schema
+from dpmoments.releases.disclosed import Release
 
 _BIAS_SUSPECTED = (
     "the stated noise on the mean is likely not all of its error: clipping may have moved the mean by more, since the rows have "
@@ -38,56 +30,38 @@ MEAN_RELEASE_FILE = DocumentKind("dpmoments-mean-release", 1, "mean release")
 
 
 @dataclass(frozen=True, eq=False)
-class MeanRelease(HasOrigin, Disclosed):
+class MeanRelease(Release):
     """A mean released under differential privacy.
 
     Made by :func:`dpmoments.release_mean` or :func:`dpmoments.load`.
 
     Attributes
     ----------
-    schema : Schema
-    privacy : PrivacyStatement
-        What was spent; ``print(release.privacy.in_words())``.
-    receipt : Receipt
-        Every draw of noise, and what it cost.
-    mechanism : str
-    mechanism_options : mapping
     noisy_mean : ndarray of shape (d,)
         In the units in which rows are encoded.
     noisy_count : float
         Exact where the number of rows is public.
-    diagnostics : mapping
-        What else was learned privately: every step's ball, warnings. In the units in which rows are encoded.
     noise : MeanNoise or None
         The law of the noise on ``noisy_mean``, in the units in which rows are encoded; None where it has no closed form.
-    origin : ReleaseOrigin
-        Which release this is: ``release.id`` and ``release.dataset``.
+
+    Beside these it has what every :class:`Release` has: ``schema``, ``privacy``, ``receipt``, ``mechanism``, ``origin``, and
+    ``diagnostics``: every step's ball, in the units in which rows are encoded.
     """
 
-    schema: Schema
-    privacy: PrivacyStatement
-    receipt: Receipt
-    mechanism: str
-    mechanism_options: Mapping[str, Any]
     noisy_mean: FloatArray
     noisy_count: float
-    diagnostics: Mapping[str, Any] = field(default_factory=dict)
     noise: MeanNoise | None = None
-    origin: ReleaseOrigin = field(default_factory=ReleaseOrigin.fresh)
+
+    file_kind = MEAN_RELEASE_FILE
 
     def __post_init__(self) -> None:
-        self.receipt.require_for(self.privacy)
+        super().__post_init__()
         self.noisy_mean.setflags(write=False)
 
     @property
     def plot(self) -> MeanPlots:
         """Pictures: ``release.plot.steps()``; matplotlib is imported when the first is drawn."""
         return MeanPlots(self, self.mean)
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """The names of the entries of ``mean``."""
-        return self.schema.feature_names
 
     @property
     @in_floating_point
@@ -108,8 +82,7 @@ class MeanRelease(HasOrigin, Disclosed):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the mechanism found, privately, that speaks against trusting the release; mostly nothing."""
-        result = self.diagnostics.get("warnings", ())
-        texts = tuple(map(str, result)) if isinstance(result, list | tuple) else ()
+        texts = super().warnings
         if not texts and self.noise is not None and self.noise.bias_suspected:
             return (_BIAS_SUSPECTED,)
         return texts
@@ -224,30 +197,12 @@ class MeanRelease(HasOrigin, Disclosed):
             [f"release.{call}" for call in ("mean", "conf_int()", 'save("mean.json")')],
         )
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the release as JSON, all of it or nothing; :func:`dpmoments.load` reads it.
-
-        Raises
-        ------
-        FileExistsError
-            If there is a file already and ``overwrite`` is False.
-        OSError
-            If the file cannot be written.
-        """
-        MEAN_RELEASE_FILE.write(self.to_dict(), path, overwrite=overwrite)
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file; no bit is lost."""
         return {
-            "origin": self.origin.to_dict(),
-            "schema": self.schema.to_dict(),
-            "privacy": self.privacy.to_dict(),
-            "receipt": self.receipt.to_dict(),
-            "mechanism": self.mechanism,
-            "mechanism_options": to_plain(self.mechanism_options),
+            **self._statements(),
             "noisy_mean": self.noisy_mean.tolist(),
             "noisy_count": self.noisy_count,
-            "diagnostics": to_plain(self.diagnostics),
             "noise": None if self.noise is None else self.noise.to_dict(),
         }
 
@@ -261,31 +216,19 @@ class MeanRelease(HasOrigin, Disclosed):
             If an entry is absent, unknown, or not what it must be.
         """
         require_known(content, (entry.name for entry in fields(cls)), "it")
-        require_kinds(content, mechanism=str, mechanism_options=dict, diagnostics=dict)
-        require_kinds(content, privacy=dict, receipt=dict, origin=dict)
-        schema = Schema.from_dict(content["schema"])
+        stated = cls._read_statements(content)
+        d, noise = stated["schema"].n_features, content["noise"]
         if not is_finite_number(content["noisy_count"]):
             raise ValueError("noisy_count is not a finite number")
-        noise = content["noise"]
         return cls(
-            schema=schema,
-            privacy=PrivacyStatement.from_dict(content["privacy"]),
-            receipt=Receipt.from_dict(content["receipt"]),
-            mechanism=content["mechanism"],
-            mechanism_options=plain_mapping(content, "mechanism_options"),
-            noisy_mean=finite_numbers(content["noisy_mean"], schema.n_features, "noisy_mean"),
+            **stated,
+            noisy_mean=finite_numbers(content["noisy_mean"], d, "noisy_mean"),
             noisy_count=float(content["noisy_count"]),
-            diagnostics=plain_mapping(content, "diagnostics"),
-            noise=None if noise is None else MeanNoise.from_dict(noise, schema.n_features),
-            origin=ReleaseOrigin.from_dict(content["origin"]),
+            noise=None if noise is None else MeanNoise.from_dict(noise, d),
         )
 
     def __repr__(self) -> str:
-        flag = "" if self.privacy.private else ", NOT PRIVATE"
-        return (
-            f"MeanRelease({len(self.feature_names)} features, n_rows={self.n_rows}, mechanism={self.mechanism!r}, "
-            f"{self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}{flag})"
-        )
+        return self._described(f"{len(self.feature_names)} features, n_rows={self.n_rows}")
 
 
 def _digits(mean: float, noise: float) -> int:

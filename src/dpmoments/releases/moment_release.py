@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from dpmoments.analysis import methods
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.correlations import correlation_of
 from dpmoments.analysis.description import release_card
+from dpmoments.analysis.released import Released
 from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
@@ -28,48 +28,16 @@ from dpmoments.foundation.values import (
 from dpmoments.noise.law import MomentPivot, NoiseLaw
 from dpmoments.noise.terms import NoiseLaw as LawOfRun
 from dpmoments.plots.accessor import ReleasePlots
-from dpmoments.privacy.origin import HasOrigin, ReleaseOrigin
-from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.releases.disclosed import Disclosed
+from dpmoments.releases.disclosed import Release
 from dpmoments.releases.noise_model import law_of_release
 from dpmoments.repair.repair import Repair, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.encoding import Encoding
-from dpmoments.schema.schema import Schema
 
 # The numbers of a release's file: its noisy moments and the laws of their noise, written, and read with every check.
 
 
-class _NoisyNumbers(Protocol):
-    """What a release holds before any repair."""
-
-    @property
-    def noisy_count(self) -> float | None:
-        """The number of rows."""
-
-    @property
-    def noisy_sum(self) -> FloatArray | None:
-        """Their sum."""
-
-    @property
-    def noisy_gram(self) -> FloatArray:
-        """Their Gram matrix."""
-
-    @property
-    def center(self) -> FloatArray | None:
-        """What sum and Gram matrix are about."""
-
-    @property
-    def noise(self) -> NoiseLaw | None:
-        """The law of the noise."""
-
-    @property
-    def pivot(self) -> MomentPivot | None:
-        """The law of the run."""
-
-
-def _written_moments(release: _NoisyNumbers) -> dict[str, Any]:
+def _written_moments(release: Released) -> dict[str, Any]:
     """Plain values of count, sum, Gram matrix, centre, noise law and pivot for a file; no bit is lost."""
     noisy_sum, center = release.noisy_sum, release.center
     return {
@@ -113,24 +81,17 @@ _NO_MEAN = "no mean was released (mean=False): release with mean=True"
 
 
 @dataclass(frozen=True, eq=False)
-class MomentRelease(HasOrigin, Disclosed):
+class MomentRelease(Release):
     """Count, mean and second moment of a table, released under differential privacy.
 
     Made by :func:`dpmoments.release` or :func:`dpmoments.load`. Whatever is computed from it costs no further privacy.
 
     Attributes
     ----------
-    schema : Schema
-    privacy : PrivacyStatement
-        What was spent; ``print(release.privacy.in_words())``.
-    receipt : Receipt
-        Every draw of noise, and what it cost.
     noise : NoiseLaw or None
         The law of the noise on the unit-ball moments, where it has a closed form.
-    mechanism : str
-        Name of the mechanism that ran.
-    mechanism_options, details : mapping
-        Its options, and the numbers that its plan settled on.
+    details : mapping
+        The numbers that the mechanism's plan settled on.
     repair : Repair
         The post-processing that the properties below apply to the noisy moments.
     noisy_count : float or None
@@ -141,20 +102,13 @@ class MomentRelease(HasOrigin, Disclosed):
         Where the mechanism found the mean, so that a covariance is not lost beside the square of a mean far away; None for 0.
     pivot : MomentPivot or None
         The law of the run, where the noise is not added cell by cell (``noise`` is then None): what bounds are made of.
-    diagnostics : mapping
-        What else the mechanism learned privately.
     chosen_because : str or None
         Why ``auto`` chose the mechanism, and what it would take to do better; None where it was named.
-    origin : ReleaseOrigin
-        Which release this is: ``release.id``, ``release.dataset``, and the group of rows it is of.
+
+    Beside these it has what every :class:`Release` has: ``schema``, ``privacy``, ``receipt``, ``mechanism``, ``origin``.
     """
 
-    schema: Schema
-    privacy: PrivacyStatement
-    receipt: Receipt
     noise: NoiseLaw | None
-    mechanism: str
-    mechanism_options: Mapping[str, Any]
     details: Mapping[str, Any]
     repair: Repair
     noisy_count: float | None
@@ -162,9 +116,9 @@ class MomentRelease(HasOrigin, Disclosed):
     noisy_gram: FloatArray
     center: FloatArray | None = None
     pivot: MomentPivot | None = None
-    diagnostics: Mapping[str, Any] = field(default_factory=dict)
     chosen_because: str | None = None
-    origin: ReleaseOrigin = field(default_factory=ReleaseOrigin.fresh)
+
+    file_kind = RELEASE_FILE
 
     # One line an analysis, a function of a release; the command line has a command for each.
     describe = methods.describe
@@ -188,7 +142,7 @@ class MomentRelease(HasOrigin, Disclosed):
             raise ValueError("moments about a centre need the sum about it, else their mean is not known")
         if self.noisy_sum is not None and self.noisy_count is None:
             raise ValueError("a sum of rows without their number makes no mean: release both, or neither")
-        self.receipt.require_for(self.privacy)
+        super().__post_init__()
         for array in (self.noisy_sum, self.noisy_gram, self.center):
             if array is not None:
                 array.setflags(write=False)
@@ -197,11 +151,6 @@ class MomentRelease(HasOrigin, Disclosed):
     def plot(self) -> ReleasePlots:
         """Pictures: ``release.plot.correlation()``; matplotlib is imported when the first is drawn."""
         return ReleasePlots(self)
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features, in the order of every array."""
-        return self.schema.feature_names
 
     @property
     def encoding(self) -> Encoding:
@@ -311,12 +260,6 @@ class MomentRelease(HasOrigin, Disclosed):
         return gram / self.n_rows - np.outer(mean, mean)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """What the mechanism found, privately, that speaks against trusting the release; mostly nothing."""
-        result = self.diagnostics.get("warnings", ())
-        return tuple(map(str, result)) if isinstance(result, list | tuple) else ()
-
-    @property
     @in_floating_point
     def mean(self) -> FloatArray:
         """E[value], shape (d,), in the table's units."""
@@ -357,31 +300,13 @@ class MomentRelease(HasOrigin, Disclosed):
         """The same release read with another repair: post-processing, free of privacy cost."""
         return replace(self, repair=Repair.of(repair))
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the release as JSON, all of it or nothing; :func:`dpmoments.load` reads it.
-
-        Raises
-        ------
-        FileExistsError
-            If there is a file already and ``overwrite`` is False.
-        OSError
-            If the file cannot be written.
-        """
-        RELEASE_FILE.write(self.to_dict(), path, overwrite=overwrite)
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file; no bit is lost."""
         return {
             **_written_moments(self),
-            "origin": self.origin.to_dict(),
-            "schema": self.schema.to_dict(),
-            "privacy": self.privacy.to_dict(),
-            "receipt": self.receipt.to_dict(),
-            "mechanism": self.mechanism,
-            "mechanism_options": to_plain(self.mechanism_options),
+            **self._statements(),
             "details": to_plain(self.details),
             "repair": str(self.repair),
-            "diagnostics": to_plain(self.diagnostics),
             "chosen_because": self.chosen_because,
         }
 
@@ -396,31 +321,19 @@ class MomentRelease(HasOrigin, Disclosed):
         """
         known = {entry.name for entry in fields(cls)} - {"noisy_gram"} | {"noisy_gram_upper_triangle"}
         require_known(content, known, "it")
-        schema = Schema.from_dict(content["schema"])
-        moments = _read_moments(content, schema.n_features)
-        require_kinds(content, mechanism=str, mechanism_options=dict, details=dict, diagnostics=dict)
-        require_kinds(content, privacy=dict, receipt=dict, origin=dict)
+        require_kinds(content, details=dict)
+        stated = cls._read_statements(content)
         chosen_because = content["chosen_because"]
         if chosen_because is not None and not isinstance(chosen_because, str):
             raise TypeError("chosen_because must be text, or null")
         return cls(
-            **moments,
-            origin=ReleaseOrigin.from_dict(content["origin"]),
-            schema=schema,
-            privacy=PrivacyStatement.from_dict(content["privacy"]),
-            receipt=Receipt.from_dict(content["receipt"]),
-            mechanism=content["mechanism"],
-            mechanism_options=plain_mapping(content, "mechanism_options"),
+            **_read_moments(content, stated["schema"].n_features),
+            **stated,
             details=plain_mapping(content, "details"),
             repair=Repair.of(content["repair"]),
-            diagnostics=plain_mapping(content, "diagnostics"),
             chosen_because=chosen_because,
         )
 
     def __repr__(self) -> str:
         count = "" if self.noisy_count is None else f", n_rows={self.n_rows}"
-        flag = "" if self.privacy.private else ", NOT PRIVATE"
-        return (
-            f"MomentRelease({len(self.feature_names)} features{count}, mechanism={self.mechanism!r}, "
-            f"{self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}{flag})"
-        )
+        return self._described(f"{len(self.feature_names)} features{count}")

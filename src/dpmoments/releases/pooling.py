@@ -6,7 +6,6 @@ import itertools
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +48,8 @@ class PooledRelease(MomentRelease):
 
     parts: tuple[MomentRelease, ...] = ()
 
+    file_kind = POOLED_FILE
+
     @property
     def runs(self) -> tuple[MomentRelease, ...]:
         """The releases that were pooled."""
@@ -58,10 +59,6 @@ class PooledRelease(MomentRelease):
     def privacy_curve(self) -> RunCurve:
         """A row is in one of the tables: of their curves the largest counts."""
         return RunCurve.worst([part.privacy_curve for part in self.parts], self.privacy.budget)
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """As :meth:`dpmoments.MomentRelease.save`; the file holds every release that was pooled."""
-        POOLED_FILE.write(self.to_dict(), path, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file: the releases that were pooled, from which all else follows; no bit is lost."""
@@ -81,7 +78,7 @@ class PooledRelease(MomentRelease):
         return _pooled(map(MomentRelease.from_dict, content["releases"]), Repair.of(content["repair"]))
 
     def __repr__(self) -> str:
-        return super().__repr__().replace("MomentRelease(", f"PooledRelease({len(self.parts)} releases, ", 1)
+        return super().__repr__().replace("(", f"({len(self.parts)} releases, ", 1)
 
 
 def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") -> PooledRelease:
