@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from numbers import Real
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar
 
@@ -295,6 +296,37 @@ def finite_or_none(values: FloatArray) -> list[float | None]:
     [1.5, None]
     """
     return [number_or_none(value) for value in values.tolist()]
+
+
+def confidence_level(level: float) -> float:
+    """The level, if it is a confidence of 0.5 or more.
+
+    Raises
+    ------
+    ValueError
+        If it is below 0.5, as statsmodels' ``alpha`` is, or not below 1.
+
+    Examples
+    --------
+    >>> confidence_level(0.05)
+    Traceback (most recent call last):
+    ...
+    ValueError: level=0.05: level is a confidence such as 0.95; statsmodels' alpha is 1 − level
+    """
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0.5 <= level < 1.0:
+        raise ValueError(f"level={level!r}: level is a confidence such as 0.95; statsmodels' alpha is 1 − level")
+    return float(level)
+
+
+def format_level(level: float) -> str:
+    """As a head of a column.
+
+    Examples
+    --------
+    >>> format_level(0.95), format_level(0.999)
+    ('95 %', '99.9 %')
+    """
+    return f"{100.0 * level:.6g} %"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -9,12 +9,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
-from dpmoments.analysis.confidence import confidence_level, deviations_for, format_level
+from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, LocalMoments, describe_law, indicators, noise_edges
-from dpmoments.analysis.levels import chosen_features, columns_with_places
-from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.released import Released, cautions, chosen_features, columns_with_places
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.schema.schema import Schema

@@ -3,44 +3,12 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 
 import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
-
-
-def confidence_level(level: float) -> float:
-    """The level, if it is a confidence of 0.5 or more.
-
-    Raises
-    ------
-    ValueError
-        If it is below 0.5, as statsmodels' ``alpha`` is, or not below 1.
-
-    Examples
-    --------
-    >>> confidence_level(0.05)
-    Traceback (most recent call last):
-    ...
-    ValueError: level=0.05: level is a confidence such as 0.95; statsmodels' alpha is 1 − level
-    """
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0.5 <= level < 1.0:
-        raise ValueError(f"level={level!r}: level is a confidence such as 0.95; statsmodels' alpha is 1 − level")
-    return float(level)
-
-
-def format_level(level: float) -> str:
-    """As a head of a column.
-
-    Examples
-    --------
-    >>> format_level(0.95), format_level(0.999)
-    ('95 %', '99.9 %')
-    """
-    return f"{100.0 * level:.6g} %"
 
 
 def deviations_for(level: float, law: NoiseLaw | None, privacy: FloatArray, sampling: FloatArray) -> FloatArray:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
-from dpmoments.analysis.confidence import confidence_level, deviations_for, format_level
+from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import (
     NO_MEAN,
     NOISE_UNKNOWN,
@@ -20,8 +20,7 @@ from dpmoments.analysis.functionals import (
     noise_edges,
     opposite_levels,
 )
-from dpmoments.analysis.levels import chosen_features, columns_of
-from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of
 from dpmoments.analysis.standardised import SINGULAR, Standardised, without_redundant_levels
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
-from dpmoments.analysis.confidence import confidence_level, format_probability, score_test
+from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
+from dpmoments.analysis.confidence import format_probability, score_test
 from dpmoments.analysis.functionals import (
     NO_MEAN,
     NOISE_UNKNOWN,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, html_table, in_floating_point, label, number
-from dpmoments.analysis.confidence import confidence_level, deviations_for
+from dpmoments.analysis.answers import Answer, Column, confidence_level, html_table, in_floating_point, label, number
+from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import FloatArray

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
-from dpmoments.analysis.confidence import confidence_level, format_probability
+from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
+from dpmoments.analysis.confidence import format_probability
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_sums import GroupSums

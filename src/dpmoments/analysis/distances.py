@@ -11,8 +11,7 @@ import numpy as np
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
-from dpmoments.analysis.levels import chosen_features
-from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.released import Released, cautions, chosen_features
 from dpmoments.analysis.standardised import Standardised
 from dpmoments.foundation.arrays import FloatArray
 

@@ -9,12 +9,21 @@ from itertools import combinations
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, aligned, in_floating_point, intervals, number
-from dpmoments.analysis.confidence import confidence_level, deviations_for, fieller_interval, format_level
+from dpmoments.analysis.answers import (
+    Answer,
+    Column,
+    aligned,
+    confidence_level,
+    format_level,
+    in_floating_point,
+    intervals,
+    number,
+)
+from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_sums import GroupSums
-from dpmoments.analysis.levels import Levels, chosen_features
-from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.levels import Levels
+from dpmoments.analysis.released import Released, cautions, chosen_features
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 
 # Differences of the means of groups, pair by pair: estimates, intervals, and which mean is higher.

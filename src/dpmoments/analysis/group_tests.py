@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
-from dpmoments.analysis.confidence import confidence_level, deviations_for, format_level, format_probability, score_test
+from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.confidence import deviations_for, format_probability, score_test
 from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_sums import GroupSums
-from dpmoments.analysis.levels import Levels, feature_place, shown_names
-from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.levels import Levels
+from dpmoments.analysis.released import Released, cautions, feature_place, shown_names
 from dpmoments.foundation.arrays import FloatArray
 
 

@@ -9,8 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from dpmoments.analysis.answers import in_floating_point
-from dpmoments.analysis.confidence import confidence_level
+from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ClippingEffect, ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import Regressors, regressed_moment

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
-from dpmoments.analysis.confidence import confidence_level
+from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
 from dpmoments.analysis.normal_equations import NormalEquations

@@ -11,8 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.levels import columns_with_places, feature_place, named_features
-from dpmoments.analysis.released import Released, additive_cell_variance
+from dpmoments.analysis.released import (
+    Released,
+    additive_cell_variance,
+    columns_with_places,
+    feature_place,
+    named_features,
+)
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Categorical

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from dpmoments.noise.law import NoiseLaw as AdditiveLaw
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair, few_rows_message
+from dpmoments.schema.derived import SchemaColumn, feature_slices
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
@@ -136,6 +137,105 @@ class Released(Stated, Protocol):
 
     def with_repair(self, repair: str) -> Released:
         """The same release read with another repair."""
+
+
+# Features by name, as analyses are asked for them.
+
+_SHOWN_NAMES = 8
+"""Messages name so many at most."""
+_SHOWN_FEATURES = 4
+"""Of a categorical column they name so many features."""
+
+
+def feature_place(release: Stated, name: str) -> int:
+    """The place of a feature; a column of one feature has its name.
+
+    Raises
+    ------
+    ValueError
+        If there is no such feature.
+    """
+    names = release.feature_names
+    if name in names:
+        return names.index(name)
+    for column in release.schema.columns:
+        if column.name == name:
+            such_as = "such as " if len(column.feature_names) > _SHOWN_FEATURES else ""
+            listed = ", ".join(map(repr, column.feature_names[:_SHOWN_FEATURES]))
+            raise ValueError(
+                f"{name!r} is categorical, and one feature is wanted: name one of its features, {such_as}{listed}"
+            )
+    raise ValueError(f"the release has no feature {name!r}; its features are {shown_names(names)}")
+
+
+def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:
+    """Places of features named by feature or by column, in the release's order; all where none are named.
+
+    Raises
+    ------
+    TypeError
+        If it is one string.
+    ValueError
+        If a name is neither, or there is none, or a feature is named twice.
+    """
+    if columns is None:
+        return list(range(len(release.feature_names)))
+    return sorted(named_features(release, columns, word="columns"))
+
+
+def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[int]:
+    """Places of features named by feature or by column, in the order in which they are named.
+
+    Parameters
+    ----------
+    release : Released
+    names : sequence of str
+    word : str
+        What they are called where they are asked for, for the messages.
+
+    Raises
+    ------
+    TypeError
+        If it is one string.
+    ValueError
+        If a name is neither, or there is none, or a feature is named twice.
+    """
+    if isinstance(names, str):
+        raise TypeError(f"{word} are a list of names, not one string")
+    of_columns = {column.name: indices for column, indices in columns_with_places(release)}
+    result: list[int] = []
+    for name in names:
+        result += of_columns[name] if name in of_columns else [feature_place(release, name)]
+    if not result:
+        raise ValueError(f"no {word}: name at least one")
+    if len(set(result)) < len(result):
+        raise ValueError("a feature is named twice")
+    return result
+
+
+def columns_with_places(release: Stated) -> list[tuple[SchemaColumn, range]]:
+    """The columns of the schema, each with the places of its features."""
+    columns = release.schema.columns
+    every = range(release.schema.n_features)
+    return [(column, every[index]) for column, index in zip(columns, feature_slices(columns), strict=True)]
+
+
+def columns_of(release: Stated, features: Sequence[int]) -> tuple[str, ...]:
+    """The name of the column that each feature belongs to."""
+    every = [column.name for column in release.schema.columns for _ in column.feature_names]
+    return tuple(every[feature] for feature in features)
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Names as a message lists them.
+
+    Examples
+    --------
+    >>> shown_names(["a", "b"])
+    "'a', 'b'"
+    """
+    more = f", … ({len(names)} in all)" if len(names) > _SHOWN_NAMES else ""
+    return ", ".join(map(repr, names[:_SHOWN_NAMES])) + more
 
 
 # What speaks against reading an answer as that of the table, said below every answer.

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.analysis.functionals import NO_MEAN, LocalMoments, noise_edges
-from dpmoments.analysis.levels import chosen_features
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Released, chosen_features
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.schema.constraints import Constraints
 

@@ -11,10 +11,9 @@ import numpy as np
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_means import LOST, GroupMeans, group_means
-from dpmoments.analysis.levels import feature_place
 from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.regression_results import NO_EFFECT, FittedLine
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Released, feature_place
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.plots.canvas import (
     CERTAIN,

@@ -21,8 +21,7 @@ from dpmoments.analysis.functionals import (
     indicators,
     shows_shares,
 )
-from dpmoments.analysis.levels import chosen_features, columns_of
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Released, chosen_features, columns_of
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.plots.canvas import (
     DIVERGING,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmoments.analysis.levels import named_features
-from dpmoments.analysis.released import Stated
+from dpmoments.analysis.released import Stated, named_features
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import finite_numbers, is_finite_number
 from dpmoments.plots.canvas import (

@@ -8,7 +8,7 @@ from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpmoments.analysis.confidence import confidence_level
+from dpmoments.analysis.answers import confidence_level
 from dpmoments.analysis.released import cautions
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.planning.forecast_table import Forecast
