@@ -14,14 +14,16 @@ from dpmoments.analysis.functionals import (
     NO_MEAN,
     NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
+    SINGULAR,
     FeatureVariances,
     LocalMoments,
+    Standardised,
     describe_law,
     noise_edges,
     opposite_levels,
+    without_redundant_levels,
 )
 from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of
-from dpmoments.analysis.standardised import SINGULAR, Standardised, without_redundant_levels
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 
 # How correlations vary from sample to sample, by what kind of features they are of.

@@ -12,12 +12,19 @@ import numpy as np
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
 from dpmoments.analysis.confidence import format_probability
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
+from dpmoments.analysis.functionals import (
+    NO_MEAN,
+    NOISE_UNKNOWN,
+    NOT_DISTINGUISHABLE,
+    SINGULAR,
+    Standardised,
+    describe_law,
+    without_redundant_levels,
+)
 from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.group_tests import between_groups
 from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.released import Released, cautions
-from dpmoments.analysis.standardised import SINGULAR, Standardised, without_redundant_levels
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.schema import Schema

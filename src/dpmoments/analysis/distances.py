@@ -10,9 +10,8 @@ import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.frames import feature_values
-from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
+from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, Standardised, describe_law
 from dpmoments.analysis.released import Released, cautions, chosen_features
-from dpmoments.analysis.standardised import Standardised
 from dpmoments.foundation.arrays import FloatArray
 
 _SHOWN_ROWS = 20

@@ -11,9 +11,14 @@ from typing import Literal
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
-from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
+from dpmoments.analysis.functionals import (
+    NO_MEAN,
+    NOT_DISTINGUISHABLE,
+    Standardised,
+    describe_law,
+    without_redundant_levels,
+)
 from dpmoments.analysis.released import Released, cautions
-from dpmoments.analysis.standardised import Standardised, without_redundant_levels
 from dpmoments.foundation.arrays import FloatArray
 
 _PENALTY = 3.0

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.covariance import EmpiricalCovariance, empirical_covariance, log_likelihood
 
 from dpmoments.analysis.frames import feature_values
-from dpmoments.analysis.standardised import precision
+from dpmoments.analysis.functionals import precision
 from dpmoments.estimators.base import PrivateEstimator
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.ledger import Ledger
