@@ -112,9 +112,12 @@ class Answer:
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """The table as plain values, a sequence a column, labels first; None where there is no number."""
+        return {name: plain(values) for name, values in self._values().items()}
+
+    def _values(self) -> dict[str, Any]:
         declared = [column for column in self._columns() if column.name]
         length = next((len(column.values) for column in declared if column.values is not None), 0)
-        return {column.name: [None] * length if column.values is None else plain(column.values) for column in declared}
+        return {column.name: [None] * length if column.values is None else column.values for column in declared}
 
     def table(self) -> Sequence[Sequence[str]]:
         """Rows of text, the head first."""
@@ -132,7 +135,7 @@ class Answer:
             stated, _, path = said.partition(": ")
             key = stated.removesuffix("?")
             path = path or key
-            value = self.columns() if path == "*" else attrgetter(path)(self)
+            value = self._values() if path == "*" else attrgetter(path)(self)
             value = value() if callable(value) else value
             if value is None and stated != key:
                 continue
@@ -154,13 +157,22 @@ class Answer:
 
     def to_arrow(self) -> pa.Table:
         """The table as an Arrow table."""
-        return pa.table({name: pa.array(list(values), from_pandas=True) for name, values in self.columns().items()})
+        columns = self._values() or self.columns()
+        return pa.table(
+            {
+                name: pa.array(values if isinstance(values, np.ndarray) else list(values), from_pandas=True)
+                for name, values in columns.items()
+            }
+        )
 
     def to_pandas(self) -> Any:
         """The table as a pandas frame, its rows found by name (pandas must be installed)."""
         frame = self.to_arrow().to_pandas()
-        labels = [column.name for column in self._columns() if column.label]
-        return frame.set_index(labels, drop=False).rename_axis([None] * len(labels)) if labels else frame
+        if labels := [column.values for column in self._columns() if column.label]:
+            import pandas as pd
+
+            frame.index = pd.Index(labels[0]) if len(labels) == 1 else pd.MultiIndex.from_arrays(labels)
+        return frame
 
     def _repr_html_(self) -> str:
         """The answer for notebooks; every text is escaped."""
@@ -177,14 +189,19 @@ def plain(value: Any, *, finite: bool = False) -> Any:
     ([[1.5, None, inf], 'age'], {'age': [1.5, None]})
     """
     if isinstance(value, np.ndarray):
-        if value.dtype.kind == "f" and not (np.isfinite(value) if finite else ~np.isnan(value)).all():
-            return [plain(entry, finite=finite) for entry in value.tolist()]
-        return value.tolist()
+        entries: list[Any] = value.tolist()
+        if value.dtype.kind != "f" or (known := np.isfinite(value) if finite else ~np.isnan(value)).all():
+            return entries
+        if value.ndim == 1:
+            return [entry if held else None for entry, held in zip(entries, known.tolist(), strict=True)]
+        return [plain(row, finite=finite) for row in value]
     if isinstance(value, Answer):
         return value.to_dict()
     if isinstance(value, Mapping):
         return {name: plain(entry, finite=finite) for name, entry in value.items()}
     if isinstance(value, tuple | list):
+        if all(type(entry) is str for entry in value):
+            return list(value)
         return [plain(entry, finite=finite) for entry in value]
     if isinstance(value, np.generic):
         value = value.item()

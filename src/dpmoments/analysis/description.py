@@ -90,7 +90,7 @@ class Description(Answer):
         if not np.isfinite(self.mean_noise).any():
             return "noise unknown: a bias was left in the moments, or the file says too little."
         words = "± noise: standard deviation of the noise that privacy adds to the number before it, before repair."
-        if any("noise" in row[1:] for row in self.table()[1:]):
+        if any(self.mean_is_noise) or any(self.standard_deviation_is_noise):
             words += " noise: that is as large as what could be learnt."
         return words
 
