@@ -24,6 +24,7 @@ from dpmoments.analysis.functionals import (
     without_redundant_levels,
 )
 from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of
+from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 
 # How correlations vary from sample to sample, by what kind of features they are of.
@@ -179,22 +180,6 @@ class Correlations(Answer):
 
 def _three(value: float) -> str:
     return f"{value:.3f}" if np.isfinite(value) else "–"
-
-
-def correlation_of(covariance: FloatArray) -> FloatArray:
-    """A covariance over its standard deviations, ones on the diagonal, NaN where a variance is not positive.
-
-    Examples
-    --------
-    >>> correlation_of(np.array([[4.0, 1.0], [1.0, 1.0]]))
-    array([[1. , 0.5],
-           [0.5, 1. ]])
-    """
-    variances = np.diag(covariance)
-    deviations = np.sqrt(np.where(variances > 0.0, variances, np.nan))
-    correlation = np.clip(covariance / np.outer(deviations, deviations), -1.0, 1.0)
-    np.fill_diagonal(correlation, 1.0)
-    return np.asarray(correlation)
 
 
 def _verdicts(lower: FloatArray, upper: FloatArray) -> list[str]:

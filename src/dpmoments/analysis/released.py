@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
+import numpy as np
+
+from dpmoments.analysis.answers import in_floating_point
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.documents import DocumentKind
+from dpmoments.foundation.values import plain_mapping, require_kinds, to_plain
 from dpmoments.noise.law import MomentPivot
 from dpmoments.noise.law import NoiseLaw as AdditiveLaw
 from dpmoments.noise.terms import NoiseLaw
+from dpmoments.privacy.origin import ReleaseOrigin
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.repair.repair import Repair, few_rows_message
+from dpmoments.repair.repair import Repair, few_rows_message, floored_count, repair_moments
+from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.derived import SchemaColumn, feature_slices
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
@@ -137,6 +149,309 @@ class Released(Stated, Protocol):
 
     def with_repair(self, repair: str) -> Released:
         """The same release read with another repair."""
+
+
+_WITHOUT_MEAN = "no mean was released (mean=False): release with mean=True"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Release(ABC):
+    """What a release of a table states, whatever it holds: what is public, what was spent, and what ran.
+
+    Attributes
+    ----------
+    schema : Schema
+    privacy : PrivacyStatement
+        What was spent; ``print(release.privacy.in_words())``.
+    receipt : Receipt
+        Every draw of noise, and what it cost.
+    mechanism : str
+        Name of the mechanism that ran.
+    mechanism_options : mapping
+    diagnostics : mapping
+        What else the mechanism learned privately.
+    origin : ReleaseOrigin
+        Which release this is: ``release.id``, ``release.dataset``, and the group of rows it is of.
+    """
+
+    schema: Schema
+    privacy: PrivacyStatement
+    receipt: Receipt
+    mechanism: str
+    mechanism_options: Mapping[str, Any]
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    origin: ReleaseOrigin = field(default_factory=ReleaseOrigin.fresh)
+
+    file_kind: ClassVar[DocumentKind]
+
+    def __post_init__(self) -> None:
+        self.receipt.require_for(self.privacy)
+
+    @property
+    def id(self) -> str:
+        """128 bits in hexadecimal digits that no other release has."""
+        return self.origin.id
+
+    @property
+    def dataset(self) -> str | None:
+        """What the curator calls the table; None where it was not named."""
+        return self.origin.dataset
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features, in the order of every array."""
+        return self.schema.feature_names
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the mechanism found, privately, that speaks against trusting the release; mostly nothing."""
+        result = self.diagnostics.get("warnings", ())
+        return tuple(map(str, result)) if isinstance(result, list | tuple) else ()
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the release as JSON, all of it or nothing; :func:`dpmoments.load` reads it.
+
+        Raises
+        ------
+        FileExistsError
+            If there is a file already and ``overwrite`` is False.
+        OSError
+            If the file cannot be written.
+        """
+        self.file_kind.write(self.to_dict(), path, overwrite=overwrite)
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file; no bit is lost."""
+
+    def _statements(self) -> dict[str, Any]:
+        return {
+            "origin": self.origin.to_dict(),
+            "schema": self.schema.to_dict(),
+            "privacy": self.privacy.to_dict(),
+            "receipt": self.receipt.to_dict(),
+            "mechanism": self.mechanism,
+            "mechanism_options": to_plain(self.mechanism_options),
+            "diagnostics": to_plain(self.diagnostics),
+        }
+
+    @staticmethod
+    def _read_statements(content: Mapping[str, Any]) -> dict[str, Any]:
+        require_kinds(content, mechanism=str, mechanism_options=dict, diagnostics=dict)
+        require_kinds(content, privacy=dict, receipt=dict, origin=dict)
+        return {
+            "origin": ReleaseOrigin.from_dict(content["origin"]),
+            "schema": Schema.from_dict(content["schema"]),
+            "privacy": PrivacyStatement.from_dict(content["privacy"]),
+            "receipt": Receipt.from_dict(content["receipt"]),
+            "mechanism": content["mechanism"],
+            "mechanism_options": plain_mapping(content, "mechanism_options"),
+            "diagnostics": plain_mapping(content, "diagnostics"),
+        }
+
+    def _described(self, size: str) -> str:
+        flag = "" if self.privacy.private else ", NOT PRIVATE"
+        return (
+            f"{type(self).__name__}({size}, mechanism={self.mechanism!r}, "
+            f"{self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}{flag})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Release):
+    """Noisy moments as they were released, and what they say of the table after the repair.
+
+    Attributes
+    ----------
+    noise : NoiseLaw or None
+        The law of the noise on the unit-ball moments, where it has a closed form.
+    details : mapping
+        The numbers that the mechanism's plan settled on.
+    repair : Repair
+        The post-processing that the properties below apply to the noisy moments.
+    noisy_count : float or None
+    noisy_sum : ndarray of shape (d,) or None
+    noisy_gram : ndarray of shape (d, d)
+        What the mechanism returned, in unit-ball units, before any repair; sum and Gram matrix about ``center``.
+    center : ndarray of shape (d,) or None
+        Where the mechanism found the mean, so that a covariance is not lost beside the square of a mean far away; None for 0.
+    pivot : MomentPivot or None
+        The law of the run, where the noise is not added cell by cell (``noise`` is then None): what bounds are made of.
+    """
+
+    noise: AdditiveLaw | None
+    details: Mapping[str, Any]
+    repair: Repair
+    noisy_count: float | None
+    noisy_sum: FloatArray | None
+    noisy_gram: FloatArray
+    center: FloatArray | None = None
+    pivot: MomentPivot | None = None
+
+    def __post_init__(self) -> None:
+        if self.center is not None and self.noisy_sum is None:
+            raise ValueError("moments about a centre need the sum about it, else their mean is not known")
+        if self.noisy_sum is not None and self.noisy_count is None:
+            raise ValueError("a sum of rows without their number makes no mean: release both, or neither")
+        super().__post_init__()
+        for array in (self.noisy_sum, self.noisy_gram, self.center):
+            if array is not None:
+                array.setflags(write=False)
+
+    @property
+    def encoding(self) -> Encoding:
+        """The affine map between the table's units and the unit ball."""
+        return self.schema.encoding(mean=self.noisy_sum is not None)
+
+    @property
+    def zero_of_units(self) -> FloatArray:
+        """What is added to encoded rows about ``center`` to give value/scale, shape (d,): where the zero of the units is."""
+        encoding = self.encoding
+        zero = encoding.offset / encoding.scale
+        return zero if self.center is None else zero + self.center
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that count (dropped ones do not): exact where it is public, else noisy and rounded.
+
+        A noisy one is at least 1, and at least the standard deviation of its noise.
+
+        Raises
+        ------
+        ValueError
+            If no count was released.
+        """
+        if self.noisy_count is None:
+            raise ValueError(
+                "no count was released: under add_remove the number of rows is private, and mean=False spends nothing on it. "
+                "Use release.gram, release with mean=True, or pass a public n_rows to release()"
+            )
+        return round(floored_count(self.noisy_count, self.noise))
+
+    @property
+    def count_is_public(self) -> bool:
+        """Whether the number of rows is here and carries no noise.
+
+        So it is under ``replace_one`` where no rule of the schema drops a row, and under ``add_remove`` where a second
+        moment alone was released beside a count that is public from elsewhere. A mean is divided by a count that was released
+        with it.
+        """
+        return self.noisy_count is not None and (
+            self.privacy.neighbors.count_is_public(self.schema.drops_rows)
+            or (self.noisy_sum is None and not self.privacy.neighbors.table_size_is_public)
+        )
+
+    @cached_property
+    @in_floating_point
+    def _repaired(self) -> tuple[FloatArray | None, FloatArray]:
+        """Mean and Gram matrix in the unit ball after the repair, about ``center``."""
+        count = None if self.noisy_count is None else self.n_rows
+        mean, gram = repair_moments(
+            count,
+            self.noisy_sum,
+            self.noisy_gram,
+            self.noise,
+            self.repair,
+            box=self._mean_box,
+            center=self.center,
+            constraints=Constraints.of(self.schema, mean=self.noisy_sum is not None),
+            rows_moved=self.center is not None,  # only mechanisms that clip rows about a centre have one
+        )
+        for array in (mean, gram):
+            if array is not None:
+                if not np.isfinite(array).all():  # products of matrices overflow in silence
+                    raise OverflowError
+                array.setflags(write=False)  # kept, and handed out
+        return mean, gram
+
+    @property
+    def _mean_box(self) -> tuple[FloatArray, FloatArray] | None:
+        """Public bounds on the mean of the encoded rows; None without a bound on a row."""
+        if self.schema.row_norm is None:
+            return None
+        lower, upper = self.encoding.values_in_ball(*self.schema.feature_bounds)
+        return lower, upper
+
+    def with_repair(self, repair: Repair | str) -> Self:
+        """The same release read with another repair: post-processing, free of privacy cost."""
+        return replace(self, repair=Repair.of(repair))
+
+    @property
+    @in_floating_point
+    def unit_ball_mean(self) -> FloatArray:
+        """E[x] of the encoded rows, repaired, shape (d,)."""
+        mean = self._repaired[0]
+        if mean is None:
+            raise ValueError(_WITHOUT_MEAN)
+        return mean if self.center is None else self.center + mean
+
+    @property
+    @in_floating_point
+    def unit_ball_gram(self) -> FloatArray:
+        """Σ x xᵀ of the encoded rows, repaired, shape (d, d)."""
+        mean, gram = self._repaired
+        if self.center is None or mean is None:
+            return gram
+        cross = np.outer(self.center, mean)
+        return gram + self.n_rows * (cross + cross.T + np.outer(self.center, self.center))
+
+    @property
+    @in_floating_point
+    def unit_ball_covariance(self) -> FloatArray:
+        """Cov(x) of the encoded rows, repaired, shape (d, d)."""
+        mean, gram = self._repaired
+        if mean is None:
+            raise ValueError(_WITHOUT_MEAN)
+        return gram / self.n_rows - np.outer(mean, mean)
+
+    @property
+    @in_floating_point
+    def mean(self) -> FloatArray:
+        """E[value], shape (d,), in the table's units."""
+        return self.encoding.decode_mean(self.unit_ball_mean)
+
+    @property
+    @in_floating_point
+    def second_moment(self) -> FloatArray:
+        """E[value valueᵀ], not centred, shape (d, d), in the table's units."""
+        mean = None if self.noisy_sum is None else self.unit_ball_mean
+        return self.encoding.decode_second_moment(self.unit_ball_gram / self.n_rows, mean)
+
+    @property
+    @in_floating_point
+    def gram(self) -> FloatArray:
+        """Σ value valueᵀ, shape (d, d), in the table's units."""
+        if self.encoding.offset.any():
+            return self.second_moment * self.n_rows
+        return self.encoding.decode_covariance(self.unit_ball_gram)
+
+    @property
+    @in_floating_point
+    def covariance(self) -> FloatArray:
+        """Cov(value), centred, shape (d, d), in the table's units."""
+        return self.encoding.decode_covariance(self.unit_ball_covariance)
+
+    @property
+    @in_floating_point
+    def correlation(self) -> FloatArray:
+        """Corr(value), shape (d, d), NaN where a variance is not positive; :meth:`correlations` says how sure it is."""
+        return correlation_of(self.unit_ball_covariance)
+
+
+def correlation_of(covariance: FloatArray) -> FloatArray:
+    """A covariance over its standard deviations, ones on the diagonal, NaN where a variance is not positive.
+
+    Examples
+    --------
+    >>> correlation_of(np.array([[4.0, 1.0], [1.0, 1.0]]))
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+    variances = np.diag(covariance)
+    deviations = np.sqrt(np.where(variances > 0.0, variances, np.nan))
+    correlation = np.clip(covariance / np.outer(deviations, deviations), -1.0, 1.0)
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)
 
 
 # Features by name, as analyses are asked for them.

@@ -14,7 +14,6 @@ from dpmoments.cli.options import AsJson, ReleaseFile, registry_fields
 from dpmoments.cli.tables import complain, print_json, print_lines, print_table, print_text
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.table_files import write_table
-from dpmoments.releases.disclosed import Release
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
@@ -91,7 +90,9 @@ def show(
         print_text(f"WARNING: {text}.")
 
 
-def _show_registry_entry(released: Release | GroupReleases, known: list[str], as_json: bool) -> None:
+def _show_registry_entry(
+    released: MomentRelease | MeanRelease | GroupReleases, known: list[str], as_json: bool
+) -> None:
     entry = released.registry_entry(**registry_fields(known))
     if as_json:
         print_json(entry.to_dict())

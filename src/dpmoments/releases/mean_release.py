@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import aligned, in_floating_point, number
 from dpmoments.analysis.description import card
+from dpmoments.analysis.released import Release
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.values import (
@@ -20,7 +21,7 @@ from dpmoments.foundation.values import (
 )
 from dpmoments.noise.families import MeanNoise
 from dpmoments.plots.accessor import MeanPlots
-from dpmoments.releases.disclosed import Release
+from dpmoments.releases.disclosed import Disclosed
 
 _BIAS_SUSPECTED = (
     "the stated noise on the mean is likely not all of its error: clipping may have moved the mean by more, since the rows have "
@@ -30,7 +31,7 @@ MEAN_RELEASE_FILE = DocumentKind("dpmoments-mean-release", 1, "mean release")
 
 
 @dataclass(frozen=True, eq=False)
-class MeanRelease(Release):
+class MeanRelease(Release, Disclosed):
     """A mean released under differential privacy.
 
     Made by :func:`dpmoments.release_mean` or :func:`dpmoments.load`.

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from dpmoments.analysis import methods
-from dpmoments.analysis.answers import in_floating_point
-from dpmoments.analysis.correlations import correlation_of
 from dpmoments.analysis.description import release_card
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Moments
 from dpmoments.analysis.synthetic import synthetic_rows
-from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.values import (
     finite_numbers,
@@ -28,16 +25,14 @@ from dpmoments.foundation.values import (
 from dpmoments.noise.law import MomentPivot, NoiseLaw
 from dpmoments.noise.terms import NoiseLaw as LawOfRun
 from dpmoments.plots.accessor import ReleasePlots
-from dpmoments.releases.disclosed import Release
+from dpmoments.releases.disclosed import Disclosed
 from dpmoments.releases.noise_model import law_of_release
-from dpmoments.repair.repair import Repair, floored_count, repair_moments
-from dpmoments.schema.constraints import Constraints
-from dpmoments.schema.encoding import Encoding
+from dpmoments.repair.repair import Repair
 
 # The numbers of a release's file: its noisy moments and the laws of their noise, written, and read with every check.
 
 
-def _written_moments(release: Released) -> dict[str, Any]:
+def _written_moments(release: Moments) -> dict[str, Any]:
     """Plain values of count, sum, Gram matrix, centre, noise law and pivot for a file; no bit is lost."""
     noisy_sum, center = release.noisy_sum, release.center
     return {
@@ -77,45 +72,22 @@ def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]
 
 
 RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")
-_NO_MEAN = "no mean was released (mean=False): release with mean=True"
 
 
 @dataclass(frozen=True, eq=False)
-class MomentRelease(Release):
+class MomentRelease(Moments, Disclosed):
     """Count, mean and second moment of a table, released under differential privacy.
 
     Made by :func:`dpmoments.release` or :func:`dpmoments.load`. Whatever is computed from it costs no further privacy.
 
     Attributes
     ----------
-    noise : NoiseLaw or None
-        The law of the noise on the unit-ball moments, where it has a closed form.
-    details : mapping
-        The numbers that the mechanism's plan settled on.
-    repair : Repair
-        The post-processing that the properties below apply to the noisy moments.
-    noisy_count : float or None
-    noisy_sum : ndarray of shape (d,) or None
-    noisy_gram : ndarray of shape (d, d)
-        What the mechanism returned, in unit-ball units, before any repair; sum and Gram matrix about ``center``.
-    center : ndarray of shape (d,) or None
-        Where the mechanism found the mean, so that a covariance is not lost beside the square of a mean far away; None for 0.
-    pivot : MomentPivot or None
-        The law of the run, where the noise is not added cell by cell (``noise`` is then None): what bounds are made of.
     chosen_because : str or None
         Why ``auto`` chose the mechanism, and what it would take to do better; None where it was named.
 
-    Beside these it has what every :class:`Release` has: ``schema``, ``privacy``, ``receipt``, ``mechanism``, ``origin``.
+    It also has what :class:`Release` and :class:`Moments` have: ``schema``, ``privacy``, ``receipt``, ``noise``, ``repair``, ….
     """
 
-    noise: NoiseLaw | None
-    details: Mapping[str, Any]
-    repair: Repair
-    noisy_count: float | None
-    noisy_sum: FloatArray | None
-    noisy_gram: FloatArray
-    center: FloatArray | None = None
-    pivot: MomentPivot | None = None
     chosen_because: str | None = None
 
     file_kind = RELEASE_FILE
@@ -137,168 +109,19 @@ class MomentRelease(Release):
     graphical_lasso = methods.graphical_lasso
     _repr_html_ = release_card
 
-    def __post_init__(self) -> None:
-        if self.center is not None and self.noisy_sum is None:
-            raise ValueError("moments about a centre need the sum about it, else their mean is not known")
-        if self.noisy_sum is not None and self.noisy_count is None:
-            raise ValueError("a sum of rows without their number makes no mean: release both, or neither")
-        super().__post_init__()
-        for array in (self.noisy_sum, self.noisy_gram, self.center):
-            if array is not None:
-                array.setflags(write=False)
-
     @property
     def plot(self) -> ReleasePlots:
         """Pictures: ``release.plot.correlation()``; matplotlib is imported when the first is drawn."""
         return ReleasePlots(self)
-
-    @property
-    def encoding(self) -> Encoding:
-        """The affine map between the table's units and the unit ball."""
-        return self.schema.encoding(mean=self.noisy_sum is not None)
-
-    @property
-    def zero_of_units(self) -> FloatArray:
-        """What is added to encoded rows about ``center`` to give value/scale, shape (d,): where the zero of the units is."""
-        encoding = self.encoding
-        zero = encoding.offset / encoding.scale
-        return zero if self.center is None else zero + self.center
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows that count (dropped ones do not): exact where it is public, else noisy and rounded.
-
-        A noisy one is at least 1, and at least the standard deviation of its noise.
-
-        Raises
-        ------
-        ValueError
-            If no count was released.
-        """
-        if self.noisy_count is None:
-            raise ValueError(
-                "no count was released: under add_remove the number of rows is private, and mean=False spends nothing on it. "
-                "Use release.gram, release with mean=True, or pass a public n_rows to release()"
-            )
-        return round(floored_count(self.noisy_count, self.noise))
-
-    @property
-    def count_is_public(self) -> bool:
-        """Whether the number of rows is here and carries no noise.
-
-        So it is under ``replace_one`` where no rule of the schema drops a row, and under ``add_remove`` where a second
-        moment alone was released beside a count that is public from elsewhere. A mean is divided by a count that was released
-        with it.
-        """
-        return self.noisy_count is not None and (
-            self.privacy.neighbors.count_is_public(self.schema.drops_rows)
-            or (self.noisy_sum is None and not self.privacy.neighbors.table_size_is_public)
-        )
 
     @cached_property
     def noise_law(self) -> LawOfRun | None:
         """The law of the noise as analyses ask it, additive or not; None if the moments are biased on purpose."""
         return law_of_release(self)
 
-    @cached_property
-    @in_floating_point
-    def _repaired(self) -> tuple[FloatArray | None, FloatArray]:
-        """Mean and Gram matrix in the unit ball after the repair, about ``center``."""
-        count = None if self.noisy_count is None else self.n_rows
-        mean, gram = repair_moments(
-            count,
-            self.noisy_sum,
-            self.noisy_gram,
-            self.noise,
-            self.repair,
-            box=self._mean_box,
-            center=self.center,
-            constraints=Constraints.of(self.schema, mean=self.noisy_sum is not None),
-            rows_moved=self.center is not None,  # only mechanisms that clip rows about a centre have one
-        )
-        for array in (mean, gram):
-            if array is not None:
-                if not np.isfinite(array).all():  # products of matrices overflow in silence
-                    raise OverflowError
-                array.setflags(write=False)  # kept, and handed out
-        return mean, gram
-
-    @property
-    def _mean_box(self) -> tuple[FloatArray, FloatArray] | None:
-        """Public bounds on the mean of the encoded rows; None without a bound on a row."""
-        if self.schema.row_norm is None:
-            return None
-        lower, upper = self.encoding.values_in_ball(*self.schema.feature_bounds)
-        return lower, upper
-
-    @property
-    @in_floating_point
-    def unit_ball_mean(self) -> FloatArray:
-        """E[x] of the encoded rows, repaired, shape (d,)."""
-        mean = self._repaired[0]
-        if mean is None:
-            raise ValueError(_NO_MEAN)
-        return mean if self.center is None else self.center + mean
-
-    @property
-    @in_floating_point
-    def unit_ball_gram(self) -> FloatArray:
-        """Σ x xᵀ of the encoded rows, repaired, shape (d, d)."""
-        mean, gram = self._repaired
-        if self.center is None or mean is None:
-            return gram
-        cross = np.outer(self.center, mean)
-        return gram + self.n_rows * (cross + cross.T + np.outer(self.center, self.center))
-
-    @property
-    @in_floating_point
-    def unit_ball_covariance(self) -> FloatArray:
-        """Cov(x) of the encoded rows, repaired, shape (d, d)."""
-        mean, gram = self._repaired
-        if mean is None:
-            raise ValueError(_NO_MEAN)
-        return gram / self.n_rows - np.outer(mean, mean)
-
-    @property
-    @in_floating_point
-    def mean(self) -> FloatArray:
-        """E[value], shape (d,), in the table's units."""
-        return self.encoding.decode_mean(self.unit_ball_mean)
-
-    @property
-    @in_floating_point
-    def second_moment(self) -> FloatArray:
-        """E[value valueᵀ], not centred, shape (d, d), in the table's units."""
-        mean = None if self.noisy_sum is None else self.unit_ball_mean
-        return self.encoding.decode_second_moment(self.unit_ball_gram / self.n_rows, mean)
-
-    @property
-    @in_floating_point
-    def gram(self) -> FloatArray:
-        """Σ value valueᵀ, shape (d, d), in the table's units."""
-        if self.encoding.offset.any():
-            return self.second_moment * self.n_rows
-        return self.encoding.decode_covariance(self.unit_ball_gram)
-
-    @property
-    @in_floating_point
-    def covariance(self) -> FloatArray:
-        """Cov(value), centred, shape (d, d), in the table's units."""
-        return self.encoding.decode_covariance(self.unit_ball_covariance)
-
-    @property
-    @in_floating_point
-    def correlation(self) -> FloatArray:
-        """Corr(value), shape (d, d), NaN where a variance is not positive; :meth:`correlations` says how sure it is."""
-        return correlation_of(self.unit_ball_covariance)
-
     def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas") -> Any:
         """Draw rows with the schema's types, levels and bounds: :func:`dpmoments.analysis.synthetic.synthetic_rows`."""
         return synthetic_rows(self, n_rows, seed, format=format)
-
-    def with_repair(self, repair: Repair | str) -> MomentRelease:
-        """The same release read with another repair: post-processing, free of privacy cost."""
-        return replace(self, repair=Repair.of(repair))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file; no bit is lost."""
