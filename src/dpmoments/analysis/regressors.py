@@ -63,8 +63,8 @@ def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | 
         if exponent is None:
             continue
         raise ValueError(
-            f"the formula has {found[0]!r}, which in a formula crosses a column with itself and would fit {name} without "
-            f"its power: write I({name}**{exponent}), which must be released with dpm.Power({name.strip('`')!r}, {exponent})"
+            f"the formula has {found[0]!r}, which in a formula crosses a column with itself and would fit {name} without its "
+            f"power: write I({name}**{exponent}), which must be released with dpm.Power({name.strip('`')!r}, {exponent})"
         )
     try:
         read: Any = Formula(formula)
