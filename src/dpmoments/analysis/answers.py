@@ -56,15 +56,15 @@ class Column(NamedTuple):
     Attributes
     ----------
     name : str
-        In frames and JSON; empty for a column of the text alone.
+        Name in frames and JSON; empty for a column that only the text shows.
     values : array, sequence or None
         None where no row has a value.
     head : str
-        Above it in the text; empty for a column that the text does not show.
+        Heading in the text; empty for a column that the text does not show.
     cells : sequence of str or None
         The text of its values; None: five significant digits of a number, and words as they are.
     label : bool
-        Whether it says what a row is of: frames are indexed by such columns.
+        True for a name of the row: frames are indexed by these columns.
     """
 
     name: str = ""
@@ -81,17 +81,17 @@ class Column(NamedTuple):
 
 
 class Answer:
-    """The result of an analysis: a small frozen table with labels, what is said of it, and facts beside it.
+    """The result of an analysis: a small frozen table with labels, remarks on it, and further facts.
 
-    A subclass declares its columns, the lines above and below its text, and the names of its facts. Text, HTML, frames and JSON
-    are made of these here; one whose text is no row of columns also gives :meth:`table`.
+    A subclass declares its columns, the lines above and below its table, and the names of its facts; text, HTML, frames and JSON
+    are derived here. A subclass with a table of another shape overrides :meth:`table`.
 
     Attributes
     ----------
     facts : tuple of str
         What JSON holds, in order: the name of an attribute, or ``key: path.to.attribute``; ``*`` for the columns, ``a by b`` for
-        a mapping of the names in b to the values in a. With the key ``**`` a mapping is merged; ``key?`` is left out where there
-        is no value.
+        a mapping of the names in b to the values in a. The key ``**`` merges a mapping; ``key?`` is omitted if the value is
+        None.
     """
 
     facts: ClassVar[tuple[str, ...]] = ()
@@ -111,7 +111,7 @@ class Answer:
         return ()
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
-        """The table as plain values, a sequence a column, labels first; None where there is no number."""
+        """The table as plain values, a list for each column, labels first; None for a missing number."""
         return {name: plain(values) for name, values in self._values().items()}
 
     def _values(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from dpmoments.schema.schema import Schema
 
 
 class Stated(Protocol):
-    """What every release says of itself, of moments or of a mean alone."""
+    """Attributes of every release, also of one without a second moment."""
 
     @property
     def schema(self) -> Schema:
@@ -156,7 +156,7 @@ _WITHOUT_MEAN = "no mean was released (mean=False): release with mean=True"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Release(ABC):
-    """What a release of a table states, whatever it holds: what is public, what was spent, and what ran.
+    """Statements of every release: what is public, what was spent, and what ran.
 
     Attributes
     ----------
@@ -259,7 +259,7 @@ class Release(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Moments(Release):
-    """Noisy moments as they were released, and what they say of the table after the repair.
+    """The noisy moments of a release, and the repaired estimates of the table's moments.
 
     Attributes
     ----------

@@ -186,8 +186,8 @@ def options_of(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a body, with an option for every parameter of a Python function.
 
-    The body gets the function's arguments as a dict, and by name what it declares itself: as typer reads it, or, with words here,
-    by type and default alone.
+    The body gets the function's arguments as a dict, and its own parameters by name: these are annotated for typer, or have an
+    entry in ``own``.
 
     Parameters
     ----------
