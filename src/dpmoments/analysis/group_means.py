@@ -168,7 +168,7 @@ class GroupMeans(Answer):
 
     def _columns(self) -> list[Column]:
         m, k = self.mean.shape
-        lost = np.tile(self.lost, m)
+        lost = self.lost.tolist() * m
 
         def unless_lost(values: FloatArray, word: str) -> list[str]:
             return [word if gone else number(value) for value, gone in zip(values.ravel().tolist(), lost, strict=True)]
@@ -176,7 +176,7 @@ class GroupMeans(Answer):
         return [
             Column("feature", [name for name in self.features for _ in range(k)], "feature", label=True),
             Column("group", [*self.groups] * m, "group", label=True),
-            Column("count", np.tile(self.counts, m), "rows", [f"{count:,.0f}" for count in self.counts] * m),
+            Column("count", np.tile(self.counts, m), "rows", [f"{count:,.0f}" for count in self.counts.tolist()] * m),
             Column("count_noise", np.tile(self.count_noise, m), "± noise"),
             Column("mean", self.mean.ravel(), "mean", unless_lost(self.mean, LOST)),
             Column("privacy_noise", self.privacy_noise.ravel(), "± privacy", unless_lost(self.privacy_noise, "–")),
