@@ -12,7 +12,7 @@ import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
-from dpmoments.analysis.released import Released, additive_cell_variance
+from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 
@@ -37,9 +37,6 @@ class NormalEquations:
         Of Σ z zᵀ, z = (1, x) of all features.
     design_map : ndarray of shape (k + 1, d + 1)
         T: the regressors and the target are T z.
-    cell_variance : float or None
-        The variance of a cell off the diagonal that noise added cell by cell is taken to have in all directions; None: that of
-        each direction is asked for.
     """
 
     moments: FloatArray
@@ -47,7 +44,6 @@ class NormalEquations:
     with_constant: bool
     noise: NoiseLaw
     design_map: FloatArray
-    cell_variance: float | None = None
 
     @classmethod
     def of(
@@ -88,14 +84,7 @@ class NormalEquations:
         if constant:
             design_map = np.vstack([np.eye(1, d + 1), design_map])
         moments = design_map @ whole @ design_map.T
-        return cls(
-            (moments + moments.T) / 2.0,
-            float(whole[0, 0]),
-            constant,
-            noise,
-            design_map,
-            additive_cell_variance(release),
-        )
+        return cls((moments + moments.T) / 2.0, float(whole[0, 0]), constant, noise, design_map)
 
     @property
     def n_regressors(self) -> int:
@@ -127,8 +116,6 @@ class NormalEquations:
     @cached_property
     def noise_variance(self) -> float:
         """v: the variance of a cell of noise, where the regressors vary least."""
-        if self.cell_variance is not None:
-            return self.cell_variance
         return 0.5 * self.noise.variance_of_square(self.design_map[:-1].T @ self._spectrum[1][:, 0])
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released, describe_contribution
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import is_finite_number, shown
-from dpmoments.noise.law import MomentInterval
+from dpmoments.noise.models import MomentInterval
 from dpmoments.repair.repair import few_rows_message
 
 # How far the privacy noise can have moved the coefficients of a ridge fit (``docs/derivations/ridge-error-bound.md``).
@@ -61,15 +62,14 @@ def _error_bound(release: Released, fit: _Fit, failure: float) -> ErrorBound:
     """A bound on ‖ŵ − w‖ that fails with probability ≤ ``failure``, w the fit on the table itself; encoded rows."""
     if release.noisy_count is None:
         return ErrorBound(None, "no number of rows was released")
-    if release.pivot is not None:
-        return _by_interval(release, fit, failure)
+    model = release.noise_model
+    interval = None if model is None else model.interval(release, fit.chosen, failure)
+    if model is not None and interval is not None:
+        return _by_interval(release, fit, interval, _COVERAGE.get(model.condition, ""))
     if release.noise is None:
-        return ErrorBound(
-            None,
-            f"no law is known of what {release.mechanism!r} does to the moments that would give one from the release alone",
-        )
-    if release.noise.count_variance is None and not release.count_is_public:
-        return ErrorBound(None, "the number of rows had a draw of its own, of which the noise law says nothing")
+        return ErrorBound(None, f"no law is known of what {release.mechanism!r} does to the moments")
+    if release.noise.caveats:
+        return ErrorBound(None, "the law of the noise is conditional on more than the release, and gives no bound")
     if not fit.intercept and release.noisy_sum is not None and release.encoding.offset.any():
         return ErrorBound(
             None, "about the zero of the table's units the noises of mean and Gram matrix mix; fit an intercept"
@@ -83,7 +83,7 @@ def _error_bound(release: Released, fit: _Fit, failure: float) -> ErrorBound:
 
 
 def _moment_error_bound(release: Released, fit: _Fit, failure: float) -> float:
-    """Bound on ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use, for noise that is added cell by cell.
+    """Bound on ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use, for noise whose law holds as it is.
 
     ‖Ŝ − S‖ ≤ ‖Ŝ − Ŝ₀‖ + ‖Ŝ₀ − S‖, Ŝ₀ the unrepaired matrix: the first term is known exactly, the second is bounded by
     the noise law. (S_AA + 2αI)(ŵ − w) = (E b)_A with b = (−ŵ, 1) and E = Ŝ − S, so ‖ŵ − w‖ ≤ ‖E‖_op √(1 + ‖ŵ‖²)/λ, λ the least
@@ -91,14 +91,14 @@ def _moment_error_bound(release: Released, fit: _Fit, failure: float) -> float:
     """
     noise, chosen = release.noise, fit.chosen
     assert noise is not None
-    n, block, size = release.n_rows, np.ix_(chosen, chosen), len(chosen)
+    n, block, indices = release.n_rows, np.ix_(chosen, chosen), np.array(chosen) + 1
     raw = release.with_repair("none")
     reference = raw.unit_ball_covariance if fit.intercept else raw.unit_ball_gram / n
     parts = 1 + (1 if fit.intercept else 0) + (1 if noise.count_variance else 0)
     bound = float(np.linalg.norm((fit.moment - reference)[block], 2))
-    bound += noise.operator_norm_bound(failure / parts, size) / n
+    bound += noise.gram_bound(failure / parts, indices) / n
     if fit.intercept:
-        offset = noise.sum_norm_bound(failure / parts, size) / n
+        offset = noise.sum_bound(failure / parts, indices) / n
         length = float(np.linalg.norm(raw.unit_ball_mean[chosen]))
         bound += 2.0 * length * offset + offset**2
     if noise.count_variance:
@@ -109,13 +109,19 @@ def _moment_error_bound(release: Released, fit: _Fit, failure: float) -> float:
     return bound
 
 
-def _by_interval(release: Released, fit: _Fit, failure: float) -> ErrorBound:
-    """The bound from the run's own law, whatever repair was made."""
-    pivot = release.pivot
-    assert pivot is not None
-    result = pivot.interval(release.noisy_count, release.noisy_sum, release.noisy_gram, fit.chosen, failure)
-    if result is None:
-        return ErrorBound(None, "the law of the run gives none for so many features at this confidence")
+_COVERAGE = MappingProxyType(
+    {
+        "clipped-in-last-step": (
+            "against the fit on the rows as the last step clipped them: what clipping took away comes on top"
+        ),
+        "asserted-smallest-eigenvalue": "where no eigenvalue is below the stated smallest_eigenvalue",
+    }
+)
+"""What a bound from an interval is about, by its condition."""
+
+
+def _by_interval(release: Released, fit: _Fit, result: MomentInterval, note: str) -> ErrorBound:
+    """The bound from an interval that the noise model gives, whatever repair was made."""
     if result.constant and not fit.intercept:
         # moments about the zero of the table's units, in units of the encoding's scale
         matrix = np.eye(len(result.center))
@@ -125,7 +131,7 @@ def _by_interval(release: Released, fit: _Fit, failure: float) -> ErrorBound:
     n_rows = float(release.n_rows)
     of_count = 0.0 if release.count_is_public else result.count_error
     value = _coefficient_error_bound(result, fit.weights, fit.alpha, n_rows, of_count)
-    return ErrorBound(value, pivot.covers)
+    return ErrorBound(value, note)
 
 
 def _coefficient_error_bound(
@@ -223,9 +229,9 @@ def penalised_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> Fl
 
 def inference_of(release: Released, chosen: Regressors) -> CoefficientInference | None:
     """None where no law of the noise is known."""
-    noise = release.noise_law
-    if noise is None or (chosen.intercept and not _count_noise_is_known(release)):
-        return None  # without a constant the number of rows is no moment among those solved with
+    noise = release.noise
+    if noise is None:
+        return None
     scale = release.encoding.scale
     shift, unit = release.zero_of_units, float(scale[chosen.target])
     slopes = np.diag(unit / scale[list(chosen.features)])
@@ -244,11 +250,6 @@ def inference_of(release: Released, chosen: Regressors) -> CoefficientInference 
     units[1:, 1:] = slopes
     offset = unit * float(shift[chosen.target])
     return CoefficientInference(equations(about_zero=False), equations(about_zero=True), units, offset, unit)
-
-
-def _count_noise_is_known(release: Released) -> bool:
-    """A run of no additive law releases a sum with a count whose noise its record states."""
-    return release.noise is None or release.noise.count_variance is not None or release.count_is_public
 
 
 def fitted_line(

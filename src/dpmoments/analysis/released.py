@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.law import MomentPivot
-from dpmoments.noise.law import NoiseLaw as AdditiveLaw
+from dpmoments.noise.models import AdditiveModel, NoiseModel, PooledModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair, few_rows_message
@@ -35,16 +34,12 @@ class Released(Protocol):
         """How the moments are made those of a possible table."""
 
     @property
-    def noise(self) -> AdditiveLaw | None:
-        """The law of the noise that repairs go by, if it was added cell by cell."""
-
-    @property
-    def noise_law(self) -> NoiseLaw | None:
+    def noise(self) -> NoiseLaw | None:
         """The law of the noise, which gives variances of functionals; None if the moments are biased on purpose."""
 
     @property
-    def pivot(self) -> MomentPivot | None:
-        """The law of the run, where the noise is not added cell by cell."""
+    def noise_model(self) -> NoiseModel | None:
+        """What the file says of the noise."""
 
     @property
     def mechanism(self) -> str:
@@ -152,13 +147,13 @@ def cautions(release: Released) -> str:
     'too few rows for this budget: th'
     """
     few = few_rows_message(release.noisy_count, release.noise)
-    said = (few, describe_contribution(release), describe_caveats(release.noise_law), *release.warnings)
+    said = (few, describe_contribution(release), describe_caveats(release.noise), *release.warnings)
     return ". ".join(dict.fromkeys(words.rstrip(".") for words in said if words))
 
 
-def additive_cell_variance(release: Released) -> float | None:
-    """Of a cell off the diagonal, if noise was added cell by cell; else None."""
-    return None if release.noise is None else release.noise.off_diagonal_variance
+def noise_is_additive(release: Released) -> bool:
+    """Whether noise was added cell by cell."""
+    return isinstance(release.noise_model, AdditiveModel | PooledModel)
 
 
 _CAVEATS = MappingProxyType(

@@ -14,7 +14,8 @@ from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.privacy import sensitivity
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.repair.spectral import SpectralNoise, noise_on_the_spread
+from dpmoments.repair.repair import exact_law
+from dpmoments.repair.spectral import SpectralNoise
 
 _TAKEN_BY_REPAIR = 0.5
 """Of the noise that a repair took off the features' moments, the share that counts as gone."""
@@ -91,8 +92,8 @@ def automatic_alpha(release: Released, features: Sequence[int], target: int, *, 
 
     Notes
     -----
-    Post-processing: it costs no privacy. Where the noise has no closed law (``release.noise`` is None) its size is taken for
-    that of noise added to every cell at the same budget, and nothing is known of what a repair took off.
+    Post-processing: it costs no privacy. If ``release.noise`` is None or has caveats, the size of the noise is taken to be that
+    of noise added to every cell at the same budget, and nothing is known of what a repair took off.
 
     Source: the normal-means problem with a scale mixture as the prior (West 1987), Cov(N b) = v(‖b‖² I + b bᵀ) for the noise.
 
@@ -133,7 +134,7 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
     block = np.ix_(features, features)
     variances, vectors = np.linalg.eigh(moment[block])
     solved = vectors.T @ moment[features, target]
-    if release.noise is None:
+    if exact_law(release.noise) is None:
         observed, noise_variance = solved, _typical_noise(release, moment)
     else:
         raw_release = release.with_repair("none")
@@ -164,11 +165,11 @@ def _cell_variance(release: Released, raw_release: Released, intercept: bool) ->
     if release.noisy_sum is not None:
         about_center = release.noisy_sum / n_rows
         if intercept:
-            noise = noise_on_the_spread(noise, about_center)
+            noise = noise.about(-about_center)
         else:
             # Σ(u + o)(u + o)ᵀ for rows u about the centre holds the noise on Σu times o, the centre seen from the table's zero
             origin = raw_release.unit_ball_mean - about_center + release.encoding.offset / release.encoding.scale
-            noise = noise_on_the_spread(noise, origin)
+            noise = noise.about(origin)
     return SpectralNoise.of(noise).cell_variance / n_rows**2
 
 

@@ -22,7 +22,7 @@ from dpmoments.foundation.values import (
     require_known,
     to_plain,
 )
-from dpmoments.noise.families import MeanNoise
+from dpmoments.noise.models import MeanModel
 from dpmoments.plots.accessor import MeanPlots
 from dpmoments.privacy.origin import HasOrigin, ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
@@ -58,7 +58,7 @@ class MeanRelease(HasOrigin, Disclosed):
         Exact where the number of rows is public.
     diagnostics : mapping
         What else was learned privately: every step's ball, warnings. In the units in which rows are encoded.
-    noise : MeanNoise or None
+    noise : MeanModel or None
         The law of the noise on ``noisy_mean``, in the units in which rows are encoded; None where it has no closed form.
     origin : ReleaseOrigin
         Which release this is: ``release.id`` and ``release.dataset``.
@@ -72,7 +72,7 @@ class MeanRelease(HasOrigin, Disclosed):
     noisy_mean: FloatArray
     noisy_count: float
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
-    noise: MeanNoise | None = None
+    noise: MeanModel | None = None
     origin: ReleaseOrigin = field(default_factory=ReleaseOrigin.fresh)
 
     def __post_init__(self) -> None:
@@ -276,7 +276,7 @@ class MeanRelease(HasOrigin, Disclosed):
             noisy_mean=finite_numbers(content["noisy_mean"], schema.n_features, "noisy_mean"),
             noisy_count=float(content["noisy_count"]),
             diagnostics=plain_mapping(content, "diagnostics"),
-            noise=None if noise is None else MeanNoise.from_dict(noise, schema.n_features),
+            noise=None if noise is None else MeanModel.from_dict(noise, schema.n_features),
             origin=ReleaseOrigin.from_dict(content["origin"]),
         )
 

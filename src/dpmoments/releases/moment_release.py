@@ -25,20 +25,19 @@ from dpmoments.foundation.values import (
     require_known,
     to_plain,
 )
-from dpmoments.noise.law import MomentPivot, NoiseLaw
-from dpmoments.noise.terms import NoiseLaw as LawOfRun
+from dpmoments.noise.models import NoiseModel
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.plots.accessor import ReleasePlots
 from dpmoments.privacy.origin import HasOrigin, ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.releases.disclosed import Disclosed
-from dpmoments.releases.noise_model import law_of_release
-from dpmoments.repair.repair import Repair, floored_count, repair_moments
+from dpmoments.repair.repair import Repair, exact_law, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
-# The numbers of a release's file: its noisy moments and the laws of their noise, written, and read with every check.
+# The numbers of a release's file: its noisy moments and the model of their noise, written, and read with every check.
 
 
 class _NoisyNumbers(Protocol):
@@ -61,29 +60,24 @@ class _NoisyNumbers(Protocol):
         """What sum and Gram matrix are about."""
 
     @property
-    def noise(self) -> NoiseLaw | None:
-        """The law of the noise."""
-
-    @property
-    def pivot(self) -> MomentPivot | None:
-        """The law of the run."""
+    def noise_model(self) -> NoiseModel | None:
+        """What the file says of the noise."""
 
 
 def _written_moments(release: _NoisyNumbers) -> dict[str, Any]:
-    """Plain values of count, sum, Gram matrix, centre, noise law and pivot for a file; no bit is lost."""
+    """Plain values of count, sum, Gram matrix, centre and noise model for a file; no bit is lost."""
     noisy_sum, center = release.noisy_sum, release.center
     return {
-        "noise": None if release.noise is None else release.noise.to_dict(),
+        "noise": None if release.noise_model is None else release.noise_model.to_dict(),
         "noisy_count": release.noisy_count,
         "noisy_sum": None if noisy_sum is None else noisy_sum.tolist(),
         "noisy_gram_upper_triangle": release.noisy_gram[np.triu_indices(len(release.noisy_gram))].tolist(),
         "center": None if center is None else center.tolist(),
-        "pivot": None if release.pivot is None else release.pivot.to_dict(),
     }
 
 
 def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]:
-    """Count, sum, Gram matrix, centre, noise law and pivot of a release's file, under the names of the release's attributes."""
+    """Count, sum, Gram matrix, centre and noise model of a release's file, under the names of the release's attributes."""
     d = n_features
     upper = finite_numbers(content["noisy_gram_upper_triangle"], d * (d + 1) // 2, "noisy_gram_upper_triangle")
     gram = np.empty((d, d))
@@ -92,19 +86,15 @@ def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]
     count, noisy_sum, center = content["noisy_count"], content["noisy_sum"], content["center"]
     if count is not None and not is_finite_number(count):
         raise ValueError("noisy_count is not a finite number")
-    noise = None if content["noise"] is None else NoiseLaw.from_dict(content["noise"])
-    if noise is not None and noise.n_features != d:
-        raise ValueError(f"the noise law is for {noise.n_features} features and the schema has {d}")
-    pivot = None if content["pivot"] is None else MomentPivot.from_dict(content["pivot"])
-    if pivot is not None and pivot.n_features != d:
-        raise ValueError(f"the pivot is for {pivot.n_features} features and the schema has {d}")
+    model = None if content["noise"] is None else NoiseModel.from_dict(content["noise"])
+    if model is not None and model.n_features != d:
+        raise ValueError(f"the noise model is for {model.n_features} features and the schema has {d}")
     return {
         "noisy_count": None if count is None else float(count),
         "noisy_sum": None if noisy_sum is None else finite_numbers(noisy_sum, d, "noisy_sum"),
         "noisy_gram": gram,
         "center": None if center is None else finite_numbers(center, d, "center"),
-        "noise": noise,
-        "pivot": pivot,
+        "noise_model": model,
     }
 
 
@@ -125,8 +115,8 @@ class MomentRelease(HasOrigin, Disclosed):
         What was spent; ``print(release.privacy.in_words())``.
     receipt : Receipt
         Every draw of noise, and what it cost.
-    noise : NoiseLaw or None
-        The law of the noise on the unit-ball moments, where it has a closed form.
+    noise_model : NoiseModel or None
+        What the file says of the noise; None if the moments are biased on purpose. ``release.noise`` is the law that follows.
     mechanism : str
         Name of the mechanism that ran.
     mechanism_options, details : mapping
@@ -139,8 +129,6 @@ class MomentRelease(HasOrigin, Disclosed):
         What the mechanism returned, in unit-ball units, before any repair; sum and Gram matrix about ``center``.
     center : ndarray of shape (d,) or None
         Where the mechanism found the mean, so that a covariance is not lost beside the square of a mean far away; None for 0.
-    pivot : MomentPivot or None
-        The law of the run, where the noise is not added cell by cell (``noise`` is then None): what bounds are made of.
     diagnostics : mapping
         What else the mechanism learned privately.
     chosen_because : str or None
@@ -152,7 +140,7 @@ class MomentRelease(HasOrigin, Disclosed):
     schema: Schema
     privacy: PrivacyStatement
     receipt: Receipt
-    noise: NoiseLaw | None
+    noise_model: NoiseModel | None
     mechanism: str
     mechanism_options: Mapping[str, Any]
     details: Mapping[str, Any]
@@ -161,7 +149,6 @@ class MomentRelease(HasOrigin, Disclosed):
     noisy_sum: FloatArray | None
     noisy_gram: FloatArray
     center: FloatArray | None = None
-    pivot: MomentPivot | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     chosen_because: str | None = None
     origin: ReleaseOrigin = field(default_factory=ReleaseOrigin.fresh)
@@ -231,7 +218,7 @@ class MomentRelease(HasOrigin, Disclosed):
                 "no count was released: under add_remove the number of rows is private, and mean=False spends nothing on it. "
                 "Use release.gram, release with mean=True, or pass a public n_rows to release()"
             )
-        return round(floored_count(self.noisy_count, self.noise))
+        return round(floored_count(self.noisy_count, None if self.count_is_public else self.noise))
 
     @property
     def count_is_public(self) -> bool:
@@ -247,9 +234,20 @@ class MomentRelease(HasOrigin, Disclosed):
         )
 
     @cached_property
-    def noise_law(self) -> LawOfRun | None:
-        """The law of the noise as analyses ask it, additive or not; None if the moments are biased on purpose."""
-        return law_of_release(self)
+    def noise(self) -> NoiseLaw | None:
+        """The law of the noise on Σ z zᵀ, z = (1, x) about ``center``, in the unit ball; None if moments are biased on purpose.
+
+        Exact for noise that is added cell by cell, for pooled releases, for additive Wishart noise of any scale, and, given the
+        rows as the last step clipped them, for coinpress and private-preconditioning. **Linearized about the release** for draws
+        around the moments (johnson-lindenstrauss, inverse-wishart), noise on their inverse, and eigenvectors: the law's
+        ``caveats`` say so (``docs/derivations/noise-of-runs.md``).
+        """
+        if self.noise_model is None:
+            return None
+        try:
+            return self.noise_model.law(self)
+        except (ValueError, FloatingPointError):
+            return None  # a file whose numbers are those of no run
 
     @cached_property
     @in_floating_point
@@ -260,7 +258,7 @@ class MomentRelease(HasOrigin, Disclosed):
             count,
             self.noisy_sum,
             self.noisy_gram,
-            self.noise,
+            exact_law(self.noise),
             self.repair,
             box=self._mean_box,
             center=self.center,
@@ -355,7 +353,9 @@ class MomentRelease(HasOrigin, Disclosed):
 
     def with_repair(self, repair: Repair | str) -> MomentRelease:
         """The same release read with another repair: post-processing, free of privacy cost."""
-        return replace(self, repair=Repair.of(repair))
+        result = replace(self, repair=Repair.of(repair))
+        result.__dict__["noise"] = self.noise  # what is cached of the numbers before any repair
+        return result
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the release as JSON, all of it or nothing; :func:`dpmoments.load` reads it.
@@ -394,7 +394,8 @@ class MomentRelease(HasOrigin, Disclosed):
         KeyError, TypeError, ValueError
             If an entry is absent, unknown, or not what it must be.
         """
-        known = {entry.name for entry in fields(cls)} - {"noisy_gram"} | {"noisy_gram_upper_triangle"}
+        known = {entry.name for entry in fields(cls)} - {"noisy_gram", "noise_model"}
+        known |= {"noisy_gram_upper_triangle", "noise"}
         require_known(content, known, "it")
         schema = Schema.from_dict(content["schema"])
         moments = _read_moments(content, schema.n_features)
