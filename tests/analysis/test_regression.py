@@ -119,9 +119,9 @@ def bound_term_by_term(
     noises = ["Gram"] + (["sum"] if intercept else []) + (["count"] if not release.count_is_public else [])
     failure = (1.0 - level) / len(noises)
     terms = {"repair": float(np.linalg.norm(block(release) - block(raw), 2))}
-    terms["Gram"] = law.operator_norm_bound(failure, len(chosen)) / n
+    terms["Gram"] = law.gram_bound(failure, np.array(chosen) + 1) / n
     if "sum" in noises:
-        of_mean = law.sum_norm_bound(failure, len(chosen)) / n
+        of_mean = law.sum_bound(failure, np.array(chosen) + 1) / n
         terms["sum"] = 2.0 * float(np.linalg.norm(raw.unit_ball_mean[chosen])) * of_mean + of_mean**2
     if "count" in noises:
         of_count = (law.count_bound(failure) + 0.5) / n

@@ -17,9 +17,8 @@ from scipy.stats import binom, kstest
 import dpmoments as dpm
 from dpmoments.analysis.normal_equations import NormalEquations, _smallest_statistic
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
-from dpmoments.noise.cells import GaussianCells
-from dpmoments.noise.families import GaussianNoise
-from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.noise.terms import NoiseLaw
+from support.noise_models import gaussian
 
 UNLIMITED: dict[str, Any] = dict(epsilon=1e13, repair="none", insecure_seed=0)
 SCHEMA = dpm.Schema(
@@ -50,23 +49,19 @@ def exact() -> dpm.MomentRelease:
 
 K, N_ROWS, DRAWS = 3, 4_000, 1_500
 SLOPES = np.array([0.7, -0.4, 0.2])
-LAW = GaussianNoise(K + 1, 6_000.0, 3_000.0, 3_000.0, 3_000.0)
+LAW = gaussian(K + 1, 6_000.0, 3_000.0, 3_000.0, 3_000.0).law()
 """About as large beside the sampling error as it is on real releases: half of the variance of a coefficient."""
 
 
-def drawn_equations(seed: int, law: GaussianNoise = LAW, features: float = 1.0) -> NormalEquations:
+def drawn_equations(seed: int, law: NoiseLaw = LAW, features: float = 1.0) -> NormalEquations:
     """A sample of rows of known coefficients, and noise of a known law on its moments."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(0, features, (N_ROWS, K)) @ np.linalg.cholesky(0.5 + 0.5 * np.eye(K)).T
     target = 0.3 + rows @ SLOPES + rng.normal(0, 1, N_ROWS)
     z = np.column_stack([np.ones(N_ROWS), rows, target])
-    noise = rng.normal(size=(K + 2, K + 2)) * np.sqrt(law.cell_variances)
+    noise = rng.normal(size=(K + 2, K + 2)) * np.sqrt(law.cell_variances())
     noisy = z.T @ z + np.triu(noise) + np.triu(noise, 1).T
-    return NormalEquations(noisy, float(noisy[0, 0]), True, terms_of(law), np.eye(K + 2), law.off_diagonal_variance)
-
-
-def terms_of(law: GaussianNoise) -> NoiseLaw:
-    return NoiseLaw((NoiseTerm(GaussianCells(), law.cell_variances),))
+    return NormalEquations(noisy, float(noisy[0, 0]), True, law, np.eye(K + 2))
 
 
 def p_values(equations_of: Any, draws: int) -> np.ndarray:
@@ -82,8 +77,8 @@ def p_values(equations_of: Any, draws: int) -> np.ndarray:
 
 def test_the_inverted_test_has_its_level_where_noise_is_known_and_nowhere_else() -> None:
     assert kstest(p_values(drawn_equations, 600), "uniform").pvalue > 0.01
-    quiet = GaussianNoise(K + 1, 3_000.0, 1_500.0, 1_500.0, 1_500.0)
-    understated = p_values(lambda seed: replace(drawn_equations(seed), noise=terms_of(quiet)), 600)
+    quiet = gaussian(K + 1, 3_000.0, 1_500.0, 1_500.0, 1_500.0).law()
+    understated = p_values(lambda seed: replace(drawn_equations(seed), noise=quiet), 600)
     assert kstest(understated, "uniform").pvalue < 1e-4
 
 
@@ -113,7 +108,7 @@ def test_the_errors_of_coefficients_are_those_of_draws_and_each_part_is_needed()
 
 def test_r_squared_is_corrected_by_what_noise_adds() -> None:
     """Of slopes of which R² is known; noise that adds .02 to it."""
-    loud = GaussianNoise(K + 1, 120_000.0, 60_000.0, 60_000.0, 60_000.0)
+    loud = gaussian(K + 1, 120_000.0, 60_000.0, 60_000.0, 60_000.0).law()
     shares, raw = [], []
     for seed in range(400):
         equations = drawn_equations(seed, loud)

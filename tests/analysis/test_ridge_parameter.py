@@ -14,7 +14,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.analysis import regression
 from dpmoments.analysis.regression import automatic_alpha, expected_coefficients
-from dpmoments.noise.families import GaussianNoise
+from support.noise_models import gaussian
 
 CELL = 1e-4
 """Standard deviation of the noise on a cell off the diagonal, for one row's moments."""
@@ -26,7 +26,7 @@ def made_up(covariance: np.ndarray, cell: float = CELL, n_rows: int = 1000, raw:
     variance = (cell * n_rows) ** 2
     unrepaired = SimpleNamespace(unit_ball_covariance=covariance if raw is None else raw, unit_ball_mean=np.zeros(d))
     return SimpleNamespace(
-        noise=GaussianNoise(d, 2.0 * variance, variance, 1e-12, 0.0),
+        noise=gaussian(d, 2.0 * variance, variance, 1e-12, 0.0).law(),
         n_rows=n_rows,
         noisy_sum=np.zeros(d),
         unit_ball_covariance=covariance,
@@ -128,7 +128,7 @@ def test_the_noise_it_reckons_with_is_that_of_releases(intercept: bool) -> None:
     # Of the noise on the mean the Gram matrix about the table's zero holds nothing: the unit ball's zero is that of the table.
     error = np.std(energies) / math.sqrt(len(energies))
     assert np.mean(energies) == pytest.approx(4 * 5 * np.mean(reckoned), abs=3.0 * error)
-    without_mean = release.noise.off_diagonal_variance / len(rows) ** 2
+    without_mean = release.noise_model.off_diagonal_variance / len(rows) ** 2
     if intercept:  # the noise on the mean is seen
         assert abs(np.mean(energies) - 4 * 5 * without_mean) > 6.0 * error
 
@@ -153,7 +153,7 @@ def test_about_the_zero_of_the_table_the_noise_on_the_mean_counts() -> None:
 def test_about_the_zero_of_the_table_a_centre_is_as_far_as_it_is() -> None:
     """Σ(u + o)(u + o)ᵀ, u about a centre c of the unit ball and o = c + offset/scale: the noise on Σu counts o."""
     release = made_up(np.eye(3))
-    release.noise = GaussianNoise(3, 2.0, 1.0, 0.5, 0.0)
+    release.noise = gaussian(3, 2.0, 1.0, 0.5, 0.0).law()
     release.noisy_sum = np.array([30.0, 0.0, 0.0])
     release.unit_ball_mean = np.array([0.03, 0.2, 0.1])  # c = (0, 0.2, 0.1)
     release.encoding = SimpleNamespace(offset=np.array([2.0, 0.0, 4.0]), scale=np.array([4.0, 1.0, 10.0]))
@@ -214,11 +214,11 @@ def test_without_a_law_the_noise_is_taken_for_that_of_the_whole_matrix(delta: fl
     release = release_of(rows_far_out(), epsilon=2.0, delta=delta, mechanism=mechanism, mean=False, insecure_seed=0,
                          neighbors="replace_one", repair="none")  # fmt: skip
     moment = release.unit_ball_gram / release.n_rows
-    law = release.noise.off_diagonal_variance / release.n_rows**2
+    law = release.noise_model.off_diagonal_variance / release.n_rows**2
     found = regression._typical_noise(release, moment)
     # A Gaussian release is calibrated to (ε, δ) itself, which takes less noise than its ρ.
     assert found == pytest.approx(law, rel=1e-6) if not delta else law < found < 2.0 * law
-    assert automatic_alpha(replace(release, noise=None), [0, 1], 3, intercept=False) > 0.0
+    assert automatic_alpha(replace(release, noise_model=None), [0, 1], 3, intercept=False) > 0.0
 
 
 def test_rows_without_a_bound_set_the_scale_of_noise_without_a_law() -> None:
@@ -229,7 +229,7 @@ def test_rows_without_a_bound_set_the_scale_of_noise_without_a_law() -> None:
             unit * rows, dpm.Schema.unbounded(5), epsilon=1.0, delta=1e-6, insecure_seed=0, neighbors="replace_one",
             mechanism=dpm.mechanisms.CoinPress(eigenvalue_bounds=(0.25 * unit**2, 4.0 * unit**2), mean_radius=10.0 * unit),
         )  # fmt: skip
-        assert release.noise is None
+        assert release.noise.caveats
         alphas.append(automatic_alpha(release, [0, 1, 2, 3], 4, intercept=True))
     assert alphas[1] / alphas[0] == pytest.approx(64.0, rel=0.2)
 

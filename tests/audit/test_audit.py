@@ -55,8 +55,7 @@ from dpmoments.mechanisms import IterativeEigenvectors
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.noise.families import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon
@@ -66,6 +65,7 @@ from dpmoments.privacy.sensitivity import count, gram_entrywise_l1, gram_frobeni
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from references.exact_bingham import second_moments
+from support.noise_models import additive, gaussian, laplace
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PURE = PrivacyBudget.pure(1.0)
@@ -341,27 +341,27 @@ def test_learned_scores_come_near_the_likelihood_ratio() -> None:
 # Exact losses -----------------------------------------------------------------------------------------------------------
 
 
-def exact_loss(law: NoiseLaw, first: np.ndarray, second: np.ndarray, delta: float = 0.0) -> float | None:
+def exact_loss(model: AdditiveModel, first: np.ndarray, second: np.ndarray, delta: float = 0.0) -> float | None:
     rows = [repeated_rows(np.asarray(table, dtype=float), ADD_REMOVE).moments() for table in (first, second)]
-    return noise_epsilon(law, *rows, delta)
+    return noise_epsilon(model, *rows, delta)
 
 
 def test_exact_loss_of_gaussian_and_laplace_noise_cell_by_cell() -> None:
     empty, row = np.zeros((0, 2)), np.array([[0.6, -0.8]])
-    gaussian = GaussianNoise(2, 4.0, 2.0, 3.0, 5.0)
+    normal = gaussian(2, 4.0, 2.0, 3.0, 5.0)
     distance = math.sqrt((0.6**4 + 0.8**4) / 4.0 + (0.6 * 0.8) ** 2 / 2.0 + 1.0 / 3.0 + 1.0 / 5.0)
-    assert exact_loss(gaussian, empty, row, 1e-3) == pytest.approx(gaussian_epsilon(1e-3, distance, 1.0), rel=1e-5)
-    laplace = LaplaceNoise(2, 8.0, 8.0, 2.0, None)
-    assert exact_loss(laplace, empty, row) == pytest.approx((0.36 + 0.64 + 0.48) / 2.0 + 1.4, rel=1e-5)
+    assert exact_loss(normal, empty, row, 1e-3) == pytest.approx(gaussian_epsilon(1e-3, distance, 1.0), rel=1e-5)
+    doubly_exponential = laplace(2, 8.0, 8.0, 2.0, None)
+    assert exact_loss(doubly_exponential, empty, row) == pytest.approx((0.36 + 0.64 + 0.48) / 2.0 + 1.4, rel=1e-5)
     # a cell that moves without noise
-    assert exact_loss(LaplaceNoise(2, 8.0, 8.0, 2.0, 0.0), empty, row) == math.inf
-    assert exact_loss(WishartNoise(2, 8.0, 4.0, None, None, 1.0), empty, row) is None
-    assert exact_loss(WishartNoise(2, 0.0, 4.0, None, None, 1.0), empty, row) == math.inf
+    assert exact_loss(laplace(2, 8.0, 8.0, 2.0, 0.0), empty, row) == math.inf
+    assert exact_loss(additive("wishart", 2, 8.0, 4.0, None, None, 1.0), empty, row) is None
+    assert exact_loss(additive("wishart", 2, 0.0, 0.0, None, None, 1.0), empty, row) == math.inf
 
 
 def test_exact_loss_of_matrix_laplace_noise_in_one_dimension_is_that_of_its_density() -> None:
     rate, shift = 0.8, 0.7
-    law = MatrixLaplaceNoise(1, 2.0 / rate**2, 1.0 / rate**2, None, None, rate)
+    law = additive("matrix-laplace", 1, 2.0 / rate**2, 1.0 / rate**2, None, None, rate)
     noise = np.linspace(-4.0, 4.0, 401)
     density = stats.laplace(scale=1.0 / rate)
     reference = np.abs(density.logpdf(noise) - density.logpdf(noise - shift**2)).max()

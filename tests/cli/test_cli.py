@@ -1334,7 +1334,10 @@ EDITS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "receipt of no draws": (lambda content: content["receipt"].update(draws=[]), "receipt adds up to the stated budget"),
     "receipt of half the budget": (lambda content: more_noise(content, 2.0), "noise as the stated budget"),
     **{f"receipt: {name}": forgery for name, forgery in FORGED_RECEIPTS.items()},
-    "less noise": (lambda content: content["noise"].update(diagonal_variance=1e-6), "noise as the stated budget"),
+    "less noise": (
+        lambda content: content["noise"].update(diagonal_variance=2e-6, off_diagonal_variance=1e-6),
+        "noise as the stated budget",
+    ),
     "other details": (lambda content: content["details"].update(rate=9.0), "noise as the stated budget"),
     "better arithmetic": (
         lambda content: content["privacy"].update(arithmetic="exact-lattice"), "noise as the stated budget",
@@ -1369,6 +1372,7 @@ def test_verify_does_not_judge_the_calibration_of_another_version(people_json: P
     def older(content: dict[str, Any]) -> None:
         content["privacy"]["version"] = "0.0.1"
         content["noise"]["diagonal_variance"] *= 1.5
+        content["noise"]["off_diagonal_variance"] *= 1.5
 
     forge(people_json, older)
     outcome = run("verify", people_json)

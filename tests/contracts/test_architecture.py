@@ -74,7 +74,7 @@ MAY_ONLY_ASK = ("mechanisms", "spending")
 MAKES_SENSITIVITIES = ("dpmoments.privacy.sensitivity", "dpmoments.privacy.distances")
 NEVER_REACHES_A_ROW = (
     *("analysis", "foundation", "plots", "repair", "schema"),
-    *("noise.law", "noise.families", "noise.pooled", "noise.dependent"),
+    *("noise.cells", "noise.models", "noise.terms"),
     *("releases.moment_release", "releases.group_releases", "releases.pooling", "releases.facts"),
     *("releases.auditor_statement", "releases.registry_entry", "releases.disclosed"),
 )

@@ -18,7 +18,7 @@ from dpmoments.mechanisms import AdaptiveBall, MomentShape
 from dpmoments.mechanisms.ball_search import BallEvidence
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
@@ -85,8 +85,8 @@ def recorded(
     noisy = plan.run(Rows.of(table, schema, mean=True, neighbors=neighbors, threads=1), recorder)
     receipt = recorder.close()
     assert receipt.exhausts
-    noise = plan.noise_of_run(noisy.diagnostics, receipt)
-    assert noise == noisy.noise
+    assert noisy.model is not None
+    assert plan.model_entries(noisy.diagnostics, receipt) == noisy.model.to_dict()
     assert plan.rules_of_run(noisy.diagnostics) == noisy.rules
     return noisy, recorder, plan
 
@@ -116,8 +116,8 @@ def assert_same(noisy: RunResult, found: Found) -> None:
     assert (noisy.center is None) == (found.center is None)
     if noisy.center is not None:
         np.testing.assert_allclose(noisy.center, found.center, **close)
-    law = noisy.noise
-    assert law is not None
+    law = noisy.model
+    assert isinstance(law, AdditiveModel)
     variances = (law.diagonal_variance, law.sum_variance, law.count_variance)
     np.testing.assert_allclose(variances, found.variances, rtol=1e-8)
     said = dict(noisy.diagnostics)
@@ -192,8 +192,8 @@ def test_every_path_is_taken_under_every_kind_of_budget() -> None:
 def test_the_same_where_a_rule_drops_rows(name: str, budget: str, neighbors: Neighbors) -> None:
     table = dropped_in_part(TABLES[name][0]())
     noisy, recorder, _ = recorded(table, BUDGETS[budget], neighbors, drops=True)
-    assert noisy.noise is not None
-    assert noisy.noise.count_variance
+    assert isinstance(noisy.model, AdditiveModel)
+    assert noisy.model.count_variance
     assert_same(noisy, plainly(table, recorder, BUDGETS[budget], neighbors, drops=True))
 
 
@@ -408,7 +408,7 @@ def test_the_covariance_loses_no_more_than_the_warning_allows_for() -> None:
 # ---------------------------------------------------------------- its noise, its files
 
 
-def squared_scores(noisy: RunResult, table: np.ndarray, law: NoiseLaw) -> list[float]:
+def squared_scores(noisy: RunResult, table: np.ndarray, law: AdditiveModel) -> list[float]:
     """Mean squares of what is left after the moved rows' moments, in the law's deviations: diagonal, off it, sum, count."""
     rows = moved(table, noisy)
     off_gram, off_sum = noisy.gram - rows.T @ rows, np.asarray(noisy.sum) - rows.sum(axis=0)
@@ -429,11 +429,11 @@ def test_the_law_of_a_run_is_that_of_its_cells(budget: str, neighbors: Neighbors
         noisy, _, _ = recorded(table, BUDGETS[budget], neighbors, seed=1000 + seed)
         if noisy.center is None:
             continue
-        assert noisy.noise is not None
-        found.append(squared_scores(noisy, table, noisy.noise))
+        assert isinstance(noisy.model, AdditiveModel)
+        found.append(squared_scores(noisy, table, noisy.model))
         # planted fault: the ball's radius once in place of twice
         radius = noisy.diagnostics["radius"]
-        wrong.append(squared_scores(noisy, table, noisy.noise.of_rows_in_ball(1.0 / np.sqrt(radius))))
+        wrong.append(squared_scores(noisy, table, noisy.model.in_ball(1.0 / np.sqrt(radius))))
     scores = np.array(found)
     assert len(scores) > 80
     deviations = scores.std(axis=0) / np.sqrt(len(scores))
@@ -473,7 +473,7 @@ def test_a_file_holds_all_of_a_release_in_a_ball(in_a_file: Path) -> None:
     np.testing.assert_array_equal(again.noisy_gram, released.noisy_gram)
     np.testing.assert_array_equal(again.center, released.center)
     assert again.diagnostics == released.diagnostics
-    assert again.noise == released.noise
+    assert again.to_dict() == released.to_dict()
 
 
 def set_radius(content: dict[str, Any], radius: Any) -> None:
@@ -496,6 +496,7 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
         off_diagonal_variance=0.5 * content["noise"]["off_diagonal_variance"],
     ),
     "a draw less": lambda content: content["receipt"]["draws"].pop(1),
+    "draws in another order": lambda content: content["receipt"]["draws"].reverse(),
     "less noise on record": lambda content: more_noise(content, 0.9),
     "more noise on record": lambda content: more_noise(content, 1.1),
 }

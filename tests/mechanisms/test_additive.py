@@ -92,7 +92,7 @@ def additive_plans(mean: bool, relation: Neighbors) -> list[Any]:
 def test_variances_of_moments_are_those_of_cells_over_powers_of_the_constant(mean: bool, relation: Neighbors) -> None:
     for plan in additive_plans(mean, relation):
         w, (diagonal, off_diagonal) = plan.augmentation, plan.cell_variances
-        stated = plan.moment_variances
+        stated = plan.model.to_dict()
         assert plan.dimension == augmented_dimension(3, w) == (4 if mean else 3)
         assert (stated["n_features"], stated["diagonal_variance"]) == (3, diagonal)
         assert stated["off_diagonal_variance"] == off_diagonal

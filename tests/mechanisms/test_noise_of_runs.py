@@ -15,6 +15,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regressors import Regressors
+from dpmoments.audit.verification import checks
 from dpmoments.mechanisms import (
     AdditiveWishart,
     CoinPress,
@@ -27,10 +28,10 @@ from dpmoments.mechanisms import (
 )
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.eigenvector_noise import projected_cells, subtracted_cells
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.families import GaussianNoise
+from dpmoments.noise.models import AdditiveModel
 from dpmoments.noise.terms import NoiseLaw
+from dpmoments.papers.mechanisms.eigenvector_noise import projected_cells, subtracted_cells
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.origin import ReleaseOrigin
@@ -177,16 +178,7 @@ def test_covariances_are_those_of_draws(count_is_exact: bool) -> None:
     assert np.abs(other.product_covariance(vector) - stated).max() > 0.02 * stated.max()
 
 
-def test_a_rotated_law_of_cells_is_the_plain_one() -> None:
-    plain = GaussianNoise(3, 2.0, 1.0, 4.0, 9.0)
-    rotated = RotatedNoise(np.eye(4), plain.cell_variances)
-    vector = np.array([0.7, -1.0, 0.4, 2.0])
-    np.testing.assert_allclose(rotated.product_covariance(vector), plain.product_covariance(vector))
-    assert rotated.functional_variance(np.outer(vector, vector)) == pytest.approx(
-        plain.functional_variance(np.outer(vector, vector))
-    )
-    direction = np.array([0.0, 0.6, 0.0, 0.8])
-    assert rotated.direction_variance(direction) == pytest.approx(plain.direction_variance(direction))
+def test_a_rotated_law_of_no_shape_is_refused() -> None:
     with pytest.raises(ValueError, match="a row and a column"):
         RotatedNoise(np.eye(3), np.eye(2))
     with pytest.raises(ValueError, match="0 or above"):
@@ -242,10 +234,10 @@ def found_over_stated(mechanism: Mechanism, table: np.ndarray, runs: int = 150) 
 
 def test_a_release_that_states_its_law_keeps_it() -> None:
     release = dpm.release(table(), SCHEMA, epsilon=1.0, mechanism="matrix-laplace", insecure_seed=0)
+    assert isinstance(release.noise_model, AdditiveModel)
     assert release.noise is not None
-    assert release.noise_law is not None
-    np.testing.assert_array_equal(release.noise_law.cell_variances(), release.noise.cell_variances)
-    assert release.noise_law.caveats == ()
+    np.testing.assert_array_equal(release.noise.cell_variances(), release.noise_model.law().cell_variances())
+    assert release.noise.caveats == ()
     assert "linearized" not in release.ols("y", FEATURES).summary()
 
 
@@ -263,19 +255,20 @@ def test_a_fit_says_what_the_law_is_conditional_on_and_a_file_keeps_it() -> None
 def test_moments_biased_on_purpose_have_no_law() -> None:
     options: dict[str, Any] = dict(epsilon=1.0, delta=1e-6, insecure_seed=0)
     padded = dpm.release(table(), SCHEMA, mechanism=JohnsonLindenstrauss(subtract_padding=False), **options)
-    assert padded.noise_law is None
+    assert padded.noise is None
     shifted = dpm.release(table(), SCHEMA, mechanism=AdditiveWishart(debias="positive-definite"), **options)
-    assert shifted.noise_law is not None
-    assert replace(shifted, diagnostics={"kept_shift": 3.0}).noise_law is None
+    assert (shifted.noise is None) == (shifted.diagnostics["kept_shift"] > 0.0)
+    few = dpm.release(table()[:30], SCHEMA, mechanism=AdditiveWishart(debias="positive-definite"), **options)
+    assert few.diagnostics["kept_shift"] > 0.0
+    assert few.noise is None
 
 
-@pytest.mark.parametrize("damaged", [None, "many", [1.0], [[1.0]] * 4, [1.0, float("nan"), 1.0, 1.0]])
-def test_a_record_that_does_not_say_enough_has_no_law(damaged: Any) -> None:
-    release = dpm.release(table(), SCHEMA, epsilon=8.0, mechanism="iterative-eigenvectors", insecure_seed=0)
-    assert release.noise_law is not None
-    assert replace(release, diagnostics={**release.diagnostics, "eigenvalues": damaged}).noise_law is None
-    assert replace(release, details={**release.details, "eigenvalue_scale": damaged}).noise_law is None
-    assert replace(release, details={**release.details, "sum_scale": damaged}).noise_law is None
+@pytest.mark.parametrize("mechanism", [IterativeEigenvectors(), KapralovTalwar()])
+def test_eigenvectors_of_an_unlimited_budget_have_a_law(mechanism: Mechanism) -> None:
+    """Concentrations beyond what Bessel functions are computed for."""
+    release = dpm.release(table(), SCHEMA, epsilon=1e13, mechanism=mechanism, insecure_seed=0)
+    assert release.noise is not None
+    assert 0.0 < release.noise.energy < 1e-6
 
 
 def test_levels_of_too_few_rows_are_left_out_of_these_releases_too() -> None:
@@ -286,3 +279,37 @@ def test_levels_of_too_few_rows_are_left_out_of_these_releases_too() -> None:
     options: dict[str, Any] = dict(epsilon=1.0, delta=1e-6, mechanism="johnson-lindenstrauss", insecure_seed=0)
     fit = dpm.release(frame, schema, **options).ols("y", ["group"])
     assert fit.too_few == ("group=rare",)
+
+
+# What verification ties to plan and record --------------------------------------------------------------------------------------
+
+SCALE = np.diag([1.0, 2.0, 1.5]).tolist()
+FORGED: list[tuple[Any, dict[str, Any], str]] = [
+    ("coinpress", dict(rho=2.0), "count_scale"),
+    (JohnsonLindenstrauss(), dict(epsilon=1.0, delta=1e-6), "degrees"),
+    (JohnsonLindenstrauss(adaptive=True), dict(epsilon=1.0, delta=1e-6), "padding"),
+    (InverseGaussian(smallest_eigenvalue=20.0), dict(rho=1.0), "inverse_scale"),
+    (IterativeEigenvectors(), dict(rho=1.0), "cells"),
+    (KapralovTalwar(), dict(epsilon=1.0), "sum_variance"),
+    (AdditiveWishart(scale_matrix=SCALE), dict(epsilon=1.0, delta=1e-6), "scale_matrix"),
+    (AdditiveWishart(debias="positive-definite"), dict(epsilon=1.0, delta=1e-6), "rate"),
+]
+
+
+def scaled(value: Any, factor: float) -> Any:
+    return [scaled(entry, factor) for entry in value] if isinstance(value, list) else factor * value
+
+
+@pytest.mark.parametrize(("mechanism", "budget", "entry"), FORGED, ids=lambda value: str(value)[:40])
+def test_a_model_that_plan_and_record_contradict_is_found(mechanism: Any, budget: dict[str, Any], entry: str) -> None:
+    rows = np.random.default_rng(0).uniform(-0.5, 0.5, (3_000, 3))
+    release = dpm.release(rows, dpm.Schema.unit_ball(3), mechanism=mechanism, insecure_seed=0, **budget)
+    content = json.loads(json.dumps(release.to_dict()))
+    assert [check.what for check in checks(MomentRelease.from_dict(content)) if check.passed is False] == []
+    content["noise"][entry] = scaled(content["noise"][entry], 0.9)
+    if entry == "rate":
+        content["noise"]["diagonal_variance"] *= 0.5
+        content["noise"]["off_diagonal_variance"] *= 0.5
+    assert checks(MomentRelease.from_dict(content))[-1].passed is False
+    content["noise"] = None
+    assert checks(MomentRelease.from_dict(content))[-1].passed is False

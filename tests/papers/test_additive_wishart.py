@@ -178,14 +178,16 @@ def test_paper_calibration_where_its_bound_is_not_enough():
 def test_positive_definite_rule():
     budget, shape = USUAL, MomentShape(3, mean=False)
     plan = AdditiveWishart(60, debias="positive-definite").plan(shape, budget, "add_remove")
-    assert plan.noise is None
+    assert plan.model is None
     assert plan.expected_error is None
     big = 0.5 * np.eye(3).repeat(2000, axis=0)
     noisy = run_plan(plan, RowsReadOnce(big), insecure_generator(4))
     assert noisy.diagnostics["kept_shift"] == 0.0
+    assert noisy.model.to_dict() == plan.unbiased.model.to_dict()
     # A table of no rows: all of the mean cannot be taken off, and what stays makes the release positive definite.
     empty = [run_plan(plan, RowsReadOnce(np.zeros((0, 3))), insecure_generator(seed)) for seed in range(200)]
     kept = np.array([noisy.diagnostics["kept_shift"] for noisy in empty])
+    assert [noisy.model is None for noisy in empty] == (kept > 0).tolist()
     scale, k = plan.unbiased.scale, 60
     root = math.sqrt(k) - math.sqrt(3) - math.sqrt(2 * math.log(4e6))
     assert set(kept) <= {0.0, scale * (k - max(root, 0) ** 2)}
@@ -201,8 +203,8 @@ def test_noise_law_states_the_true_moments():
     plan = AdditiveWishart(20).plan(MomentShape(3, mean=True), USUAL, "add_remove")
     rows, generator, size = RowsReadOnce(np.zeros((0, 3))), insecure_generator(5), 4000
     runs = [run_plan(plan, rows, generator) for _ in range(size)]
-    law = plan.noise
-    assert law.isotropic
+    law = plan.model
+    assert law.diagonal_variance == 2.0 * law.off_diagonal_variance
     samples = {
         law.diagonal_variance: np.array([noisy.gram[1, 1] for noisy in runs]),
         law.off_diagonal_variance: np.array([noisy.gram[0, 2] for noisy in runs]),
@@ -225,7 +227,7 @@ def test_scale_is_that_of_the_curve_for_an_augmented_row(neighbors, degrees):
     assert square > 1.0
     assert plan.degrees == 30 or degrees is None
     assert plan.scale == curves.additive_wishart_scale(1.0, 1e-6, beyond, plan.neighbors) * square
-    assert plan.noise.rate == pytest.approx(0.5 / plan.scale, rel=1e-12)
+    assert plan.model.rate == pytest.approx(0.5 / plan.scale, rel=1e-12)
     exact = curves.additive_wishart_delta(1.0, beyond, plan.scale / square, plan.neighbors)
     assert exact <= 1e-6 < curves.additive_wishart_delta(1.0, beyond, plan.scale / square * (1 - 1e-6), plan.neighbors)
 

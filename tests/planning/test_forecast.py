@@ -11,6 +11,7 @@ import dpmoments as dpm
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
@@ -105,8 +106,8 @@ def test_the_plan_is_that_of_a_release_that_runs() -> None:
         options: dict[str, Any] = dict(epsilon=1.0, neighbors=neighbors)
         forecast = dpm.forecast(SCHEMAS["unit ball"], n_rows=N_ROWS, **options)
         for name in ("auto", "laplace", "matrix-laplace"):
-            law = dpm.release(table, SCHEMAS["unit ball"], mechanism=name, insecure_seed=0, **options).noise
-            assert law is not None
+            law = dpm.release(table, SCHEMAS["unit ball"], mechanism=name, insecure_seed=0, **options).noise_model
+            assert isinstance(law, AdditiveModel)
             assert law.sum_error is not None
             assert forecast[name].second_moment_error == law.frobenius_error / N_ROWS
             assert forecast[name].mean_error == law.sum_error / N_ROWS

@@ -173,7 +173,7 @@ def test_cells_are_hatched_where_the_analyses_say_noise(kind: str) -> None:
     assert cells(release.plot.correlation(ax=Figure().subplots()), "noise decides") == with_number
     described = release.describe()
     on_diagonal = {(place, place) for place, lost in enumerate(described.standard_deviation_is_noise) if lost}
-    if release.noise_law is None:
+    if release.noise is None:
         on_diagonal = {(place, place) for place in range(d)}
     ax = release.plot.covariance(ax=Figure().subplots())
     assert cells(ax, "noise decides") == every | on_diagonal

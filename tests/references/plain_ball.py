@@ -18,7 +18,7 @@ import pytest
 from scipy.stats import norm
 
 from dpmoments.audit.replay import Exchange
-from dpmoments.noise.families import gamma_difference_quantile
+from dpmoments.noise.cells import gamma_difference_quantile
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.laws import DiscreteGaussian, MatrixLaplaceDraw

@@ -1,4 +1,4 @@
-"""The law of noise R C Rᵀ, and of runs that have a pivot, computed in the plain way from whole matrices."""
+"""The law of noise R C Rᵀ, and of runs that state a model, computed in the plain way from whole matrices."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot, WishartPivot
-from dpmoments.noise.law import MomentPivot
+from dpmoments.noise.models import InverseNormalModel, LastStepModel, WishartModel, WithOwnCount
 
 
 def _covariance_of_product(variances: FloatArray, vector: FloatArray) -> FloatArray:
@@ -99,53 +98,53 @@ class RotatedNoise:
         return 0.5 * self.functional_variance(np.outer(direction, direction))
 
 
-def law_of_pivot(release: Any, pivot: MomentPivot) -> RotatedNoise | None:
-    if isinstance(pivot, WishartPivot):
-        return _of_draw(release, pivot)
-    if isinstance(pivot, LastStepPivot):
-        return _of_last_step(release, pivot)
-    if isinstance(pivot, InverseNormalPivot):
-        d, square = pivot.n_features, pivot.inverse_scale**2
+def plain_law(release: Any, model: WithOwnCount) -> RotatedNoise | None:
+    if isinstance(model, WishartModel):
+        return _of_draw(release, model)
+    if isinstance(model, LastStepModel):
+        return _of_last_step(release, model)
+    if isinstance(model, InverseNormalModel):
+        d, square = model.n_features, model.inverse_scale**2
         # (G⁻¹ + Y)⁻¹ − G = −ĜYĜ to first order
         gram, cells = release.noisy_gram, _symmetric_cells(d, square)
-        of_sum = 0.0 if pivot.sum_scale is None else pivot.sum_scale**2
-        return _beside(_count_variance(pivot), of_sum, gram, cells)
+        of_sum = 0.0 if model.sum_scale is None else model.sum_scale**2
+        return _beside(_count_variance(model), of_sum, gram, cells)
     return None
 
 
-def _of_draw(release: Any, pivot: WishartPivot) -> RotatedNoise | None:
+def _of_draw(release: Any, model: WishartModel) -> RotatedNoise | None:
     """W = Σ^½(I + C)Σ^½, with Σ for its own draw W: any root does, since the law of C is that of all its rotations."""
-    if not pivot.subtracted:
+    if not model.subtracted:
         return None
-    beyond = pivot.degrees - pivot.dimension - 3.0
-    if pivot.inverse and beyond <= 0.0:
+    beyond = model.degrees - model.dimension - 3.0
+    if model.inverse and beyond <= 0.0:
         return None
-    d, constant = pivot.n_features, bool(pivot.augmentation)
-    drawn = release.noisy_gram + pivot.padding * np.eye(d)
+    d, constant = model.n_features, bool(model.augmentation)
+    drawn = release.noisy_gram + model.padding * np.eye(d)
     if constant:
         if release.noisy_sum is None:
             return None
-        beside = pivot.augmentation * release.noisy_sum
-        drawn = np.block([[np.array([[pivot.corner]]), beside[None, :]], [beside[:, None], drawn]])
-    cells = _symmetric_cells(len(drawn), 2.0 / (beyond if pivot.inverse else pivot.degrees))
+        beside = model.augmentation * release.noisy_sum
+        drawn = np.block([[np.array([[model.corner]]), beside[None, :]], [beside[:, None], drawn]])
+    cells = _symmetric_cells(len(drawn), 2.0 / (beyond if model.inverse else model.degrees))
     eigenvalues, vectors = np.linalg.eigh(drawn)
     root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
     if not constant:
-        return _beside(_count_variance(pivot), 0.0, root, cells)
-    root[0] /= pivot.augmentation
+        return _beside(_count_variance(model), 0.0, root, cells)
+    root[0] /= model.augmentation
     return RotatedNoise(root, cells, release.count_is_public)
 
 
-def _of_last_step(release: Any, pivot: LastStepPivot) -> RotatedNoise:
+def _of_last_step(release: Any, model: LastStepModel) -> RotatedNoise:
     """Noise on the moments of (1, w), w = A(x − c), carried to x about the release's centre."""
-    d = pivot.n_features
+    d = model.n_features
     matrix = np.eye(d + 1)
-    matrix[1:, 1:] = np.linalg.inv(pivot.linear)
-    matrix[1:, 0] = pivot.center if release.center is None else pivot.center - release.center
+    matrix[1:, 1:] = np.linalg.inv(model.linear)
+    matrix[1:, 0] = model.center if release.center is None else model.center - release.center
     cells = np.zeros((d + 1, d + 1))
-    cells[0, 0] = _count_variance(pivot)
-    cells[0, 1:] = cells[1:, 0] = pivot.sum_scale**2
-    cells[1:, 1:] = _symmetric_cells(d, pivot.gram_scale**2)
+    cells[0, 0] = _count_variance(model)
+    cells[0, 1:] = cells[1:, 0] = model.sum_scale**2
+    cells[1:, 1:] = _symmetric_cells(d, model.gram_scale**2)
     return RotatedNoise(matrix, cells)
 
 
@@ -169,5 +168,5 @@ def _symmetric_cells(size: int, diagonal: float) -> FloatArray:
     return cells
 
 
-def _count_variance(pivot: MomentPivot) -> float:
-    return pivot.count_scale**2 * (2.0 if pivot.count_is_laplace else 1.0)
+def _count_variance(model: WithOwnCount) -> float:
+    return model.count_scale**2 * (2.0 if model.count_is_laplace else 1.0)

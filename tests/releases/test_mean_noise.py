@@ -16,7 +16,7 @@ from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.families import MeanNoise
+from dpmoments.noise.models import MeanModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
@@ -27,8 +27,8 @@ N_ROWS = 300
 D = 3
 
 
-def law_of(law: str, deviations: list[float], of_count: list[float]) -> MeanNoise:
-    return MeanNoise(law, np.array(deviations), np.array(of_count))
+def law_of(law: str, deviations: list[float], of_count: list[float]) -> MeanModel:
+    return MeanModel(law, np.array(deviations), np.array(of_count))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import dpmoments as dpm
 from dpmoments.audit.verification import checks
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.families import GaussianNoise
 from dpmoments.repair.repair import Repair, repair_moments
+from support.noise_models import gaussian
 
 N_ROWS = 4_000
 SCALES = np.array([1.0, 5.0])
@@ -58,7 +58,7 @@ def test_the_covariance_does_not_depend_on_how_far_the_mean_is(distance: float, 
 def test_moments_about_a_center_are_those_about_zero_moved(repair: Repair) -> None:
     rng, center = np.random.default_rng(0), np.array([0.3, -0.2])
     rows = rng.normal(0.0, 0.1, (500, 2)) + center + [0.01, 0.02]
-    law = GaussianNoise(2, 1e-4, 5e-5, 5e-5, 0.0)
+    law = gaussian(2, 1e-4, 5e-5, 5e-5, 0.0).law()
     moved = rows - center
     mean, gram = repair_moments(500, moved.sum(axis=0), moved.T @ moved, law, repair, box=None, center=center)
     about_zero = repair_moments(500, rows.sum(axis=0), rows.T @ rows, law, repair, box=None)

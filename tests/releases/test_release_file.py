@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 import dpmoments as dpm
 from dpmoments.foundation import documents
 from dpmoments.foundation.values import from_plain, to_plain
-from dpmoments.noise.families import GaussianNoise, IsotropicNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy import laws, sensitivity
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -34,6 +33,7 @@ from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.schema import Schema
 from support.forged_files import FORGED_RECEIPTS, forge, signed
+from support.noise_models import additive
 
 SECRET = "Smith-4711"
 
@@ -75,15 +75,17 @@ statements = st.builds(
 )
 
 
-def noise_laws(d: int) -> st.SearchStrategy[NoiseLaw]:
+def noise_models(d: int) -> st.SearchStrategy[AdditiveModel]:
     variance = st.floats(0, 1e300)
     maybe = st.none() | variance
-    independent = st.sampled_from([GaussianNoise, LaplaceNoise]).flatmap(
-        lambda law: st.builds(law, st.just(d), variance, variance, maybe, maybe)
+    independent = st.builds(
+        additive, st.sampled_from(["gaussian", "laplace"]), st.just(d), variance, variance, maybe, maybe
     )
-    of_a_rate = st.sampled_from([IsotropicNoise, MatrixLaplaceNoise, WishartNoise]).flatmap(
-        lambda law: st.builds(law, st.just(d), variance, variance, maybe, maybe, st.floats(1e-300, 1e4))
-    )
+    families = st.sampled_from(["isotropic", "matrix-laplace", "wishart"])
+    of_a_rate = st.builds(
+        lambda family, cell, *others: additive(family, d, 2.0 * cell, cell, *others),
+        families, st.floats(0, 1e280), maybe, maybe, st.floats(1e-300, 1e4),
+    )  # fmt: skip
     return independent | of_a_rate
 
 
@@ -142,7 +144,7 @@ def releases(draw: st.DrawFn) -> MomentRelease:
         schema=draw(st.sampled_from([Schema.unit_ball(d), unusual_names])),
         privacy=statement,
         receipt=draw(receipts(statement)),
-        noise=draw(st.none() | noise_laws(d)),
+        noise_model=draw(st.none() | noise_models(d)),
         mechanism=draw(texts),
         mechanism_options=draw(st.dictionaries(texts, values, max_size=3)),
         details=draw(st.dictionaries(texts, values, max_size=3)),
@@ -173,7 +175,7 @@ def bits(value: Any) -> Any:
     return (type(value).__name__, value)
 
 
-FIELDS = ("origin", "schema", "privacy", "receipt", "noise", "mechanism", "repair")
+FIELDS = ("origin", "schema", "privacy", "receipt", "mechanism", "repair")
 VALUES = ("mechanism_options", "details", "noisy_count", "noisy_sum", "noisy_gram", "center", "diagnostics")
 
 
@@ -181,6 +183,8 @@ def assert_same(first: MomentRelease, second: MomentRelease) -> None:
     for name in FIELDS:
         assert getattr(first, name) == getattr(second, name), name
         assert repr(getattr(first, name)) == repr(getattr(second, name)), name
+    models = [None if one.noise_model is None else bits(one.noise_model.to_dict()) for one in (first, second)]
+    assert models[0] == models[1]
     for name in VALUES:
         assert bits(getattr(first, name)) == bits(getattr(second, name)), name
 
@@ -381,16 +385,16 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("one of no groups", put("origin", "group"), GROUP | {"n_levels": 0}, "number of groups"),
     ("one of half a group", put("origin", "group"), GROUP | {"n_levels": 0.5}, "number of groups"),
     ("unknown entry of the group", put("origin", "group"), GROUP | {"share": 0.5}, "unknown entries 'share'"),
-    ("noise for others", put("noise", "n_features"), 2, "the noise law is for 2 features"),
-    ("negative variance", put("noise", "diagonal_variance"), -1.0, "diagonal_variance of the noise law"),
-    ("no variance", put("noise", "diagonal_variance"), None, "no diagonal_variance"),
+    ("noise for others", put("noise", "n_features"), 2, "the noise model is for 2 features"),
+    ("negative variance", put("noise", "diagonal_variance"), -1.0, "diagonal_variance of the noise model"),
+    ("no variance", put("noise", "diagonal_variance"), None, "diagonal_variance of the noise model"),
     ("no rate", put("noise", "rate"), None, "no rate"),
     ("rate of zero", put("noise", "rate"), 0, "no rate"),
-    ("rate of text", put("noise", "rate"), "1", "rate of the noise law"),
-    ("rate of no Wishart", put("noise", "rate"), 1e300, "no Wishart of rate"),
-    ("noise of a number's name", put("noise", "name"), 3, "name of the noise law"),
-    ("unknown noise", put("noise", "name"), "gausian", "no noise law 'gausian': known are gaussian, isotropic"),
-    ("noise of another law", put("noise", "name"), "gaussian", "unknown entries 'rate'"),
+    ("rate of text", put("noise", "rate"), "1", "rate of the noise model"),
+    ("rate of no Wishart", put("noise", "rate"), 1e300, "no matrix-laplace noise of rate"),
+    ("noise of a number's name", put("noise", "name"), 3, "name of the noise model"),
+    ("unknown noise", put("noise", "name"), "gausian", "must be one of gaussian, inverse-normal, .*, not 'gausian'"),
+    ("noise of another law", put("noise", "name"), "gaussian", "gaussian noise has no rate"),
     ("noise for half a feature", put("noise", "n_features"), 2.5, "whole number"),
     ("unknown noise entry", put("noise", "skew"), 3.0, "skew"),
     ("noise of text", put("noise"), "gaussian", "consistent"),

@@ -15,10 +15,11 @@ from scipy.optimize import isotonic_regression
 
 import dpmoments as dpm
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.cells import MatrixLaplaceCells, WishartCells
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.families import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
-from dpmoments.noise.law import NoiseLaw
 from dpmoments.noise.matrices import matrix_laplace, symmetric_gaussian, wishart
+from dpmoments.noise.models import AdditiveModel
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.papers import datasets as papers_datasets
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -31,30 +32,32 @@ from dpmoments.repair.spectral import (
     possible_eigenvalues,
     rotation_invariant_eigenvalues,
 )
+from support.noise_models import additive, gaussian, laplace
 
 INFORMED = (Repair.SHRINK, Repair.ROTATION_INVARIANT, Repair.AUTO)
 CHANGING = (Repair.CLIP, Repair.SHIFT, Repair.NOISE_SHIFT, *INFORMED)
 ISOTROPIC = ("gaussian", "matrix-laplace", "wishart")
 
 
-def law_of(name: str, d: int, variance: float) -> NoiseLaw:
+def model_of(name: str, d: int, variance: float) -> AdditiveModel:
     """A law of mean square eigenvalue ``variance`` (v), with the degrees of freedom d + 1 or, for one Wishart, 2d."""
-    entries = (d, 2 * variance / d, variance / d, None, 0.0)
-    if name == "gaussian":
-        return GaussianNoise(*entries)
-    if name == "matrix-laplace":
-        return MatrixLaplaceNoise(*entries, rate=math.sqrt((d + 1) * d / (2 * variance)))
-    return WishartNoise(*entries, rate=d / math.sqrt(2 * variance))
+    rates = {"matrix-laplace": math.sqrt((d + 1) * d / (2 * variance)), "wishart": d / math.sqrt(2 * variance)}
+    return additive(name, d, 2 * variance / d, variance / d, None, 0.0, rates.get(name))
+
+
+def law_of(name: str, d: int, variance: float) -> NoiseLaw:
+    return model_of(name, d, variance).law()
 
 
 def draw(law: NoiseLaw, rng: np.random.Generator) -> np.ndarray:
     """Noise of the law, by its definition."""
-    d = law.n_features
-    if isinstance(law, MatrixLaplaceNoise):
-        return matrix_laplace(d, law.rate, rng)
-    if isinstance(law, WishartNoise):
-        return (wishart(np.eye(d), 2 * d, rng) - 2 * d * np.eye(d)) / (2 * law.rate)
-    return symmetric_gaussian(d, math.sqrt(law.diagonal_variance), rng)
+    d, [term] = law.n_features, law.terms
+    diagonal = float(law.cell_variances()[1, 1])
+    if isinstance(term.family, MatrixLaplaceCells):
+        return matrix_laplace(d, math.sqrt((d + 1) / diagonal), rng)
+    if isinstance(term.family, WishartCells):
+        return (wishart(np.eye(d), 2 * d, rng) - 2 * d * np.eye(d)) * math.sqrt(diagonal / (4 * d))
+    return symmetric_gaussian(d, math.sqrt(diagonal), rng)
 
 
 def spectra(d: int) -> Mapping[str, np.ndarray]:
@@ -75,7 +78,9 @@ def test_without_noise_a_possible_matrix_stays_as_it_is(repair: Repair, name: st
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 6)) * [3, 2, 1, 1, 0.1, 0]
     gram = rows.T @ rows
-    law = replace(law_of(name, 6, max(variance, 1e-24)), diagonal_variance=2 * variance, off_diagonal_variance=variance)
+    law = replace(
+        model_of(name, 6, max(variance, 1e-24)), diagonal_variance=2 * variance, off_diagonal_variance=variance
+    ).law()
     for upper in (None, float(np.trace(gram)) * 1.01):
         np.testing.assert_allclose(repair_gram(gram, law, repair, upper, 0.2), gram, atol=1e-8)
     assert not np.allclose(repair_gram(gram, law_of(name, 6, 100.0), Repair.AUTO, None), gram, atol=1.0)
@@ -109,7 +114,7 @@ def test_repaired_matrices_are_possible(
     root = rng.normal(size=(d, d)) * 10.0**height
     gram = root + root.T if not repeated else np.diag(rng.integers(-2, 3, d) * 10.0**height)
     if name == "laplace":
-        law: NoiseLaw = LaplaceNoise(d, 10.0**noise / d, 10.0**noise / d, None, 0.0)
+        law = laplace(d, 10.0**noise / d, 10.0**noise / d, None, 0.0).law()
     else:
         law = law_of(name, d, 10.0**noise)
     upper = 5.0 if bounded else None
@@ -132,8 +137,8 @@ def test_no_noise_law_means_clip() -> None:
 @pytest.mark.parametrize("name", [*ISOTROPIC, "laplace"])
 def test_noise_shift_adds_a_bound_on_the_noise_where_an_eigenvalue_is_negative(name: str) -> None:
     d = 6
-    law: NoiseLaw = LaplaceNoise(d, 2.0, 1.0, None, 0.0) if name == "laplace" else law_of(name, d, 4.0)
-    c = law.operator_norm_bound(0.05)
+    law = laplace(d, 2.0, 1.0, None, 0.0).law() if name == "laplace" else law_of(name, d, 4.0)
+    c = law.gram_bound(0.05)
     identity, heights = np.eye(d), np.array([0.0, 1.0, 2.0, 3.0, 50.0, 60.0])
     rotation, _ = np.linalg.qr(np.random.default_rng(3).normal(size=(d, d)))
 
@@ -156,7 +161,7 @@ def test_noise_shift_hides_singular_matrices_in_at_least_nineteen_of_twenty_draw
     rng = np.random.default_rng(4)
     for name in ISOTROPIC:
         law = law_of(name, 8, 1.0)
-        exact, c = np.diag([0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0]), law.operator_norm_bound(0.05)
+        exact, c = np.diag([0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0]), law.gram_bound(0.05)
         noisy = [exact + draw(law, rng) for _ in range(200)]
         above = [np.linalg.eigvalsh(repair_gram(y, law, Repair.NOISE_SHIFT, None) - exact) for y in noisy]
         assert np.mean([found[0] >= 0 and found[-1] <= 2 * c for found in above]) >= 0.95, name
@@ -431,7 +436,7 @@ def collinear_errors(n: int, size: int) -> dict[str, float]:
     near = base + 0.25 * rng.normal(size=(n, 5))
     target = base @ [0.5, -0.5, 0.25, 0.25, 0.5] + 0.5 * rng.normal(size=n)
     rows = np.column_stack([base, near, target]) / 8.0
-    gram, law = rows.T @ rows, GaussianNoise(d, 169.0, 84.5, None, 0.0)
+    gram, law = rows.T @ rows, gaussian(d, 169.0, 84.5, None, 0.0).law()
 
     def coefficients(matrix: np.ndarray) -> np.ndarray:
         return np.linalg.lstsq(matrix[:-1, :-1], matrix[:-1, -1], rcond=None)[0]
@@ -500,7 +505,7 @@ def test_noise_on_a_covariance_includes_that_of_the_mean() -> None:
     sums, gram = n * mean, n * np.outer(mean, mean) + 20.0 * np.eye(d)
     shape = MomentShape(d, n_rows=n)
     plan = dpm.mechanisms.Gaussian().plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
-    law = plan.noise
+    law = plan.model.law()
     generator, nothing = insecure_generator(8), np.zeros((plan.dimension, plan.dimension), dtype=np.int64)
     squares = []
     for _ in range(2000):
@@ -508,22 +513,16 @@ def test_noise_on_a_covariance_includes_that_of_the_mean() -> None:
         noisy_mean = (sums + noise[0, 1:] / plan.augmentation) / n
         spread = gram + noise[1:, 1:] - n * np.outer(noisy_mean, noisy_mean)
         squares.append(np.sum((spread - 20.0 * np.eye(d)) ** 2))
-    reckoned = law_seen_by_the_repair(law, mean).frobenius_error ** 2
+    reckoned = law.about(-mean).energy
     assert np.mean(squares) == pytest.approx(reckoned, rel=0.05)
-    assert np.mean(squares) > 1.1 * law.frobenius_error**2  # planted fault: the law of Σxxᵀ alone
-
-
-def law_seen_by_the_repair(law: NoiseLaw, mean: np.ndarray) -> NoiseLaw:
-    from dpmoments.repair.spectral import noise_on_the_spread
-
-    return noise_on_the_spread(law, mean)
+    assert np.mean(squares) > 1.1 * law.energy  # planted fault: the law of Σxxᵀ alone
 
 
 def test_covariance_beside_a_mean_is_repaired_as_such() -> None:
     n, d = 1000, 8
     mean = np.full(d, 0.2)
     spectrum = spectra(d)["decaying"] * 0.1 * n
-    law = replace(law_of("gaussian", d, (0.05 * n) ** 2), sum_variance=1.0)
+    law = replace(model_of("gaussian", d, (0.05 * n) ** 2), sum_variance=1.0).law()
     rng = np.random.default_rng(9)
     errors: dict[Repair, list[float]] = {}
     for _ in range(20):

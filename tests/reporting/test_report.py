@@ -332,7 +332,7 @@ def test_numbers_that_are_no_larger_than_their_noise_are_not_told() -> None:
     """Sums of squares without a count, and means by themselves: noise a little below, and a little above, what counts."""
     squares: Any = SimpleNamespace(
         gram=np.diag([10.0, 10.0]),
-        noise_law=NoiseLaw((NoiseTerm(GaussianCells(), np.ones((3, 3))),)),
+        noise=NoiseLaw((NoiseTerm(GaussianCells(), np.ones((3, 3))),)),
         encoding=SimpleNamespace(scale=np.sqrt([9.0, 11.0])),
         feature_names=("a", "b"),
     )

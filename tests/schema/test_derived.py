@@ -28,6 +28,7 @@ from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.encode import encode_columns
@@ -657,8 +658,8 @@ def test_the_forecast_says_what_derived_features_cost_in_noise(
         released = dpm.release(
             table, schema, neighbors=neighbors, mean=mean, mechanism=mechanism, insecure_seed=0, **budget
         )
-        law = released.noise
-        assert law is not None
+        law = released.noise_model
+        assert isinstance(law, AdditiveModel)
         age, hours = (released.encoding.scale[schema.feature_names.index(name)] for name in ("age", "hours"))
         of_sum = None if law.sum_variance is None else age * math.sqrt(law.sum_variance)
         noises.append((age * hours * math.sqrt(law.off_diagonal_variance), of_sum))

@@ -164,7 +164,9 @@ def test_saved_as_released(tmp_path: Path) -> None:
     assert loaded.covariance.tobytes() == release.covariance.tobytes()
     assert loaded.privacy == release.privacy
     assert loaded.schema == release.schema
-    assert loaded.noise == release.noise
+    assert loaded.noise_model is not None
+    assert release.noise_model is not None
+    assert loaded.noise_model.to_dict() == release.noise_model.to_dict()
 
 
 @pytest.mark.parametrize("repair", ["auto", "clip", "shift", "noise-shift", "shrink"])

@@ -14,8 +14,10 @@ from scipy.stats import invwishart, wishart
 
 import dpmoments as dpm
 from dpmoments import mechanisms
+from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.curves import additive_wishart_degrees
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
@@ -171,6 +173,11 @@ def as_drawn(gram: np.ndarray, _: Plan) -> np.ndarray:
     return gram
 
 
+def _law_of(plan: Plan) -> NoiseLaw:
+    assert isinstance(plan, AdditivePlan)
+    return plan.model.law()
+
+
 def clipped(gram: np.ndarray, _: Plan) -> np.ndarray:
     """Negative eigenvalues to zero."""
     return clip(gram)
@@ -183,17 +190,17 @@ def shifted(gram: np.ndarray, _: Plan) -> np.ndarray:
 
 def shifted_by_norm(gram: np.ndarray, plan: Plan) -> np.ndarray:
     """Where an eigenvalue is negative add cI, c a 95 % bound on the spectral norm of the noise."""
-    return noise_shift(gram, plan.noise)
+    return noise_shift(gram, _law_of(plan))
 
 
 def shrunk(gram: np.ndarray, plan: Plan) -> np.ndarray:
     """Towards a multiple of the identity, by as much as the noise explains."""
-    return shrink(gram, plan.noise)
+    return shrink(gram, _law_of(plan))
 
 
 def adapted(gram: np.ndarray, plan: Plan) -> np.ndarray:
     """The library's default repair."""
-    return adapt(gram, plan.noise)
+    return adapt(gram, _law_of(plan))
 
 
 def with_its_mean(gram: np.ndarray, plan: Plan) -> np.ndarray:

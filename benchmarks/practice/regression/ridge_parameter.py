@@ -19,6 +19,7 @@ from benchmarks.pages import DOCS, write_part
 from benchmarks.practice.regression.excess_risk import Regression, ridge_coefficients
 from benchmarks.practice.tables import Entry, chosen, made
 from dpmoments.analysis.regression import automatic_alpha, expected_coefficients
+from dpmoments.noise.models import AdditiveModel
 from dpmoments.releases.moment_release import MomentRelease
 
 PAGE = DOCS / "derivations" / "ridge-parameter.md"
@@ -50,8 +51,8 @@ def noise_times(kappa: float) -> Rule:
     """2α = κ·σ·√k, σ the noise on a cell of the covariance."""
 
     def alpha(release: MomentRelease, regression: Regression) -> float:
-        assert release.noise is not None
-        deviation = float(np.sqrt(release.noise.off_diagonal_variance)) / release.n_rows
+        assert isinstance(release.noise_model, AdditiveModel)
+        deviation = float(np.sqrt(release.noise_model.off_diagonal_variance)) / release.n_rows
         return kappa * deviation * float(np.sqrt(len(regression.features))) / 2.0
 
     return alpha

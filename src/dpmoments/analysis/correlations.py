@@ -23,7 +23,7 @@ from dpmoments.analysis.functionals import (
     opposite_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of
+from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of, noise_is_additive
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 
@@ -399,7 +399,7 @@ def _noise_leaves_inverse(release: Released, standardised: Standardised, smalles
     moments, law = standardised.moments, standardised.moments.law
     if law is None:
         return smallest > 0.0
-    if release.noise is not None:
+    if noise_is_additive(release):
         return smallest > float(standardised.edge.max())
     features = standardised.features
     eigenvalues, vectors = np.linalg.eigh(standardised.noisy)
@@ -416,7 +416,7 @@ def _noise_leaves_inverse(release: Released, standardised: Standardised, smalles
 def _not_identified(release: Released, features: Sequence[int], level: float) -> Correlations:
     shape = (len(features),) * 2
     unknown = np.full(shape, np.nan)
-    known = release.noise_law is not None
+    known = release.noise is not None
     return Correlations(
         feature_names=tuple(release.feature_names[feature] for feature in features),
         correlation=unknown,

@@ -168,7 +168,7 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
     doubly = np.kron(np.eye(len(p)) - np.outer(p, np.ones(len(p))), np.eye(len(q)) - np.outer(q, np.ones(len(q))))
     wanted = (len(p) - 1) * (len(q) - 1)
     statistic, degrees, p_value = score_test(
-        doubly @ joint.ravel(), doubly @ privacy @ doubly.T, doubly @ sampling @ doubly.T, wanted, release.noise_law
+        doubly @ joint.ravel(), doubly @ privacy @ doubly.T, doubly @ sampling @ doubly.T, wanted, release.noise
     )
     return CrossTable(
         by=by,
@@ -180,7 +180,7 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
         n_rows=release.n_rows,
         statistic=statistic,
         degrees=degrees,
-        p_value=p_value if release.noise_law is not None else math.nan,
+        p_value=p_value if release.noise is not None else math.nan,
         level=level,
         warning=cautions(release),
     )

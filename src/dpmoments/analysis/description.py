@@ -211,7 +211,7 @@ def describe(release: Released) -> Description:
         count_is_public=release.count_is_public,
         noisy_mean=LocalMoments.of(release).location if with_mean else None,
         bounds=release.schema.feature_bounds,
-        noise=release.noise_law,
+        noise=release.noise,
         warning=cautions(release),
     )
 
@@ -222,7 +222,7 @@ def _root(variance: FloatArray) -> FloatArray:
 
 
 def _mean_noise(release: Released) -> FloatArray:
-    law, d = release.noise_law, len(release.feature_names)
+    law, d = release.noise, len(release.feature_names)
     if release.noisy_sum is None or law is None or _count_noise(release) is None:
         return np.full(d, np.nan)
     # the sum is about the centre, if there is one, and so is what the noise on the count is multiplied by
@@ -251,11 +251,9 @@ def _deviation_noise(release: Released, deviations: FloatArray) -> FloatArray:
 def _count_noise(release: Released) -> float | None:
     if release.count_is_public:
         return 0.0
-    if release.noisy_count is None or release.noise_law is None:
+    if release.noisy_count is None or release.noise is None:
         return None
-    if release.noise is not None and release.noise.count_variance is None:
-        return None  # a count with a draw of its own, which the additive law does not hold
-    return math.sqrt(release.noise_law.count_variance)
+    return math.sqrt(release.noise.count_variance)
 
 
 _MAX_FEATURES = 12
@@ -327,7 +325,7 @@ def release_card(release: Released) -> str:
         return card(title, [str(refusal)], [("",)], release.privacy, [], [])
     law = (
         ""
-        if release.noise_law is not None
+        if release.noise is not None
         else "noise unknown: a bias was left in the moments, or the file says too little"
     )
     return card(

@@ -259,7 +259,7 @@ def lda(
     coef = directions / scale
     intercept[present] = np.log(priors[present]) - middle[present] - coef[present] @ standardised.mean
     p_values = [between_groups(each)[2] for each in sums]
-    p_value = math.nan if release.noise_law is None else min(1.0, len(p_values) * min(p_values))
+    p_value = math.nan if release.noise is None else min(1.0, len(p_values) * min(p_values))
     return LinearDiscriminant(
         by=by,
         classes=_classes(release, by),

@@ -124,6 +124,6 @@ def mahalanobis(release: Released, frame: Any, columns: Sequence[str] | None = N
         distances=np.sqrt(squares),
         n_directions=int(kept.sum()),
         n_noise=int((~kept).sum()),
-        noise_known=release.noise_law is not None,
+        noise_known=release.noise is not None,
         warning=cautions(release),
     )

@@ -89,7 +89,7 @@ class LocalMoments:
         )
         matrix = np.diag(np.concatenate([[1.0], stretch]))
         matrix[1:, 0] = shift
-        return cls(matrix @ released @ matrix.T, n_rows, location, unit, release.noise_law, shift, stretch)
+        return cls(matrix @ released @ matrix.T, n_rows, location, unit, release.noise, shift, stretch)
 
     def with_opposites(self, opposite: IntegerArray) -> LocalMoments:
         """The moments of (w_f − w_g)/2 in place of w_f, for features f and g of which one is 1 and the other 0 in every row.
@@ -189,7 +189,7 @@ def _noise_edge(row_sum: float, size: int, law: NoiseLaw | None) -> float:
     """What the largest eigenvalue of the noise on a k × k matrix stays below in about 95 of 100 releases."""
     if law is None:
         return float("nan")
-    spectral = SpectralNoise.of_terms(law)
+    spectral = SpectralNoise.of(law)
     beyond = spectral.edge / (2.0 * math.sqrt(spectral.variance)) if spectral.variance > 0.0 else 1.0
     return math.sqrt(row_sum) * (2.0 + math.pow(size, -2.0 / 3.0)) * max(1.0, beyond)
 

@@ -144,7 +144,7 @@ def graphical_lasso(
         raise ValueError(f'alpha={alpha!r} must be "auto" or a number above 0')
     if release.noisy_sum is None:
         raise ValueError(f"a graph of dependence: {NO_MEAN}")
-    if alpha == "auto" and release.noise_law is None:
+    if alpha == "auto" and release.noise is None:
         raise ValueError('alpha="auto" is made of the noise, whose law this mechanism has not: give a number')
     chosen = without_redundant_levels(release, columns)
     if len(chosen) < 2:

@@ -262,7 +262,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     parts = [_intervals(each, *limits, level) for each, limits in zip(sums, bounds, strict=True)]
     lower, upper, privacy, sampling = (np.array([part[index] for part in parts]) for index in range(4))
     lost = _lost(sums[0], level)
-    law = release.noise_law
+    law = release.noise
     mean = result if law is None else np.clip(result, lower, upper)
     differences = [
         _intervals_of_differences(each, low, high) for each, low, high in zip(sums, lower, upper, strict=True)

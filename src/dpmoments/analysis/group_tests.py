@@ -387,7 +387,7 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
     sums = GroupSums.of(release, feature_place(release, target), levels)
     squares, added, p_value = between_groups(sums)
     if len(levels.names) < 2:
-        p_value = 1.0 if release.noise_law is not None else np.nan  # one group: there is nothing to differ
+        p_value = 1.0 if release.noise is not None else np.nan  # one group: there is nothing to differ
     total = sums.n_rows * sums.total_variance
     between = min(max(0.0, squares - (0.0 if np.isnan(added) else added)), total)
     within = total - between

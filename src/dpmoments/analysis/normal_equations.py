@@ -14,7 +14,7 @@ import scipy
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Released, additive_cell_variance
+from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 
@@ -149,9 +149,6 @@ class NormalEquations:
         Of Σ z zᵀ, z = (1, x) of all features.
     design_map : ndarray of shape (k + 1, d + 1)
         T: the regressors and the target are T z.
-    cell_variance : float or None
-        The variance of a cell off the diagonal that noise added cell by cell is taken to have in all directions; None: that of
-        each direction is asked for.
     units : ndarray of shape (k, k) or None
         Linear map from β to the coefficients in the table's units; None is the identity.
     offset : float
@@ -167,7 +164,6 @@ class NormalEquations:
     with_constant: bool
     noise: NoiseLaw
     design_map: FloatArray
-    cell_variance: float | None = None
     units: FloatArray | None = None
     offset: float = 0.0
     target_unit: float = 1.0
@@ -176,9 +172,9 @@ class NormalEquations:
     @classmethod
     def of(cls, release: Released, chosen: Regressors) -> NormalEquations | None:
         """The equations of a regression; None where no law of the noise is known."""
-        noise = release.noise_law
-        if noise is None or (chosen.intercept and not _count_noise_is_known(release)):
-            return None  # without a constant the number of rows is no moment among those solved with
+        noise = release.noise
+        if noise is None:
+            return None
         features, scale, shift = list(chosen.features), release.encoding.scale, release.zero_of_units
         unit, k = float(scale[chosen.target]), len(chosen.features)
         slopes = np.diag(unit / scale[features])
@@ -225,7 +221,6 @@ class NormalEquations:
             chosen.intercept,
             noise,
             design_map,
-            additive_cell_variance(release),
             **carried,
         )
 
@@ -259,8 +254,6 @@ class NormalEquations:
     @cached_property
     def noise_variance(self) -> float:
         """v: the variance of a cell of noise, where the regressors vary least."""
-        if self.cell_variance is not None:
-            return self.cell_variance
         return 0.5 * self.noise.variance_of_square(self.design_map[:-1].T @ self._spectrum[1][:, 0])
 
     @property
@@ -444,8 +437,3 @@ class NormalEquations:
         if not self.identified:
             return np.full(len(covariance), np.nan)
         return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)), dtype=np.float64)
-
-
-def _count_noise_is_known(release: Released) -> bool:
-    """A run of no additive law releases a sum with a count whose noise its record states."""
-    return release.noise is None or release.noise.count_variance is not None or release.count_is_public

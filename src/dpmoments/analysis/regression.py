@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -16,11 +17,11 @@ from dpmoments.analysis.regressors import Regressors, regressed_moment
 from dpmoments.analysis.released import Released, describe_contribution
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import is_finite_number, shown
-from dpmoments.noise.law import MomentInterval
+from dpmoments.noise.models import MomentInterval
 from dpmoments.privacy import sensitivity
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.repair.repair import few_rows_message
-from dpmoments.repair.spectral import SpectralNoise, noise_on_the_spread
+from dpmoments.repair.repair import exact_law, few_rows_message
+from dpmoments.repair.spectral import SpectralNoise
 
 
 @in_floating_point
@@ -450,8 +451,8 @@ def automatic_alpha(release: Released, features: Sequence[int], target: int, *, 
 
     Notes
     -----
-    Post-processing: it costs no privacy. Where the noise has no closed law (``release.noise`` is None) its size is taken for
-    that of noise added to every cell at the same budget, and nothing is known of what a repair took off.
+    Post-processing: it costs no privacy. If ``release.noise`` is None or has caveats, the size of the noise is taken to be that
+    of noise added to every cell at the same budget, and nothing is known of what a repair took off.
 
     Source: the normal-means problem with a scale mixture as the prior (West 1987), Cov(N b) = v(‖b‖² I + b bᵀ) for the noise.
 
@@ -492,7 +493,7 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
     block = np.ix_(features, features)
     variances, vectors = np.linalg.eigh(moment[block])
     solved = vectors.T @ moment[features, target]
-    if release.noise is None:
+    if exact_law(release.noise) is None:
         observed, noise_variance = solved, _typical_noise(release, moment)
     else:
         raw_release = release.with_repair("none")
@@ -523,11 +524,11 @@ def _cell_variance(release: Released, raw_release: Released, intercept: bool) ->
     if release.noisy_sum is not None:
         about_center = release.noisy_sum / n_rows
         if intercept:
-            noise = noise_on_the_spread(noise, about_center)
+            noise = noise.about(-about_center)
         else:
             # Σ(u + o)(u + o)ᵀ for rows u about the centre holds the noise on Σu times o, the centre seen from the table's zero
             origin = raw_release.unit_ball_mean - about_center + release.encoding.offset / release.encoding.scale
-            noise = noise_on_the_spread(noise, origin)
+            noise = noise.about(origin)
     return SpectralNoise.of(noise).cell_variance / n_rows**2
 
 
@@ -626,15 +627,14 @@ def _error_bound(release: Released, fit: _Fit, failure: float) -> tuple[float | 
     """A bound on ‖ŵ − w‖ that fails with probability ≤ ``failure``, w the fit on the table itself; encoded rows."""
     if release.noisy_count is None:
         return None, "no number of rows was released"
-    if release.pivot is not None:
-        return _by_interval(release, fit, failure)
+    model = release.noise_model
+    interval = None if model is None else model.interval(release, fit.chosen, failure)
+    if model is not None and interval is not None:
+        return _by_interval(release, fit, interval, _COVERAGE.get(model.condition, ""))
     if release.noise is None:
-        return (
-            None,
-            f"no law is known of what {release.mechanism!r} does to the moments that would give one from the release alone",
-        )
-    if release.noise.count_variance is None and not release.count_is_public:
-        return None, "the number of rows had a draw of its own, of which the noise law says nothing"
+        return None, f"no law is known of what {release.mechanism!r} does to the moments"
+    if release.noise.caveats:
+        return None, "the law of the noise is conditional on more than the release, and gives no bound"
     if not fit.intercept and release.noisy_sum is not None and release.encoding.offset.any():
         return None, ("about the zero of the table's units the noises of mean and Gram matrix mix; fit an intercept")
     operator = _moment_error_bound(release, fit, failure)
@@ -646,7 +646,7 @@ def _error_bound(release: Released, fit: _Fit, failure: float) -> tuple[float | 
 
 
 def _moment_error_bound(release: Released, fit: _Fit, failure: float) -> float:
-    """Bound on ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use, for noise that is added cell by cell.
+    """Bound on ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use, for noise whose law holds as it is.
 
     ‖Ŝ − S‖ ≤ ‖Ŝ − Ŝ₀‖ + ‖Ŝ₀ − S‖, Ŝ₀ the unrepaired matrix: the first term is known exactly, the second is bounded by
     the noise law. (S_AA + 2αI)(ŵ − w) = (E b)_A with b = (−ŵ, 1) and E = Ŝ − S, so ‖ŵ − w‖ ≤ ‖E‖_op √(1 + ‖ŵ‖²)/λ, λ the least
@@ -654,14 +654,14 @@ def _moment_error_bound(release: Released, fit: _Fit, failure: float) -> float:
     """
     noise, chosen = release.noise, fit.chosen
     assert noise is not None
-    n, block, size = release.n_rows, np.ix_(chosen, chosen), len(chosen)
+    n, block, indices = release.n_rows, np.ix_(chosen, chosen), np.array(chosen) + 1
     raw = release.with_repair("none")
     reference = raw.unit_ball_covariance if fit.intercept else raw.unit_ball_gram / n
     parts = 1 + (1 if fit.intercept else 0) + (1 if noise.count_variance else 0)
     bound = float(np.linalg.norm((fit.moment - reference)[block], 2))
-    bound += noise.operator_norm_bound(failure / parts, size) / n
+    bound += noise.gram_bound(failure / parts, indices) / n
     if fit.intercept:
-        offset = noise.sum_norm_bound(failure / parts, size) / n
+        offset = noise.sum_bound(failure / parts, indices) / n
         length = float(np.linalg.norm(raw.unit_ball_mean[chosen]))
         bound += 2.0 * length * offset + offset**2
     if noise.count_variance:
@@ -672,13 +672,19 @@ def _moment_error_bound(release: Released, fit: _Fit, failure: float) -> float:
     return bound
 
 
-def _by_interval(release: Released, fit: _Fit, failure: float) -> tuple[float | None, str]:
-    """The bound from the run's own law, whatever repair was made."""
-    pivot = release.pivot
-    assert pivot is not None
-    result = pivot.interval(release.noisy_count, release.noisy_sum, release.noisy_gram, fit.chosen, failure)
-    if result is None:
-        return None, "the law of the run gives none for so many features at this confidence"
+_COVERAGE = MappingProxyType(
+    {
+        "clipped-in-last-step": (
+            "against the fit on the rows as the last step clipped them: what clipping took away comes on top"
+        ),
+        "asserted-smallest-eigenvalue": "where no eigenvalue is below the stated smallest_eigenvalue",
+    }
+)
+"""What a bound from an interval is about, by its condition."""
+
+
+def _by_interval(release: Released, fit: _Fit, result: MomentInterval, note: str) -> tuple[float | None, str]:
+    """The bound from an interval that the noise model gives, whatever repair was made."""
     if result.constant and not fit.intercept:
         # moments about the zero of the table's units, in units of the encoding's scale
         matrix = np.eye(len(result.center))
@@ -688,7 +694,7 @@ def _by_interval(release: Released, fit: _Fit, failure: float) -> tuple[float | 
     n_rows = float(release.n_rows)
     of_count = 0.0 if release.count_is_public else result.count_error
     value = _coefficient_error_bound(result, fit.weights, fit.alpha, n_rows, of_count)
-    return value, pivot.covers
+    return value, note
 
 
 def _coefficient_error_bound(

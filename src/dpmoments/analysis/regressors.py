@@ -13,7 +13,6 @@ import numpy as np
 
 from dpmoments.analysis.released import (
     Released,
-    additive_cell_variance,
     columns_with_places,
     feature_place,
     named_features,
@@ -307,7 +306,7 @@ def _without_references(
 
 def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str, str]) -> set[int]:
     """Levels, of columns with a reference, whose variance is below what identifies a coefficient among so many regressors."""
-    if not references or release.noisy_sum is None or (noise := release.noise_law) is None:
+    if not references or release.noisy_sum is None or (noise := release.noise) is None:
         return set()
     mean = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
     spread = np.diag(release.unit_ball_covariance) * release.n_rows
@@ -318,13 +317,10 @@ def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str
         for index in indices
     }
 
-    of_cell = additive_cell_variance(release)
-
     def floor(place: int) -> float:
         direction = np.zeros(len(mean) + 1)
         direction[0], direction[place + 1] = -mean[place], 1.0
-        variance = 0.5 * noise.variance_of_square(direction) if of_cell is None else of_cell
-        return 2.0 * math.sqrt(variance * (len(kept) + 1))
+        return 2.0 * math.sqrt(0.5 * noise.variance_of_square(direction) * (len(kept) + 1))
 
     return {index for index in kept if index in levels and spread[index] < floor(index)}
 

@@ -16,13 +16,12 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.values import plain_mapping, require_kinds, to_plain
-from dpmoments.noise.law import MomentPivot
-from dpmoments.noise.law import NoiseLaw as AdditiveLaw
+from dpmoments.noise.models import AdditiveModel, NoiseModel, PooledModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.repair.repair import Repair, few_rows_message, floored_count, repair_moments
+from dpmoments.repair.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.derived import SchemaColumn, feature_slices
 from dpmoments.schema.encoding import Encoding
@@ -64,16 +63,12 @@ class Released(Stated, Protocol):
         """How the moments are made those of a possible table."""
 
     @property
-    def noise(self) -> AdditiveLaw | None:
-        """The law of the noise that repairs go by, if it was added cell by cell."""
-
-    @property
-    def noise_law(self) -> NoiseLaw | None:
+    def noise(self) -> NoiseLaw | None:
         """The law of the noise, which gives variances of functionals; None if the moments are biased on purpose."""
 
     @property
-    def pivot(self) -> MomentPivot | None:
-        """The law of the run, where the noise is not added cell by cell."""
+    def noise_model(self) -> NoiseModel | None:
+        """What the file says of the noise."""
 
     @property
     def mechanism_options(self) -> Mapping[str, Any]:
@@ -263,8 +258,8 @@ class Moments(Release):
 
     Attributes
     ----------
-    noise : NoiseLaw or None
-        The law of the noise on the unit-ball moments, where it has a closed form.
+    noise_model : NoiseModel or None
+        What the file says of the noise; None if the moments are biased on purpose. ``release.noise`` is the law that follows.
     details : mapping
         The numbers that the mechanism's plan settled on.
     repair : Repair
@@ -275,18 +270,15 @@ class Moments(Release):
         What the mechanism returned, in unit-ball units, before any repair; sum and Gram matrix about ``center``.
     center : ndarray of shape (d,) or None
         Where the mechanism found the mean, so that a covariance is not lost beside the square of a mean far away; None for 0.
-    pivot : MomentPivot or None
-        The law of the run, where the noise is not added cell by cell (``noise`` is then None): what bounds are made of.
     """
 
-    noise: AdditiveLaw | None
+    noise_model: NoiseModel | None
     details: Mapping[str, Any]
     repair: Repair
     noisy_count: float | None
     noisy_sum: FloatArray | None
     noisy_gram: FloatArray
     center: FloatArray | None = None
-    pivot: MomentPivot | None = None
 
     def __post_init__(self) -> None:
         if self.center is not None and self.noisy_sum is None:
@@ -326,7 +318,7 @@ class Moments(Release):
                 "no count was released: under add_remove the number of rows is private, and mean=False spends nothing on it. "
                 "Use release.gram, release with mean=True, or pass a public n_rows to release()"
             )
-        return round(floored_count(self.noisy_count, self.noise))
+        return round(floored_count(self.noisy_count, None if self.count_is_public else self.noise))
 
     @property
     def count_is_public(self) -> bool:
@@ -342,6 +334,22 @@ class Moments(Release):
         )
 
     @cached_property
+    def noise(self) -> NoiseLaw | None:
+        """The law of the noise on Σ z zᵀ, z = (1, x) about ``center``, in the unit ball; None if moments are biased on purpose.
+
+        Exact for noise that is added cell by cell, for pooled releases, for additive Wishart noise of any scale, and, given the
+        rows as the last step clipped them, for coinpress and private-preconditioning. **Linearized about the release** for draws
+        around the moments (johnson-lindenstrauss, inverse-wishart), noise on their inverse, and eigenvectors: the law's
+        ``caveats`` say so (``docs/derivations/noise-of-runs.md``).
+        """
+        if self.noise_model is None:
+            return None
+        try:
+            return self.noise_model.law(self)
+        except (ValueError, FloatingPointError):
+            return None  # a file whose numbers are those of no run
+
+    @cached_property
     @in_floating_point
     def _repaired(self) -> tuple[FloatArray | None, FloatArray]:
         """Mean and Gram matrix in the unit ball after the repair, about ``center``."""
@@ -350,7 +358,7 @@ class Moments(Release):
             count,
             self.noisy_sum,
             self.noisy_gram,
-            self.noise,
+            exact_law(self.noise),
             self.repair,
             box=self._mean_box,
             center=self.center,
@@ -571,13 +579,13 @@ def cautions(release: Released) -> str:
     'too few rows for this budget: th'
     """
     few = few_rows_message(release.noisy_count, release.noise)
-    said = (few, describe_contribution(release), describe_caveats(release.noise_law), *release.warnings)
+    said = (few, describe_contribution(release), describe_caveats(release.noise), *release.warnings)
     return ". ".join(dict.fromkeys(words.rstrip(".") for words in said if words))
 
 
-def additive_cell_variance(release: Released) -> float | None:
-    """Of a cell off the diagonal, if noise was added cell by cell; else None."""
-    return None if release.noise is None else release.noise.off_diagonal_variance
+def noise_is_additive(release: Released) -> bool:
+    """Whether noise was added cell by cell."""
+    return isinstance(release.noise_model, AdditiveModel | PooledModel)
 
 
 _CAVEATS = MappingProxyType(

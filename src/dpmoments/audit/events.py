@@ -288,8 +288,8 @@ def _numbers_of(noisy: RunResult) -> Record:
         record["count"] = float(noisy.count)
     for key, value in noisy.diagnostics.items():
         _flatten(str(key), value, record)
-    if noisy.pivot is not None:
-        _flatten("pivot", noisy.pivot.to_dict(), record)
+    if noisy.model is not None:
+        _flatten("model", noisy.model.to_dict(), record)
     return record
 
 

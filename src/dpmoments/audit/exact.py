@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import singledispatch
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +11,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import Plan
-from dpmoments.noise.families import GaussianNoise, IsotropicNoise, LaplaceNoise, MatrixLaplaceNoise
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.models import AdditiveModel, NoiseModel
 from dpmoments.noise.sphere import envelope_parameter
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectorsPlan
 from dpmoments.papers.mechanisms.spectral import temperature
@@ -24,13 +22,12 @@ _ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 121)
 """Rényi orders tried; the supremum over all of them is larger by less than a thousandth."""
 
 
-def noise_epsilon(law: NoiseLaw, first: Moments, second: Moments, delta: float) -> float | None:
+def noise_epsilon(model: NoiseModel, first: Moments, second: Moments, delta: float) -> float | None:
     """The least ε for which (ε, δ) holds between two tables under additive noise of a known law.
 
     Parameters
     ----------
-    law : NoiseLaw
-        Passed to :func:`privacy_loss`.
+    model : NoiseModel
     first, second : Moments
         Exact moments of the two tables, rows of norm 1 at most.
     delta : float
@@ -45,8 +42,10 @@ def noise_epsilon(law: NoiseLaw, first: Moments, second: Moments, delta: float) 
     -----
     Laplace and matrix Laplace noise is pure: its loss at δ = 0 is returned whatever ``delta`` is.
     """
-    return privacy_loss(
-        law,
+    if not isinstance(model, AdditiveModel):
+        return None
+    return _privacy_loss(
+        model,
         gram_shift=_gram(second) - _gram(first),
         sum_shift=_sum(second) - _sum(first),
         count_shift=float(second.count - first.count),
@@ -284,113 +283,53 @@ def temperature_at_least(scores: Sequence[FloatArray], exact: Sequence[FloatArra
     return float(scipy.optimize.brentq(lambda t: log_likelihood(t) - enough, 0.0, likeliest))
 
 
-@singledispatch
-def privacy_loss(
-    law: NoiseLaw,
-    gram_shift: FloatArray,
-    sum_shift: FloatArray,
-    count_shift: float,
-    delta: float,  # noqa: ARG001 - for laws that know more
+def _privacy_loss(
+    model: AdditiveModel, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float, delta: float
 ) -> float | None:
-    """Return the least ε for which (ε, δ) holds between two tables whose exact moments lie so far apart.
+    """The least ε for which (ε, δ) holds between two tables whose exact moments lie so far apart; None without a closed form.
 
-    Parameters
-    ----------
-    law : NoiseLaw
-    gram_shift : ndarray of shape (d, d)
-    sum_shift : ndarray of shape (d,)
-    count_shift : float
-        Moments of the one table less those of the other; those that are not released do not matter.
-    delta : float
-        δ; 0 for the laws that are pure, which do not look at it.
-
-    Returns
-    -------
-    float or None
-        Infinite where a cell that differs has no noise; else None where no closed form is known.
+    Gaussian: the curve of two normals at distance μ, μ² = Σ Δ²/variance over the cells (Balle & Wang 2018). Laplace: Σ |Δ|/scale,
+    reached where every cell lies beyond both means. Isotropic: c times the norm of the shift in svec coordinates. Matrix Laplace:
+    c‖Δ‖_*, Δ the shift of the augmented matrix (``docs/derivations/matrix_laplace.md``); None if the count cell is not released
+    beside a sum, a marginal law without a closed form.
     """
-    cells = _noisy_cells(law, gram_shift, sum_shift, count_shift)
-    return math.inf if cells is None else None
-
-
-@privacy_loss.register(GaussianNoise)
-def _of_gaussian_noise(
-    law: GaussianNoise,
-    gram_shift: FloatArray,
-    sum_shift: FloatArray,
-    count_shift: float,
-    delta: float,
-) -> float | None:
-    cells = _noisy_cells(law, gram_shift, sum_shift, count_shift)
+    cells = _noisy_cells(model, gram_shift, sum_shift, count_shift)
     if cells is None:
         return math.inf
-    distance = math.sqrt(math.fsum(shift**2 / variance for shift, variance in cells))
-    if distance == 0.0:
-        return 0.0
-    return gaussian_epsilon(delta, distance, 1.0) if delta > 0.0 else math.inf
-
-
-@privacy_loss.register(LaplaceNoise)
-def _of_laplace_noise(
-    law: LaplaceNoise,
-    gram_shift: FloatArray,
-    sum_shift: FloatArray,
-    count_shift: float,
-    delta: float,  # noqa: ARG001 - pure
-) -> float | None:
-    cells = _noisy_cells(law, gram_shift, sum_shift, count_shift)
-    if cells is None:
-        return math.inf
-    return math.fsum(abs(shift) / math.sqrt(variance / 2.0) for shift, variance in cells)
-
-
-@privacy_loss.register(IsotropicNoise)
-def _of_isotropic_noise(
-    law: IsotropicNoise,
-    gram_shift: FloatArray,
-    sum_shift: FloatArray,
-    count_shift: float,
-    delta: float,  # noqa: ARG001 - pure
-) -> float | None:
-    cells = _noisy_cells(law, gram_shift, sum_shift, count_shift)
-    if cells is None:
-        return math.inf
-    # A svec coordinate has the diagonal's variance, whichever cell it stands for.
-    square = math.fsum(shift**2 / variance for shift, variance in cells) * law.diagonal_variance
-    return law.rate * math.sqrt(square)
-
-
-@privacy_loss.register(MatrixLaplaceNoise)
-def _of_matrix_laplace_noise(
-    law: MatrixLaplaceNoise,
-    gram_shift: FloatArray,
-    sum_shift: FloatArray,
-    count_shift: float,
-    delta: float,  # noqa: ARG001 - pure
-) -> float | None:
-    if _noisy_cells(law, gram_shift, sum_shift, count_shift) is None:
-        return math.inf
+    if model.family == "gaussian":
+        distance = math.sqrt(math.fsum(shift**2 / variance for shift, variance in cells))
+        if distance == 0.0:
+            return 0.0
+        return gaussian_epsilon(delta, distance, 1.0) if delta > 0.0 else math.inf
+    if model.family == "laplace":
+        return math.fsum(abs(shift) / math.sqrt(variance / 2.0) for shift, variance in cells)
+    if model.family == "isotropic":
+        # a svec coordinate has the diagonal's variance, whichever cell it stands for
+        square = math.fsum(shift**2 / variance for shift, variance in cells) * model.diagonal_variance
+        return float(model.rate or 0.0) * math.sqrt(square)
+    if model.family != "matrix-laplace":
+        return None
     shift = gram_shift
-    if law.sum_variance is not None:
-        if not law.count_variance:
+    if model.sum_variance is not None:
+        if not model.count_variance:
             return None
-        w = math.sqrt(law.off_diagonal_variance / law.sum_variance)
+        w = math.sqrt(model.off_diagonal_variance / model.sum_variance)
         total, corner = w * sum_shift, np.array([[w * w * count_shift]])
         shift = np.block([[corner, total[None, :]], [total[:, None], gram_shift]])
-    return law.rate * float(np.abs(np.linalg.eigvalsh(shift)).sum())
+    return float(model.rate or 0.0) * float(np.abs(np.linalg.eigvalsh(shift)).sum())
 
 
 def _noisy_cells(
-    law: NoiseLaw, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float
+    model: AdditiveModel, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float
 ) -> list[tuple[float, float]] | None:
-    """(shift, variance of its noise) of every released cell that has noise; None where one without noise moves."""
+    """(shift, variance of its noise) of every released cell that has noise; None if one without noise moves."""
     size = len(gram_shift)
-    cells = [(float(gram_shift[i, i]), law.diagonal_variance) for i in range(size)]
-    cells += [(float(shift), law.off_diagonal_variance) for shift in gram_shift[np.triu_indices(size, 1)]]
-    if law.sum_variance is not None:
-        cells += [(float(shift), law.sum_variance) for shift in sum_shift]
-    if law.count_variance is not None:
-        cells.append((float(count_shift), law.count_variance))
+    cells = [(float(gram_shift[i, i]), model.diagonal_variance) for i in range(size)]
+    cells += [(float(shift), model.off_diagonal_variance) for shift in gram_shift[np.triu_indices(size, 1)]]
+    if model.sum_variance is not None:
+        cells += [(float(shift), model.sum_variance) for shift in sum_shift]
+    if model.count_variance is not None:
+        cells.append((float(count_shift), model.count_variance))
     if any(variance == 0.0 and shift != 0.0 for shift, variance in cells):
         return None
     return [(shift, variance) for shift, variance in cells if variance > 0.0]

@@ -156,11 +156,11 @@ def _worst_exact(trials: Sequence[Trial]) -> tuple[float | None, str]:
         if not trial.is_exact:
             continue
         tables = trial.first.moments(), trial.second.moments()
-        law = trial.plan.noise
-        if law is None:
+        model = trial.plan.model
+        if model is None:
             loss = one_direction_epsilon(trial.plan, *tables, trial.delta)
         else:
-            loss = noise_epsilon(law, *tables, trial.delta)
+            loss = noise_epsilon(model, *tables, trial.delta)
         if loss is not None and (worst is None or loss > worst):
             worst, where = loss, trial.pair.name
     return worst, where

@@ -15,7 +15,7 @@ from dpmoments.foundation.version import __version__
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.group_privacy import budget_for_rows
 from dpmoments.privacy.laws import WishartSampling
 from dpmoments.privacy.receipt import Receipt
@@ -23,7 +23,7 @@ from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.pooling import PooledRelease, pool
-from dpmoments.repair.repair import Repair
+from dpmoments.repair.repair import Repair, exact_law
 
 _FALSE_ALARM = 1e-9
 """A sound release fails a check because of its noise with at most this probability."""
@@ -190,9 +190,8 @@ def _finite(release: MomentRelease) -> Check:
     arrays = [release.noisy_gram, release.unit_ball_gram]
     if release.noisy_sum is not None:
         arrays += [release.unit_ball_mean, release.mean, release.covariance]
-    law = [value for value in _law(release).values() if isinstance(value, int | float)]
-    passed = all(np.isfinite(array).all() for array in arrays) and all(map(math.isfinite, law))
-    return Check("finite", passed, "every released number and every number of the noise law")
+    passed = all(np.isfinite(array).all() for array in arrays)  # a noise model refuses other numbers when it is made
+    return Check("finite", passed, "every released number and every number of the noise model")
 
 
 def _symmetric(release: MomentRelease) -> Check:
@@ -220,13 +219,13 @@ def _no_negative_eigenvalue(release: MomentRelease) -> Check:
 
 
 def _count(release: MomentRelease) -> Check:
-    what, count, law = "number of rows", release.noisy_count, release.noise
+    what, count, law = "number of rows", release.noisy_count, exact_law(release.noise)
     if count is None:
         passed = not release.privacy.neighbors.table_size_is_public and release.noisy_sum is None
         return Check(what, passed, "private, and not released")
     if release.count_is_public:
         return _public_count(what, count)
-    if law is None or law.count_variance is None:
+    if law is None:
         return Check(what, None, f"{count:,.1f}; the law of its noise is not known")
     deviation = math.sqrt(law.count_variance)
     return Check(what, count >= _least_noise(law), f"{count:,.1f}, with noise of standard deviation {deviation:.3g}")
@@ -234,20 +233,20 @@ def _count(release: MomentRelease) -> Check:
 
 def _least_noise(law: NoiseLaw) -> float:
     """What the noise on a released count stays above, but for its share of false alarms."""
-    return law.count_quantile(_COUNT_SHARE * _FALSE_ALARM) - _ROUNDING
+    return math.sqrt(law.count_variance) * law.quantile(_COUNT_SHARE * _FALSE_ALARM, of="count") - _ROUNDING
 
 
 def _within_reach(release: MomentRelease) -> Check:
     """Rows of norm 1 at most have a Gram matrix between 0 and n; noise moves it by a known amount at most."""
-    what, law, count = "within reach of a possible table", release.noise, release.noisy_count
+    what, law, count = "within reach of a possible table", exact_law(release.noise), release.noisy_count
     if law is None or release.schema.row_norm is None:
         return Check(what, None, "the law of the noise or the bound on a row is not known")
-    reach = law.operator_norm_bound((1.0 - _COUNT_SHARE) * _FALSE_ALARM)
+    reach = law.gram_bound((1.0 - _COUNT_SHARE) * _FALSE_ALARM)
     eigenvalues = np.linalg.eigvalsh(release.noisy_gram)
     highest = math.inf
     if count is not None and release.count_is_public:
         highest = count
-    elif count is not None and law.count_variance is not None:
+    elif count is not None:
         highest = count - _least_noise(law)
     passed = float(eigenvalues[0]) >= -reach and float(eigenvalues[-1]) <= highest + reach
     return Check(what, passed, f"the noise reaches {reach:.3g} at most (but with probability {_FALSE_ALARM:g})")
@@ -308,13 +307,15 @@ def _shapes(release: MomentRelease) -> list[MomentShape]:
 
 
 def _agrees(plan: Plan, release: MomentRelease) -> bool:
-    noise = plan.noise_of_run(release.diagnostics, release.receipt)
-    law = {} if noise is None else noise.to_dict()
+    model = None if release.noise_model is None else release.noise_model.to_dict()
+    entries = plan.model_entries(release.diagnostics, release.receipt)
+    same_law = entries is model is None or (
+        entries is not None and model is not None and _equal(entries, {key: model.get(key) for key in entries})
+    )
     rules = (*release.schema.describe_rules(), *plan.rules_of_run(release.diagnostics), *release.origin.rules)
     same_rules = release.privacy.rules == rules
     same_rules &= plan.has_center(release.diagnostics) in (None, release.center is not None)
-    same_law = _equal(law, _law(release)) and _equal(plan.details, release.details)
-    return same_rules and same_law and _spends_alike(plan, release)
+    return same_rules and same_law and _equal(plan.details, release.details) and _spends_alike(plan, release)
 
 
 def _spends_alike(plan: CalibratedPlan[Any], release: MomentRelease | MeanRelease) -> bool:
@@ -324,16 +325,14 @@ def _spends_alike(plan: CalibratedPlan[Any], release: MomentRelease | MeanReleas
     return same_arithmetic and receipt.unit is plan.loss_unit and (receipt.exhausts or plan.unspent_reason is not None)
 
 
-def _law(release: MomentRelease) -> Mapping[str, Any]:
-    return {} if release.noise is None else release.noise.to_dict()
-
-
 def _equal(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Equal keys and values, numbers to rounding."""
 
     def same(a: Any, b: Any) -> bool:
         if isinstance(a, float | int) and isinstance(b, float | int):
             return a == b or (is_finite_number(a) and is_finite_number(b) and math.isclose(a, b, rel_tol=_ROUNDING))
+        if isinstance(a, list) and isinstance(b, list):
+            return len(a) == len(b) and all(map(same, a, b))
         return bool(np.array_equal(a, b))
 
     return set(first) == set(second) and all(same(value, second[key]) for key, value in first.items())

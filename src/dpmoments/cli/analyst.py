@@ -295,7 +295,7 @@ def _as_dict(released: MomentRelease) -> dict[str, Any]:
         **_spent(released),
         "repair": str(released.repair),
         "warnings": list(released.warnings),
-        "noise": None if released.noise is None else released.noise.to_dict(),
+        "noise": None if released.noise_model is None else released.noise_model.to_dict(),
         "schema": released.schema.to_dict(),
         **{key: described[key] for key in _DESCRIBED if key in described},
         "covariance": None if released.noisy_sum is None else released.covariance,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,8 +17,8 @@ from dpmoments.mechanisms.ball_search import (
     BallBudget,
     BallEvidence,
     RowDistances,
-    describe_draws,
     noisy_center,
+    possible_draws,
     radius_at,
     radius_places,
 )
@@ -29,7 +28,6 @@ from dpmoments.mechanisms.lattice_noise import count_error, noisy_count
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
-from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -84,7 +82,7 @@ class AdaptiveBallPlan(Plan):
     @property
     def guaranteed_error(self) -> float:
         """What no table makes the error pass: that at the public bounds. In a ball of radius r it is r² of this, or less."""
-        return self.guaranteed.noise.frobenius_error
+        return self.guaranteed.expected_error
 
     @property
     def expected_sum_error(self) -> float | None:
@@ -129,7 +127,7 @@ class AdaptiveBallPlan(Plan):
             return self._at_the_bounds(moments, privacy_filter, "the rows fill the public bounds")
         evidence = BallEvidence.found(distances, privacy_filter, self.budget, index, _farthest(center, box))
         last = self.last_step(privacy_filter.left.as_budget)
-        saved = last.noise.frobenius_error * (1.0 - radius**2)
+        saved = last.expected_error * (1.0 - radius**2)
         lenience = evidence.excess_deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
         if evidence.excess > MAX_CLIPPING_PER_NOISE * saved + lenience:
             return self._at_the_bounds(
@@ -142,7 +140,7 @@ class AdaptiveBallPlan(Plan):
         """The joint release with what is left: at the public bounds, or in a ball about the mean."""
         return _joint(self.shape, left, self.neighbors, bits=self.guaranteed.bits, in_ball=in_ball)
 
-    def noise_of_run(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> NoiseLaw | None:
+    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any]:
         """From the receipt, whose draws must be those of a run that ended as the diagnostics say.
 
         Raises
@@ -151,17 +149,18 @@ class AdaptiveBallPlan(Plan):
             If they are not, or the radius is none that a run can choose.
         """
         radius = BallEvidence.recorded_radius(diagnostics)
-        made = "; ".join(draw.what for draw in receipt.draws)
-        if not re.fullmatch(describe_draws(self.budget.pure, in_ball=radius is not None), made):
-            raise ValueError(f"the draws {made} are not those of a run of adaptive-ball that ended so")
+        made = tuple(draw.sensitivity.name for draw in receipt.draws)
+        in_ball, is_public = radius is not None, self.count_is_public
+        if made not in possible_draws(pure=self.budget.pure, count_is_public=is_public, in_ball=in_ball):
+            raise ValueError(f"the draws {', '.join(made)} are not those of a run of adaptive-ball that ended so")
         if radius is not None and radius not in map(radius_at, radius_places(self.budget.pure)):
             raise ValueError(f"the radius {radius!r} is none that a run can choose")
         left = allowance(self.cost, self.loss_unit)
         for draw in receipt.draws[:-1]:
             left = left - draw.loss
         if radius is None:
-            return self.last_step(left.as_budget).noise
-        return self.last_step(left.as_budget, in_ball=True).noise.of_rows_in_ball(radius)
+            return self.last_step(left.as_budget).model.to_dict()
+        return self.last_step(left.as_budget, in_ball=True).model.in_ball(radius).to_dict()
 
     def has_center(self, diagnostics: Mapping[str, Any]) -> bool | None:
         return "radius" in diagnostics
@@ -174,7 +173,7 @@ class AdaptiveBallPlan(Plan):
     ) -> RunResult:
         plan = self.last_step(privacy_filter.left.as_budget)
         diagnostics = {"public_bounds": reason, **said}
-        return replace(plan.released(moments, privacy_filter), noise=plan.noise, diagnostics=diagnostics)
+        return replace(plan.released(moments, privacy_filter), diagnostics=diagnostics)
 
     def _in_the_ball(
         self, rows: Rows, privacy_filter: PrivacyFilter, center: FloatArray, evidence: BallEvidence
@@ -182,8 +181,8 @@ class AdaptiveBallPlan(Plan):
         plan, radius = self.last_step(privacy_filter.left.as_budget, in_ball=True), evidence.radius
         result = plan.released(rows.moments(center, None, radius, bits=plan.bits), privacy_filter)
         assert result.sum is not None
-        noise = plan.noise.of_rows_in_ball(radius)
-        noisy = replace(result, sum=result.sum * radius, gram=result.gram * radius**2, center=center, noise=noise)
+        model = plan.model.in_ball(radius)
+        noisy = replace(result, sum=result.sum * radius, gram=result.gram * radius**2, center=center, model=model)
         diagnostics = evidence.diagnostics(noisy)
         return replace(noisy, diagnostics=diagnostics, rules=self.rules_of_run(diagnostics))
 
@@ -246,7 +245,7 @@ class AdaptiveBall(Mechanism):
             shape=shape,
             neighbors=neighbors,
             cost=spent,
-            budget=BallBudget(whole, neighbors, shape.n_features, planned.noise.frobenius_error),
+            budget=BallBudget(whole, neighbors, shape.n_features, planned.expected_error),
             guaranteed=least,
         )
 
@@ -256,7 +255,7 @@ class AdaptiveBall(Mechanism):
             return budget
         pure = PrivacyBudget.pure(budget.epsilon)
         by_pure, by_gaussian = (
-            _joint(shape, self.drawable_budget(spent), neighbors, in_ball=True).noise.frobenius_error
+            _joint(shape, self.drawable_budget(spent), neighbors, in_ball=True).expected_error
             for spent in (pure, budget)
         )
         return budget if by_gaussian <= _GAUSSIAN_TOLERANCE * by_pure else pure

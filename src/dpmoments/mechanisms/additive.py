@@ -7,17 +7,18 @@ is added to it as integers (in ``privacy/filter.py``), and only then is anything
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypedDict
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.moments import Moments
@@ -98,16 +99,6 @@ def choose_augmentation(
     return min((step / _AUGMENTATION_STEPS for step in range(1, _AUGMENTATION_STEPS + 1)), key=mean_square_error)
 
 
-class MomentVariances(TypedDict):
-    """The entries that all noise laws have."""
-
-    n_features: int
-    diagonal_variance: float
-    off_diagonal_variance: float
-    sum_variance: float | None
-    count_variance: float | None
-
-
 @dataclass(frozen=True)
 class AdditivePlan(Plan):
     """Noise with uncorrelated entries on the augmented Gram matrix.
@@ -123,6 +114,9 @@ class AdditivePlan(Plan):
     augmentation: float
     bits: int
 
+    family: ClassVar[str]
+    """The name of its noise in files."""
+
     @property
     def dimension(self) -> int:
         """Rows of the matrix that noise is added to: d, or d + 1 with count and mean."""
@@ -134,23 +128,41 @@ class AdditivePlan(Plan):
         """Variance of the noise on and off the diagonal of the augmented Gram matrix, unit-ball units."""
 
     @property
-    @abstractmethod
-    def noise(self) -> NoiseLaw:
-        """The noise law: its class with the :attr:`moment_variances`, and what else it needs."""
+    def noise_rate(self) -> float | None:
+        """c of a family of whole matrices."""
+        return None
 
     @property
-    def moment_variances(self) -> MomentVariances:
-        """What the variances of the cells come to for the Gram matrix, the sum and the count."""
+    def model(self) -> AdditiveModel:
         diagonal, off_diagonal = self.cell_variances
-        w = self.augmentation
+        w, (scale, laplace) = self.augmentation, self.own_count_noise
         count_variance = diagonal / w**4 if w else None
-        return MomentVariances(
+        return AdditiveModel(
             n_features=self.shape.n_features,
+            family=self.family,
             diagonal_variance=diagonal,
             off_diagonal_variance=off_diagonal,
             sum_variance=off_diagonal / w**2 if w else None,
             count_variance=0.0 if self.count_is_public else count_variance,
+            rate=self.noise_rate,
+            count_scale=scale,
+            count_is_laplace=laplace,
         )
+
+    @property
+    def expected_error(self) -> float:
+        return self.model.frobenius_error
+
+    @property
+    def expected_sum_error(self) -> float | None:
+        return self.model.sum_error
+
+    @property
+    def expected_count_error(self) -> float | None:
+        variance = self.model.count_variance
+        if self.count_loss is not None or variance is None:
+            return super().expected_count_error
+        return math.sqrt(variance)
 
     @property
     @abstractmethod
@@ -173,7 +185,8 @@ class AdditivePlan(Plan):
         """Moments of rows of norm at most 1, in units of their radius, with noise."""
         what = "count, sum and Gram matrix" if self.augmentation else "Gram matrix"
         values = self.add_noise(privacy_filter, what, augmented_gram(moments, self.augmentation))
-        return taken_apart(values, self.augmentation, self.released_count(moments.count, privacy_filter))
+        result = taken_apart(values, self.augmentation, self.released_count(moments.count, privacy_filter))
+        return replace(result, model=self.model)
 
 
 def augmented_dimension(n_features: int, augmentation: float) -> int:

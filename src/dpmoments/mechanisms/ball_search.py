@@ -18,6 +18,7 @@ from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import RunResult
+from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice
@@ -180,7 +181,6 @@ _N_RADII_PURE, _N_RADII_GAUSSIAN = 40, 64
 """The radii that can be chosen: a sixth of an octave apart, or an eighth."""
 SCREEN_PLACE = 5
 """The first radius looked at: 0.82."""
-_JOINT_RELEASE = "count, sum and Gram matrix"
 COMPARISONS = 6
 """Of a binary search among 64 radii."""
 _PREFERENCE = 2.0
@@ -332,14 +332,19 @@ def radius_places(pure: bool) -> tuple[int, ...]:
     return tuple(step * index for index in range(number))
 
 
-def describe_draws(pure: bool, *, in_ball: bool) -> str:
-    """A pattern of what the draws of a run are for, in order, joined by semicolons."""
-    comparisons = "; ".join(f"radius: comparison {number}" for number in range(1, COMPARISONS + 1))
-    screen = rf"(rows beyond {radius_at(SCREEN_PLACE):.2f}; )?"
-    result, excess = "radius" if pure else comparisons, "(squared distance beyond the ball; )?"
+def possible_draws(*, pure: bool, count_is_public: bool, in_ball: bool) -> frozenset[tuple[str, ...]]:
+    """Every sequence of draws that a run can end after, by the names of their sensitivities."""
+    counted, excess, rows_sum = (
+        ("count_l1", "share_of_rows_l1", "row_sum_l1") if pure else ("count", "share_of_rows", "row_sum_l2")
+    )
+    first = () if count_is_public else (counted,)
+    searched = ("rank_score",) if pure else (counted,) * COMPARISONS
+    joint = ("gram_nuclear" if pure else "gram_frobenius",)
+    starts = [(*first, rows_sum, *screened) for screened in ((), (counted,))]
+    found = [(*start, *searched, *clipped) for start in starts for clipped in ((), (excess,))]
     if in_ball:
-        return rf"(count; )?sum of rows; {screen}{result}; {excess}rows beyond the ball; {_JOINT_RELEASE}"
-    return rf"(count; )?(sum of rows; {screen}({result}; {excess})?)?{_JOINT_RELEASE}"
+        return frozenset((*draws, counted, *joint) for draws in found)
+    return frozenset((*draws, *joint) for draws in (first, *starts, *found))
 
 
 def preference(place: int, epsilon: float) -> int:
@@ -416,15 +421,16 @@ class BallEvidence:
         Clipping takes at most E/n off the trace of the second moment about the centre, E the excess, and moves the mean by at
         most E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
         """
-        noise, count = noisy.noise, noisy.count
-        assert noise is not None
-        assert noise.sum_error is not None
+        model, count = noisy.model, noisy.count
+        assert isinstance(model, AdditiveModel)
+        assert model.sum_error is not None
         assert count is not None
         assert noisy.sum is not None
         most_rows = max(0.0, self.rows_beyond + self._reach(self.rows_deviation))
         most_excess = max(0.0, self.excess + self._reach(self.excess_deviation))
         most_excess = min(most_excess, most_rows * max(0.0, self.farthest**2 - self.radius**2))
-        count_noise = noise.count_quantile(1.0 - _FAILURE / _BOUNDS) if noise.count_variance else 0.0
+        deviation = math.sqrt(model.count_variance or 0.0)
+        count_noise = deviation * model.cells.quantile(1.0 - _FAILURE / _BOUNDS, diagonal=True) if deviation else 0.0
         least_count = max(1.0, count - count_noise)
         result = {
             "radius": self.radius,
@@ -434,10 +440,9 @@ class BallEvidence:
             "trace_bias_bound": most_excess / least_count,
             "mean_bias_bound": most_excess / (2.0 * self.radius * least_count),
         }
-        d = noise.n_features
-        trace_noise = math.sqrt(d * noise.diagonal_variance) / least_count
+        trace_noise = math.sqrt(model.n_features * model.diagonal_variance) / least_count
         lost = result["trace_bias_bound"]
-        if lost <= trace_noise and result["mean_bias_bound"] <= noise.sum_error / least_count:
+        if lost <= trace_noise and result["mean_bias_bound"] <= model.sum_error / least_count:
             return result
         # Of the covariance clipping takes more than of the second moment where it moves the mean away from the centre.
         at_least_one = max(1.0, count)

@@ -1,14 +1,13 @@
 """The contract of a mechanism: frozen options, a plan made without data, then one run.
 
 ``config.plan(shape, budget, neighbors)`` calibrates and refuses whatever cannot be done, reading no data; the plan states its
-exact cost, its noise law and its expected error; ``plan.run(rows, privacy_filter)`` asks the filter for noise. The class
+exact cost, its noise model and its expected error; ``plan.run(rows, privacy_filter)`` asks the filter for noise. The class
 attributes say what a mechanism supports: the registry, the command line, the forecast, the docs table and the contract tests
 read them.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -19,7 +18,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from dpmoments.mechanisms.lattice_noise import count_error, count_scale, noisy_count, split_for_count
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum, measured_errors
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -278,14 +277,20 @@ class Plan(CalibratedPlan[RunResult]):
         return 3
 
     @property
-    def noise(self) -> NoiseLaw | None:
-        """The noise law, or None where there is no closed form."""
+    def model(self) -> NoiseModel | None:
+        """The noise model that every run states; None if it depends on what a run draws."""
         return None
 
-    def noise_of_run(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> NoiseLaw | None:
-        """The law of the noise of one run, from what it recorded: that of the plan, unless the run chose where to release."""
+    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
+        """What plan and record of a run say of the noise model that it stated: entries of its file.
+
+        Returns
+        -------
+        mapping or None
+            Fewer entries than the file has if some were drawn; None if the run states no model.
+        """
         del diagnostics, receipt
-        return self.noise
+        return None if self.model is None else self.model.to_dict()
 
     def has_center(self, diagnostics: Mapping[str, Any]) -> bool | None:
         """Whether the moments of one run are about a centre that it found; None where its record does not say."""
@@ -300,7 +305,7 @@ class Plan(CalibratedPlan[RunResult]):
     @property
     def expected_error(self) -> float | None:
         """Root mean square of ‖Ĝ − G‖_F in unit-ball units before any repair, or None where it is not known."""
-        return None if self.noise is None else self.noise.frobenius_error
+        return None
 
     @property
     def guaranteed_error(self) -> float | None:
@@ -310,7 +315,7 @@ class Plan(CalibratedPlan[RunResult]):
     @property
     def expected_sum_error(self) -> float | None:
         """Root mean square of the error on the sum of rows (‖·‖₂, unit ball), or None."""
-        return None if self.noise is None else self.noise.sum_error
+        return None
 
     def exact_errors_on(self, assumed: SyntheticSpectrum) -> ErrorsOnTable | None:
         """As :meth:`errors_on`, by closed form; None where there is none."""
@@ -333,12 +338,6 @@ class Plan(CalibratedPlan[RunResult]):
         measured = measured_errors(self.run, assumed, self.neighbors, self.shape.row_norm, privacy_filters)
         known = self.expected_sum_error
         return measured if known is None else replace(measured, sum=known, sum_assumed=False)
-
-    @property
-    def expected_count_error(self) -> float | None:
-        if self.count_loss is not None or self.noise is None or self.noise.count_variance is None:
-            return super().expected_count_error
-        return math.sqrt(self.noise.count_variance)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from dpmoments.mechanisms.noisy_step import (
     StepNoise,
     count_first,
     first_count_error,
+    last_step_entries,
     noisy_step,
     require_workable_budget,
 )
@@ -35,6 +36,7 @@ from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, posit
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
@@ -250,8 +252,12 @@ class CoinPressPlan(Plan):
             gram=n_rows * (covariance + covariance.T) / 2.0,
             center=mean if shape.mean else None,
             diagnostics=_run_diagnostics(steps, rules, clip, ellipsoid.half_seen(release, n_rows)),
-            pivot=release.pivot(ellipsoid.linear, ellipsoid.center, self.expected_count_error or 0.0),
+            model=release.model(ellipsoid.linear, ellipsoid.center, self.expected_count_error or 0.0),
         )
+
+    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
+        del diagnostics, receipt
+        return last_step_entries(self.shape.n_features, self.expected_count_error or 0.0)
 
     def _step(
         self,

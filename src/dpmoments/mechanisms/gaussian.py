@@ -11,7 +11,6 @@ from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, cho
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism
 from dpmoments.mechanisms.lattice_noise import off_diagonal, with_gaussian_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.noise.families import GaussianNoise
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -36,15 +35,12 @@ class GaussianPlan(AdditivePlan):
     noise_scale: float
     off_diagonal_scale: float
 
+    family: ClassVar[str] = "gaussian"
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
 
     @property
     def cell_variances(self) -> tuple[float, float]:
         return self.noise_scale**2, self.off_diagonal_scale**2
-
-    @property
-    def noise(self) -> GaussianNoise:
-        return GaussianNoise(**self.moment_variances)
 
     @property
     def details(self) -> Mapping[str, Any]:

@@ -14,7 +14,6 @@ from dpmoments.mechanisms.additive import AdditivePlan, augmented_dimension, cho
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import under_law
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.noise.families import IsotropicNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -29,6 +28,7 @@ class IsotropicPlan(AdditivePlan):
 
     rate: float
 
+    family: ClassVar[str] = "isotropic"
     arithmetic: ClassVar[Arithmetic] = Arithmetic.LATTICE_ROUNDED
 
     @property
@@ -37,8 +37,8 @@ class IsotropicPlan(AdditivePlan):
         return diagonal, diagonal / 2.0
 
     @property
-    def noise(self) -> IsotropicNoise:
-        return IsotropicNoise(**self.moment_variances, rate=self.rate)
+    def noise_rate(self) -> float:
+        return self.rate
 
     @property
     def details(self) -> Mapping[str, Any]:

@@ -12,7 +12,6 @@ from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, cho
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import noise_scale_for, with_laplace_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.noise.families import LaplaceNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -26,6 +25,7 @@ class LaplacePlan(AdditivePlan):
 
     noise_scale: float
 
+    family: ClassVar[str] = "laplace"
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
 
     @property
@@ -35,10 +35,6 @@ class LaplacePlan(AdditivePlan):
         half = 0.5 / scale
         variance = 0.0 if half > 300 else 0.5 / math.sinh(half) ** 2 * 16.0**-self.bits
         return variance, variance
-
-    @property
-    def noise(self) -> LaplaceNoise:
-        return LaplaceNoise(**self.moment_variances)
 
     @property
     def details(self) -> Mapping[str, Any]:

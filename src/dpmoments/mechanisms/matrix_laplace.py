@@ -14,7 +14,6 @@ from dpmoments.mechanisms.additive import AdditivePlan, augmented_dimension, cho
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import under_law
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.noise.families import MatrixLaplaceNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -29,6 +28,7 @@ class MatrixLaplacePlan(AdditivePlan):
 
     laplace_rate: float
 
+    family: ClassVar[str] = "matrix-laplace"
     arithmetic: ClassVar[Arithmetic] = Arithmetic.LATTICE_ROUNDED
 
     @property
@@ -37,8 +37,8 @@ class MatrixLaplacePlan(AdditivePlan):
         return diagonal, diagonal / 2.0
 
     @property
-    def noise(self) -> MatrixLaplaceNoise:
-        return MatrixLaplaceNoise(**self.moment_variances, rate=self.laplace_rate)
+    def noise_rate(self) -> float:
+        return self.laplace_rate
 
     @property
     def details(self) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from dpmoments.mechanisms.lattice_noise import (
     with_gaussian_noise,
 )
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.dependent import LastStepPivot
+from dpmoments.noise.models import LastStepModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
@@ -52,9 +53,9 @@ class NoisyStep:
     gram_scale: float
     sum_scale: float
 
-    def pivot(self, linear: FloatArray, center: FloatArray, count_scale: float) -> LastStepPivot:
-        """The law of a run that ends with this step; ``count_scale`` is that of the noise on the number of rows."""
-        return LastStepPivot(
+    def model(self, linear: FloatArray, center: FloatArray, count_scale: float) -> LastStepModel:
+        """The noise model of a run that ends with this step; ``count_scale`` is that of the noise on the number of rows."""
+        return LastStepModel(
             n_features=len(center),
             count_scale=count_scale,
             linear=linear,
@@ -64,6 +65,16 @@ class NoisyStep:
             gram_scale=self.gram_scale,
             sum_scale=self.sum_scale,
         )
+
+
+def last_step_entries(n_features: int, count_scale: float) -> dict[str, Any]:
+    """What a plan knows of the noise model of a run that ends with a step."""
+    return {
+        "name": LastStepModel.name,
+        "n_features": n_features,
+        "count_scale": count_scale,
+        "count_is_laplace": False,
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.law import MomentPivot, NoiseLaw
+from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.schema.schema import Schema
 from dpmoments.schema.typical import RoughScale
@@ -92,10 +92,8 @@ class RunResult:
     center : ndarray of shape (d,) or None
         What sum and Gram matrix are taken about, itself a private answer; None for 0. About 0 the moments of rows whose mean
         is far from 0 hold no covariance: in float64 none is left where the mean is 10⁸ standard deviations away.
-    pivot : MomentPivot or None
-        The law of this run, where the noise is not added cell by cell, with what else the run released that it needs.
-    noise : NoiseLaw or None
-        The law of the noise of this run, where its plan could not know it; None where it is the plan's.
+    model : NoiseModel or None
+        What a file says of the noise of this run; None if moments are biased by what was left in on purpose.
     rules : tuple of str
         What the run did to rows, a sentence for each rule, for the privacy statement.
     """
@@ -105,8 +103,7 @@ class RunResult:
     gram: FloatArray
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     center: FloatArray | None = None
-    pivot: MomentPivot | None = None
-    noise: NoiseLaw | None = None
+    model: NoiseModel | None = None
     rules: tuple[str, ...] = ()
 
     @property

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import finite_numbers, is_finite_number, require_kinds, require_known, shown
@@ -22,7 +23,6 @@ from dpmoments.noise.cells import (
     WishartCells,
 )
 from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile, wishart_eigenvalue_range
-from dpmoments.noise.law import MomentInterval
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 
 _LINEARIZED = "linearized"
@@ -56,6 +56,31 @@ class ReleasedMoments(Protocol):
     @property
     def count_is_public(self) -> bool:
         """Whether the number of rows is known without noise."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MomentInterval:
+    """All symmetric M with center − spread ⪯ M ⪯ center + spread, for M = Σ v vᵀ.
+
+    Attributes
+    ----------
+    center, spread : ndarray of shape (m, m)
+        ``spread`` is positive semi-definite. v is (1, x) where ``constant``, else x: the features that were asked for, in
+        their order, in units of the encoded rows.
+    constant : bool
+    count_error : float
+        How far the released number of rows may be from that of the table's; 0 where it is exact.
+    """
+
+    center: FloatArray
+    spread: FloatArray
+    constant: bool
+    count_error: float
+
+    def mapped(self, matrix: FloatArray) -> MomentInterval:
+        """The same for matrix·v, whose first entry is again the constant, if v has one."""
+        center, spread = matrix @ self.center @ matrix.T, matrix @ self.spread @ matrix.T
+        return MomentInterval(center, spread, self.constant, self.count_error)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,8 +121,18 @@ class NoiseModel(ABC):
             elif entry.type == "bool":
                 if not isinstance(value, bool):
                     raise ValueError(f"{entry.name} of the noise model must be true or false")
-            elif str(entry.type).startswith(("float", "int")) and not (is_finite_number(value) and value >= 0):
-                raise ValueError(f"{entry.name} of the noise model is not a finite number, 0 or above")
+            elif str(entry.type).startswith(("float", "int")):
+                if not (is_finite_number(value) and value >= 0):
+                    raise ValueError(f"{entry.name} of the noise model is not a finite number, 0 or above")
+                if entry.name != "n_features":
+                    object.__setattr__(
+                        self, entry.name, float(value) + 0.0
+                    )  # a file may hold an integer beyond 64 bits
+
+    @property
+    def condition(self) -> str:
+        """What law and interval are conditional on beyond the release, a code; empty if they are not."""
+        return ""
 
     @abstractmethod
     def law(self, released: ReleasedMoments) -> NoiseLaw | None:
@@ -174,6 +209,42 @@ def _require_exactly(given: Mapping[str, Any], known: Sequence[str], what: str) 
         raise ValueError(f"{what} has no {', '.join(absent)}")
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WithOwnCount(NoiseModel):
+    """A model whose number of rows has noise of its own.
+
+    Attributes
+    ----------
+    count_scale : float
+        Standard deviation of normal noise on the number of rows, or the scale of Laplace noise; 0 if it is exact, or has none of
+        its own.
+    count_is_laplace : bool
+    """
+
+    count_scale: float = 0.0
+    count_is_laplace: bool = False
+
+    def count_bound(self, failure: float) -> float:
+        """How far the released number of rows may be off, but with probability ``failure``; half a row more for its rounding."""
+        if not self.count_scale:
+            return 0.0
+        if self.count_is_laplace:
+            return self.count_scale * math.log(1.0 / failure) + 0.5
+        return self.count_scale * math.sqrt(2.0 * math.log(2.0 / failure)) + 0.5
+
+    def _with_count(
+        self, terms: Sequence[NoiseTerm], caveats: Sequence[str], shift: FloatArray | None = None
+    ) -> NoiseLaw:
+        """The law of these terms and the noise on the count; ``shift`` is what of a row stands for the constant."""
+        law = NoiseLaw(tuple(terms), tuple(sorted(caveats)))
+        if not self.count_scale:
+            return law
+        family: CellFamily = LaplaceCells() if self.count_is_laplace else GaussianCells()
+        variance = self.count_scale**2 * (2.0 if self.count_is_laplace else 1.0)
+        column = np.append(1.0, np.zeros(self.n_features) if shift is None else shift)[:, None]
+        return replace(law, terms=(*law.terms, NoiseTerm(family, np.array([[variance]]), column)))
+
+
 _FAMILIES: Mapping[str, Callable[[float], CellFamily] | CellFamily] = {
     "gaussian": GaussianCells(),
     "laplace": LaplaceCells(),
@@ -185,7 +256,7 @@ _FAMILIES: Mapping[str, Callable[[float], CellFamily] | CellFamily] = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AdditiveModel(NoiseModel):
+class AdditiveModel(WithOwnCount):
     """Noise added cell by cell, of one law for all features; of rows in the unit ball, or in a smaller one that was found.
 
     Attributes
@@ -197,7 +268,7 @@ class AdditiveModel(NoiseModel):
     sum_variance : float or None
         Of each entry of the sum of rows; None if it was not released.
     count_variance : float or None
-        0 if the number of rows is public; None if it was not released.
+        Of the cell that holds the number of rows: 0 if that is public; None if there is no such cell.
     rate : float or None
         c of a family of whole matrices; None for the others.
     """
@@ -245,8 +316,19 @@ class AdditiveModel(NoiseModel):
         square = self.diagonal_variance * float(self.rate or 0.0) ** 2
         return family(square) if square > 0.0 else GaussianCells()
 
+    @property
+    def frobenius_error(self) -> float:
+        """Root mean square of ‖N‖_F, N the noise on the Gram matrix."""
+        d = self.n_features
+        return math.sqrt(d * self.diagonal_variance + d * (d - 1) * self.off_diagonal_variance)
+
+    @property
+    def sum_error(self) -> float | None:
+        """Root mean square of the Euclidean norm of the noise on the sum of rows."""
+        return None if self.sum_variance is None else math.sqrt(self.n_features * self.sum_variance)
+
     def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
-        return NoiseLaw.additive(
+        law = NoiseLaw.additive(
             self.cells,
             self.n_features,
             diagonal=self.diagonal_variance,
@@ -254,6 +336,7 @@ class AdditiveModel(NoiseModel):
             of_sum=self.sum_variance or 0.0,
             of_count=self.count_variance or 0.0,
         )
+        return self._with_count(law.terms, ())
 
     def in_ball(self, radius: float) -> AdditiveModel:
         """The model for rows in a ball of that radius, which was taken for 1 when the noise was added."""
@@ -323,42 +406,6 @@ class PooledModel(NoiseModel):
 # Noise that is not added cell by cell -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class WithOwnCount(NoiseModel):
-    """A model whose number of rows has noise of its own.
-
-    Attributes
-    ----------
-    count_scale : float
-        Standard deviation of normal noise on the number of rows, or the scale of Laplace noise; 0 if it is exact, or has none of
-        its own.
-    count_is_laplace : bool
-    """
-
-    count_scale: float = 0.0
-    count_is_laplace: bool = False
-
-    def count_bound(self, failure: float) -> float:
-        """How far the released number of rows may be off, but with probability ``failure``; half a row more for its rounding."""
-        if not self.count_scale:
-            return 0.0
-        if self.count_is_laplace:
-            return self.count_scale * math.log(1.0 / failure) + 0.5
-        return self.count_scale * math.sqrt(2.0 * math.log(2.0 / failure)) + 0.5
-
-    def _with_count(
-        self, terms: Sequence[NoiseTerm], caveats: Sequence[str], shift: FloatArray | None = None
-    ) -> NoiseLaw:
-        """The law of these terms and the noise on the count; ``shift`` is what of a row stands for the constant."""
-        law = NoiseLaw(tuple(terms), tuple(sorted(caveats)))
-        if not self.count_scale:
-            return law
-        family: CellFamily = LaplaceCells() if self.count_is_laplace else GaussianCells()
-        variance = self.count_scale**2 * (2.0 if self.count_is_laplace else 1.0)
-        column = np.append(1.0, np.zeros(self.n_features) if shift is None else shift)[:, None]
-        return replace(law, terms=(*law.terms, NoiseTerm(family, np.array([[variance]]), column)))
-
-
 def _symmetric_cells(size: int, diagonal: float) -> FloatArray:
     """Variances that no rotation changes: half as large off the diagonal."""
     cells = np.full((size, size), 0.5 * diagonal)
@@ -406,6 +453,7 @@ class LastStepModel(WithOwnCount):
 
     name: ClassVar[str] = "last-step"
     arrays: ClassVar[Mapping[str, int]] = {"linear": 2, "center": 1, "step_gram": 2, "step_sum": 1}
+    condition: ClassVar[str] = _CLIPPED_IN_LAST_STEP
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -424,7 +472,7 @@ class LastStepModel(WithOwnCount):
         cells = np.zeros((d + 1, d + 1))
         cells[0, 1:] = cells[1:, 0] = self.sum_scale**2
         cells[1:, 1:] = _symmetric_cells(d, self.gram_scale**2)
-        return self._with_count([NoiseTerm(GaussianCells(), cells, matrix)], [_CLIPPED_IN_LAST_STEP], shift)
+        return self._with_count([NoiseTerm(GaussianCells(), cells, matrix)], [self.condition], shift)
 
     def interval(self, released: ReleasedMoments, chosen: Sequence[int], failure: float) -> MomentInterval | None:
         # what the step released is used: the mechanism has repaired what was released of it
@@ -471,6 +519,7 @@ class InverseNormalModel(WithOwnCount):
 
     name: ClassVar[str] = "inverse-normal"
     arrays: ClassVar[Mapping[str, int]] = {"inverse": 2}
+    condition: ClassVar[str] = _ASSERTED_EIGENVALUE
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -483,7 +532,7 @@ class InverseNormalModel(WithOwnCount):
         terms = [_gram_term(GaussianCells(), gram, _symmetric_cells(d, self.inverse_scale**2))]
         if self.sum_scale is not None:
             terms.append(_sum_term(GaussianCells(), d, self.sum_scale**2))
-        return self._with_count(terms, [_ASSERTED_EIGENVALUE, _LINEARIZED])
+        return self._with_count(terms, [self.condition, _LINEARIZED])
 
     def interval(self, released: ReleasedMoments, chosen: Sequence[int], failure: float) -> MomentInterval | None:
         count, total = released.noisy_count, released.noisy_sum
@@ -561,6 +610,10 @@ class WishartModel(WithOwnCount):
             raise ValueError(f"degrees={self.degrees!r} of the noise model are too few for {self.dimension} rows")
 
     @property
+    def condition(self) -> str:
+        return _ASSERTED_EIGENVALUE if self.raised else ""
+
+    @property
     def dimension(self) -> int:
         """D, the rows of the whole matrix."""
         return self.n_features + (1 if self.augmentation else 0)
@@ -575,7 +628,7 @@ class WishartModel(WithOwnCount):
         family: CellFamily = GaussianCells() if self.inverse else WishartCells(self.degrees)
         eigenvalues, vectors = np.linalg.eigh(drawn)
         root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-        caveats = [_LINEARIZED, *([_ASSERTED_EIGENVALUE] if self.raised else [])]
+        caveats = list(filter(None, [_LINEARIZED, self.condition]))
         if not self.augmentation:
             return self._with_count([_gram_term(family, root, cells)], caveats)
         root[0] /= self.augmentation
@@ -676,7 +729,7 @@ class ReleasedBasisModel(NoiseModel):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ScaledWishartModel(NoiseModel):
+class ScaledWishartModel(WithOwnCount):
     """k normal rows of covariance s²V beside the table's, less their mean.
 
     Attributes
@@ -718,7 +771,7 @@ class ScaledWishartModel(NoiseModel):
         if w:
             cells[0, 1:] = cells[1:, 0] = variance / w**2
             cells[0, 0] = 2.0 * variance / w**4 if self.count_is_noisy else 0.0
-        return NoiseLaw((NoiseTerm(WishartCells(self.degrees), cells, matrix),))
+        return self._with_count([NoiseTerm(WishartCells(self.degrees), cells, matrix)], ())
 
 
 _NOISE_MODELS: Mapping[str, type[NoiseModel]] = MappingProxyType(
@@ -733,3 +786,143 @@ _NOISE_MODELS: Mapping[str, type[NoiseModel]] = MappingProxyType(
     }
 )
 """The closed table of models that a file may name."""
+
+
+# The law of the noise on a mean released alone, coordinate by coordinate.
+
+_MEAN_LAWS = ("gaussian", "laplace")
+_ALIKE = 1e-6
+"""Laplace scales that differ by less than this share are taken for equal, where the general formula would lose all digits."""
+_STANDARD_LAPLACE = math.sqrt(0.5)
+"""The scale of a Laplace variable of variance 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeanModel:
+    """What a file says of the noise on a mean released alone, coordinate by coordinate, in the units in which rows are encoded.
+
+    A sum with noise of standard deviation s is divided by the number of rows n. If n is noisy, with standard deviation s_n,
+    the mean of the clipped rows, ``m`` away from the last center, is wrong by (s·Z + m·s_n·Z′)/n to first order; Z and Z′ are
+    independent and both of the law named.
+
+    **It is the noise alone.** What clipping moves the mean by is not in it, nor that rows are a sample.
+
+    Attributes
+    ----------
+    law : {"gaussian", "laplace"}
+    deviations : ndarray of shape (d,)
+        s/n.
+    count_deviations : ndarray of shape (d,)
+        |m|·s_n/n; 0 where the number of rows is public.
+    clipped : float or None
+        Noisy share of the rows that the last step clipped, 0 where none stood out of the noise (of coordinates clipped one by one
+        the largest share); None where nothing was spent on it.
+    bias_suspected : bool
+        Whether, by what the run saw of its rows, clipping may have moved the mean by more than the noise.
+
+    Examples
+    --------
+    >>> law = MeanModel("gaussian", np.array([3.0]), np.array([4.0]))
+    >>> law.standard_deviations, law.half_widths(0.95).round(3)
+    (array([5.]), array([9.8]))
+    """
+
+    law: str
+    deviations: FloatArray
+    count_deviations: FloatArray
+    clipped: float | None = None
+    bias_suspected: bool = False
+
+    def __post_init__(self) -> None:
+        if self.law not in _MEAN_LAWS:
+            raise ValueError(f"the noise of a mean is {' or '.join(_MEAN_LAWS)}, not {shown(self.law)}")
+        if self.deviations.shape != self.count_deviations.shape or self.deviations.ndim != 1:
+            raise ValueError("the noise of a mean has deviations and count_deviations, one of each a coordinate")
+        for values in (self.deviations, self.count_deviations):
+            if not (np.isfinite(values).all() and (values >= 0.0).all()):
+                raise ValueError("the noise of a mean has standard deviations that are no finite numbers, 0 or above")
+            values.setflags(write=False)
+        if self.clipped is not None and not 0.0 <= self.clipped <= 1.0:
+            raise ValueError(f"the noise of a mean has clipped={self.clipped!r}, which is no share of rows")
+
+    @property
+    def standard_deviations(self) -> FloatArray:
+        """Of the noise of both kinds together, shape (d,)."""
+        together: FloatArray = np.hypot(self.deviations, self.count_deviations)
+        return together
+
+    def half_widths(self, level: float) -> FloatArray:
+        """What the size of the noise on a coordinate stays below with probability ``level``, shape (d,).
+
+        Each coordinate by itself: of d of them together fewer are below.
+
+        Raises
+        ------
+        ValueError
+            If ``level`` is not above 0 and below 1.
+        """
+        if not (is_finite_number(level) and 0.0 < level < 1.0):
+            raise ValueError(f"level={level!r} is a probability, above 0 and below 1")
+        if self.law == "gaussian":
+            return self.standard_deviations * float(scipy.special.ndtri(0.5 + 0.5 * level))
+        larger = np.maximum(self.deviations, self.count_deviations)
+        smaller = np.minimum(self.deviations, self.count_deviations)
+        pairs = zip(larger.tolist(), smaller.tolist(), strict=True)
+        widths: FloatArray = larger * np.array([_laplace_half_width(level, *pair) for pair in pairs])
+        return widths
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file; no bit is lost."""
+        return {
+            "law": self.law,
+            "deviations": self.deviations.tolist(),
+            "count_deviations": self.count_deviations.tolist(),
+            "clipped": self.clipped,
+            "bias_suspected": self.bias_suspected,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], n_features: int) -> MeanModel:
+        """The inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent, unknown, or not what it must be.
+        """
+        require_known(content, cls.__dataclass_fields__, "noise")
+        require_kinds(content, law=str, bias_suspected=bool)
+        clipped = content["clipped"]
+        if not (clipped is None or is_finite_number(clipped)):
+            raise ValueError(f"the noise of a mean has clipped={shown(clipped)}, which is no share of rows")
+        deviations, of_count = (
+            finite_numbers(content[name], n_features, name) for name in ("deviations", "count_deviations")
+        )
+        return cls(content["law"], deviations, of_count, clipped, content["bias_suspected"])
+
+
+def _laplace_half_width(level: float, larger: float, smaller: float) -> float:
+    """Below which |X + Y| is with probability ``level``, in units of ``larger``.
+
+    X and Y are independent Laplace variables of these standard deviations. For scales a > b,
+    P(|X + Y| > t) = (a²e^{−t/a} − b²e^{−t/b})/(a² − b²), and (1 + t/(2a))e^{−t/a} for a = b. Both are below 2e^{−t/(2a)}, which
+    bounds the search.
+
+    Examples
+    --------
+    >>> round(_laplace_half_width(0.95, 1.0, 0.0), 4), round(math.log(20.0) / math.sqrt(2.0), 4)
+    (2.1183, 2.1183)
+    """
+    left = 1.0 - level
+    ratio = smaller / larger if larger > 0.0 else 0.0
+    if ratio == 0.0:
+        return -math.log(left) * _STANDARD_LAPLACE
+
+    def excess(t: float) -> float:
+        """Beyond t of the larger scale, less what may be."""
+        if ratio > 1.0 - _ALIKE:
+            return (1.0 + 0.5 * t) * math.exp(-t) - left
+        return (math.exp(-t) - ratio * ratio * math.exp(-t / ratio)) / (1.0 - ratio * ratio) - left
+
+    result = scipy.optimize.brentq(excess, 0.0, 2.0 * math.log(2.0 / left) + 1.0)
+    return float(result) * _STANDARD_LAPLACE

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.noise.cells import CellFamily, GaussianCells, sum_quantile
-from dpmoments.noise.law import checked_level
+from dpmoments.noise.cells import CellFamily, GaussianCells, checked_level, sum_quantile
 
 Cell = Literal["cell", "diagonal", "count"]
 Indices = npt.ArrayLike
@@ -108,7 +107,7 @@ class NoiseTerm:
         width = int(used.sum(axis=1).max(initial=0))
         if width > _MAX_LOCAL:
             return None
-        order = np.argsort(~used, axis=1, kind="stable")[:, :width]
+        order = used.argmax(axis=1)[:, None] if width == 1 else np.argsort(~used, axis=1, kind="stable")[:, :width]
         values = np.take_along_axis(self.matrix[:, 1:], order, axis=1)
         return _Local(self.matrix[:, 0], np.where(values != 0.0, order + 1, -1), values)
 
@@ -243,11 +242,38 @@ class NoiseTerm:
         """E‖N‖_F² of a block: without its d² cells."""
         if self.exact is not None or self.matrix is None:
             return float(self.cell_variances(indices).sum())
+        if (simple := self._single(indices)) is not None:
+            # N_ij = s_i s_j C_ij + t_i s_j C_0j + t_j s_i C_0i + t_i t_j C_00
+            columns, shift, own = simple
+            of_first = self.variances[0, columns]
+            beside = float(shift.sum() * (own @ of_first) + (shift * own) @ of_first)
+            of_corner = float(shift.sum()) ** 2 * float(self.variances[0, 0])
+            return float(own @ self.variances[np.ix_(columns, columns)] @ own) + 2.0 * beside + of_corner
         rows = self.matrix[indices]
         squares = (rows**2).sum(axis=0)
         shared = (rows.T @ rows) ** 2
         cells = self.variances
         return float(squares @ cells @ squares + (cells * shared).sum() - np.diag(cells) @ squares**2)
+
+    def trace_variance(self, indices: IntegerArray) -> float:
+        """Var(tr N) of a block."""
+        if self.exact is None and self.matrix is None:
+            return float(np.diag(self.variances)[indices].sum())
+        if (simple := self._single(indices)) is not None:
+            columns, shift, own = simple
+            beside = float((shift * own) @ self.variances[0, columns])
+            of_corner = float(shift.sum()) ** 2 * float(self.variances[0, 0])
+            return float(own**2 @ np.diag(self.variances)[columns]) + 4.0 * beside + of_corner
+        return float(self.variance(indices[None], np.eye(len(indices))[None])[0])
+
+    def _single(self, indices: IntegerArray) -> tuple[IntegerArray, FloatArray, FloatArray] | None:
+        """Columns c, t² and s² of rows that are t e₀ + s e_c with a column of their own; None if some are not."""
+        if self._local is None or self._local.columns.shape[1] != 1:
+            return None
+        columns = self._local.columns[indices, 0]
+        if len(set(columns.tolist())) < len(columns):
+            return None
+        return columns, self._local.first[indices] ** 2, self._local.values[indices, 0] ** 2
 
     def carried(self, matrix: FloatArray) -> NoiseTerm:
         """The term of T N Tᵀ."""
@@ -523,12 +549,16 @@ class NoiseLaw:
     @cached_property
     def energy(self) -> float:
         """E‖N‖_F² of the noise on the Gram matrix."""
-        return math.fsum(term.energy(self._features) for term in self.terms)
+        return math.fsum(self._energies)
+
+    @cached_property
+    def _energies(self) -> list[float]:
+        return [term.energy(self._features) for term in self.terms]
 
     @cached_property
     def trace_variance(self) -> float:
         """Of the trace of the noise on the Gram matrix."""
-        return float(self.variance(self._features, np.eye(self.n_features)[None])[0])
+        return math.fsum(term.trace_variance(self._features) for term in self.terms)
 
     # The distribution of a cell ---------------------------------------------------------------------------------------------
 
@@ -564,7 +594,7 @@ class NoiseLaw:
         d = self.n_features
         pairs = np.arange(1, d + 1)[:, None]
         on = [float(term.variance(pairs, np.ones((d, 1, 1))).sum()) for term in self.terms]
-        off = [max(term.energy(self._features) - square, 0.0) for term, square in zip(self.terms, on, strict=True)]
+        off = [max(energy - square, 0.0) for energy, square in zip(self._energies, on, strict=True)]
         diagonal = [math.sqrt(square / d) for square in on]
         return ([math.sqrt(square / (d * (d - 1))) for square in off] if d > 1 else diagonal), diagonal
 
@@ -572,7 +602,7 @@ class NoiseLaw:
     def spectral_skews(self) -> tuple[float, float]:
         """κ₊ and κ₋ of the noise on a large Gram matrix: of the terms, by their share of its energy."""
         d = self.n_features
-        energies = [term.energy(self._features) for term in self.terms]
+        energies = self._energies
         total = math.fsum(energies)
         if total == 0.0:
             return 0.0, 0.0
@@ -597,17 +627,22 @@ class NoiseLaw:
         indices : integer array of shape (m,), optional
             A block, chosen without looking at the noise; default: the Gram matrix of all features.
         """
-        at, share = self._features if indices is None else np.asarray(indices), self._share(failure)
-        return math.fsum(term.gram_bound(share, at) for term in self.terms)
+        at = self._features if indices is None else np.asarray(indices)
+        terms = [term for term in self.terms if term.energy(at) > 0.0]
+        share = self._share(failure, len(terms))
+        return math.fsum(term.gram_bound(share, at) for term in terms)
 
     def sum_bound(self, failure: float, indices: Indices | None = None) -> float:
         """A bound on the length of the noise on the sum of rows, or on some entries of it (f + 1 for feature f)."""
-        at, share = self._features if indices is None else np.asarray(indices), self._share(failure)
-        return math.fsum(term.sum_bound(share, at) for term in self.terms)
+        at, start = self._features if indices is None else np.asarray(indices), np.zeros(self.n_features + 1)
+        start[0] = 1.0
+        terms = [term for term in self.terms if term.covariance_of_product(start, at).any()]
+        share = self._share(failure, len(terms))
+        return math.fsum(term.sum_bound(share, at) for term in terms)
 
     def count_bound(self, failure: float) -> float:
         """A bound on the absolute noise on the count; 0 if there is none."""
-        self._share(failure)
+        self._share(failure, 1)
         if self.count_variance == 0.0:
             return 0.0
         reach = -self.quantile(failure / 2.0, of="count")
@@ -615,10 +650,10 @@ class NoiseLaw:
             reach = max(reach, self.quantile(1.0 - failure / 2.0, of="count"))
         return math.sqrt(self.count_variance) * reach
 
-    def _share(self, failure: float) -> float:
+    def _share(self, failure: float, n_terms: int) -> float:
         if not 0.0 < failure < 1.0:
             raise ValueError(f"failure={failure!r} is a probability, above 0 and below 1")
-        return failure / len(self.terms)
+        return failure / max(n_terms, 1)
 
     # Other laws -------------------------------------------------------------------------------------------------------------
 

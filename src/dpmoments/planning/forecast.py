@@ -18,6 +18,7 @@ from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
 from dpmoments.mechanisms.units import plan_before_release
+from dpmoments.noise.models import AdditiveModel
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
 from dpmoments.planning.imagined_release import NoiseInUnits, ReleasePlan, laws_of_plan, worst_laws
@@ -212,11 +213,11 @@ def _derived_cost(
             ]
         except (ValueError, OverflowError):  # one column may be too few for it
             continue
-        laws = [plan.noise for plan in plans]
-        if laws[0] is None or laws[1] is None:
+        laws = [plan.model for plan in plans if isinstance(plan.model, AdditiveModel)]
+        if len(laws) < 2:
             continue
         cells = math.sqrt(laws[0].off_diagonal_variance / laws[1].off_diagonal_variance)
-        sums = [law.sum_variance for law in laws if law is not None and law.sum_variance is not None]
+        sums = [law.sum_variance for law in laws if law.sum_variance is not None]
         means = units * math.sqrt(sums[0] / sums[1]) - 1.0 if len(sums) == 2 else None
         names = tuple(column.name for column in schema.derived_columns)
         return DerivedCost(names, mechanism, units**2 * cells - 1.0, means)

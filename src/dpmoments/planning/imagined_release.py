@@ -30,7 +30,7 @@ from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import count_error
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.models import AdditiveModel
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -49,13 +49,13 @@ class PossibleRun:
     Attributes
     ----------
     probability : float
-    law : NoiseLaw
+    law : AdditiveModel
     centered : bool
         Whether moments are released about a centre near the mean, on which noise in the count then tells little.
     """
 
     probability: float
-    law: NoiseLaw
+    law: AdditiveModel
     centered: bool = False
 
 
@@ -83,7 +83,7 @@ class NoiseInUnits:
         """
         _, means = self.typical.in_unit_ball
 
-        def variance(law: NoiseLaw, means: FloatArray) -> FloatArray:
+        def variance(law: AdditiveModel, means: FloatArray) -> FloatArray:
             return np.asarray(_of_sum(law) + means**2 * _of_count(law))
 
         return self._certain(self._averaged(variance, means) / self.n_rows * self._scale)
@@ -117,7 +117,7 @@ class NoiseInUnits:
         encoding = self.typical.schema.encoding(mean=True)
         offsets = encoding.offset / encoding.scale
 
-        def variance(law: NoiseLaw, offsets: FloatArray) -> FloatArray:
+        def variance(law: AdditiveModel, offsets: FloatArray) -> FloatArray:
             return np.asarray(_of_sum(law) + offsets**2 * _of_count(law))
 
         noise = self._averaged(variance, offsets, centered=offsets) * self._scale
@@ -292,7 +292,7 @@ class NoiseInUnits:
 
     def _averaged(
         self,
-        variance: Callable[[NoiseLaw, FloatArray], FloatArray],
+        variance: Callable[[AdditiveModel, FloatArray], FloatArray],
         means: FloatArray,
         centered: FloatArray | None = None,
     ) -> FloatArray:
@@ -314,15 +314,15 @@ class NoiseInUnits:
 
 
 @lru_cache(maxsize=256)
-def _standard_quantile(law: NoiseLaw, level: float) -> float:
-    return law.standard_quantile(level, diagonal=False)
+def _standard_quantile(law: AdditiveModel, level: float) -> float:
+    return law.cells.quantile(level, diagonal=False)
 
 
-def _of_sum(law: NoiseLaw) -> float:
+def _of_sum(law: AdditiveModel) -> float:
     return law.sum_variance or 0.0
 
 
-def _of_count(law: NoiseLaw) -> float:
+def _of_count(law: AdditiveModel) -> float:
     return law.count_variance or 0.0
 
 
@@ -339,7 +339,7 @@ def _possible_runs(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -
     spent = 0.0 if plan.count_is_public else COUNT_SHARE
     least_rows = n_rows - (count_error(budget.part(COUNT_SHARE)) if spent else 0.0)
     rows_beyond = budget.rows_beyond(least_rows) if least_rows >= 1.0 else None
-    outside = plan.last_step(budget.whole).noise
+    outside = plan.last_step(budget.whole).model
     if rows_beyond is None:
         return (PossibleRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
     center_share = budget.center_share(least_rows)
@@ -362,7 +362,7 @@ def _possible_runs(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -
         chosen = _chosen_by_score(beyond, rows_beyond, indices, budget.part(search).epsilon)
     else:
         chosen = _chosen_by_comparisons(beyond, rows_beyond, budget.deviation(search / COMPARISONS))
-    inner = plan.last_step(budget.whole, in_ball=True).noise
+    inner = plan.last_step(budget.whole, in_ball=True).model
     laws = []
     for index in np.flatnonzero((chosen > MIN_PROBABILITY) & (radii < MAX_RADIUS)):
         radius = float(radii[index])
@@ -370,7 +370,7 @@ def _possible_runs(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -
         error = _with_share(outside, budget, 1.0 - looked).frobenius_error
         probability = float(chosen[index]) * distances.passes(radius, error, budget)
         if probability > MIN_PROBABILITY:
-            law = _with_share(inner, budget, 1.0 - looked - BEYOND_SHARE).of_rows_in_ball(radius)
+            law = _with_share(inner, budget, 1.0 - looked - BEYOND_SHARE).in_ball(radius)
             laws.append(PossibleRun(probability, law, centered=True))
     inside = math.fsum(part.probability for part in laws)
     if inside < 1.0 - MAX_LEFT_OUT:
@@ -455,15 +455,15 @@ def _strength(budget: BallBudget, share: float) -> float:
     return share**2 if budget.pure else share
 
 
-def _with_share(law: NoiseLaw, budget: BallBudget, share: float) -> NoiseLaw:
+def _with_share(law: AdditiveModel, budget: BallBudget, share: float) -> AdditiveModel:
     factor = 1.0 / _strength(budget, share)
     return _scaled(law, factor, factor, factor)
 
 
-def _scaled(law: NoiseLaw, of_gram: float, of_sum: float, of_count: float) -> NoiseLaw:
+def _scaled(law: AdditiveModel, of_gram: float, of_sum: float, of_count: float) -> AdditiveModel:
     """The law with its variances multiplied."""
     return replace(
-        law.of_rows_in_ball(of_gram**0.25),
+        law.in_ball(of_gram**0.25),
         sum_variance=(law.sum_variance or 0.0) * of_sum,
         count_variance=(law.count_variance or 0.0) * of_count,
     )
@@ -544,15 +544,15 @@ def laws_of_plan(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[Possib
     """What the law of the noise can turn out to be; None where no closed one is known, or no mean is released."""
     if isinstance(plan, AdaptiveBallPlan):
         return _possible_runs(plan, typical, n_rows)
-    law = plan.noise
-    if law is None or law.sum_variance is None or law.count_variance is None or plan.shape.row_norm is None:
+    law = plan.model
+    if not isinstance(law, AdditiveModel) or None in (law.sum_variance, law.count_variance, plan.shape.row_norm):
         return None
     return (PossibleRun(1.0, law),)
 
 
 def worst_laws(plan: Plan) -> tuple[PossibleRun, ...] | None:
     """For a plan that adapts to the table: what no table makes worse; None for others."""
-    return (PossibleRun(1.0, plan.guaranteed.noise),) if isinstance(plan, AdaptiveBallPlan) else None
+    return (PossibleRun(1.0, plan.guaranteed.model),) if isinstance(plan, AdaptiveBallPlan) else None
 
 
 NOISE = "noise"

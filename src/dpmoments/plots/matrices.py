@@ -428,7 +428,7 @@ def _decided_by_noise(release: Released, chosen: Sequence[int], level: float) ->
     """Variances as ``describe`` marks their roots, covariances as ``correlations`` says of their signs; and what warns."""
     described = describe(release)
     lost = np.diag(np.array(described.standard_deviation_is_noise)[list(chosen)])
-    if release.noise_law is None:
+    if release.noise is None:
         lost[:] = True
     if len(chosen) > 1:
         names = [release.feature_names[index] for index in chosen]

@@ -19,7 +19,7 @@ from dpmoments.foundation.values import (
     is_finite_number,
     require_known,
 )
-from dpmoments.noise.families import MeanNoise
+from dpmoments.noise.models import MeanModel
 from dpmoments.plots.accessor import MeanPlots
 from dpmoments.releases.disclosed import Disclosed
 
@@ -42,7 +42,7 @@ class MeanRelease(Release, Disclosed):
         In the units in which rows are encoded.
     noisy_count : float
         Exact where the number of rows is public.
-    noise : MeanNoise or None
+    noise : MeanModel or None
         The law of the noise on ``noisy_mean``, in the units in which rows are encoded; None where it has no closed form.
 
     Beside these it has what every :class:`Release` has: ``schema``, ``privacy``, ``receipt``, ``mechanism``, ``origin``, and
@@ -51,7 +51,7 @@ class MeanRelease(Release, Disclosed):
 
     noisy_mean: FloatArray
     noisy_count: float
-    noise: MeanNoise | None = None
+    noise: MeanModel | None = None
 
     file_kind = MEAN_RELEASE_FILE
 
@@ -225,7 +225,7 @@ class MeanRelease(Release, Disclosed):
             **stated,
             noisy_mean=finite_numbers(content["noisy_mean"], d, "noisy_mean"),
             noisy_count=float(content["noisy_count"]),
-            noise=None if noise is None else MeanNoise.from_dict(noise, d),
+            noise=None if noise is None else MeanModel.from_dict(noise, d),
         )
 
     def __repr__(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -22,31 +21,28 @@ from dpmoments.foundation.values import (
     require_known,
     to_plain,
 )
-from dpmoments.noise.law import MomentPivot, NoiseLaw
-from dpmoments.noise.terms import NoiseLaw as LawOfRun
+from dpmoments.noise.models import NoiseModel
 from dpmoments.plots.accessor import ReleasePlots
 from dpmoments.releases.disclosed import Disclosed
-from dpmoments.releases.noise_model import law_of_release
 from dpmoments.repair.repair import Repair
 
 # The numbers of a release's file: its noisy moments and the laws of their noise, written, and read with every check.
 
 
 def _written_moments(release: Moments) -> dict[str, Any]:
-    """Plain values of count, sum, Gram matrix, centre, noise law and pivot for a file; no bit is lost."""
+    """Plain values of count, sum, Gram matrix, centre and noise model for a file; no bit is lost."""
     noisy_sum, center = release.noisy_sum, release.center
     return {
-        "noise": None if release.noise is None else release.noise.to_dict(),
+        "noise": None if release.noise_model is None else release.noise_model.to_dict(),
         "noisy_count": release.noisy_count,
         "noisy_sum": None if noisy_sum is None else noisy_sum.tolist(),
         "noisy_gram_upper_triangle": release.noisy_gram[np.triu_indices(len(release.noisy_gram))].tolist(),
         "center": None if center is None else center.tolist(),
-        "pivot": None if release.pivot is None else release.pivot.to_dict(),
     }
 
 
 def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]:
-    """Count, sum, Gram matrix, centre, noise law and pivot of a release's file, under the names of the release's attributes."""
+    """Count, sum, Gram matrix, centre and noise model of a release's file, under the names of the release's attributes."""
     d = n_features
     upper = finite_numbers(content["noisy_gram_upper_triangle"], d * (d + 1) // 2, "noisy_gram_upper_triangle")
     gram = np.empty((d, d))
@@ -55,19 +51,15 @@ def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]
     count, noisy_sum, center = content["noisy_count"], content["noisy_sum"], content["center"]
     if count is not None and not is_finite_number(count):
         raise ValueError("noisy_count is not a finite number")
-    noise = None if content["noise"] is None else NoiseLaw.from_dict(content["noise"])
-    if noise is not None and noise.n_features != d:
-        raise ValueError(f"the noise law is for {noise.n_features} features and the schema has {d}")
-    pivot = None if content["pivot"] is None else MomentPivot.from_dict(content["pivot"])
-    if pivot is not None and pivot.n_features != d:
-        raise ValueError(f"the pivot is for {pivot.n_features} features and the schema has {d}")
+    model = None if content["noise"] is None else NoiseModel.from_dict(content["noise"])
+    if model is not None and model.n_features != d:
+        raise ValueError(f"the noise model is for {model.n_features} features and the schema has {d}")
     return {
         "noisy_count": None if count is None else float(count),
         "noisy_sum": None if noisy_sum is None else finite_numbers(noisy_sum, d, "noisy_sum"),
         "noisy_gram": gram,
         "center": None if center is None else finite_numbers(center, d, "center"),
-        "noise": noise,
-        "pivot": pivot,
+        "noise_model": model,
     }
 
 
@@ -114,11 +106,6 @@ class MomentRelease(Moments, Disclosed):
         """Pictures: ``release.plot.correlation()``; matplotlib is imported when the first is drawn."""
         return ReleasePlots(self)
 
-    @cached_property
-    def noise_law(self) -> LawOfRun | None:
-        """The law of the noise as analyses ask it, additive or not; None if the moments are biased on purpose."""
-        return law_of_release(self)
-
     def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas") -> Any:
         """Draw rows with the schema's types, levels and bounds: :func:`dpmoments.analysis.synthetic.synthetic_rows`."""
         return synthetic_rows(self, n_rows, seed, format=format)
@@ -142,7 +129,8 @@ class MomentRelease(Moments, Disclosed):
         KeyError, TypeError, ValueError
             If an entry is absent, unknown, or not what it must be.
         """
-        known = {entry.name for entry in fields(cls)} - {"noisy_gram"} | {"noisy_gram_upper_triangle"}
+        known = {entry.name for entry in fields(cls)} - {"noisy_gram", "noise_model"}
+        known |= {"noisy_gram_upper_triangle", "noise"}
         require_known(content, known, "it")
         require_kinds(content, details=dict)
         stated = cls._read_statements(content)

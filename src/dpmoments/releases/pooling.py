@@ -15,8 +15,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.values import require_kinds, require_known
 from dpmoments.foundation.version import __version__
-from dpmoments.noise.law import NoiseLaw
-from dpmoments.noise.pooled import CarriedNoise, PooledNoise
+from dpmoments.noise.models import AdditiveModel, PooledModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.profile import RunCurve
@@ -121,8 +120,9 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
 
     **Noise.** Moments about different centres (of ``adaptive-ball``, ``coinpress``) are carried to one, the mean of the centres
     by numbers of rows: with T z = (1, x − c), Σ z zᵀ becomes T (Σ z zᵀ) Tᵀ and its noise T N Tᵀ
-    (:class:`dpmoments.noise.pooled.PooledNoise`). The law is exact for a fixed c; where c weighs centres by noisy numbers of
-    rows it is so to first order. Where one release has no noise law, the pooled one has none.
+    (:class:`dpmoments.noise.models.PooledModel`). The law is exact for a fixed c; where c weighs centres by noisy numbers of
+    rows it is so to first order. Where noise was not added cell by cell in one
+    release, the pooled one has no law.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     ...     for place, site in enumerate(sites)
     ... ]
     >>> pooled = dpm.pool(made)
-    >>> pooled.mean.round(2), pooled.noise.name, pooled.privacy.budget
+    >>> pooled.mean.round(2), pooled.noise_model.name, pooled.privacy.budget
     (array([0.05, 0.05]), 'pooled', PrivacyBudget.pure(epsilon=1.0))
     """
     pooled = _pooled(releases, Repair.of(repair))
@@ -152,7 +152,7 @@ def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
     first = parts[0]
     center = _center_of_all(parts)
     carried = [_Carried.of(part, center) for part in parts]
-    noise = _noise(parts, carried)
+    model = _noise_model(parts, carried)
     names = {part.id: f"{index}. {part.origin.words}" for index, part in enumerate(parts, start=1)}
     privacy = _statement(parts, names)
     counts = [part.noisy_count for part in parts]
@@ -164,7 +164,7 @@ def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
         schema=first.schema,
         privacy=privacy,
         receipt=PooledReceipt.of({names[part.id]: part.receipt for part in parts}, privacy.budget),
-        noise=noise,
+        noise_model=model,
         mechanism="pooled",
         mechanism_options={},
         details={"mechanisms": [part.mechanism for part in parts]},
@@ -307,11 +307,12 @@ def _center_of_all(parts: tuple[MomentRelease, ...]) -> FloatArray | None:
     return np.asarray(np.average(np.array(centers), axis=0, weights=weights))
 
 
-def _noise(parts: tuple[MomentRelease, ...], carried: list[_Carried]) -> NoiseLaw | None:
-    laws = [part.noise for part in parts if part.noise is not None]
-    if len(laws) < len(parts):
+def _noise_model(parts: tuple[MomentRelease, ...], carried: list[_Carried]) -> PooledModel | None:
+    models = [part.noise_model for part in parts if isinstance(part.noise_model, AdditiveModel)]
+    if len(models) < len(parts):
         return None
-    return PooledNoise.of([CarriedNoise(law, tuple(c.shift.tolist())) for law, c in zip(laws, carried, strict=True)])
+    shifts = [entry.shift for entry in carried]
+    return PooledModel(n_features=len(shifts[0]), parts=tuple(zip(models, shifts, strict=True)))
 
 
 def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> PrivacyStatement:

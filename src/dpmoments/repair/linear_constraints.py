@@ -8,26 +8,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.schema.constraints import Constraints, LevelBlock
 
 
 @dataclass(frozen=True, slots=True)
 class CellVariances:
-    """Variances of the noise in column units: on an entry of the sum, and on a cell of the Gram matrix on or off its diagonal."""
+    """Mean variances of the noise in column units, on a cell of the Gram matrix on or off its diagonal."""
 
-    sum: float
     diagonal: float
     off_diagonal: float
 
     @classmethod
     def of(cls, law: NoiseLaw, row_norm: float) -> CellVariances:
-        """Those of a law, which is for rows in the unit ball; the sum's is infinite where it was not released."""
-        return cls(
-            sum=math.inf if law.sum_variance is None else law.sum_variance * row_norm**2,
-            diagonal=law.diagonal_variance * row_norm**4,
-            off_diagonal=law.off_diagonal_variance * row_norm**4,
-        )
+        """Those of a law, which is for rows in the unit ball."""
+        d = law.n_features
+        on = float(law.variance(np.arange(1, d + 1)[:, None], np.ones((d, 1, 1))).sum())
+        off = max(law.energy - on, 0.0) / (d * (d - 1)) if d > 1 else on / 2.0
+        return cls(diagonal=on / d * row_norm**4, off_diagonal=off * row_norm**4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +58,7 @@ def implied_count(gram: FloatArray, variances: CellVariances, constraints: Const
     --------
     >>> from dpmoments import Categorical, Schema
     >>> constraints = Constraints.of(Schema(Categorical("region", ["north", "south"])), mean=False)
-    >>> implied_count(np.diag([40.0, 60.0]), CellVariances(np.inf, 1.0, 0.5), constraints)
+    >>> implied_count(np.diag([40.0, 60.0]), CellVariances(1.0, 0.5), constraints)
     100.0
     """
     weighted = weight = 0.0
@@ -101,7 +99,7 @@ def project(noisy: NoisySums, variances: CellVariances, constraints: Constraints
     >>> from dpmoments import Categorical, Schema
     >>> constraints = Constraints.of(Schema(Categorical("region", ["north", "south"])), mean=True)
     >>> noisy = NoisySums(100.0, np.array([41.0, 63.0]), np.array([[39.0, 2.0], [2.0, 61.0]]), np.ones(2))
-    >>> found = project(noisy, CellVariances(1.0, 1.0, 0.5), constraints)
+    >>> found = project(noisy, CellVariances(1.0, 0.5), constraints)
     >>> found.sum, found.gram
     (array([39., 61.]), array([[39.,  0.],
            [ 0., 61.]]))

@@ -12,13 +12,12 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import shown
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.levels import CompletedLevels, possible_covariance, possible_mean
-from dpmoments.repair.linear_constraints import CellVariances, NoisySums
+from dpmoments.repair.linear_constraints import NoisySums
 from dpmoments.repair.spectral import (
     SpectralNoise,
     bulk_and_outlier_eigenvalues,
-    noise_on_the_spread,
     pooled_spread,
     possible_eigenvalues,
     rotation_invariant_eigenvalues,
@@ -100,6 +99,11 @@ class Repair(StrEnum):
         return cls(value)
 
 
+def exact_law(noise: NoiseLaw | None) -> NoiseLaw | None:
+    """The law if it holds as it is; None if it is conditional on more than the release: repairs and checks do not go by that."""
+    return None if noise is None or noise.caveats else noise
+
+
 def repair_moments(
     count: int | None,
     noisy_sum: FloatArray | None,
@@ -157,7 +161,7 @@ def repair_moments(
     spread = noisy_gram - count * np.outer(about, about)
     upper = None if box is None else count
     if noise is not None:
-        noise = noise_on_the_spread(noise, mean)
+        noise = noise.about(-mean)  # to first order, of Σ(x − μ)(x − μ)ᵀ with the noisy count and mean
     repaired = repair_gram(spread, noise, repair, upper) + count * np.outer(mean, mean)
     return _clip_to_bounds(mean, repaired, count, box, center) if repair is Repair.AUTO else (mean, repaired)
 
@@ -190,7 +194,7 @@ def _structured(
         covariance = possible_covariance(levels.extended(whole), levels)
     else:
         # Where typical ranges differ the noise does, too; it is taken for that of columns alike, which costs accuracy alone.
-        variance = np.full(len(gram), CellVariances.of(noise, constraints.row_norm or 1.0).sum)
+        variance = noise.sum_variances * (constraints.row_norm or 1.0) ** 2
         noisy = NoisySums(float(count), noisy_sum * units, noisy_gram * squares, variance)
         about = None if center is None else origin
         mean, covariance = structured_moments(noisy, noise, constraints, whole, rows_moved=rows_moved, center=about)
@@ -260,13 +264,15 @@ def shift(gram: FloatArray) -> FloatArray:
 def noise_shift(gram: FloatArray, noise: NoiseLaw) -> FloatArray:
     """Where an eigenvalue is negative, add c·I, c a bound on the spectral norm of the noise (Sheffet 2015, section 6).
 
-    The bound holds with probability 95 % (:meth:`~dpmoments.noise.law.NoiseLaw.operator_norm_bound`); where the smallest
-    eigenvalue lies beyond it, c is what makes it zero. A matrix without negative eigenvalues stays as it is.
+    The bound holds with probability 95 % for the law (:meth:`~dpmoments.noise.terms.NoiseLaw.gram_bound`), or, if that is less,
+    for the one of the same energy that no rotation changes. If the smallest eigenvalue lies beyond it, c is what makes it zero. A
+    matrix without negative eigenvalues stays as it is.
 
     Examples
     --------
-    >>> from dpmoments.noise import GaussianNoise
-    >>> law = GaussianNoise(2, 0.02, 0.01, None, 0.0)
+    >>> from dpmoments.noise import AdditiveModel
+    >>> sizes = dict(diagonal_variance=0.02, off_diagonal_variance=0.01, sum_variance=None, count_variance=0.0)
+    >>> law = AdditiveModel(n_features=2, family="gaussian", **sizes).law()
     >>> noise_shift(np.diag([3.0, -0.1]), law).round(2)
     array([[3.67, 0.  ],
            [0.  , 0.57]])
@@ -274,7 +280,8 @@ def noise_shift(gram: FloatArray, noise: NoiseLaw) -> FloatArray:
     smallest = float(np.linalg.eigvalsh(gram)[0])
     if smallest >= 0:
         return gram
-    return gram + max(noise.operator_norm_bound(_SHIFT_FAILURE), -smallest) * np.eye(len(gram))
+    bound = min(noise.gram_bound(_SHIFT_FAILURE), noise.isotropic().gram_bound(_SHIFT_FAILURE))
+    return gram + max(bound, -smallest) * np.eye(len(gram))
 
 
 def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:
@@ -286,8 +293,9 @@ def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> Flo
 
     Examples
     --------
-    >>> from dpmoments.noise import GaussianNoise
-    >>> law = GaussianNoise(2, 0.02, 0.01, None, 0.0)
+    >>> from dpmoments.noise import AdditiveModel
+    >>> sizes = dict(diagonal_variance=0.02, off_diagonal_variance=0.01, sum_variance=None, count_variance=0.0)
+    >>> law = AdditiveModel(n_features=2, family="gaussian", **sizes).law()
     >>> shrink(np.diag([3.0, 1.0]), law).round(3)
     array([[2.98, 0.  ],
            [0.  , 1.02]])
@@ -310,8 +318,9 @@ def _rotation_invariant(gram: FloatArray, noise: NoiseLaw, upper: float | None =
 
     Examples
     --------
-    >>> from dpmoments.noise import GaussianNoise
-    >>> law = GaussianNoise(3, 1.0, 0.5, None, 0.0)
+    >>> from dpmoments.noise import AdditiveModel
+    >>> sizes = dict(diagonal_variance=1.0, off_diagonal_variance=0.5, sum_variance=None, count_variance=0.0)
+    >>> law = AdditiveModel(n_features=3, family="gaussian", **sizes).law()
     >>> _rotation_invariant(np.diag([100.0, 20.0, -1.0]), law).round(2)
     array([[99.98,  0.  ,  0.  ],
            [ 0.  , 19.96,  0.  ],
@@ -330,8 +339,9 @@ def adapt(gram: FloatArray, noise: NoiseLaw, upper: float | None = None, attaine
 
     Examples
     --------
-    >>> from dpmoments.noise import GaussianNoise
-    >>> law = GaussianNoise(3, 1.0, 0.5, None, 0.0)
+    >>> from dpmoments.noise import AdditiveModel
+    >>> sizes = dict(diagonal_variance=1.0, off_diagonal_variance=0.5, sum_variance=None, count_variance=0.0)
+    >>> law = AdditiveModel(n_features=3, family="gaussian", **sizes).law()
     >>> adapt(np.diag([100.0, 1.0, -1.0]), law).round(1)
     array([[100. ,   0. ,   0. ],
            [  0. ,   0.4,   0. ],
@@ -364,8 +374,8 @@ def floored_count(noisy_count: float, noise: NoiseLaw | None) -> float:
 
     Examples
     --------
-    >>> from dpmoments.noise import GaussianNoise
-    >>> law = GaussianNoise(2, 2.0, 1.0, 1.0, 100.0)
+    >>> from dpmoments.noise.cells import GaussianCells
+    >>> law = NoiseLaw.additive(GaussianCells(), 2, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=100.0)
     >>> floored_count(1000.0, law), floored_count(-3.0, law), floored_count(-3.0, None)
     (1000.0, 10.0, 1.0)
     """
@@ -377,8 +387,9 @@ def few_rows_message(noisy_count: float | None, noise: NoiseLaw | None) -> str:
 
     Examples
     --------
-    >>> from dpmoments.noise import GaussianNoise
-    >>> few_rows_message(43.0, GaussianNoise(2, 2.0, 1.0, 1.0, 100.0))[:62]
+    >>> from dpmoments.noise.cells import GaussianCells
+    >>> law = NoiseLaw.additive(GaussianCells(), 2, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=100.0)
+    >>> few_rows_message(43.0, law)[:62]
     'too few rows for this budget: their number was found to be 43 '
     """
     deviation = _deviation(noise)
@@ -391,4 +402,4 @@ def few_rows_message(noisy_count: float | None, noise: NoiseLaw | None) -> str:
 
 
 def _deviation(noise: NoiseLaw | None) -> float:
-    return 0.0 if noise is None or noise.count_variance is None else math.sqrt(noise.count_variance)
+    return 0.0 if noise is None else math.sqrt(noise.count_variance)

@@ -11,8 +11,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.law import NoiseLaw
-from dpmoments.noise.terms import NoiseLaw as NoiseTerms
+from dpmoments.noise.terms import NoiseLaw
 
 FloatOrComplex = TypeVar("FloatOrComplex", float, npt.NDArray[np.complex128])
 
@@ -42,8 +41,9 @@ class SpectralNoise:
 
     Examples
     --------
-    >>> from dpmoments.noise import GaussianNoise
-    >>> noise = SpectralNoise.of(GaussianNoise(50, 2.0, 1.0, None, 0.0))
+    >>> from dpmoments.noise.cells import GaussianCells
+    >>> law = NoiseLaw.additive(GaussianCells(), 50, diagonal=2.0, off_diagonal=1.0, of_sum=0.0, of_count=0.0)
+    >>> noise = SpectralNoise.of(law)
     >>> round(noise.edge, 3), round(noise.threshold, 3)  # 2√v and √v
     (14.142, 7.071)
     """
@@ -58,24 +58,9 @@ class SpectralNoise:
     def of(cls, law: NoiseLaw) -> SpectralNoise:
         """The spectral law of the noise on a Gram matrix.
 
-        A law that changes under rotations (independent entries of equal variance) is replaced by the one of the same total
-        energy that does not.
+        A law that changes under rotations (independent entries of equal variance, unequal scales) is replaced by the one of the
+        same total energy that does not.
         """
-        d = law.n_features
-        energy = (d - 1) * law.diagonal_variance + d * (d - 1) * law.off_diagonal_variance
-        cell = law.diagonal_variance / 2.0 if d == 1 else energy / ((d - 1) * (d + 2))
-        upper_skew, lower_skew = law.spectral_skews
-        return cls(
-            size=d,
-            cell_variance=cell,
-            trace_variance=d * law.diagonal_variance,
-            upper_skew=upper_skew,
-            lower_skew=lower_skew,
-        )
-
-    @classmethod
-    def of_terms(cls, law: NoiseTerms) -> SpectralNoise:
-        """The same of a law that is a sum of terms."""
         d = law.n_features
         traceless = law.energy - law.trace_variance / d
         cell = law.trace_variance / (2.0 * d) if d == 1 else traceless / ((d - 1) * (d + 2))
@@ -147,21 +132,6 @@ class SpectralNoise:
             return (1.0 - a * s) * (1.0 + b * s) - s * math.sqrt(1.0 + a * b * s * s)
 
         return float(scipy.optimize.brentq(excess, 0.0, 1.0 / a, xtol=1e-300, rtol=1e-14)) / scale
-
-
-def noise_on_the_spread(noise: NoiseLaw, mean: FloatArray) -> NoiseLaw:
-    """The law of the noise on Σxxᵀ − n·μμᵀ: that on Σxxᵀ, plus −(e μᵀ + μ eᵀ) with e the noise on Σx.
-
-    The second part has the mean square norm 2(d + 1)‖μ‖² Var(e_i); it is spread evenly over all directions.
-    """
-    if noise.sum_variance is None:
-        return noise
-    extra = 2.0 * float(mean @ mean) * noise.sum_variance / noise.n_features
-    return replace(
-        noise,
-        diagonal_variance=noise.diagonal_variance + 2.0 * extra,
-        off_diagonal_variance=noise.off_diagonal_variance + extra,
-    )
 
 
 # Rotation-invariant repair: eigenvalues moved to what they are expected to be along the noisy eigenvectors.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.levels import CompletedLevels, IndexArray, level_shares, possible_covariance, possible_mean
 from dpmoments.repair.linear_constraints import CellVariances, NoisySums, implied_count, project
-from dpmoments.repair.spectral import SpectralNoise, bulk_and_outlier_eigenvalues, noise_on_the_spread
+from dpmoments.repair.spectral import SpectralNoise, bulk_and_outlier_eigenvalues
 from dpmoments.schema.constraints import Constraints
 
 _SPREADS = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5, 0.8])
@@ -159,7 +160,7 @@ def structured_moments(
         of_levels = np.logical_and.outer(levels.is_level[:d], levels.is_level[:d])
         weight = np.where(of_levels, _WEIGHT_OF_WHOLE_ON_LEVELS, _WEIGHT_OF_WHOLE * len(levels.single) / d)
         block = np.ix_(levels.single, levels.single)
-        weight[block] = np.maximum(weight[block], _lost_in_noise(noise.frobenius_error * scale**2, noisy.count))
+        weight[block] = np.maximum(weight[block], _lost_in_noise(math.sqrt(noise.energy) * scale**2, noisy.count))
         estimate[:d, :d] += weight * (whole - estimate[:d, :d])
     _make_margins_agree(estimate, uncertainty, levels)
     return mean, possible_covariance(estimate, levels)
@@ -180,7 +181,7 @@ def _without_fractions(
     about = origin[flags]
     squares = noisy.gram[flags, flags] + 2.0 * about * noisy.sum[flags] + noisy.count * about**2
     of_sums = about**2 * noisy.sum_variance[flags]
-    variance = variances.diagonal + 4.0 * of_sums + (1.0 - about**2) ** 2 * (noise.count_variance or 0.0)
+    variance = variances.diagonal + 4.0 * of_sums + (1.0 - about**2) ** 2 * noise.count_variance
     whole = noisy.count - squares <= _FRACTIONS * np.sqrt(variance) + 1.0 + tolerance * noisy.count
     return replace(constraints, flags=tuple(flags[whole].tolist()))
 
@@ -217,7 +218,7 @@ def _spectral(noisy: NoisySums, single: IndexArray, about: FloatArray, noise: No
     mean = about[single]
     spread = noisy.gram[np.ix_(single, single)] - noisy.count * np.outer(mean, mean)
     eigenvalues, eigenvectors = np.linalg.eigh(spread / scale**2)
-    law = SpectralNoise.of(noise_on_the_spread(noise, about / scale)).block(len(single))
+    law = SpectralNoise.of(noise.about(-about / scale).restricted(single.tolist()))
     repaired = bulk_and_outlier_eigenvalues(eigenvalues, law, noisy.count * len(single) / scale**2)
     return np.asarray((eigenvectors * repaired) @ eigenvectors.T * (scale**2 / noisy.count))
 
@@ -333,7 +334,7 @@ def structured_second_moment(
     n = max(1.0, (implied or 0.0) if count is None else count)
     complete = [block for block in constraints.blocks if block.complete]
     free = list(constraints.free)
-    outweighed = len(free) > _MAX_SHARE * d or noise.frobenius_error * scale**2 > _MAX_NOISE * n
+    outweighed = len(free) > _MAX_SHARE * d or math.sqrt(noise.energy) * scale**2 > _MAX_NOISE * n
     if not complete or (free and outweighed):
         return possible_second_moment(whole, count, constraints)
     sums, variance = np.zeros(d), np.full(d, np.inf)

@@ -31,7 +31,7 @@ from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.lattice_noise import count_error
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.models import AdditiveModel
 from dpmoments.planning.imagined_release import EXPLAINED, MAX_LEFT_OUT, MIN_PROBABILITY, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import MAX_LOSS
@@ -210,16 +210,16 @@ def _law_entry(
         return None
     if isinstance(plan, AdaptiveBallPlan):
         return _ball_entry(plan, rows, shared)
-    law = plan.noise
-    if law is None or law.sum_variance is None or law.count_variance is None:
+    law = plan.model
+    if not isinstance(law, AdditiveModel) or law.sum_variance is None or law.count_variance is None:
         return None
     return {"by": plan.mechanism.name, "law": _variances(law)}
 
 
 def _ball_entry(plan: AdaptiveBallPlan, rows: Sequence[int], shared: _Shared) -> Mapping[str, Any]:
     budget = plan.budget
-    outside = plan.last_step(budget.whole).noise
-    inside = plan.last_step(budget.whole, in_ball=True).noise
+    outside = plan.last_step(budget.whole).model
+    inside = plan.last_step(budget.whole, in_ball=True).model
     radii = [radius_at(index) for index in radius_places(budget.pure)]
     return {
         "by": plan.mechanism.name,
@@ -259,7 +259,7 @@ def _steps(plan: AdaptiveBallPlan, budget: BallBudget, n_rows: int, shared: _Sha
         yield budget.deviation(search / COMPARISONS)
 
 
-def _variances(law: NoiseLaw) -> list[float]:
+def _variances(law: AdditiveModel) -> list[float]:
     return [law.off_diagonal_variance, law.diagonal_variance, law.sum_variance or 0.0, law.count_variance or 0.0]
 
 

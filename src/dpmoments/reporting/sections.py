@@ -107,7 +107,7 @@ def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
 
 def _sums_of_squares(release: MomentRelease) -> PageTable:
     """The diagonal of the Gram matrix, each sum with its noise, or "noise" in place of one that is no larger."""
-    sums, law = np.diag(release.gram), release.noise_law
+    sums, law = np.diag(release.gram), release.noise
     unknown = np.full(len(sums), np.nan)
     noise = unknown if law is None else np.sqrt(np.diag(law.cell_variances())[1:]) * release.encoding.scale**2
     lines = [

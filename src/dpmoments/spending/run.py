@@ -212,15 +212,11 @@ def moment_release(
     if noisy.count is None and not plan.neighbors.table_size_is_public:
         noisy = replace(noisy, count=n_rows)
     count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, table_size)
-    noise = plan.noise if noisy.noise is None else noisy.noise
-    few_rows = "" if plan.neighbors.table_size_is_public else few_rows_message(count, noise)
-    if few_rows:
-        diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), few_rows]}
-    return MomentRelease(
+    release = MomentRelease(
         schema=schema,
         privacy=privacy_statement(plan, schema, receipt, private=private, rules=(*noisy.rules, *origin.rules)),
         receipt=receipt,
-        noise=noise,
+        noise_model=noisy.model,
         mechanism=plan.mechanism.name,
         mechanism_options=plan.mechanism.options,
         details=plan.details,
@@ -229,11 +225,14 @@ def moment_release(
         noisy_sum=noisy.sum,
         noisy_gram=noisy.gram,
         center=noisy.center,
-        pivot=noisy.pivot,
         chosen_because=plan.chosen_because,
         diagnostics=diagnostics,
         origin=origin,
     )
+    few_rows = "" if plan.neighbors.table_size_is_public else few_rows_message(count, release.noise)
+    if not few_rows:
+        return release
+    return replace(release, diagnostics={**diagnostics, "warnings": [*diagnostics.get("warnings", ()), few_rows]})
 
 
 def require_schema(schema: object) -> None:

@@ -11,7 +11,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism
 from dpmoments.mechanisms.lattice_noise import split_for_count
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.families import MeanNoise
+from dpmoments.noise.models import MeanModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -33,14 +33,14 @@ class NoisyMean:
         Exact where the number of rows is public, else noisy.
     diagnostics : mapping
         What else the run learned privately; covered by the plan's cost.
-    noise : MeanNoise or None
+    noise : MeanModel or None
         The law of the noise on the mean, from public numbers and what the run learned; None where it has no closed form.
     """
 
     mean: FloatArray
     count: float
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
-    noise: MeanNoise | None = None
+    noise: MeanModel | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

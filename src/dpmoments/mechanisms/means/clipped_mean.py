@@ -11,7 +11,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.coordinatewise import ClampedMean
 from dpmoments.mechanisms.lattice_noise import with_gaussian_noise
-from dpmoments.noise.families import MeanNoise
+from dpmoments.noise.models import MeanModel
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
@@ -76,7 +76,7 @@ def noisy_clipped_sums(
 
 def noise_of_coordinates(
     found: Sequence[ClampedMean], centers: Sequence[float], count_error: float | None, n_rows: float, *, pure: bool
-) -> MeanNoise:
+) -> MeanModel:
     """Of means of coordinates, each clamped about its centre.
 
     Parameters
@@ -91,7 +91,7 @@ def noise_of_coordinates(
         Whether the noise is Laplace, of the sums and of the count.
     """
     moved = np.array([one.mean for one in found]) - np.array(centers)
-    return MeanNoise(
+    return MeanModel(
         "laplace" if pure else "gaussian",
         np.array([one.noise_scale for one in found]),
         np.abs(moved) * ((count_error or 0.0) / n_rows),
@@ -109,7 +109,7 @@ def noise_of_last_step(
     *,
     clipped: float | None,
     bias_suspected: bool,
-) -> MeanNoise:
+) -> MeanModel:
     """Of centre + back·m̂, m̂ the noisy mean of w = back⁻¹·(x − centre) clipped to a ball.
 
     Parameters
@@ -127,7 +127,7 @@ def noise_of_last_step(
         Whether the norms seen have heavier tails than those of normal rows, or too few were seen. Clipping is planned to leave
         the mean of normal rows where it is; of others it moves it as far as noise does, or farther.
     """
-    return MeanNoise(
+    return MeanModel(
         "gaussian",
         entry * np.sqrt((back * back).sum(axis=1)),
         np.abs(back @ moved) * ((count_error or 0.0) / n_rows),

@@ -27,7 +27,7 @@ from dpmoments.mechanisms.unbounded_column import (
     pure_if_less_noise,
     share_of,
 )
-from dpmoments.noise.families import MeanNoise
+from dpmoments.noise.models import MeanModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -92,7 +92,7 @@ class LogScaleHistogramMeanPlan(MeanPlan):
             "warnings": _warnings(rows.schema.feature_names, columns, noises),
         }
         moved = np.abs(np.array(means) - np.array(diagnostics["centers"]))
-        law = MeanNoise(
+        law = MeanModel(
             "laplace" if loss.kind is BudgetKind.PURE else "gaussian",
             np.array(noises),
             moved * ((self.expected_count_error or 0.0) / n_rows),

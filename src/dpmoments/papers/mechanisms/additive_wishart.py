@@ -21,7 +21,7 @@ from dpmoments.mechanisms.additive import (
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import under_law
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, positive_definite
-from dpmoments.noise.families import WishartNoise
+from dpmoments.noise.models import AdditiveModel, ScaledWishartModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
     additive_wishart_degrees,
@@ -32,6 +32,7 @@ from dpmoments.privacy.curves import (
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import AdditiveWishartDraw
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
@@ -62,6 +63,7 @@ class AdditiveWishartPlan(AdditivePlan):
     scale: float
     matrix_cost: PrivacyBudget
 
+    family: ClassVar[str] = "wishart"
     arithmetic: ClassVar[Arithmetic] = Arithmetic.LATTICE_ROUNDED
 
     @property
@@ -70,8 +72,8 @@ class AdditiveWishartPlan(AdditivePlan):
         return 2.0 * off_diagonal, off_diagonal
 
     @property
-    def noise(self) -> WishartNoise:
-        return WishartNoise(**self.moment_variances, rate=1.0 / (2.0 * self.scale))
+    def noise_rate(self) -> float:
+        return 1.0 / (2.0 * self.scale)
 
     @property
     def details(self) -> Mapping[str, Any]:
@@ -110,6 +112,21 @@ class ScaledWishartPlan(Plan):
     arithmetic: ClassVar[Arithmetic] = Arithmetic.LATTICE_ROUNDED
 
     @property
+    def model(self) -> ScaledWishartModel:
+        plan, (scale, laplace) = self.whitened, self.own_count_noise
+        matrix = np.array(self.mechanism.scale_matrix)
+        return ScaledWishartModel(
+            n_features=self.shape.n_features,
+            degrees=plan.degrees,
+            scale=plan.scale,
+            scale_matrix=(matrix + matrix.T) / 2.0,
+            augmentation=plan.augmentation,
+            count_is_noisy=not self.count_is_public,
+            count_scale=scale,
+            count_is_laplace=laplace,
+        )
+
+    @property
     def details(self) -> Mapping[str, Any]:
         return self.whitened.details
 
@@ -138,7 +155,8 @@ class ScaledWishartPlan(Plan):
         noisy = plan.add_noise(privacy_filter, "sums of mapped rows", augmented_gram(moments, plan.augmentation))
         result = taken_apart(noisy, plan.augmentation, self.released_count(moments.count, privacy_filter))
         gram = root @ result.gram @ root
-        return replace(result, sum=None if result.sum is None else root @ result.sum, gram=0.5 * (gram + gram.T))
+        total = None if result.sum is None else root @ result.sum
+        return replace(result, sum=total, gram=0.5 * (gram + gram.T), model=self.model)
 
 
 @dataclass(frozen=True)
@@ -168,7 +186,17 @@ class PositiveDefinitePlan(Plan):
         count = noisy.count if self.count_loss is None else self.released_count(rows.count(), privacy_filter)
         kept = self.kept_shift(noisy.gram)
         gram = noisy.gram + kept * np.eye(len(noisy.gram))
-        return replace(noisy, count=count, gram=gram, diagnostics={"kept_shift": kept})
+        model = None if kept else self._unbiased_model
+        return replace(noisy, count=count, gram=gram, diagnostics={"kept_shift": kept}, model=model)
+
+    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
+        del receipt
+        return None if diagnostics.get("kept_shift") else self._unbiased_model.to_dict()
+
+    @property
+    def _unbiased_model(self) -> AdditiveModel:
+        scale, laplace = self.own_count_noise
+        return replace(self.unbiased.model, count_scale=scale, count_is_laplace=laplace)
 
     def kept_shift(self, gram: FloatArray) -> float:
         """How much of the noise's mean goes back into a Gram matrix from which all of it was taken: post-processing.

@@ -10,15 +10,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.values import finite_numbers
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.noise.dependent import InverseNormalPivot
+from dpmoments.noise.models import InverseNormalModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import GaussianDraw
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import count, inverse_gram_frobenius, row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
@@ -86,13 +88,12 @@ class InverseGaussianPlan(Plan):
             sum=total,
             gram=self.invert(inverse),
             diagnostics={"inverse": inverse.tolist()},
-            pivot=self._pivot(inverse),
+            model=self._model_of_run(inverse),
         )
 
-    def _pivot(self, inverse: FloatArray) -> InverseNormalPivot:
-        """The law of this run."""
+    def _model_of_run(self, inverse: FloatArray) -> InverseNormalModel:
         scale, laplace = (self.count_scale, False) if self.count_scale is not None else self.own_count_noise
-        return InverseNormalPivot(
+        return InverseNormalModel(
             n_features=self.shape.n_features,
             count_scale=scale,
             count_is_laplace=laplace,
@@ -101,6 +102,13 @@ class InverseGaussianPlan(Plan):
             smallest_eigenvalue=self.smallest_eigenvalue,
             sum_scale=self.sum_scale,
         )
+
+    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
+        del receipt
+        rows, d = diagnostics.get("inverse"), self.shape.n_features
+        if not isinstance(rows, list) or len(rows) != d:
+            raise ValueError("the inverse of the diagnostics is not that of a run")
+        return self._model_of_run(np.array([finite_numbers(row, d, "inverse") for row in rows])).to_dict()
 
     def invert(self, inverse: FloatArray) -> FloatArray:
         """The Gram matrix from its noisy inverse, whose eigenvalues are first clipped to their public range.

@@ -18,6 +18,7 @@ from dpmoments.mechanisms.synthetic_spectrum import SyntheticSpectrum
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind
 from dpmoments.papers.bounds.basic_mechanisms import largest_noise
 from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, released_eigenvector_error
+from dpmoments.papers.mechanisms.eigenvector_noise import projected_cells
 from dpmoments.papers.mechanisms.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -36,6 +37,9 @@ class IterativeEigenvectorsPlan(SpectralPlan):
     """A calibrated :class:`IterativeEigenvectors`."""
 
     mechanism: IterativeEigenvectors
+
+    def mean_squares(self, eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
+        return projected_cells(eigenvalues, temperatures, variance)
 
     def draw_directions(
         self, gram: FloatArray, eigenvalues: FloatArray, privacy_filter: PrivacyFilter

@@ -10,6 +10,7 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.papers.mechanisms.eigenvector_noise import subtracted_cells
 from dpmoments.papers.mechanisms.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -31,6 +32,9 @@ class KapralovTalwarPlan(SpectralPlan):
             return [0.0] * self.rank
         parts = self.direction_budget.split(*[1.0] * self.rank)
         return [temperature(part, self.neighbors, self.mechanism.calibration) for part in parts]
+
+    def mean_squares(self, eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
+        return subtracted_cells(eigenvalues, temperatures, variance)
 
     def draw_directions(
         self, gram: FloatArray, eigenvalues: FloatArray, privacy_filter: PrivacyFilter

@@ -22,7 +22,7 @@ from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_scale_for
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
-from dpmoments.noise.dependent import WishartPivot
+from dpmoments.noise.models import WishartModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
     gaussian_noise_scale,
@@ -36,6 +36,7 @@ from dpmoments.privacy.curves import (
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, RaisedWishartSampling, WishartSampling
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square, smallest_eigenvalue
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
@@ -132,13 +133,12 @@ class PaddedGramPlan(Plan):
             noisy = noisy - padding * np.eye(len(noisy))
         count = self.released_count(moments.count, privacy_filter)
         result = taken_apart(noisy, self.augmentation, count, diagnostics)
-        return replace(result, pivot=self._pivot(noisy, degrees, padding))
+        return replace(result, model=self._model_of_run(noisy, degrees, padding))
 
-    def _pivot(self, noisy: FloatArray, degrees: int, padding: float) -> WishartPivot:
-        """The law of this run."""
+    def _model_of_run(self, noisy: FloatArray, degrees: int, padding: float) -> WishartModel:
         options, (scale, laplace) = self.mechanism, self.own_count_noise
         kept = padding if options.subtract_padding else 0.0
-        return WishartPivot(
+        return WishartModel(
             n_features=self.shape.n_features,
             count_scale=scale,
             count_is_laplace=laplace,
@@ -150,6 +150,23 @@ class PaddedGramPlan(Plan):
             corner=max(float(noisy[0, 0]) + kept, 0.0) if self.augmentation else 0.0,
             raised=self.raised,
         )
+
+    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
+        del receipt
+        options, (scale, laplace) = self.mechanism, self.own_count_noise
+        chosen = diagnostics if options.adaptive else self.details
+        return {
+            "name": WishartModel.name,
+            "n_features": self.shape.n_features,
+            "count_scale": scale,
+            "count_is_laplace": laplace,
+            "degrees": chosen.get("degrees_of_freedom"),
+            "padding": chosen.get("padding"),
+            "subtracted": options.subtract_padding,
+            "inverse": options.inverse,
+            "augmentation": self.augmentation,
+            "raised": self.raised,
+        }
 
     def _eigenvalue_bound(self, exact: FloatArray, privacy_filter: PrivacyFilter) -> float:
         """A private lower bound on the smallest eigenvalue; it fails with probability at most this part's δ.

@@ -19,6 +19,7 @@ from dpmoments.mechanisms.noisy_step import (
     StepNoise,
     count_first,
     first_count_error,
+    last_step_entries,
     noisy_step,
     require_workable_budget,
 )
@@ -27,6 +28,7 @@ from dpmoments.papers.bounds.lecture import CONTRACTION, RESCALE, ROUNDS_SHARE, 
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
@@ -92,8 +94,12 @@ class PrivatePreconditioningPlan(Plan):
             sum=None,
             gram=(gram + gram.T) / 2.0,
             diagnostics={"steps": steps, "warnings": self._warnings(steps, n_rows)},
-            pivot=release.pivot(linear, np.zeros(d), self.expected_count_error or 0.0),
+            model=release.model(linear, np.zeros(d), self.expected_count_error or 0.0),
         )
+
+    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
+        del diagnostics, receipt
+        return last_step_entries(self.shape.n_features, self.expected_count_error or 0.0)
 
     def _step(
         self,

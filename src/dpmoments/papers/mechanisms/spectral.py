@@ -15,13 +15,16 @@ from typing import Any, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.values import finite_numbers
 from dpmoments.mechanisms.additive import MAX_NOISE, choose_bits
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import MomentShape, RunResult
+from dpmoments.noise.models import ReleasedBasisModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import (
     quadratic_form,
     sorted_eigenvalues_l1,
@@ -71,6 +74,10 @@ class SpectralPlan(Plan):
     direction_budget: PrivacyBudget | None
     eigenvalue_scale: float
     sum_scale: float | None
+
+    @abstractmethod
+    def mean_squares(self, eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
+        """Of the cells of Ĝ − G in the released eigenbasis, shape (d, d), from the noisy eigenvalues and the variance on them."""
 
     @abstractmethod
     def draw_directions(
@@ -137,7 +144,36 @@ class SpectralPlan(Plan):
             sum=total,
             gram=0.5 * (estimate + estimate.T),
             diagnostics={"eigenvalues": eigenvalues.tolist(), "temperatures": temperatures},
+            model=self._model_of_run(eigenvalues, np.array(temperatures)),
         )
+
+    def _model_of_run(self, eigenvalues: FloatArray, temperatures: FloatArray) -> ReleasedBasisModel | None:
+        """None if the budget is so small that squares of the noise leave the range of floating point."""
+        times = 2.0 if self.pure else 1.0
+        with np.errstate(all="ignore"):
+            cells = self.mean_squares(eigenvalues, temperatures, times * self.eigenvalue_scale**2)
+        if not np.isfinite(cells).all():
+            return None
+        of_sum = None if self.sum_scale is None else times * self.sum_scale**2
+        own_scale = self.own_count_noise[0]
+        return ReleasedBasisModel(
+            n_features=self.shape.n_features,
+            cells=(cells + cells.T) / 2.0,  # they differ in the last bit
+            sum_variance=of_sum,
+            count_variance=times * own_scale**2 if own_scale else 0.0 if self.count_is_public else of_sum,
+            laplace=self.pure,
+        )
+
+    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
+        del receipt
+        eigenvalues, temperatures = diagnostics.get("eigenvalues"), diagnostics.get("temperatures")
+        if not isinstance(temperatures, list) or len(temperatures) != self.rank:
+            raise ValueError("the temperatures of the diagnostics are not those of a run")
+        model = self._model_of_run(
+            finite_numbers(eigenvalues, self.shape.n_features, "eigenvalues"),
+            finite_numbers(temperatures, self.rank, "temperatures"),
+        )
+        return None if model is None else model.to_dict()
 
     def _noisy_sum(self, moments: Moments, privacy_filter: PrivacyFilter) -> tuple[float | None, FloatArray | None]:
         public = self.released_count(moments.count, privacy_filter)

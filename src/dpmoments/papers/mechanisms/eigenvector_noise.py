@@ -7,6 +7,9 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 
+_MAX_CONCENTRATION = 1e8
+"""SciPy's Bessel functions are NaN far above it; I₁/I₀ is 1 − 1/(2κ) to 16 digits from here on."""
+
 
 def projected_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
     """Mean squares of the cells of V̂ᵀ(Ĝ − G)V̂ where each direction is drawn orthogonal to those before it.
@@ -116,6 +119,8 @@ def _pairs(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -
 
 def _leaning(gaps: FloatArray, concentrations: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Δ²/4 · E sin² 2φ and Δ · E sin² φ, 2φ von Mises."""
-    ratio = scipy.special.ive(1, concentrations) / scipy.special.ive(0, concentrations)
+    known = np.minimum(concentrations, _MAX_CONCENTRATION)
+    ratio = scipy.special.ive(1, known) / scipy.special.ive(0, known)
+    ratio = np.where(concentrations > known, 1.0 - 0.5 / np.maximum(concentrations, 1.0), ratio)
     over = np.divide(ratio, concentrations, out=np.full_like(ratio, 0.5), where=concentrations > 1e-8)
     return 0.25 * gaps**2 * over, 0.5 * gaps * (1.0 - ratio)
