@@ -382,7 +382,9 @@ class Moments(Release):
 
     def with_repair(self, repair: Repair | str) -> Self:
         """The same release read with another repair: post-processing, free of privacy cost."""
-        return replace(self, repair=Repair.of(repair))
+        result = replace(self, repair=Repair.of(repair))
+        result.__dict__["noise"] = self.noise  # what is cached of the numbers before any repair
+        return result
 
     @property
     @in_floating_point
