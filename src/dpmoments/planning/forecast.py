@@ -20,7 +20,8 @@ from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectru
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
-from dpmoments.planning.imagined_release import NoiseInUnits, ReleasePlan, laws_of_plan, worst_laws
+from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, forecast_noise
+from dpmoments.planning.possible_runs import worst_run
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -164,12 +165,13 @@ def forecast(
 
 def _in_units(table: Forecast, setting: ReleasePlan) -> Forecast:
     """The forecast with the numbers of one mechanism in the table's units."""
-    worst = worst_laws(setting.plan)
+    plan = setting.plan
+    worst = worst_run(plan)
     return replace(
         table,
         setting=setting,
         noise=setting.noise,
-        worst=None if worst is None else NoiseInUnits(setting.typical, setting.n_rows, worst),
+        worst=None if worst is None else ForecastNoise.of(plan, setting.typical, setting.n_rows, (worst,)),
         changes=changes(setting),
     )
 
@@ -262,10 +264,9 @@ def _row(
 
 def _typical_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> float | None:
     """On a typical correlation; with one column on its mean, in its standard deviations; None where it is not known."""
-    laws = laws_of_plan(plan, typical, n_rows)
-    if laws is None:
+    noise = forecast_noise(plan, typical, n_rows)
+    if noise is None:
         return None
-    noise = NoiseInUnits(typical, n_rows, laws)
     result = noise.typical_correlation()
     if not math.isfinite(result) and len(typical.features_of_columns) == 1:
         with np.errstate(divide="ignore", invalid="ignore"):
