@@ -17,10 +17,9 @@ from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
-from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
-from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, forecast_noise
+from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, forecast_noise, planned
 from dpmoments.planning.possible_runs import worst_run
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
@@ -209,7 +208,7 @@ def _derived_cost(
         shapes = shape, MomentShape.of(less, mean=shape.mean, n_rows=shape.n_rows)
         try:
             plans = [
-                plan_before_release(MECHANISMS[mechanism](), either, budget, neighbors, privacy_unit)
+                planned(MECHANISMS[mechanism](), either, budget, neighbors, privacy_unit)
                 for either in shapes
             ]
         except (ValueError, OverflowError):  # one column may be too few for it
@@ -242,7 +241,7 @@ def _row(
     typical: TypicalTable,
 ) -> ForecastRow:
     try:
-        plan = plan_before_release(mechanism, shape, budget, neighbors, privacy_unit)
+        plan = planned(mechanism, shape, budget, neighbors, privacy_unit)
         errors = plan.errors_on(
             assumed, (PrivacyFilter.open(plan, insecure_seed=seed) for seed in range(plan.measured_runs))
         )

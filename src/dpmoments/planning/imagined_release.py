@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -475,7 +475,7 @@ class ReleasePlan:
     rivals: tuple[Mechanism, ...] = ()
     privacy_unit: PrivacyUnit | None = None
 
-    @property
+    @cached_property
     def plan(self) -> Plan:
         """The plan of the release, with count and mean; of one for units, what runs on the rows that count.
 
@@ -487,9 +487,9 @@ class ReleasePlan:
         # Where the number of rows is private a release plans without it.
         n_rows = self.n_rows if self.neighbors.table_size_is_public else None
         shape = MomentShape.of(self.typical.schema, mean=True, n_rows=n_rows)
-        return plan_before_release(self.mechanism, shape, self.budget, self.neighbors, self.privacy_unit)
+        return planned(self.mechanism, shape, self.budget, self.neighbors, self.privacy_unit)
 
-    @property
+    @cached_property
     def noise(self) -> ForecastNoise | None:
         """The noise of the plan; None if it is not known before a run.
 
@@ -513,6 +513,14 @@ class ReleasePlan:
     def size_of_budget(self) -> float:
         """ε, or ρ."""
         return self.budget.rho if self.budget.kind is BudgetKind.ZCDP else self.budget.epsilon
+
+
+@lru_cache(maxsize=64)
+def planned(
+    mechanism: Mechanism, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, unit: PrivacyUnit | None
+) -> Plan:
+    """Return the plan that a release would run; changes and searches ask for the same one many times."""
+    return plan_before_release(mechanism, shape, budget, neighbors, unit)
 
 
 def forecast_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> ForecastNoise | None:
