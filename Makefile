@@ -38,15 +38,15 @@ test-slow: $(STAMP)
 test-oldest test-newest: test-%:
 	rm -rf .$* && $(PYTHON) -m venv .$*/venv
 	.$*/venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
-	.$*/venv/bin/python tests/wheel_requirements.py $* > .$*/requirements.txt
+	.$*/venv/bin/python tests/support/wheel_requirements.py $* > .$*/requirements.txt
 	.$*/venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir .$* .
 	.$*/venv/bin/python -m pip install --quiet --requirement .$*/requirements.txt .$*/*.whl
 	$(ONE_THREAD) .$*/venv/bin/python -m pytest -n 2 --dist loadgroup $(OPTIONS_OF_$*) $(OF_THE_WHEEL) --pyargs dpmoments
 
-OF_THE_WHEEL := $(addprefix tests/test_,import.py rows.py sources.py guessed_types.py ledger_file.py release.py release_file.py regression.py \
-  estimators.py plots.py report.py cli.py)
+OF_THE_WHEEL := $(addprefix tests/,contracts/test_import.py rows/test_rows.py rows/test_sources.py rows/test_guessed_types.py ledger/test_ledger_file.py spending/test_release.py \
+  releases/test_release_file.py analysis/test_regression.py estimators/test_estimators.py plots/test_plots.py reporting/test_report.py cli/test_cli.py)
 # The page beside scikit-learn shows OpenDP as it is today.
-OPTIONS_OF_oldest := -W ignore::DeprecationWarning -W ignore::FutureWarning --deselect tests/test_estimators.py::test_the_page_runs
+OPTIONS_OF_oldest := -W ignore::DeprecationWarning -W ignore::FutureWarning --deselect tests/estimators/test_estimators.py::test_the_page_runs
 
 # The documentation, to be read from the disk: build/site/index.html. A warning is an error.
 site: $(STAMP)

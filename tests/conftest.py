@@ -12,7 +12,7 @@ import pytest
 def spark() -> Iterator[Any]:
     """A session of two threads; for tests that are marked ``of_spark``."""
     pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'dpmoments[spark]'")
-    from spark_session import start
+    from support.spark_session import start
 
     session = start("local[2,4]")  # a task may fail three times
     yield session

@@ -35,8 +35,7 @@ SHARES: Mapping[str, float] = {
 
 
 def readers() -> dict[str, Callable[[Random, Path], bool]]:
-    import fuzzed_documents
-    import fuzzed_tables
+    from support import fuzzed_documents, fuzzed_tables
 
     return {
         "release": fuzzed_documents.fuzz_release,

@@ -21,9 +21,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 import dpmoments as dpm
-from cases import CASES, run_plan
+from contracts.cases import CASES, run_plan
 from dpmoments.noise.entropy import insecure_generator
-from table_forms import SCHEMA, TABLE
+from support.table_forms import SCHEMA, TABLE
 
 SEEDS = (0, 1)
 MEANS: dict[str, dict[str, Any]] = {

@@ -2,8 +2,8 @@
 
     python -m benchmarks.papers.items
 
-Nothing is measured here. ``tests/test_papers.py`` checks that every name, file and test of the list exists, and that the page
-is current.
+Nothing is measured here. ``tests/site/test_papers.py`` checks that every name, file and test of the list exists,
+and that the page is current.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def row(item: Mapping[str, Any]) -> str:
         item["item"],
         f"**{item['status']}**" if item["status"] == "covered" else item["status"],
         where + why,
-        ", ".join(f"[{name.split('::', 1)[1]}](../tests/{name.split('::')[0]})" for name in item.get("tests", ())),
+        ", ".join(f"[{name.split('::', 1)[1]}](../{name.split('::')[0]})" for name in item.get("tests", ())),
     )
     return f"| {' | '.join(cell.replace('|', ESCAPED) for cell in cells)} |"
 

@@ -21,7 +21,7 @@ from dpmoments.noise import insecure_generator
 from dpmoments.rows.threads import usable_cores
 
 if TYPE_CHECKING:
-    from faulty_mechanisms import Fault
+    from contracts.faulty_mechanisms import Fault
 
 ROOT = Path(__file__).parents[2]
 OUTPUT = ROOT / "docs" / "audit.md"
@@ -79,7 +79,7 @@ def audit_setting(index: int, setting: AuditSetting) -> AuditResult:
 
 def audit_fault(index: int) -> AuditResult:
     """One line of the second table."""
-    from faulty_mechanisms import FAULTS
+    from contracts.faulty_mechanisms import FAULTS
 
     return FAULTS[index].audit(insecure_generator(SEED + 1000 + index), level=level_of_a_line())
 
@@ -87,7 +87,7 @@ def audit_fault(index: int) -> AuditResult:
 @cache
 def level_of_a_line() -> float:
     """The confidence of one line, for which all lines hold together with CONFIDENCE."""
-    from faulty_mechanisms import FAULTS
+    from contracts.faulty_mechanisms import FAULTS
 
     return 1.0 - (1.0 - CONFIDENCE) / (len(audit_plan().settings) + len(FAULTS))
 
@@ -155,7 +155,7 @@ def fault_line(fault: Fault, result: AuditResult) -> str:
 
 def page(results: Sequence[AuditResult], faults: Sequence[AuditResult], seconds: float) -> str:
     """The whole page."""
-    from faulty_mechanisms import FAULTS
+    from contracts.faulty_mechanisms import FAULTS
 
     exceeded = sum(result.exceeded for result in results)
     found = sum(result.exceeded for result in faults)
@@ -188,8 +188,8 @@ def page(results: Sequence[AuditResult], faults: Sequence[AuditResult], seconds:
         "",
         "## Planted faults",
         "",
-        "Mechanisms made to spend more than they state (`tests/faulty_mechanisms.py`). *Actual ε* is what they spend on the",
-        "worst pair, in closed form or as a bound from above.",
+        "Mechanisms made to spend more than they state (`tests/contracts/faulty_mechanisms.py`). *Actual ε* is what they",
+        "spend on the worst pair, in closed form or as a bound from above.",
         "",
         line(
             (
@@ -215,7 +215,7 @@ def page(results: Sequence[AuditResult], faults: Sequence[AuditResult], seconds:
 
 def main() -> int:
     """Write the page; 1 if a mechanism was caught or a fault was missed."""
-    from faulty_mechanisms import FAULTS
+    from contracts.faulty_mechanisms import FAULTS
 
     started = time.perf_counter()
     todo = audit_plan().settings

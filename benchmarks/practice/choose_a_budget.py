@@ -1,7 +1,7 @@
 """The figures of ``docs/choose-a-budget.md``, from the library alone.
 
 ``python -m benchmarks.practice.choose_a_budget`` writes them into the page, in half a minute on one core. All but the part
-``check`` are computed, not drawn: ``tests/test_choose_a_budget.py`` compares them with the page.
+``check`` are computed, not drawn: ``tests/site/test_choose_a_budget.py`` compares them with the page.
 """
 
 from __future__ import annotations

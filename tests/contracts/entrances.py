@@ -33,7 +33,7 @@ import scipy.sparse
 import dpmoments as dpm
 from contracts.odd_rows import COLUMNS, ODD_CELLS, RULES, NotHeldError, Row, same_cell, schema
 from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge
-from table_forms import FILES, FORMS
+from support.table_forms import FILES, FORMS
 
 __all__ = ["DASK", "ESTIMATORS", "LOCAL", "REFUSED", "SPARK", "WORKERS_SOURCES", "Entrance", "EstimatorEntrance"]
 

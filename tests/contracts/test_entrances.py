@@ -55,7 +55,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import opening
 from dpmoments.rows.sources.engine import _PACKAGES, EngineSource
 from dpmoments.rows.sources.local import LocalSource
-from spark_session import of_spark
+from support.spark_session import of_spark
 
 KEY = (0x5EED, 0xCAFE)
 UNIT = {"drop": dpm.PrivacyUnit("person", 2, "drop"), "error": dpm.PrivacyUnit("person", 2, "error")}
@@ -936,7 +936,7 @@ def test_an_estimator_that_infers_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 def count_pairs(folder: Path) -> Counter[str]:
     """How many pairs of an entrance and an odd row there are: ``python -m contracts.test_entrances`` prints it."""
     found: Counter[str] = Counter()
-    for name, entrance in LOCAL.items():
+    for entrance in LOCAL.values():
         odd = [*odd_rows(entrance.odd or entrance.names), *(units_of(entrance) if entrance.unit else ())]
         for one in odd:
             try:

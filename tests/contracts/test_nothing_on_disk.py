@@ -28,7 +28,7 @@ from dpmoments.cli import main
 from dpmoments.estimators import DPCovariance
 from dpmoments.ledger import Ledger
 from dpmoments.rows.rows import Rows
-from watched_files import WatchedFile, leaks, watched
+from support.watched_files import WatchedFile, leaks, watched
 
 N_ROWS = 3000
 SCHEMA = dpm.Schema(

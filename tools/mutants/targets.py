@@ -6,7 +6,7 @@ as a survivor.
 
 from __future__ import annotations
 
-from tools.mutants.enumeration import SOURCE
+from tools.mutants.enumeration import ROOT, SOURCE
 
 __all__ = ["PACKAGES", "modules", "test_files"]
 
@@ -387,7 +387,12 @@ def modules(asked: list[str]) -> list[str]:
 def test_files(module: str) -> tuple[str, ...]:
     """Paths from the root of the repository, likely killers first."""
     prefix = max((prefix for prefix in TESTS if module.startswith(prefix)), key=len)
-    return (f"src/dpmoments/{module}.py", *(f"tests/test_{name}.py" for name in TESTS[prefix]))
+    return (f"src/dpmoments/{module}.py", *(_test_file(name) for name in TESTS[prefix]))
+
+
+def _test_file(name: str) -> str:
+    (path,) = (ROOT / "tests").rglob(f"test_{name}.py")
+    return str(path.relative_to(ROOT))
 
 
 def package_of(module: str) -> str:

@@ -220,7 +220,7 @@ def forecast_mean(
     The error is that about the mean of the rows, of noise and, where it is predicted, of clipping normal rows. ``naive`` is exact
     from the public numbers, and so is ``coinpress`` with ``clip="gaussian"``, but for the budget that its default spends on
     looking at the rows' tails. The others state what they would do for the rows assumed; for such rows the measured error was
-    within a fifth of it, that of ``variance-aware`` within a third (``tests/test_forecast_mean.py``). ``karwa-vadhan`` without a
+    within a fifth of it, that of ``variance-aware`` within a third (``test_forecast_mean.py``). ``karwa-vadhan`` without a
     public scale searches it by powers of two: where two of them are about as likely it may differ by a half.
 
     Examples

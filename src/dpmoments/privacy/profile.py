@@ -45,7 +45,7 @@ from dpmoments.privacy.unit import Neighbors
 _ROUNDING = 1e-6
 """Where rounding rows to the lattice adds more than this share to a sensitivity, no two tables are claimed to attain it."""
 _WHOLE_LENGTH = {"count", "count_l1", "gram_frobenius", "gram_nuclear"}
-"""Sensitivities that some two neighbours attain: ``tests/test_sensitivity.py`` has them."""
+"""Sensitivities that some two neighbours attain: ``tests/privacy/test_sensitivity.py`` has them."""
 
 
 def _worst_neighbors(draw: Draw) -> str | None:

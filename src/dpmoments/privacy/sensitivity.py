@@ -6,7 +6,7 @@ released alone. A row dropped by its column rules is z = 0, under both relations
 w²n moves under ``replace_one`` only where one of the two neighbours drops the row, as it does under ``add_remove``.
 
 Every value below is proved in ``docs/derivations/sensitivities.md`` and attained by explicit neighbours in
-``tests/test_sensitivity.py`` (the one exception, the ℓ1 bound under ``replace_one``, is marked there).
+``tests/privacy/test_sensitivity.py`` (the one exception, the ℓ1 bound under ``replace_one``, is marked there).
 """
 
 from __future__ import annotations

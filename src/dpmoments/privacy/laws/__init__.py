@@ -3,7 +3,7 @@
 A law is the public description of a draw. It says what it costs for a query of a given sensitivity, and refuses a unit in
 which its loss does not add up. The laws of mechanisms that are private only by their own exact curve (Wishart draws) take a
 *claim*, the (ε, δ) that the plan says they cost, and check it on the curve: it is never trusted. Each law has its derivation in
-``docs/derivations``, and ``tests/test_laws.py`` compares each cost with the exact law.
+``docs/derivations``, and ``tests/privacy/test_laws.py`` compares each cost with the exact law.
 """
 
 from __future__ import annotations

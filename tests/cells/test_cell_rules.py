@@ -1,0 +1,301 @@
+"""What each cell rule does, and that a row's encoding depends on that row alone."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import dpmoments as dpm
+from dpmoments.rows.encode import encode_columns
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.summary import checked_block, fill_missing, plain_rows
+from dpmoments.schema import Coordinate, Schema
+from support.encoded_blocks import encoded_blocks
+from support.table_forms import FORMS, N_ROWS, SCHEMA, TABLE, csv_text, parquet, write
+
+
+def outcome(column: Any, frame: Any) -> list[float] | str:
+    """The encoded cell of a frame of one, or what became of its row."""
+    rows = Rows.of(frame, Schema(column, row_norm=1), neighbors="add_remove")
+    block = next(encoded_blocks(rows))
+    return block[0].tolist() if len(block) else "dropped"
+
+
+AGE = dict(lower=0, upper=100)
+RULES: list[tuple[Any, Any, list[float] | str]] = [
+    (dpm.Numeric("c", **AGE), 75, [0.5]),
+    (dpm.Numeric("c", **AGE), 0.0, [-1.0]),
+    (dpm.Numeric("c", **AGE), -7.5, [-1.0]),
+    (dpm.Numeric("c", **AGE), 1e300, [1.0]),
+    *[(dpm.Numeric("c", **AGE, missing="error"), cell, "error") for cell in (None, math.nan, math.inf, -math.inf)],
+    *[(dpm.Numeric("c", **AGE, missing="center"), cell, [0.0]) for cell in (None, math.nan, math.inf, -math.inf)],
+    *[(dpm.Numeric("c", **AGE, missing="drop"), cell, "dropped") for cell in (None, math.nan, math.inf, -math.inf)],
+    *[(dpm.Boolean("c", missing="center"), cell, [value]) for cell, value in [(True, 1.0), (False, -1.0), (None, 0.0)]],
+    (dpm.Boolean("c"), None, "error"),
+    (dpm.Boolean("c", missing="drop"), None, "dropped"),
+    (dpm.Boolean("c"), 7, [1.0]),
+    (dpm.Boolean("c"), 0.5, [0.0]),
+    *[(dpm.Categorical("c", ["x", "y"]), cell, value) for cell, value in [("x", [1, 0]), ("y", [0, 1])]],
+    *[(dpm.Categorical("c", ["x", "y"]), cell, "dropped") for cell in ("z", "X", " x", "x ", "xy")],
+    (dpm.Categorical("c", ["x", "y"], other="zero"), "z", [0.0, 0.0]),
+    *[(dpm.Categorical("c", ["x", "y"], missing="error"), cell, "error") for cell in (None, "")],
+    *[(dpm.Categorical("c", ["x", "y"], missing="zero"), cell, [0.0, 0.0]) for cell in (None, "")],
+    *[(dpm.Categorical("c", ["x", "y"], missing="drop", other="zero"), cell, "dropped") for cell in (None, "")],
+    (dpm.Categorical("c", ["x", ""]), "", [0, 1]),
+    (dpm.Categorical("c", ["x", ""], missing="zero"), None, [0, 0]),
+    *[(dpm.Categorical("c", [3, 40]), cell, [1, 0]) for cell in (3, 3.0, "3", "3.0")],
+    *[(dpm.Categorical("c", [3, 40]), cell, "dropped") for cell in (4, 3.5, "03", "3.", "3.00", " 3", "x", 2**53 + 1)],
+    (dpm.Categorical("c", [3, 40], missing="zero"), math.nan, [0, 0]),
+    *[(dpm.Categorical("c", ["3", "040"]), cell, value) for cell, value in [(3, [1, 0]), ("040", [0, 1]), (40, "dropped")]],
+    (dpm.Categorical("c", [2**53 - 1]), 2**53 - 1, [1]),
+    *[(dpm.Categorical("c", [2**53 - 1]), cell, "dropped") for cell in (2**53, -(2**53) + 1, 2**63 - 1)],
+    (Coordinate("c", missing="error"), math.inf, "error"),
+    (Coordinate("c", missing="center"), math.inf, [0.0]),
+    (Coordinate("c", missing="drop"), math.inf, "dropped"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("column", "cell", "expected"), RULES, ids=[f"{row[0]!r}-{row[1]!r}" for row in RULES])
+def test_what_each_rule_does(column: Any, cell: Any, expected: list[float] | str) -> None:
+    frames: list[Any] = [pa.table({"c": [cell]}), pd.DataFrame({"c": pd.Series([cell], dtype=object)})]
+    if isinstance(column, Coordinate):
+        frames.append(np.array([[cell]]))
+    for frame in frames:
+        if expected == "error":
+            with pytest.raises(ValueError, match="missing='error'"):
+                outcome(column, frame)
+            with pytest.raises(ValueError, match="missing='error'"):
+                Rows.of(frame, Schema(column, row_norm=1), neighbors="replace_one").moments()
+            continue
+        assert outcome(column, frame) == expected
+        moments = Rows.of(frame, Schema(column, row_norm=1), neighbors="replace_one").moments()
+        assert (moments.count, moments.dropped) == (int(expected != "dropped"), 0)
+
+
+def test_a_decimal_is_rounded_once_whatever_the_scale_of_its_column() -> None:
+    """A row's encoding depends on that row alone: the digits of another row's cell widen the column's type."""
+    cells = [Decimal(numerator).scaleb(-3) for numerator in range(1, 2000, 7)]
+    schema = Schema(dpm.Numeric("c", -1, 2.5))
+    expected = Rows.of(np.array([[float(cell)] for cell in cells]), schema)
+    unlike = 0
+    for scale in (3, 10, 20, 30):
+        column = pa.array(cells, pa.decimal128(38, scale))
+        found = next(encoded_blocks(Rows.of(pa.table({"c": column}), schema)))
+        assert found.tobytes() == next(encoded_blocks(expected)).tobytes()
+        unlike += int((pc.cast(column, pa.float64()).to_numpy() != [float(cell) for cell in cells]).sum())
+    assert unlike > 0  # planted fault: Arrow's own cast
+
+
+def test_one_rows_encoding_never_depends_on_the_others() -> None:
+    """Every row of the table alone, and among all: the same bits."""
+    frame = FORMS["pandas objects"]()
+
+    def encoded(table: Any) -> np.ndarray:
+        """Dropped rows are NaN throughout here."""
+        source = Rows.of(table, SCHEMA).source
+        assert isinstance(source, LocalSource)
+        return np.concatenate(list(source.blocks()))
+
+    together = encoded(TABLE)
+    assert np.isnan(together).any()
+    for index in range(0, N_ROWS, 13):
+        alone, as_objects = encoded(TABLE.slice(index, 1)), encoded(frame.iloc[index : index + 1])
+        assert alone.tobytes() == together[index : index + 1].tobytes() == as_objects.tobytes()
+    assert together.tobytes() == encoded(frame).tobytes()
+
+
+def test_dropped_rows_are_left_out_of_the_number_of_rows(tmp_path: Path) -> None:
+    table = pa.table({"c": [None, 1.0, None, 2.0]})
+    schema = Schema(dpm.Numeric("c", 0, 2, missing="drop"))
+    for data in (
+        table,
+        table.to_pandas(),
+        parquet(tmp_path / "t.parquet", table),
+        write(tmp_path / "t.csv", csv_text(table)),
+    ):
+        for neighbors in ("replace_one", "add_remove"):
+            released = dpm.release(data, schema, epsilon=1e9, neighbors=neighbors, insecure_seed=0)
+            assert released.n_rows == 2
+            assert not released.count_is_public
+
+
+def test_a_single_column_keeps_its_empty_lines(tmp_path: Path) -> None:
+    schema = Schema(dpm.Numeric("c", 0, 2, missing="center"))
+    path = write(tmp_path / "t.csv", b'c\n1\n\n2\n""\n')
+    assert Rows.of(path, schema).moments() == Rows.of(pa.table({"c": [1.0, None, 2.0, None]}), schema).moments()
+    two = write(tmp_path / "two.csv", b"c,d\n1,1\n\n2,2\n\n\n")
+    assert Rows.of(two, schema, neighbors="replace_one").moments().count == 2
+
+
+CODES = Schema(dpm.Categorical("code", ["1", "2", "30"], missing="drop"))
+
+
+@pytest.mark.parametrize("gap", [None, float("nan"), 2.5, float("inf")])
+def test_a_gap_does_not_change_what_the_other_cells_are(gap: float | None) -> None:
+    """pandas makes floats of a column of integers that has a gap: the release must not stop, nor lose the others."""
+    whole, with_gap = pd.DataFrame({"code": [1, 2, 30, 1]}), pd.DataFrame({"code": [1, 2, 30, 1, gap]})
+    forms = (
+        with_gap,
+        with_gap.astype(object),
+        pa.table({"code": pa.array([1.0, 2.0, 30.0, 1.0, gap])}),
+        pa.table({"code": pa.array(["1", "2", "30", "1", None])}),
+    )
+    for form in forms:
+        assert Rows.of(form, CODES).moments() == Rows.of(whole, CODES).moments()
+    assert Rows.of(pd.DataFrame({"code": [gap] * 3}, dtype=float), CODES).moments().count == 0
+
+
+def test_a_block_is_a_plain_array_of_real_numbers() -> None:
+    for kind in (bool, np.int8, np.uint64, np.float32, np.float64):
+        assert checked_block(np.ones((2, 3), dtype=kind), 3).shape == (2, 3)
+    faulty: list[Any] = [
+        [[1.0, 2.0, 3.0]],
+        np.ma.masked_array(np.ones((2, 3))),
+        np.ones((2, 3), dtype=object),
+        np.ones((2, 3), dtype="U3"),
+        np.ones((2, 3), dtype=np.complex64),
+        np.ones((2, 3), dtype=np.longdouble),
+        np.ones((2, 3), dtype="m8[s]"),
+    ]
+    for block in faulty:
+        with pytest.raises(TypeError, match="a block must"):
+            checked_block(block, 3)
+    for shape in ((3,), (1, 2, 3), (3, 2)):
+        with pytest.raises(ValueError, match="a block must"):
+            checked_block(np.ones(shape), 3)
+
+
+def test_text_is_no_number_and_a_large_integer_is_the_nearest() -> None:
+    schema = Schema(dpm.Numeric("x", 0.0, 1e19, missing="drop"))
+    for cells in (pa.array(["1.5", "2"]), pa.array([b"1"]), pa.array([0, 1], pa.timestamp("s"))):
+        with pytest.raises(TypeError, match="needs numbers"):
+            Rows.of(pa.table({"x": cells}), schema).moments()
+    large = [2**53 + 1, 2**63 - 1, 12]
+    exact = Rows.of(pa.table({"x": pa.array(large)}), schema).moments()
+    assert (
+        exact.gram == Rows.of(pa.table({"x": pa.array([float(cell) for cell in large])}), schema).moments().gram
+    ).all()
+
+
+def test_whole_numbers_in_floats_are_levels_up_to_two_to_the_63() -> None:
+    text = str(3 * 2**61)
+    schema = Schema(dpm.Categorical("c", [text, "1"], missing="drop"))
+    found = Rows.of(pa.table({"c": pa.array([3.0 * 2.0**61, 1.0, 1.5, 2.0**63, math.inf, None])}), schema)
+    expected = Rows.of(pa.table({"c": pa.array([text, "1", "other", "other", "other", None])}), schema)
+    assert (found.moments().gram == expected.moments().gram).all()
+
+
+def test_columns_in_pieces_are_read_whole() -> None:
+    """Chunks, dictionaries and runs, each with gaps: the rows are those of one plain array."""
+    numbers, texts = [1.0, None, 3.0, 4.0, 2.0, None], ["x", None, "y", "z", "x", ""]
+    schema = Schema(
+        dpm.Numeric("n", 0, 4, missing="center"), dpm.Categorical("t", ["x", "y"], missing="zero", other="zero")
+    )
+    expected = encode_columns({"n": pa.array(numbers), "t": pa.array(texts)}, schema, mean=True)
+
+    def chunked(cells: list[Any], cuts: list[int], kind: Any) -> pa.ChunkedArray:
+        return pa.chunked_array([pa.array(part, kind) for part in np.split(np.array(cells, dtype=object), cuts)])
+
+    for n, t in (
+        (chunked(numbers, [2], pa.float64()), chunked(texts, [1, 3], pa.string())),
+        (chunked(numbers, [1, 2, 2], pa.float64()), chunked(texts, [5], pa.string())),
+        (pa.array(numbers).dictionary_encode(), pa.array(texts).dictionary_encode()),
+        (chunked(numbers, [3], pa.float64()).dictionary_encode(), chunked(texts, [3], pa.string()).dictionary_encode()),
+        (pc.run_end_encode(pa.array(numbers)), pc.run_end_encode(pa.array(texts))),
+    ):
+        np.testing.assert_array_equal(encode_columns({"n": n, "t": t}, schema, mean=True), expected)
+    nothing = {"n": pa.chunked_array([], pa.float64()), "t": pa.chunked_array([], pa.string())}
+    assert encode_columns(nothing, schema, mean=True).shape == (0, 3)
+
+
+def test_a_boolean_or_a_date_is_no_level() -> None:
+    for cells in (pa.array([True, False]), pa.array([0, 1], pa.timestamp("s")), pa.array([b"1"])):
+        for levels in (["1", "0"], [1, 0]):
+            schema = Schema(dpm.Categorical("c", levels, missing="zero", other="zero"))
+            with pytest.raises(TypeError, match="a categorical column needs text or integers"):
+                encode_columns({"c": cells}, schema, mean=False)
+
+
+def test_a_level_that_is_an_integer_is_the_same_in_every_type() -> None:
+    schema = Schema(dpm.Categorical("c", [3, -1, 0], missing="zero", other="zero"))
+    plain = [3, -1, 3, 7, 0]
+    expected = [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 0, 1]]
+    for cells in (
+        pa.array(plain),
+        pa.array(plain, pa.int8()),
+        pa.array(plain, pa.float32()),
+        pa.array([3.0, -1.0, 3.0, 7.0, -0.0]),
+        pa.array(["3", "-1", "3.0", "7", "0"]),
+        pa.array(["3", "-1.0", "3", "3.5", "0.0"], pa.large_string()),
+        np.array([3, -1.0, "3", None, 0], dtype=object),
+        np.array([3, -1.0, "3", None, -0.0], dtype=object),
+    ):
+        assert encode_columns({"c": cells}, schema, mean=False).tolist() == expected
+    assert encode_columns({"c": pa.array([2**53 + 1, 3])}, schema, mean=False).tolist() == [[0, 0, 0], [1, 0, 0]]
+    for gap in (math.nan, math.inf, 2.5, None):
+        assert encode_columns({"c": pa.array([gap, 3.0])}, schema, mean=False).tolist() == [[0, 0, 0], [1, 0, 0]]
+
+
+def test_how_many_rows_a_rule_for_missing_cells_drops() -> None:
+    gaps = np.array([[math.nan, 1.0], [2.0, 3.0], [4.0, -math.inf], [math.inf, math.nan]])
+    for rule, dropped, left in (
+        ("center", 0, [[0.0, 1.0], [2.0, 3.0], [4.0, 0.0], [0.0, 0.0]]),
+        ("drop", 3, [[0.0, 0.0], [2.0, 3.0], [0.0, 0.0], [0.0, 0.0]]),
+    ):
+        values = gaps.copy()
+        assert fill_missing(values, rule) == dropped  # type: ignore[arg-type]
+        assert values.tolist() == left
+        assert fill_missing(values, "drop") == 0
+    assert plain_rows(gaps, "drop").tolist() == [[2.0, 3.0]]
+    assert len(plain_rows(gaps, "center")) == 4
+    plain = np.asfortranarray(np.ones((3, 2), dtype=np.float32))
+    copied = plain_rows(plain, "error")
+    assert copied.dtype == np.float64
+    assert copied.flags.c_contiguous
+    for rule in ("error", "drop"):
+        rows = np.ones((3, 2))
+        assert not np.shares_memory(plain_rows(rows, rule), rows)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="missing='error'"):
+        fill_missing(gaps, "error")
+
+
+def test_where_levels_are_text_a_float_is_the_text_of_its_integer_or_none() -> None:
+    schema = Schema(dpm.Categorical("c", ["1", "2.5", "-0"], missing="zero", other="zero"))
+    found = encode_columns({"c": pa.array([1.0, 2.5, -0.0, 1.5])}, schema, mean=False)
+    assert found.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert encode_columns({"c": pa.array(["2.5", "-0", "1.0"])}, schema, mean=False).tolist() == [
+        [0, 1, 0],
+        [0, 0, 1],
+        [0, 0, 0],
+    ]
+
+
+def test_a_refusal_names_a_type_without_what_may_be_read_off_cells() -> None:
+    schema = Schema(dpm.Categorical("c", ["x"]))
+    for cells, said in (
+        (pa.array([{"secret": 1}]), "has type nested values in"),
+        (pa.array([[1]]), "has type nested values in"),
+        (pa.array([b"abc"], pa.binary(3)), "has type binary in"),
+        (pa.array([Decimal("1.23")]), "has type decimal in"),
+        (pa.array([True]), "has type bool in"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            encode_columns({"c": cells}, schema, mean=False)
+
+
+def test_a_column_with_a_scale_takes_numbers_up_to_1e200() -> None:
+    schema = Schema(dpm.Numeric("c", scale=(1, 10), missing="center"))
+    cells = {"c": pa.array([1.7e308, 1e200, -1e300, -1e200, 7.0, None])}
+    large, at_most, small, at_least, other, missing = encode_columns(cells, schema, mean=True)[:, 0].tolist()
+    assert (large, small) == (at_most, at_least)
+    assert large == -small
+    assert other != missing

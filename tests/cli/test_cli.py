@@ -1,0 +1,1506 @@
+"""The command line: every command on real files, every bad input with its exit code, and never a cell in a message."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import inspect
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from rich.cells import cell_len
+
+import dpmoments as dpm
+from contracts.cases import CASES, Case
+from dpmoments.audit.verification import checks
+from dpmoments.cli import main
+from dpmoments.cli.analyses import analyses
+from dpmoments.cli.catalogue import _mechanisms_page
+from dpmoments.cli.errors import explain
+from dpmoments.foundation.errors import has_own_words
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
+from dpmoments.schema.drafting import Header, HeaderColumn, _read_header, _schema_template
+from support.forged_files import FORGED_RECEIPTS, forge, more_noise, smaller_budget_everywhere
+
+COMMANDS = (
+    "init",
+    "preflight",
+    "forecast",
+    "forecast-mean",
+    "release",
+    "release-mean",
+    "ledger",
+    "mechanisms",
+    "show",
+    "report",
+    "describe",
+    "ridge",
+    "pca",
+    "groups",
+    "pool",
+    "synthetic",
+    "verify",
+)
+SECRET = "cell-nobody-may-see"
+SCRIPT = Path(sys.executable).with_name("dpmoments")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def words(self) -> str:
+        """Standard output with every run of blanks as one."""
+        return " ".join(self.out.split())
+
+    @property
+    def error(self) -> str:
+        return " ".join(self.err.split())
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process; whatever happens, no traceback and no secret."""
+
+    def run_command(*arguments: str | Path) -> Outcome:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        for text in captured:
+            assert "Traceback" not in text
+            assert SECRET not in text
+        return Outcome(code, captured.out, captured.err)
+
+    return run_command
+
+
+def people_table(n_rows: int = 2_000) -> pa.Table:
+    rng = np.random.default_rng(5)
+    age = rng.uniform(18, 80, n_rows)
+    region = rng.choice(["north", "south", "east"], n_rows)
+    income = 1_000 * age + 10_000 * (region == "north") + rng.normal(0, 3_000, n_rows)
+    return pa.table({"age": age, "income": income, "region": region, "employed": rng.random(n_rows) < 0.6})
+
+
+SCHEMA_TEXT = """
+columns:
+  - {name: age, kind: numeric, lower: 0, upper: 100}
+  - {name: income, kind: numeric, lower: 0, upper: 120000}
+  - {name: region, kind: categorical, levels: [north, south, east], other: zero}
+  - {name: employed, kind: boolean}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An otherwise empty current folder with people.parquet, people.csv and people.yaml."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(people_table(), "people.parquet")
+    pa_csv.write_csv(people_table(), "people.csv")
+    Path("people.yaml").write_text(SCHEMA_TEXT)
+    return tmp_path
+
+
+def release_command(*extra: str, data: str = "people.parquet", **changes: str | None) -> list[str]:
+    """A release that works, with options replaced, or left out where None."""
+    options: dict[str, str | None] = {
+        "schema": "people.yaml",
+        "epsilon": "1",
+        "neighbors": "add_remove",
+        "output": "people.json",
+    }
+    options |= {name.replace("_", "-"): value for name, value in changes.items()}
+    given = [word for name, value in options.items() if value is not None for word in (f"--{name}", value)]
+    return ["release", data, *given, *extra]
+
+
+@pytest.fixture
+def people_json(folder: Path, run: Run) -> Path:
+    assert run(*release_command("--insecure-seed", "3", mechanism="matrix-laplace")).code == 0
+    return folder / "people.json"
+
+
+# ---------------------------------------------------------------- help
+
+
+def test_top_level_help_says_the_order_and_lists_every_command(run: Run) -> None:
+    for arguments in ([], ["--help"], ["-h"]):
+        outcome = run(*arguments)
+        assert outcome.code == 0
+        assert "init → preflight → forecast → release → show" in outcome.out
+        for command in COMMANDS:
+            assert re.search(rf"│ {command} ", outcome.out), command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_each_command_has_an_example_of_it(run: Run, command: str) -> None:
+    outcome = run(command, "--help")
+    assert outcome.code == 0
+    assert re.search(r"Examples?:", outcome.out)
+    assert re.search(rf"(?m)^ +dpmoments {command}\b", outcome.out)
+
+
+def test_version(run: Run) -> None:
+    assert run("--version").out == f"dpmoments {dpm.__version__}\n"
+
+
+def test_the_entry_point_of_the_package_runs_main(capsys: pytest.CaptureFixture[str]) -> None:
+    (script,) = importlib.metadata.entry_points(group="console_scripts", name="dpmoments")
+    assert script.load()(["--version"]) == main(["--version"]) == 0
+    assert capsys.readouterr().out == f"dpmoments {dpm.__version__}\n" * 2
+
+
+def test_as_a_process(folder: Path) -> None:
+    """The installed script: exit codes, and which stream says what."""
+
+    def script(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, cwd=folder, **options)
+
+    done = script(*release_command(mechanism="matrix-laplace"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "ε-differential privacy" in done.stdout
+    refused = script(*release_command())
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "exists already" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    # a terminal that cannot show ε still gets an answer
+    plain = script("show", "people.json", env={"PYTHONIOENCODING": "ascii", "PATH": ""})
+    assert plain.returncode == 0
+    assert "?-differential privacy" in plain.stdout
+
+
+def test_a_reader_that_goes_away_is_no_reason_for_a_message(people_json: Path) -> None:
+    piped = subprocess.Popen([SCRIPT, "show", people_json], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert piped.stdout is not None
+    assert piped.stderr is not None
+    piped.stdout.close()
+    assert piped.stderr.read() == b""
+    piped.stderr.close()
+    piped.wait()
+
+
+# ---------------------------------------------------------------- init
+
+
+def test_init_writes_names_and_kinds_and_blanks(run: Run) -> None:
+    outcome = run("init", "people.parquet", "--output", "new.yaml")
+    assert outcome.code == 0
+    text = Path("new.yaml").read_text()
+    written = yaml.safe_load(text)
+    assert [(column["name"], column["kind"]) for column in written["columns"]] == [
+        ("age", "numeric"),
+        ("income", "numeric"),
+        ("region", "categorical"),
+        ("employed", "boolean"),
+    ]
+    assert written["columns"][0] == {
+        "name": "age", "kind": "numeric", "lower": None, "upper": None, "missing": "error",
+    }  # fmt: skip
+    assert written["columns"][2]["levels"] is None
+    assert "public knowledge" in text
+    with pytest.raises(ValueError, match="no bounds"):
+        dpm.Schema.load("new.yaml")
+    filled = re.sub(r"(?m)^( *)lower:$", r"\1lower: 0", re.sub(r"(?m)^( *)upper:$", r"\1upper: 1", text))
+    Path("filled.yaml").write_text(filled.replace("levels:\n", "levels: [north, south]\n"))
+    assert dpm.Schema.load("filled.yaml").names == ("age", "income", "region", "employed")
+
+
+def test_init_of_a_text_file_guesses_nothing(run: Run) -> None:
+    assert run("init", "people.csv", "--output", "new.yaml").code == 0
+    columns = yaml.safe_load(Path("new.yaml").read_text())["columns"]
+    assert [column["name"] for column in columns] == ["age", "income", "region", "employed"]
+    assert {column["kind"] for column in columns} == {None}
+    outcome = run(*release_command(schema="new.yaml"))
+    assert outcome.code == 1
+    for name in ("age", "income", "region", "employed"):
+        assert f"column '{name}' has no kind" in outcome.error
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_template_is_a_function_of_the_header_alone(run: Run, ending: str) -> None:
+    """Neighbouring tables, as far apart as can be, give the same bytes; so does an empty one."""
+    tables = {
+        "usual": people_table(50),
+        "empty": people_table(50)[:0],
+        "odd": pa.table(
+            {"age": [np.nan, 1e300], "income": [0.0, -1.0], "region": [SECRET, None], "employed": [True, None]}
+        ),
+    }
+    texts = set()
+    for name, table in tables.items():
+        Path(name).mkdir()
+        (pq.write_table if ending == "parquet" else pa_csv.write_csv)(table, f"{name}/people.{ending}")
+        assert run("init", f"{name}/people.{ending}", "--output", f"{name}.yaml").code == 0
+        texts.add(Path(f"{name}.yaml").read_text().replace(f"{name}/people", "people"))
+    assert len(texts) == 1
+    # planted fault: a template that took its types from the cells of a text file would tell the tables apart
+    inferred = {str(pa_csv.read_csv(f"{name}/people.csv").schema) for name in tables if ending == "csv"}
+    assert ending == "parquet" or len(inferred) > 1
+
+
+def test_init_never_overwrites(run: Run) -> None:
+    before = Path("people.yaml").read_bytes()
+    outcome = run("init", "people.parquet")
+    assert outcome.code == 1
+    assert "people.yaml exists already" in outcome.error
+    assert Path("people.yaml").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind"),
+    [
+        (pa.int8(), "numeric"),
+        (pa.uint64(), "numeric"),
+        (pa.float16(), "numeric"),
+        (pa.decimal128(8, 2), "numeric"),
+        (pa.bool_(), "boolean"),
+        (pa.string(), "categorical"),
+        (pa.large_string(), "categorical"),
+        (pa.dictionary(pa.int32(), pa.string()), "categorical"),
+        (pa.dictionary(pa.int32(), pa.int64()), "numeric"),
+        (pa.timestamp("us"), "date"),
+        (pa.date32(), "date"),
+        (pa.duration("us"), None),
+        (pa.list_(pa.float64()), None),
+        (pa.null(), None),
+        (pa.binary(), None),
+    ],
+)
+def test_kinds_follow_from_declared_types(declared: Any, kind: str | None) -> None:
+    column = HeaderColumn("x", declared)
+    assert column.kind == kind
+    (written,) = yaml.safe_load(_schema_template(Header((column,)), "table"))["columns"]
+    assert written["kind"] == kind
+    assert ("lower" in written) == (kind in ("numeric", "date"))
+    assert ("levels" in written) == (kind == "categorical")
+
+
+@pytest.mark.parametrize(
+    "name", ['a "quoted" name', "colon: here", "# no comment", "yes", "1e3", "a\nb", "ε-é-日本", "\x7f"]
+)
+def test_any_name_survives_the_template(tmp_path: Path, name: str) -> None:
+    pq.write_table(pa.table({name: [1.0]}), tmp_path / "table.parquet")
+    text = _schema_template(_read_header(tmp_path / "table.parquet"), f"some\n{name}.parquet")
+    assert [column["name"] for column in yaml.safe_load(text)["columns"]] == [name]
+
+
+def test_init_of_globs_folders_and_compressed_text(run: Run) -> None:
+    Path("parts").mkdir()
+    for part in range(2):
+        pq.write_table(people_table(10), f"parts/{part}.parquet")
+    assert run("init", "parts/*.parquet").code == 0
+    assert Path("parts.yaml").exists()
+    assert run("init", "parts", "--output", "again.yaml").code == 0
+    with pa.output_stream("packed.csv.gz", compression="gzip") as file:
+        file.write(b"\xef\xbb\xbfage,income\n1,2\n")
+    assert run("init", "packed.csv.gz").code == 0
+    assert [column["name"] for column in yaml.safe_load(Path("packed.yaml").read_text())["columns"]] == [
+        "age",
+        "income",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"39,Private,13\n40,Private,9\n", "holds numbers where the names of columns should be"),
+        ("t.csv", b"", "has no columns"),
+        ("t.csv", b",\n1,2\n", "no columns with names"),
+        ("t.csv", b"age;sex\n1;2\n", "would have 2 by \";\": pass --delimiter ';'"),
+        ("t.csv", b"a,b,a\n1,2,3\n", "two columns of one name"),
+        ("t.csv", b"\xff\xfe\x00a\n", "not a text file in UTF-8"),
+        ("t.csv.gz", b"not compressed\n", "cannot be read"),
+        ("t.parquet", b"PAR1 and then nothing", "damaged, truncated, or not a Parquet file"),
+        ("t.xlsx", b"", "cannot tell how to read"),
+    ],
+)
+def test_init_refuses_what_it_cannot_read(tmp_path: Path, run: Run, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    outcome = run("init", tmp_path / name, "--output", tmp_path / "t.yaml")
+    assert outcome.code == 1
+    assert message in outcome.error
+    assert not (tmp_path / "t.yaml").exists()
+
+
+def test_init_of_a_missing_file_and_into_a_missing_folder(run: Run) -> None:
+    assert "no file matches 'nowhere.parquet'" in run("init", "nowhere.parquet").error
+    outcome = run("init", "people.parquet", "--output", "nowhere/people.yaml")
+    assert (outcome.code, outcome.error) == (1, "dpmoments: the folder nowhere does not exist: make it first")
+
+
+# ---------------------------------------------------------------- forecast
+
+
+def test_forecast_prints_what_the_library_computes(run: Run) -> None:
+    budget = ("--rho", "0.5", "--neighbors", "replace_one")
+    expected = dpm.forecast(dpm.Schema.load("people.yaml"), n_rows=5_000, rho=0.5, neighbors="replace_one")
+    outcome = run("forecast", "--schema", "people.yaml", "--n-rows", "5000", *budget)
+    assert outcome.code == 0
+    row = expected["gaussian"]
+    assert row.second_moment_error is not None
+    shown = f"{row.second_moment_error:.5g} {row.mean_error:.5g} {row.correlation_shown} exact-lattice"
+    assert f"gaussian {shown}" in outcome.words
+    assert "isotropic, laplace, matrix-laplace (needs ε alone)" in outcome.words
+    assert outcome.words.count("cannot run here") == 1
+    printed = json.loads(run("forecast", "--schema", "people.yaml", "--n-rows", "5000", *budget, "--json").out)
+    assert [entry["mechanism"] for entry in printed["mechanisms"]] == [row.mechanism for row in expected]
+    assert [entry["second_moment_error"] for entry in printed["mechanisms"]] == [
+        row.second_moment_error for row in expected
+    ]
+
+
+def test_derived_features_of_a_schema_file_are_forecast_released_and_shown(run: Run) -> None:
+    derived = "  - {kind: power, column: age, exponent: 2}\n  - {kind: product, factors: [age, region]}\n"
+    Path("people.yaml").write_text(SCHEMA_TEXT + derived)
+    command = ("forecast", "--schema", "people.yaml", "--n-rows", "5000", "--rho", "0.5", "--neighbors", "replace_one")
+    cost = dpm.forecast(dpm.Schema.load("people.yaml"), n_rows=5_000, rho=0.5, neighbors="replace_one").derived_cost
+    assert cost is not None
+    assert str(cost) in run(*command).words
+    assert json.loads(run(*command, "--json").out)["derived_cost"] == cost.to_dict()
+    released = run(*release_command("--insecure-seed", "3"))
+    assert released.code == 0
+    assert "9 features from 4 columns" not in released.words
+    assert "10 features from 4 columns" in released.words
+    shown = run("show", "people.json").words
+    assert "age^2 power 0 to 10000 as its columns" in shown
+    assert "age:region product 0 to 100, by level of region as its columns" in shown
+    assert run("verify", "people.json").code == 0
+    Path("people.yaml").write_text(SCHEMA_TEXT + "  - {kind: power, column: height, exponent: 2}\n")
+    refused = run(*command)
+    assert refused.code == 1
+    assert "Power('height', 2): the schema has no column 'height'" in refused.error
+
+
+def test_forecast_marks_what_it_assumes_and_takes_a_public_guess(run: Run) -> None:
+    command = ("forecast", "--schema", "people.yaml", "--n-rows", "5000", "--epsilon", "1", "--neighbors", "add_remove")
+    schema = dpm.Schema.load("people.yaml")
+    guess = [0.3, *[0.01] * (schema.n_features - 1)]
+    for options, arguments in (
+        ((), {}),
+        (("--decay", "2"), dict(decay=2.0)),
+        (("--spectrum", ",".join(map(str, guess))), dict(spectrum=guess)),
+    ):
+        expected = dpm.forecast(schema, n_rows=5_000, epsilon=1.0, neighbors="add_remove", **arguments)
+        row = expected["iterative-eigenvectors"]
+        outcome = run(*command, *options)
+        assert f"~ assumes: {expected.assumption.words}" in outcome.words
+        assert f"iterative-eigenvectors {row.second_moment_shown} {row.mean_error:.5g} – idealized" in outcome.words
+        printed = json.loads(run(*command, *options, "--json").out)
+        assert printed["assumption"]["spectrum"] == list(expected.assumption.spectrum)
+        found = {entry["mechanism"]: entry for entry in printed["mechanisms"]}["iterative-eigenvectors"]
+        assert (found["assumed"], found["mean_assumed"]) == (True, False)
+        assert found["second_moment_error"] == row.second_moment_error
+    assert "give numbers with commas between them" in run(*command, "--spectrum", "0.3;0.1").error
+    assert "not both" in run(*command, "--spectrum", ",".join(map(str, guess)), "--decay", "1").error
+
+
+def test_forecast_in_units_and_turned_round(run: Run) -> None:
+    schema, guess = dpm.Schema.load("people.yaml"), {"age": 17.0}
+    command = (
+        "forecast",
+        "--schema",
+        "people.yaml",
+        "--n-rows",
+        "5000",
+        "--neighbors",
+        "add_remove",
+        "--typical-sd",
+        "age=17",
+    )
+    expected = dpm.forecast(schema, n_rows=5_000, epsilon=1.0, typical_sd=guess)
+    shown = run(*command, "--epsilon", "1")
+    for line in expected.table():
+        assert " ".join(line) in shown.words
+    printed = json.loads(run(*command, "--epsilon", "1", "--json", "--rows-needed", "correlation=0.05").out)
+    assert printed["in_units"] == expected.to_dict()["in_units"]
+    assert printed["rows_needed"] == expected.rows_needed(correlation=0.05)
+    size = expected.epsilon_needed(mean={"age": 0.5}, share=0.02)
+    outcome = run(*command, "--epsilon", "1", "--epsilon-needed", "mean.age=0.5", "--epsilon-needed", "share=0.02")
+    assert outcome.words.endswith(f"auto: {size:.4g}")
+    for options, words in (
+        (("--epsilon", "1", "--rho-needed", "correlation=0.1"), "ask for epsilon_needed"),
+        (("--rho", "1", "--epsilon-needed", "correlation=0.1"), "ask for rho_needed"),
+        (("--rho", "1", "--rows-needed", "accuracy=0.1"), "ask for correlation, coefficient, mean, sd or share"),
+        (("--rho", "1", "--rows-needed", "mean=0.1", "--rows-needed", "mean.age=1"), "is given twice"),
+        (("--rho", "1", "--typical-sd", "age=3"), "'age' is given twice"),
+        (("--rho", "1", "--typical-mean", "age"), "is not NAME=NUMBER"),
+        (("--rho", "1", "--typical-mean", "Age=3"), "typical_mean names 'Age'"),
+    ):
+        refused = run(*command, *options)
+        assert refused.code in (1, 2)
+        assert words in refused.error
+
+
+@pytest.mark.parametrize("n_rows", ["0", "-3", "many", "2.5"])
+def test_forecast_needs_a_number_of_rows(run: Run, n_rows: str) -> None:
+    outcome = run(
+        "forecast", "--schema", "people.yaml", "--n-rows", n_rows, "--epsilon", "1", "--neighbors", "add_remove"
+    )
+    assert outcome.code == 2
+    assert "--n-rows" in outcome.error
+
+
+# ---------------------------------------------------------------- release
+
+
+@pytest.mark.parametrize("data", ["people.parquet", "people.csv", "parts/*.parquet", "parts"])
+def test_release_of_files_globs_and_folders(run: Run, data: str) -> None:
+    Path("parts").mkdir()
+    pq.write_table(people_table()[:700], "parts/a.parquet")
+    pq.write_table(people_table()[700:], "parts/b.parquet")
+    outcome = run(*release_command(data=data, neighbors="replace_one", mechanism="matrix-laplace"))
+    assert (outcome.code, outcome.err) == (0, "")
+    released = dpm.load("people.json")
+    assert released.n_rows == 2_000
+    assert released.privacy.private
+    assert "count, mean and second moment of 2,000 rows (exact), 6 features from 4 columns" in outcome.words
+    assert " ".join(released.privacy.in_words().split()) in outcome.words
+
+
+GERMAN = (
+    *(
+        "--delimiter",
+        ";",
+        "--encoding",
+        "latin-1",
+        "--decimal",
+        ",",
+        "--thousands",
+        ".",
+        "--null",
+        "k.A.",
+        "--null",
+        "?",
+    ),
+    *("--true", "ja", "--false", "nein"),
+)
+GERMAN_SCHEMA = """columns:
+  - {name: "größe", kind: numeric, lower: 0, upper: 2000, missing: center, description: "Size in [cm]"}
+  - {name: tag, kind: date, lower: 2020-01-01, upper: 2021-01-01, format: "%d.%m.%Y"}
+  - {name: raucht, kind: boolean, missing: center}
+"""
+
+
+def test_text_files_of_another_format(run: Run) -> None:
+    lines = "größe;tag;raucht\n" + "1.234,5;31.01.2020;ja\nk.A.;29.02.2020;nein\n7;1.3.2020;?\n" * 20
+    Path("g.csv").write_bytes(lines.encode("latin-1"))
+    Path("people.yaml").write_text(GERMAN_SCHEMA, encoding="utf-8")
+    table = {"größe": [1234.5, None, 7.0] * 20, "raucht": [True, False, None] * 20}
+    table["tag"] = ["2020-01-31", "2020-02-29", "2020-03-01"] * 20
+    schema = dpm.Schema.load("people.yaml")
+    days = dpm.Schema(schema.columns[0], dpm.Date("tag", "2020-01-01", "2021-01-01"), schema.columns[2])
+    budget: dict[str, Any] = dict(epsilon=1.0, neighbors="add_remove", insecure_seed=9)
+    assert run(*release_command(*GERMAN, "--insecure-seed", "9", data="g.csv")).code == 0
+    expected = dpm.release(pa.table(table), days, **budget)
+    assert dpm.load("people.json").noisy_gram.tobytes() == expected.noisy_gram.tobytes()
+    shown = run("show", "people.json")
+    assert "größe: Size in [cm]" in shown.words
+    assert "2020-01-01 to 2021-01-01, in days since 2020-01-01" in shown.words
+    assert (
+        run(*release_command(*GERMAN, "--by", "raucht", "--insecure-seed", "9", data="g.csv", output="by.json")).code
+        == 0
+    )
+    mean = ("release-mean", "g.csv", "--schema", "people.yaml", "--rho", "1", "--neighbors", "add_remove")
+    assert run(*mean, "--output", "mean.json", *GERMAN).code == 0
+    assert run("init", "g.csv", *GERMAN[:4]).code == 0
+    columns = yaml.safe_load(Path("g.yaml").read_text(encoding="utf-8"))["columns"]
+    assert [column["name"] for column in columns] == ["größe", "tag", "raucht"]
+    told = run(*release_command(data="g.csv", output="no.json"))
+    assert told.code == 1
+    assert "--encoding" in told.error or "pass the encoding" in told.error
+    wrong = run(*release_command("--decimal", ",", "--thousands", ",", data="g.csv", output="no.json"))
+    assert wrong.code == 2
+    assert "--decimal, --thousands: decimal and thousands are both" in wrong.error
+
+
+def test_feather_files(run: Run) -> None:
+    people_table().to_pandas().to_feather("f.feather")
+    assert run("init", "f.feather").code == 0
+    assert {column["kind"] for column in yaml.safe_load(Path("f.yaml").read_text())["columns"]} >= {
+        "numeric",
+        "categorical",
+    }
+    assert run(*release_command("--insecure-seed", "1", data="f.feather")).code == 0
+    same = dpm.release(
+        people_table(), dpm.Schema.load("people.yaml"), epsilon=1.0, neighbors="add_remove", insecure_seed=1
+    )
+    assert dpm.load("people.json").noisy_gram.tobytes() == same.noisy_gram.tobytes()
+
+
+def test_every_option_reaches_the_library(run: Run) -> None:
+    command = release_command(
+        "--no-mean", "--option", "calibration=paper", "--insecure-seed", "9",
+        mechanism="laplace", repair="clip", n_rows="2000", neighbors="replace_one", epsilon="0.5",
+    )  # fmt: skip
+    assert run(*command).code == 0
+    expected = dpm.release(
+        "people.parquet", dpm.Schema.load("people.yaml"), epsilon=0.5, neighbors="replace_one",
+        mechanism=dpm.mechanisms.Laplace(calibration="paper"), mean=False, repair="clip", n_rows=2000, insecure_seed=9,
+    )  # fmt: skip
+    released = dpm.load("people.json")
+    np.testing.assert_array_equal(released.noisy_gram, expected.noisy_gram)
+    assert released.mechanism_options == expected.mechanism_options
+    assert (released.repair, released.noisy_sum) == (expected.repair, None)
+    assert released.privacy == expected.privacy
+
+
+def test_delta_and_rho_reach_the_library(run: Run) -> None:
+    assert run(*release_command(delta="1e-9", mechanism="gaussian", output="a.json")).code == 0
+    assert dpm.load("a.json").privacy.budget == dpm.PrivacyBudget.approximate(1.0, 1e-9)
+    assert run(*release_command(epsilon=None, rho="0.25", output="b.json")).code == 0
+    assert dpm.load("b.json").privacy.budget == dpm.PrivacyBudget.zcdp(0.25)
+
+
+def test_secure_releases_differ(run: Run) -> None:
+    grams = []
+    for output in ("a.json", "b.json"):
+        assert run(*release_command(output=output)).code == 0
+        grams.append(dpm.load(output).noisy_gram)
+    assert (grams[0] != grams[1]).all()
+
+
+def test_an_insecure_seed_is_shouted_about(run: Run) -> None:
+    outcome = run(*release_command("--insecure-seed", "1"))
+    assert outcome.code == 0
+    assert outcome.err.startswith("WARNING: NOT PRIVATE.")
+    assert "NOT PRIVATE" in outcome.out
+    assert "NOT PRIVATE" in run("show", "people.json").out
+    verified = run("verify", "people.json")
+    assert verified.code == 0
+    assert verified.err.startswith("WARNING: NOT PRIVATE")
+    assert "NOT PRIVATE" not in "".join(run(*release_command(output="secure.json")).out)
+
+
+def test_the_default_says_what_it_chose_and_why(run: Run) -> None:
+    outcome = run(*release_command(mechanism=None))
+    assert outcome.code == 0
+    shown = run("show", "people.json").words
+    assert "mechanism: adaptive-ball" in shown
+    assert (
+        "chosen: adaptive-ball, because columns of numbers seldom fill their bounds: at worst it is matrix-laplace"
+        in shown
+    )
+    forecast = run(
+        "forecast", "--schema", "people.yaml", "--n-rows", "2000", "--epsilon", "1", "--neighbors", "add_remove"
+    )
+    assert "adaptive-ball adapts to the table: its error is at most" in forecast.words
+    assert "auto: adaptive-ball, because" in forecast.words
+
+
+def test_a_warning_of_the_library_is_one_line(run: Run) -> None:
+    outcome = run(*release_command(delta="0.1", neighbors="replace_one", mechanism="gaussian"))
+    assert outcome.code == 0
+    assert outcome.err.count("\n") == 1
+    assert outcome.err.startswith("dpmoments: warning: delta=0.1 is not below one over the number of rows")
+
+
+def test_a_table_whose_rows_are_all_dropped_is_released_like_any_other(run: Run) -> None:
+    Path("people.yaml").write_text("columns:\n  - {name: region, kind: categorical, levels: [nowhere]}\n")
+    assert run(*release_command(epsilon="1000")).code == 0
+    assert dpm.load("people.json").n_rows == 1
+
+
+MISTAKES: dict[str, tuple[list[str], int, str]] = {
+    "no budget": (release_command(epsilon=None), 2, "none was given"),
+    "two budgets": (release_command(rho="1"), 2, "not both"),
+    "zero epsilon": (release_command(epsilon="0"), 2, "epsilon must be positive and finite"),
+    "negative epsilon": (release_command(epsilon="-1"), 2, "epsilon must be positive and finite"),
+    "epsilon nan": (release_command(epsilon="nan"), 2, "epsilon must be positive and finite"),
+    "epsilon in words": (release_command(epsilon="one"), 2, "--epsilon"),
+    "delta of one": (release_command(delta="1"), 2, "above 0 and below 1"),
+    "negative delta": (release_command(delta="-0.1"), 2, "above 0 and below 1"),
+    "delta beside rho": (release_command(epsilon=None, rho="1", delta="1e-6"), 2, "delta goes with epsilon"),
+    "delta of a pure mechanism": (
+        release_command(delta="1e-6", mechanism="laplace"), 1, "give it epsilon alone (delta = 0)",
+    ),
+    "no delta for gaussian": (release_command(mechanism="gaussian"), 1, "give it epsilon and delta > 0 or rho"),
+    "no neighbors": (release_command(neighbors=None), 2, "Missing option '--neighbors'"),
+    "unknown neighbors": (release_command(neighbors="both"), 2, "'add_remove', 'replace_one'"),
+    "no schema": (release_command(schema=None), 2, "Missing option '--schema'"),
+    "no output": (release_command(output=None), 2, "Missing option '--output'"),
+    "unknown mechanism": (release_command(mechanism="laplac"), 2, "there is no mechanism 'laplac': use one of adaptive-ball"),
+    "unknown option of a mechanism": (
+        release_command("--option", "scale=1", mechanism="laplace"), 2, "no option 'scale': its options are calibration",
+    ),
+    "option of none": (
+        release_command("--option", "scale=1", mechanism="matrix-laplace"), 2, "it takes no options",
+    ),
+    "option without value": (release_command("--option", "calibration", mechanism="laplace"), 2, "not key=value"),
+    "option twice": (
+        release_command("--option", "calibration=paper", "--option", "calibration=tight", mechanism="laplace"),
+        2, "given twice",
+    ),
+    "option of a wrong value": (
+        release_command("--option", "calibration=loose", mechanism="laplace"), 2, "use 'tight' or 'paper'",
+    ),
+    "unknown repair": (release_command(repair="mend"), 2, "--repair"),
+    "unknown flag": (release_command("--private"), 2, "No such option"),
+    "several paths": (release_command("people.csv"), 2, "put a glob in quotes"),
+    "n_rows of nobody": (release_command(n_rows="0"), 2, "--n-rows"),
+    "wrong n_rows": (release_command(n_rows="7", neighbors="replace_one"), 1, "leave n_rows out"),
+    "no table": (release_command(data="nobody.parquet"), 1, "no file matches 'nobody.parquet'"),
+    "unknown ending": (release_command(data="people.yaml"), 1, "cannot tell how to read"),
+    "no schema file": (release_command(schema="nobody.yaml"), 1, "nobody.yaml: No such file or directory"),
+    "a folder for a schema": (release_command(schema="."), 1, "Is a directory"),
+    "a folder for output": (release_command(output="."), 1, "is a folder"),
+    "no folder for output": (release_command(output="nowhere/a.json"), 1, "does not exist: make it first"),
+    "a file for a folder": (release_command(output="people.csv/a.json"), 1, "does not exist: make it first"),
+    "output exists": (release_command(output="people.yaml"), 1, "exists already"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_refused_in_a_line_or_two(folder: Path, run: Run, mistake: str) -> None:
+    command, code, message = MISTAKES[mistake]
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    outcome = run(*command)
+    assert (outcome.code, outcome.out) == (code, "")
+    assert message in outcome.error
+    assert 1 <= outcome.err.count("\n") <= 2
+    assert outcome.err.startswith("dpmoments")
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_blanks_are_all_named_at_once(run: Run) -> None:
+    Path("people.yaml").write_text(
+        """
+        columns:
+          - {name: age, kind: numeric, lower: 0, upper: }
+          - {name: income, kind: numeric}
+          - {name: region, kind: categorical, levels: }
+          - {name: employed, kind: , missing: }
+        """
+    )
+    outcome = run(*release_command())
+    assert outcome.code == 1
+    for blank in (
+        "'age' has no bounds (upper)",
+        "'income' has no bounds (lower, upper)",
+        "'region' has no levels",
+        "'employed' has no kind and no missing",
+    ):
+        assert blank in outcome.error
+    assert not Path("people.json").exists()
+
+
+SCHEMAS = {
+    "reversed bounds": ("{name: age, kind: numeric, lower: 9, upper: 1}", "must be below"),
+    "equal bounds": ("{name: age, kind: numeric, lower: 1, upper: 1}", "must be below"),
+    "infinite bound": ("{name: age, kind: numeric, lower: 0, upper: 1e999}", "must be finite"),
+    "bound that is text": ("{name: age, kind: numeric, lower: 0, upper: ten}", "upper must be a number"),
+    "levels true and false": ("{name: employed, kind: categorical, levels: [true, false]}", "Boolean is for true/false"),
+    "unknown kind": ("{name: age, kind: number}", "use numeric, categorical, boolean"),
+    "unknown entry": ("{name: age, kind: numeric, lower: 0, upper: 1, mean: 0.5}", "unknown entries 'mean'"),
+    "duplicate names": (
+        "{name: age, kind: boolean}\n  - {name: age, kind: boolean}", "lines 2 and 3: two columns are called 'age'",
+    ),
+    "unknown column": ("{name: height, kind: boolean}", "has no column 'height'"),
+    "text in a numeric column": ("{name: region, kind: numeric, lower: 0, upper: 1}", "needs numbers"),
+    "not a schema": ("{name", "not a YAML file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", SCHEMAS)
+def test_faults_of_a_schema_are_named(run: Run, fault: str) -> None:
+    column, message = SCHEMAS[fault]
+    Path("people.yaml").write_text(f"columns:\n  - {column}\n")
+    outcome = run(*release_command())
+    assert outcome.code == 1
+    assert message in outcome.error
+    assert not Path("people.json").exists()
+
+
+def test_a_truncated_parquet_file(run: Run) -> None:
+    whole = Path("people.parquet").read_bytes()
+    for kept in (0, 4, len(whole) // 2, len(whole) - 1):
+        Path("cut.parquet").write_bytes(whole[:kept])
+        outcome = run(*release_command(data="cut.parquet"))
+        assert outcome.code == 1
+        assert "cut.parquet cannot be read: damaged, truncated" in outcome.error
+        assert "nothing was spent" in outcome.error
+    # damaged in the middle, with a footer that reads well: found only while rows are read
+    Path("hurt.parquet").write_bytes(whole[:4] + bytes(len(whole) // 2) + whole[4 + len(whole) // 2 :])
+    outcome = run(*release_command(data="hurt.parquet"))
+    assert outcome.code == 1
+    assert "hurt.parquet cannot be read" in outcome.error
+    assert not Path("people.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (f"{SECRET},1\n", "does not have the column's type"),
+        ("1,2\n,3\n", "column 'age' has an empty or non-finite cell"),
+        ("1,2\ninf,3\n", "column 'age' has an empty or non-finite cell"),
+        (f"1,2,{SECRET}\n", "cannot be read"),
+        (f'1,"{SECRET}\n', "cannot be read"),
+        (f"{SECRET}\xff,2\n", "cannot be read"),
+    ],
+)
+def test_cells_that_cannot_be_are_never_shown(run: Run, cells: str, message: str) -> None:
+    Path("people.yaml").write_text(
+        "columns:\n  - {name: age, kind: numeric, lower: 0, upper: 9}\n  - {name: x, kind: numeric, lower: 0, upper: 9}\n"
+    )
+    Path("people.csv").write_bytes(("age,x\n" + cells).encode("latin-1"))
+    outcome = run(*release_command(data="people.csv"))
+    assert outcome.code == 1
+    assert message in outcome.error
+    assert not Path("people.json").exists()
+
+
+def test_a_first_line_that_is_a_record_is_never_shown(run: Run) -> None:
+    Path("people.csv").write_text(f"39,{SECRET}\n40,{SECRET}\n")
+    for command in (release_command(data="people.csv"), ["init", "people.csv", "--output", "new.yaml"]):
+        outcome = run(*command)
+        assert outcome.code == 1
+        assert "first line" in outcome.error or "has no column 'age'" in outcome.error
+
+
+def test_a_table_named_where_another_file_belongs_is_never_shown(run: Run) -> None:
+    for content in (
+        f"a: b: {SECRET}\n",
+        f"&{SECRET} *{SECRET}\n",
+        f"!{SECRET} 1\n",
+        f'{{"x": {SECRET}\n',
+        f"{SECRET}\xff\n",
+    ):
+        Path("table.csv").write_bytes(content.encode("latin-1"))
+        for command in (release_command(schema="table.csv"), ["show", "table.csv"], ["verify", "table.csv"]):
+            assert run(*command).code == 1
+
+
+def test_output_is_refused_before_the_table_is_looked_at(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> object:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(dpm, "release", lambda *_, **__: pytest.fail("the table was looked at"))
+    outcome = run(*release_command(output="people.json"))
+    assert outcome.code == 1
+    assert "cannot write in .: Permission denied; nothing was spent" in outcome.error
+
+
+def test_a_disk_that_fills_up_leaves_no_half_release(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device", "people.json")
+
+    monkeypatch.setattr("dpmoments.foundation.documents.os.fsync", full)
+    outcome = run(*release_command())
+    assert outcome.code == 1
+    assert outcome.error.startswith("dpmoments: people.json: No space left on device")
+    assert outcome.error.endswith("the whole cost counts as spent")
+    assert not [path for path in folder.iterdir() if "people.json" in path.name]
+
+
+class Terminal(io.StringIO):
+    """Standard input with a person behind it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1), ("", 130)])
+def test_a_person_is_asked_before_anything_is_spent(
+    run: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    outcome = run(*release_command("--no-progress"))
+    assert outcome.code == code
+    assert "Spend ε = 1, pure (add_remove) on people.parquet: 6 features, mechanism auto" in outcome.error
+    assert Path("people.json").exists() == (code == 0)
+    assert ("nothing was spent" in outcome.error) == (code == 1)
+
+
+def test_yes_is_not_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(""))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    outcome = run(*release_command("--yes", "--no-progress", mechanism="matrix-laplace"))
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+def test_progress_stays_off_standard_output(run: Run) -> None:
+    with_bar = run(*release_command("--progress", "--insecure-seed", "1", output="a.json"))
+    without = run(*release_command("--no-progress", "--insecure-seed", "1", output="b.json"))
+    assert with_bar.code == without.code == 0
+    assert with_bar.out.replace("a.json", "b.json") == without.out
+
+
+def test_a_keyboard_interrupt_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dpm, "release", interrupted)
+    outcome = run(*release_command())
+    assert (outcome.code, outcome.error) == (130, "dpmoments: stopped")
+
+
+def test_errors_of_other_code_are_told_without_their_words(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def defect(*_: object, **__: object) -> None:
+        float(SECRET)
+
+    monkeypatch.setattr(dpm, "release", defect)
+    outcome = run(*release_command())
+    assert outcome.code == 1
+    assert re.search(r"unexpected ValueError at test_cli.py:\d+; its message is withheld", outcome.error)
+
+
+def test_own_words_are_those_of_a_raise_in_the_library() -> None:
+    def caught(call: Callable[[], object]) -> Exception:
+        try:
+            call()
+        except Exception as error:
+            return error
+        raise AssertionError("nothing was raised")
+
+    own = caught(lambda: dpm.PrivacyBudget.pure(-1.0))
+    assert has_own_words(own)
+    assert "epsilon=-1.0" in explain(own)
+    # numpy refuses a cell inside a call that the library makes: the frame is ours, the words are not
+    foreign = caught(lambda: dpm.rows.Rows.of(np.zeros((1, 1)), dpm.Schema.unit_ball(1)).histogram(len, [SECRET, "b"]))
+    assert isinstance(foreign, ValueError)
+    assert SECRET in str(foreign)
+    assert not has_own_words(foreign)
+    assert SECRET not in explain(foreign)
+
+
+# ---------------------------------------------------------------- release-mean, and what is done with it
+
+
+def mean_command(*extra: str, data: str = "people.parquet", **changes: str | None) -> list[str]:
+    """A release of a mean that works, with options replaced, or left out where None."""
+    options = {"epsilon": None, "rho": "0.5", "output": "mean.json"} | changes
+    _, *arguments = release_command(*extra, data=data, **options)
+    return ["release-mean", *arguments]
+
+
+@pytest.fixture
+def mean_json(folder: Path, run: Run) -> Path:
+    assert run(*mean_command("--insecure-seed", "3")).code == 0
+    return folder / "mean.json"
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_release_mean_writes_what_the_library_makes(run: Run, neighbors: str) -> None:
+    outcome = run(*mean_command("--insecure-seed", "3", neighbors=neighbors))
+    assert outcome.code == 0
+    assert outcome.err.startswith("WARNING: NOT PRIVATE.")
+    released = dpm.load("mean.json")
+    expected = dpm.release_mean(
+        "people.parquet", dpm.Schema.load("people.yaml"), rho=0.5, neighbors=neighbors, insecure_seed=3
+    )
+    assert released.to_dict() == expected.to_dict()
+    exactness = {"add_remove": "noisy", "replace_one": "exact"}[neighbors]
+    assert (
+        f"Wrote mean.json: the mean of {released.n_rows:,} rows ({exactness}), 6 features from 4 columns, by"
+        in outcome.words
+    )
+    assert " ".join(released.privacy.in_words().split()) in outcome.words
+    assert "dpmoments show mean.json" in outcome.out
+
+
+def test_every_option_of_release_mean_reaches_the_library(run: Run) -> None:
+    command = mean_command(
+        "--option", "clip=gaussian", "--option", "split=[1, 3]", "--radius", "2", "--scale", "0.25", "--insecure-seed", "9",
+        mechanism="coinpress", rho=None, epsilon="0.5", delta="1e-9", data="people.csv",
+    )  # fmt: skip
+    assert run(*command).code == 0
+    expected = dpm.release_mean(
+        "people.csv", dpm.Schema.load("people.yaml"), epsilon=0.5, delta=1e-9, neighbors="add_remove", mechanism="coinpress",
+        radius=2.0, scale=0.25, clip="gaussian", split=(1, 3), insecure_seed=9,
+    )  # fmt: skip
+    released = dpm.load("mean.json")
+    assert released.mechanism_options == expected.mechanism_options
+    assert released.to_dict() == expected.to_dict()
+    command = mean_command(
+        "--radius", "2", "--option", "quantile=0.4", mechanism="symq", neighbors="replace_one", output="b.json"
+    )
+    assert run(*command).code == 0
+    assert dpm.load("b.json").mechanism_options == {"radius": 2.0, "quantile": 0.4}
+
+
+MEAN_MISTAKES: dict[str, tuple[list[str], int, str]] = {
+    "no budget": (mean_command(rho=None), 2, "none was given"),
+    "pure budget of another mechanism": (mean_command(rho=None, epsilon="1"), 1, "give it epsilon and delta > 0 or rho"),
+    "no neighbors": (mean_command(neighbors=None), 2, "Missing option '--neighbors'"),
+    "no output": (mean_command(output=None), 2, "Missing option '--output'"),
+    "unknown mechanism": (mean_command(mechanism="gaussian"), 2, "there is no mechanism 'gaussian': use one of coinpress,"),
+    "flag of another mechanism": (mean_command("--radius", "1"), 2, "--radius: mechanism 'variance-aware' has no option"),
+    "flag and option": (
+        mean_command("--radius", "1", "--option", "radius=2", mechanism="symq"), 2, "--option: 'radius' is given twice",
+    ),
+    "negative radius": (mean_command("--radius", "-1", mechanism="symq"), 2, "must be a positive finite number"),
+    "radius in words": (mean_command("--radius", "one", mechanism="symq"), 2, "--radius"),
+    "wrong relation": (mean_command(mechanism="symq"), 1, "not defined for neighbors='add_remove': use 'replace_one'"),
+    "second moment's option": (mean_command("--no-mean"), 2, "No such option"),
+    "several paths": (mean_command("people.csv"), 2, "put a glob in quotes"),
+    "output exists": (mean_command(output="people.yaml"), 1, "exists already"),
+    "no folder for output": (mean_command(output="nowhere/a.json"), 1, "does not exist: make it first"),
+    "no table": (mean_command(data="nobody.parquet"), 1, "no file matches 'nobody.parquet'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MEAN_MISTAKES)
+def test_mistakes_of_release_mean_are_refused_in_a_line_or_two(folder: Path, run: Run, mistake: str) -> None:
+    command, code, message = MEAN_MISTAKES[mistake]
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    outcome = run(*command)
+    assert (outcome.code, outcome.out) == (code, "")
+    assert message in outcome.error
+    assert 1 <= outcome.err.count("\n") <= 2
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_release_mean_warns_in_a_line_and_show_repeats_it(run: Run) -> None:
+    outcome = run(*mean_command("--radius", "0.001", "--scale", "1e-6", mechanism="coinpress"))
+    assert outcome.code == 0
+    clipped, beyond = outcome.err.splitlines()
+    assert clipped.startswith("dpmoments: warning: most rows were clipped")
+    assert beyond.startswith("dpmoments: warning: the mean lies beyond the stated radius")
+    assert "WARNING: most rows were clipped" in run("show", "mean.json").words
+    text, _ = json.loads(run("show", "mean.json", "--json").out)["warnings"]
+    assert text.startswith("most rows were clipped")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1)])
+def test_a_person_is_asked_before_a_mean_is_released(
+    run: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    outcome = run(*mean_command("--no-progress"))
+    assert outcome.code == code
+    assert "Spend 0.5-zCDP (add_remove) on people.parquet: 6 features, mechanism variance-aware" in outcome.error
+    assert Path("mean.json").exists() == (code == 0)
+
+
+def test_show_of_a_mean_release(mean_json: Path, run: Run) -> None:
+    released = dpm.load(mean_json)
+    outcome = run("show", mean_json)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert " ".join(released.privacy.in_words().split()) in outcome.words
+    for what, _, _, loss in released.receipt.lines():
+        assert what in outcome.words
+        assert loss in outcome.words
+    assert "together of ρ = 0.5 ρ = 0.5" in outcome.words
+    assert "A mean alone: no second moment was released" in outcome.words
+    assert f"mechanism: variance-aware rows: {released.n_rows:,} (noisy)" in outcome.words
+    assert "income numeric 0 to 120000 error" in outcome.words
+    for name, mean, noise in released.table()[1:]:
+        assert f"{name} {mean} {noise}" in outcome.words
+    assert (
+        "± noise: standard deviation of the noise that privacy adds to the mean of the clipped rows." in outcome.words
+    )
+    shown = json.loads(run("show", mean_json, "--json").out)
+    assert list(shown) == [
+        "origin", "privacy", "receipt", "mechanism", "mechanism_options", "warnings", "schema", "n_rows", "feature_names", "mean",
+        "mean_noise", "noise",
+    ]  # fmt: skip
+    assert shown["mean_noise"] == released.standard_errors.tolist()
+    assert shown["noise"] == released.noise.to_dict()
+    assert shown["receipt"] == released.receipt.to_dict()
+    assert shown["mean"] == released.mean.tolist()
+    assert dpm.Schema.from_dict(shown["schema"]) == released.schema
+
+
+def test_show_of_a_mean_of_publicly_many_rows(run: Run) -> None:
+    assert run(*mean_command(neighbors="replace_one")).code == 0
+    assert "rows: 2,000 (public, exact)" in run("show", "mean.json").words
+
+
+def test_show_of_a_mean_whose_noise_has_no_law(run: Run) -> None:
+    assert run(*mean_command(mechanism="symq", neighbors="replace_one")).code == 0
+    outcome = run("show", "mean.json")
+    assert "± noise: not known; the error of 'symq' has no closed form" in outcome.words
+    shown = json.loads(run("show", "mean.json", "--json").out)
+    assert shown["noise"] is None
+    assert shown["mean_noise"] == [None] * 6
+
+
+FORECAST_MEAN = (
+    *("forecast-mean", "--schema", "people.yaml", "--n-rows", "5000"),
+    *("--rho", "0.5", "--neighbors", "replace_one"),
+)
+
+
+def test_forecast_mean_prints_what_the_library_forecasts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # no line is folded
+    schema = dpm.Schema.load("people.yaml")
+    options = dict(n_rows=5000, rho=0.5, neighbors="replace_one", radius=0.5, scale=0.25)
+    expected = dpm.forecast_mean(schema, **options, standard_deviation={"income": 9000.0})
+    flags = ("--radius", "0.5", "--scale", "0.25", "--standard-deviation", "income=9000")
+    outcome = run(*FORECAST_MEAN, *flags)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert expected.title in outcome.words
+    for row in (*expected.table(), *expected.feature_table()[1:]):
+        assert " ".join(" ".join(row).split()) in outcome.words
+    assert expected.assumption_text in outcome.words
+    assert json.loads(run(*FORECAST_MEAN, *flags, "--json").out) == expected.to_dict()
+    for_all = dpm.forecast_mean(schema, n_rows=5000, rho=0.5, neighbors="replace_one", standard_deviation=3.0)
+    assert json.loads(run(*FORECAST_MEAN, "--standard-deviation", "3", "--json").out) == for_all.to_dict()
+    refused = run(*FORECAST_MEAN[:5], "--epsilon", "1", "--neighbors", "add_remove")
+    assert refused.words.count("not ") >= len(MEAN_MECHANISMS)
+    assert "not naive: estimator of means 'naive' is not defined for neighbors='add_remove'" in refused.words
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        (("three",), 2, "--standard-deviation: 'three' is no number, and no feature=number"),
+        (("income=",), 2, "'income=' is no number"),
+        (("3", "income=4"), 2, "'3' is for all features: leave the others out"),
+        (("income=3", "income=4"), 2, "'income' is given twice"),
+        (("incom=3",), 1, "standard_deviation names 'incom': the features are"),
+        (("income=-1",), 1, "must be a positive finite number"),
+    ],
+)
+def test_mistakes_of_forecast_mean_are_refused(run: Run, given: tuple[str, ...], code: int, message: str) -> None:
+    outcome = run(*FORECAST_MEAN, *(part for one in given for part in ("--standard-deviation", one)))
+    assert (outcome.code, outcome.out) == (code, "")
+    assert message in outcome.error
+    assert outcome.err.count("\n") <= 2
+
+
+def test_mechanisms_lists_the_estimators_of_means_and_describes_them(run: Run) -> None:
+    listed = run("mechanisms").words
+    for name, estimator in MEAN_MECHANISMS.items():
+        assert f"{name}: {estimator.summary}. Source:" in listed
+        described = run("mechanisms", name).words
+        assert f"For means alone: {name}: {estimator.summary}" in described
+    both = run("mechanisms", "coinpress").words
+    assert "Covariance from a rough eigenvalue range" in both
+    assert "Mean in a ball of public radius" in both
+
+
+def test_verify_of_a_mean_release(mean_json: Path, run: Run) -> None:
+    outcome = run("verify", mean_json)
+    assert outcome.code == 0
+    assert outcome.err.startswith("WARNING: NOT PRIVATE")
+    for check in (
+        "checksum",
+        "finite",
+        "number of rows",
+        "rules",
+        "receipt adds up to the stated budget",
+        "known mechanism",
+    ):
+        assert re.search(rf"(?m)^ok +.*{check}", outcome.out), check
+    assert "shows that the file is consistent; it does not show that the draws took place" in outcome.words
+    forge(mean_json, lambda content: content.update(mechanism="magic"))
+    outcome = run("verify", mean_json)
+    assert outcome.code == 0  # it may come from outside the library: that cannot be told
+    assert "there is no mechanism 'magic' for such a release in this library" in outcome.words
+    forge(mean_json, lambda content: content.update(mechanism="naive", mechanism_options={}))
+    outcome = run("verify", mean_json)
+    assert outcome.code == 1
+    assert "FAILED    known mechanism" in outcome.out
+    assert "does not agree with itself: known mechanism" in outcome.error
+
+
+@pytest.mark.parametrize("name", sorted(analyses()))
+def test_every_analysis_says_that_a_mean_release_holds_a_mean_alone(mean_json: Path, run: Run, name: str) -> None:
+    _, *parameters = inspect.signature(analyses()[name]).parameters.values()
+    needed = ["1" for parameter in parameters if parameter.default is parameter.empty]
+    outcome = run(name.replace("_", "-"), mean_json, *needed)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert f"{mean_json} holds a mean alone" in outcome.error
+    assert f"'dpmoments show {mean_json}' prints the mean" in outcome.error
+    assert outcome.err.count("\n") == 1
+
+
+# ---------------------------------------------------------------- show, ridge, pca
+
+
+def test_show_prints_the_statement_the_schema_and_the_moments(people_json: Path, run: Run) -> None:
+    released = dpm.load(people_json)
+    outcome = run("show", people_json)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert " ".join(released.privacy.in_words().split()) in outcome.words
+    assert "income numeric 0 to 120000 error" in outcome.words
+    assert "region categorical north, south, east error" in outcome.words
+    assert f"rows: {released.n_rows:,} (noisy, standard deviation" in outcome.words
+    deviations = np.sqrt(np.diag(released.covariance))
+    for name, mean, deviation in zip(released.feature_names, released.mean, deviations, strict=True):
+        assert re.search(rf"{name} {re.escape(f'{mean:.5g}')} \S+ {re.escape(f'{deviation:.5g}')}", outcome.words)
+
+
+def test_show_prints_the_receipt_after_the_statement(people_json: Path, run: Run) -> None:
+    released = dpm.load(people_json)
+    outcome = run("show", people_json)
+    (made,) = released.receipt.draws
+    lines = [" ".join(line.split()) for line in outcome.out.splitlines()]
+    head = lines.index("noised law sensitivity loss")
+    assert lines[head + 1 : head + 3] == [
+        f"count, sum and Gram matrix matrix-laplace gram_nuclear = {made.sensitivity.value / made.sensitivity.units:.6g} ε = 1",
+        "together of ε = 1 ε = 1",
+    ]
+    place = outcome.words.index
+    assert place("Made by dpmoments") < place("Receipt:") < place("together") < place("mechanism: matrix-laplace")
+
+
+def test_show_says_in_which_unit_a_budget_is_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gaussian noise under (ε, δ) adds up in ρ: the last line compares like with like."""
+    monkeypatch.setenv("COLUMNS", "200")  # no line is folded
+    Path("scales.yaml").write_text("columns:\n  - {name: income, kind: numeric, scale: [1, 1.0e+6]}\n")
+    assert run(*release_command(delta="1e-9", mechanism="coinpress", schema="scales.yaml")).code == 0
+    receipt = dpm.load("people.json").receipt
+    outcome = run("show", "people.json")
+    assert len(receipt.draws) > 2
+    for what, law, sensitivity, loss in receipt.lines():
+        assert " ".join(f"{what} {law} {sensitivity} {loss}".split()) in outcome.words
+    assert re.search(r"together of ρ = 0\.0\d+ ρ = 0\.0\d+", outcome.words)
+
+
+def test_show_as_json_is_the_release_to_the_last_bit(people_json: Path, run: Run) -> None:
+    released = dpm.load(people_json)
+    shown = json.loads(run("show", people_json, "--json").out)
+    for name in ("mean", "covariance", "second_moment", "gram"):
+        np.testing.assert_array_equal(shown[name], getattr(released, name))
+    assert list(shown) == [
+        "origin", "privacy", "receipt", "mechanism", "mechanism_options", "repair", "warnings", "noise", "schema", "n_rows",
+        "feature_names", "mean", "mean_noise", "standard_deviation", "covariance", "second_moment", "gram",
+    ]  # fmt: skip
+    assert shown["n_rows"] == released.n_rows
+    assert shown["receipt"] == released.receipt.to_dict()
+    assert shown["feature_names"] == list(released.feature_names)
+    assert dpm.Schema.from_dict(shown["schema"]) == released.schema
+    np.testing.assert_array_equal(shown["standard_deviation"], np.sqrt(np.diag(released.covariance)))
+
+
+def test_the_noise_that_show_states_is_the_noise_that_there_is(run: Run) -> None:
+    """Over 200 seeds the means spread as stated; half or twice as much would be told apart."""
+    table, schema = people_table(), dpm.Schema.load("people.yaml")
+    releases = [dpm.release(table, schema, rho=0.5, repair="none", insecure_seed=seed) for seed in range(200)]
+    spread = np.std([released.mean for released in releases], axis=0)
+    releases[0].save("people.json")
+    stated = np.array(json.loads(run("show", "people.json", "--json").out)["mean_noise"])
+    np.testing.assert_allclose(spread, stated, rtol=0.2)
+    for factor in (0.5, 2.0):
+        assert not np.isclose(spread, factor * stated, rtol=0.2).any()
+
+
+def test_show_of_releases_without_mean_or_count(run: Run) -> None:
+    assert run(*release_command("--no-mean", output="a.json")).code == 0
+    outcome = run("show", "a.json")
+    assert outcome.code == 0
+    assert "rows: not released" in outcome.words
+    assert "age – – –" in outcome.words
+    shown = json.loads(run("show", "a.json", "--json").out)
+    assert (shown["n_rows"], shown["mean"], shown["covariance"], shown["second_moment"]) == (None, None, None, None)
+    np.testing.assert_array_equal(shown["gram"], dpm.load("a.json").gram)
+
+    assert run(*release_command("--no-mean", output="b.json", neighbors="replace_one")).code == 0
+    outcome = run("show", "b.json")
+    assert "rows: 2,000 (public, exact)" in outcome.words
+    assert "root mean square" in outcome.words
+    root = np.sqrt(np.diag(dpm.load("b.json").second_moment))
+    assert f"age – – {root[0]:.5g}" in outcome.words
+
+
+def test_show_has_a_dash_where_noise_made_a_variance_negative(run: Run) -> None:
+    command = release_command("--insecure-seed", "3", epsilon="0.01", repair="none", neighbors="replace_one")
+    assert run(*command).code == 0
+    negative = np.diag(dpm.load("people.json").covariance) < 0
+    assert negative.any()
+    assert not negative.all()
+    shown = json.loads(run("show", "people.json", "--json").out)["standard_deviation"]
+    assert [deviation is None for deviation in shown] == negative.tolist()
+    assert run("show", "people.json").code == 0
+
+
+def test_ridge_is_the_librarys(people_json: Path, run: Run) -> None:
+    released = dpm.load(people_json)
+    expected = released.ridge("income", ["age", "region"], alpha=0.001)
+    command = ("ridge", people_json, "income", "--feature", "age", "--feature", "region", "--alpha", "0.001")
+    outcome = run(*command)
+    assert outcome.code == 0
+    assert outcome.words == " ".join(expected.summary().split())
+    printed = json.loads(run(*command, "--json").out)
+    assert printed["coefficients"] == dict(zip(expected.features, expected.coefficients, strict=True))
+    assert (printed["intercept"], printed["r_squared"]) == (expected.intercept, expected.r_squared)
+    everything = json.loads(run("ridge", people_json, "income", "--alpha", "0.01", "--no-intercept", "--json").out)
+    assert set(everything["coefficients"]) == set(released.feature_names) - {"income"}
+    assert everything["intercept"] == 0
+
+
+def test_pca_is_the_librarys(people_json: Path, run: Run) -> None:
+    released = dpm.load(people_json)
+    for scaling in ("units", "bounds", "correlation"):
+        expected = released.pca(2, scaling=scaling)
+        outcome = run("pca", people_json, "-k", "2", "--scaling", scaling)
+        assert outcome.words == " ".join(expected.summary().split())
+        printed = json.loads(run("pca", people_json, "-k", "2", "--scaling", scaling, "--json").out)
+        np.testing.assert_array_equal(printed["components"], expected.components)
+    assert len(json.loads(run("pca", people_json, "--json").out)["components"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        (("ridge", "people.json", "height"), 1, "has no feature 'height'"),
+        (("ridge", "people.json", "region"), 1, "name one of its features"),
+        (("ridge", "people.json", "income", "--feature", "income"), 1, "leave it out"),
+        (("ridge", "people.json", "income", "--alpha", "-1"), 1, "a positive number"),
+        (("ridge", "people.json", "income", "--alpha", "much"), 2, "--alpha"),
+        (("ridge", "people.json"), 2, "Missing argument"),
+        (("pca", "people.json", "-k", "7"), 1, "from 1 to 6"),
+        (("pca", "people.json", "-k", "0"), 2, "-k"),
+        (("pca", "people.json", "--scaling", "none"), 2, "--scaling"),
+        (("show", "nobody.json"), 1, "nobody.json: No such file or directory"),
+        (("show", "people.parquet"), 1, "not a release"),
+        (("show", "."), 1, "Is a directory"),
+        (("summon", "people.json"), 2, "No such command 'summon'"),
+    ],
+)
+@pytest.mark.usefixtures("people_json")
+def test_analyses_refuse_in_a_line_or_two(run: Run, command: tuple[str, ...], code: int, message: str) -> None:
+    outcome = run(*command)
+    assert (outcome.code, outcome.out) == (code, "")
+    assert message in outcome.error
+    assert 1 <= outcome.err.count("\n") <= 2
+
+
+# ---------------------------------------------------------------- verify
+
+
+def test_verify_says_what_it_checked(run: Run) -> None:
+    assert run(*release_command(mechanism="matrix-laplace")).code == 0
+    outcome = run("verify", "people.json")
+    assert (outcome.code, outcome.err) == (0, "")
+    lines = outcome.out.splitlines()
+    for check in (
+        "checksum",
+        "finite",
+        "symmetric",
+        "no negative eigenvalue",
+        "number of rows",
+        "receipt adds up to the stated budget: 1 draw, ε = 1 of ε = 1",
+        "stated budget calls for",
+    ):
+        assert any(line.startswith("ok") and check in line for line in lines), check
+    assert "FAILED" not in outcome.out
+    assert "shows that the file is consistent; it does not show that the draws took place" in outcome.words
+
+
+def test_verify_of_damaged_files(people_json: Path, run: Run) -> None:
+    whole = people_json.read_text()
+    damaged = {
+        "damaged or not JSON": whole[: len(whole) // 2],
+        "checksum does not match": whole.replace('"epsilon": 1.0', '"epsilon": 0.1'),
+        "is not a dpmoments release": '{"format": "another"}',
+        "version 99": whole.replace('"version": 1,', '"version": 99,', 1),
+        "damaged": whole.replace('"noisy_count": ', '"noisy_count": 1e999, "was": '),
+    }
+    for message, text in damaged.items():
+        assert text != whole
+        people_json.write_text(text)
+        outcome = run("verify", people_json)
+        assert (outcome.code, outcome.out) == (1, "")
+        assert message in outcome.error
+
+
+def scaled(name: str, factor: float) -> Callable[[dict[str, Any]], None]:
+    def edit(content: dict[str, Any]) -> None:
+        values = content[name]
+        content[name] = [factor * value for value in values] if isinstance(values, list) else factor * values
+
+    return edit
+
+
+EDITS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
+    "smaller epsilon": (lambda content: content["privacy"]["budget"].update(epsilon=0.1), "not for the stated budget"),
+    "smaller epsilon everywhere": (smaller_budget_everywhere, "noise as the stated budget"),
+    "other relation": (lambda content: content["privacy"].update(neighbors="replace_one"), "not for the stated budget"),
+    "receipt of no draws": (lambda content: content["receipt"].update(draws=[]), "receipt adds up to the stated budget"),
+    "receipt of half the budget": (lambda content: more_noise(content, 2.0), "noise as the stated budget"),
+    **{f"receipt: {name}": forgery for name, forgery in FORGED_RECEIPTS.items()},
+    "less noise": (lambda content: content["noise"].update(diagonal_variance=1e-6), "noise as the stated budget"),
+    "other details": (lambda content: content["details"].update(rate=9.0), "noise as the stated budget"),
+    "better arithmetic": (
+        lambda content: content["privacy"].update(arithmetic="exact-lattice"), "noise as the stated budget",
+    ),
+    "other rules": (lambda content: content["privacy"]["rules"].pop(), "noise as the stated budget"),
+    "mechanism of another budget": (lambda content: content.update(mechanism="gaussian"), "noise as the stated budget"),
+    "unknown options": (lambda content: content.update(mechanism_options={"x": 1}), "noise as the stated budget"),
+    "second moment of no table": (scaled("noisy_gram_upper_triangle", 30.0), "within reach of a possible table"),
+    "second moment turned over": (scaled("noisy_gram_upper_triangle", -1.0), "within reach of a possible table"),
+    "count below none": (lambda content: content.update(noisy_count=-300.0), "number of rows"),
+    "noise law of nothing": (lambda content: content["noise"].update(rate={"float": "nan"}), "consistent"),
+}  # fmt: skip
+
+
+def test_signing_without_an_edit_keeps_a_release_whole(people_json: Path, run: Run) -> None:
+    forge(people_json, lambda content: content.update())
+    assert run("verify", people_json).code == 0
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_verify_finds_edits_that_carry_a_right_checksum(people_json: Path, run: Run, edit: str) -> None:
+    change, message = EDITS[edit]
+    forge(people_json, change)
+    outcome = run("verify", people_json)
+    assert outcome.code == 1
+    assert message in outcome.error
+    if outcome.out:
+        assert f"FAILED    {message}" in outcome.out
+
+
+def test_verify_does_not_judge_the_calibration_of_another_version(people_json: Path, run: Run) -> None:
+    def older(content: dict[str, Any]) -> None:
+        content["privacy"]["version"] = "0.0.1"
+        content["noise"]["diagonal_variance"] *= 1.5
+
+    forge(people_json, older)
+    outcome = run("verify", people_json)
+    assert outcome.code == 0
+    assert re.search(r"unknown +noise as the stated budget calls for: .*made by dpmoments 0.0.1", outcome.words)
+
+
+@pytest.mark.parametrize(
+    ("case", "repair"),
+    # The two in turn, so that each mechanism has both, with the mean and without.
+    [(case, ("auto", "none")[(index + index // 2) % 2]) for index, case in enumerate(CASES)],
+    ids=[case.id for case in CASES],
+)
+def test_every_release_of_every_mechanism_verifies(case: Case, repair: str, tmp_path: Path) -> None:
+    released = dpm.release(
+        case.table(), dpm.Schema.unit_ball(case.n_features), mechanism=case.mechanism, neighbors=case.neighbors,
+        mean=case.mean, repair=repair, insecure_seed=1, **budget_arguments(case),
+    )  # fmt: skip
+    released.save(tmp_path / "release.json")
+    outcomes = checks(dpm.load(tmp_path / "release.json"))
+    assert not [check for check in outcomes if check.passed is False]
+    assert outcomes[-1].passed, "the noise was not calibrated anew"
+
+
+def budget_arguments(case: Case) -> dict[str, float]:
+    budget = case.budget()
+    return {"rho": budget.rho} if budget.rho else {"epsilon": budget.epsilon, "delta": budget.delta}
+
+
+# ---------------------------------------------------------------- mechanisms
+
+
+def test_mechanisms_lists_the_registry(run: Run) -> None:
+    outcome = run("mechanisms")
+    assert outcome.code == 0
+    for name, mechanism in MECHANISMS.items():
+        assert re.search(rf"(?m)^  {name} +\S", outcome.out)
+        assert f"{name}: {' '.join(mechanism.summary.split())}" in outcome.words
+        assert " ".join(mechanism.source.split()) in outcome.words
+    assert re.search(r"(?m)^  laplace +ε +both +needed$", outcome.out)
+    assert re.search(r"(?m)^  gaussian +\(ε, δ\) ρ +both +needed$", outcome.out)
+
+
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
+def test_a_mechanism_is_described_with_its_options(run: Run, name: str) -> None:
+    mechanism = MECHANISMS[name]
+    outcome = run("mechanisms", name)
+    assert outcome.code == 0
+    for option in fields(mechanism):
+        assert f"option {option.name}=" in outcome.words
+    first = (mechanism.__doc__ or "").split("\n\n")[0]
+    assert " ".join(first.split()) in outcome.words
+    assert ">>>" not in outcome.out
+    assert max(map(cell_len, outcome.out.splitlines())) <= 80
+
+
+def test_mechanisms_as_markdown_is_the_page_and_nothing_else(run: Run) -> None:
+    outcome = run("mechanisms", "--markdown")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out == _mechanisms_page()
+    assert outcome.out.count("\n| [`") == len(MECHANISMS) + len(MEAN_MECHANISMS)
+    refused = run("mechanisms", "laplace", "--markdown")
+    assert (refused.code, refused.out) == (2, "")
+    assert "leave the name out" in refused.error
+
+
+def test_an_unknown_mechanism_is_a_mistake_in_the_command(run: Run) -> None:
+    outcome = run("mechanisms", "magic")
+    assert outcome.code == 2
+    assert "there is no mechanism 'magic': use one of adaptive-ball, additive-wishart, auto," in outcome.error
+
+
+# ---------------------------------------------------------------- the how-to page
+
+
+def test_the_how_to_page_runs_as_written(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every block, in order: Python is run, YAML is written, commands end with 0 and print the lines that are shown."""
+    page = Path(__file__).parents[2] / "docs" / "how-to-command-line.md"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    ran = set()
+    for language, block in re.findall(r"(?ms)^```(\w+)\n(.*?)^```$", page.read_text(encoding="utf-8")):
+        if language == "python":
+            exec(compile(block, str(page), "exec"), {})
+        elif language == "yaml":
+            name = Path(block.partition("\n")[0].removeprefix("# "))
+            written = yaml.safe_load(name.read_text())["columns"]
+            filled = yaml.safe_load(block)["columns"]
+            assert [list(column) for column in filled] == [list(column) for column in written]
+            assert [column["name"] for column in filled] == [column["name"] for column in written]
+            name.write_text(block)
+        elif language == "console":
+            printed: list[str] = []
+            for line in block.splitlines():
+                if line.startswith("$ dpmoments "):
+                    words = shlex.split(line)[2:]
+                    outcome = run(*words)
+                    assert outcome.code == 0, (line, outcome.err)
+                    printed = [" ".join(shown.split()) for shown in outcome.out.splitlines()]
+                    ran.add(words[0])
+                else:
+                    assert " ".join(line.split()) in printed, line
+        else:
+            assert language == "text"
+    assert ran >= set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "format"),
+    [
+        (release_command(), dpm.MomentRelease, "dpmoments-release"),
+        (mean_command(output="people.json"), dpm.MeanRelease, "dpmoments-mean-release"),
+    ],
+)
+def test_a_release_that_cannot_be_written_is_kept_elsewhere(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, command: list[str], kind: type, format: str
+) -> None:
+    refuge = tmp_path / "refuge"
+    refuge.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(refuge))
+    save, output = kind.save, Path("people.json")
+
+    def full_at_first(release: Any, path: Path, **options: Any) -> None:
+        if Path(path) == output:
+            raise OSError(28, "No space left on device")
+        save(release, path, **options)
+
+    monkeypatch.setattr(kind, "save", full_at_first)
+    outcome = run(*command)
+    assert outcome.code == 1
+    assert "kept in" in outcome.error
+    (kept,) = refuge.rglob("people.json")
+    assert json.loads(kept.read_text())["format"] == format
+    assert not output.exists()

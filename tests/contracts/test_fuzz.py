@@ -1,0 +1,139 @@
+"""The bounded part of `make fuzz`: some inputs of every reader, and planted faults that they find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pytest
+import yaml
+
+import fuzz
+from dpmoments.foundation import values as plain_values
+from dpmoments.releases import mean_release, moment_release
+from dpmoments.rows import encode
+from dpmoments.rows.sources import arrow, local, text
+from dpmoments.schema import document
+from dpmoments.schema.schema import Schema
+
+BOUNDED = {"release": 300, "several": 100, "mean-release": 240, "schema": 300, "csv": 120, "frame": 80, "parquet": 30}
+
+
+def test_changed_files_and_tables_are_refused_or_sound() -> None:
+    outcomes = fuzz.run(BOUNDED)
+    assert [outcome.faults for outcome in outcomes] == [()] * len(BOUNDED)
+    for outcome in outcomes:
+        assert 0 < outcome.accepted < outcome.inputs  # some of either kind, or nothing was tried
+
+
+def number_of_any_kind(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def of_any_length(values: object, length: int, name: str) -> Any:
+    del length, name
+    return np.array(values, dtype=np.float64)
+
+
+def parse_options(**options: Any) -> Any:
+    return pa_csv.ParseOptions(**options | {"newlines_in_values": False})
+
+
+def told_as_it_is(step: Callable[[], Any], *_: Any, **__: Any) -> Any:
+    return step()
+
+
+def sliced_short(self: Any, batches: Any, *_: Any, **__: Any) -> Any:
+    for batch in batches:
+        for start in range(0, max(batch.num_rows - 1, 1), encode.largest_block(self.schema)):
+            yield batch.slice(start, encode.largest_block(self.schema))
+
+
+def loader_with_tags_of(loader: Any) -> Any:
+    """The schema's loader, which counts what it reads, with the constructors of another."""
+    made = {name: getattr(loader, name) for name in ("yaml_constructors", "yaml_multi_constructors")}
+    return type(
+        "Loader", (document._CoreLoader, loader) if loader is yaml.UnsafeLoader else (document._CoreLoader,), made
+    )
+
+
+class ArrowCsv:
+    """pyarrow.csv, but for its options."""
+
+    ParseOptions = staticmethod(parse_options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(pa_csv, name)
+
+
+def precision_of_blocks(columns: Any, schema: Schema, layout: Any, memory: Any = None) -> Any:
+    """Small numbers are read with fewer digits, where all of a block are small."""
+    read = dict(columns)
+    for name, cells in columns.items():
+        if not isinstance(cells, np.ndarray) and str(cells.type) == "double":
+            values = cells.to_numpy(zero_copy_only=False) if len(cells) else np.ones(1)
+            if np.nanmax(np.append(values, 0.0)) < 60.0:
+                read[name] = pa.array(values.astype(np.float32), pa.float32(), from_pandas=True)
+    return encode.encode_levels(read, schema, layout, memory)
+
+
+PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
+    "numbers that are not finite": (
+        "release",
+        {(module, "is_finite_number"): number_of_any_kind for module in (moment_release, plain_values)},
+    ),
+    "a list of any length": ("release", {(moment_release, "finite_numbers"): of_any_length}),
+    "a mean of any length": ("mean-release", {(mean_release, "finite_numbers"): of_any_length}),
+    "values of any depth": ("release", {(plain_values, "_MAX_DEPTH"): 10**9}),
+    "objects in YAML": ("schema", {(document, "_CoreLoader"): loader_with_tags_of(yaml.UnsafeLoader)}),
+    "all tags of YAML": ("schema", {(document, "_CoreLoader"): loader_with_tags_of(yaml.SafeLoader)}),
+    "line breaks end records": ("csv", {(text, "pa_csv"): ArrowCsv()}),
+    "line ends cut in two": (
+        "csv",
+        {(text._WholeLineEnds, "_following"): lambda self, size: bytes(self._stream.read(size))},
+    ),
+    "errors that quote cells": ("csv", {(text, "read_quietly"): told_as_it_is}),
+    "a row lost at the end of a batch": ("parquet", {(arrow.ArrowSource, "sliced"): sliced_short}),
+    "digits that a block decides": ("frame", {(local, "encode_levels"): precision_of_blocks}),
+}
+
+
+def first_fault(reader: str, folder: Path) -> str | None:
+    faults = (fuzz.tried(reader, 0, number, folder)[1] for number in range(BOUNDED[reader]))
+    return next(filter(None, faults), None)
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_inputs_find_a_planted_fault(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    reader, planted = PLANTED[name]
+    for (module, attribute), value in planted.items():
+        monkeypatch.setattr(module, attribute, value)
+    assert first_fault(reader, tmp_path) is not None
+
+
+EATS_MEMORY = (
+    "calls = []\ndef fuzz_schema(*_):\n    calls.append(1)\n    return len(calls) > 1 and bytearray(1 << 31) is None"
+)
+DIES = "def fuzz_schema(random, folder): __import__('os').abort()"
+HANGS = "def fuzz_schema(*_):\n    while True: pass"
+
+
+@pytest.mark.parametrize(("reader", "words"), [(EATS_MEMORY, "MemoryError"), (DIES, "died"), (HANGS, "more than 1 s")])
+def test_the_child_finds_what_a_process_can_do(
+    reader: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = Path(fuzz.__file__).read_text().replace("SECONDS_PER_INPUT = 20", "SECONDS_PER_INPUT = 1")
+    (tmp_path / "fuzz.py").write_text(source)
+    (tmp_path / "support").mkdir()
+    (tmp_path / "support" / "fuzzed_documents.py").write_text(
+        f"fuzz_release = fuzz_several = fuzz_mean_release = None\n{reader}\n"
+    )
+    (tmp_path / "support" / "fuzzed_tables.py").write_text("fuzz_csv = fuzz_frame = fuzz_parquet = None\n")
+    monkeypatch.setattr(fuzz, "__file__", str(tmp_path / "fuzz.py"))
+    (outcome,) = fuzz.run({"schema": 2})
+    assert len(outcome.faults) == 2
+    assert all(words in fault for fault in outcome.faults)

@@ -1,0 +1,343 @@
+"""The planning formulas of CoinPress against brute force and simulation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from dpmoments.mechanisms.coinpress_schedule import (
+    Schedule,
+    clip_shrinkage,
+    fewest_steps,
+    mean_clip,
+    mean_schedule,
+    moment_clip_square,
+    normal_norm_radius,
+    normal_norm_square,
+    paper_shares,
+    shell_quantile,
+    spread_schedule,
+)
+from references.reference_coinpress import candidate_splits, clip_square, fewest, predicted
+
+
+@cache
+def normal_norms(d: int, size: int = 400_000, shift: float = 0.0) -> np.ndarray:
+    rng = np.random.default_rng(d)
+    rows = rng.normal(size=(size, d))
+    rows[:, 0] += shift
+    return np.linalg.norm(rows, axis=1)
+
+
+@pytest.mark.parametrize("d", [1, 10, 50])
+@pytest.mark.parametrize("noise", [1e-2, 1e-3, 1e-4])
+def test_clip_of_a_second_moment_is_the_best_of_a_grid(d: int, noise: float) -> None:
+    noise /= d
+    squares = normal_norms(d) ** 2
+    grid = np.linspace(stats.chi2.median(d), d + 60 * math.sqrt(d), 400)
+    loss = [(noise * t) ** 2 + np.maximum(squares - t, 0).mean() ** 2 / d for t in grid]
+    chosen = moment_clip_square(d, noise)
+    at_chosen = (noise * chosen) ** 2 + np.maximum(squares - chosen, 0).mean() ** 2 / d
+    assert at_chosen <= min(loss) * 1.02
+    assert chosen >= stats.chi2.median(d) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 10, 50])
+def test_shell_radius_is_the_best_of_a_grid(d: int) -> None:
+    norms, noise, weight = normal_norms(d), 0.02 / math.sqrt(d), math.sqrt(0.5 / d)
+    grid = np.linspace(math.sqrt(stats.chi2.median(d)), math.sqrt(d) + 8, 400)
+    loss = [(noise * c) ** 2 + (weight * np.maximum(norms - c, 0).mean()) ** 2 for c in grid]
+    chosen = normal_norm_radius(d, noise, weight)
+    assert (noise * chosen) ** 2 + (weight * np.maximum(norms - chosen, 0).mean()) ** 2 <= min(loss) * 1.02
+
+
+@pytest.mark.parametrize(("d", "radius"), [(1, 1.0), (3, 2.0), (50, 7.0)])
+def test_shrinkage_is_that_of_clipped_normal_rows(d: int, radius: float) -> None:
+    rng = np.random.default_rng(1)
+    rows, step = rng.normal(size=(400_000, d)), 0.1
+
+    def clipped_mean(shift: float) -> float:
+        moved = rows + shift * np.eye(d)[0]
+        norms = np.linalg.norm(moved, axis=1)
+        return float((moved[:, 0] * np.minimum(1.0, radius / norms)).mean())
+
+    slope = (clipped_mean(step / 2) - clipped_mean(-step / 2)) / step
+    assert clip_shrinkage(radius, d) == pytest.approx(1.0 - slope, abs=2e-3)
+    # planted fault: counting clipped rows as if they stopped moving altogether
+    if d > 1:
+        assert stats.chi2.sf(radius**2, d) != pytest.approx(1.0 - slope, abs=2e-2)
+
+
+@pytest.mark.parametrize("distance", [0.1, 1.0, 5.0, 1e3])
+def test_clip_about_a_distant_centre_cuts_about_as_many_rows(distance: float) -> None:
+    shell = 8.5
+    share = stats.chi2.sf(shell**2, 50)
+    radius = mean_clip(distance, shell, shell_quantile(shell, 50))
+    assert (normal_norms(50, shift=distance) > radius).mean() <= 1.2 * share
+    assert radius <= distance + shell
+    # planted fault: the shell alone, forgetting the distance
+    if distance >= 1.0:
+        assert (normal_norms(50, shift=distance) > shell).mean() > 1.2 * share
+
+
+def test_paper_clip_holds_normal_rows() -> None:
+    for d, failure in itertools.product((1, 10, 100), (0.1, 1e-3)):
+        assert stats.chi2.sf(normal_norm_square(d, failure), d) <= failure
+    assert paper_shares(1) == (1.0,)
+    assert paper_shares(4) == pytest.approx((1 / 12, 1 / 12, 1 / 12, 3 / 4))
+
+
+@pytest.mark.parametrize("spread", [3.0, 30.0, 1e4])
+def test_searched_covariance_schedule_is_nearly_the_best_split(spread: float) -> None:
+    noise, final, sampling, rho = 0.03, 0.05, 0.01, 0.5
+    found = spread_schedule(spread, rho, noise=noise, ridge=0.0, final_noise=final, sampling_square=sampling, n_steps=4)
+    rng = np.random.default_rng(0)
+    best = math.inf
+    for _ in range(4000):
+        split = rng.dirichlet(np.full(4, 0.4)) + 1e-9
+        split /= split.sum()
+        scale = spread
+        for share in split[:-1]:
+            scale = 1 + noise * scale / math.sqrt(share * rho)
+        best = min(best, math.sqrt(sampling + (final * scale) ** 2 / (split[-1] * rho)))
+    assert found.predicted_error <= best * 1.01
+    assert math.fsum(found.shares) == pytest.approx(1.0)
+
+
+def test_searched_mean_schedule_is_nearly_the_best_split() -> None:
+    quantile = shell_quantile(8.0, 50)
+
+    def spherical(distance: float) -> float:
+        return mean_clip(distance, 8.0, quantile)
+
+    def schedule(**options: object) -> float:
+        return mean_schedule(
+            1e4,
+            0.5,
+            n_features=50,
+            n_rows=2000,
+            sensitivity=2.0,
+            spherical=spherical,
+            ball_factor=8.7,
+            shrinkage=0.01,
+            **options,  # type: ignore[arg-type]
+        ).predicted_error
+
+    rng = np.random.default_rng(0)
+    splits = [tuple((share := rng.dirichlet(np.full(4, 0.4)) + 1e-9) / share.sum()) for _ in range(3000)]
+    assert schedule(n_steps=4) <= schedule(shares=splits) * 1.01
+    assert schedule() <= schedule(shares=[paper_shares(steps) for steps in range(1, 15)])
+
+
+def test_steps_follow_from_the_range() -> None:
+    steps = [
+        spread_schedule(k, 0.5, noise=0.02, ridge=0.0, final_noise=0.02, sampling_square=0.01).n_steps
+        for k in (1.0, 1e2, 1e4, 1e8)
+    ]
+    assert steps == sorted(steps)
+    assert steps[0] == 1 < steps[-1]
+
+
+def test_hopeless_budgets_still_give_a_schedule() -> None:
+    hopeless = spread_schedule(1e12, 1e-300, noise=1.0, ridge=0.0, final_noise=1.0, sampling_square=0.1, n_steps=7)
+    assert hopeless.n_steps == 7
+    assert not math.isnan(hopeless.predicted_error)
+
+
+@pytest.mark.parametrize("d", [1, 2, 9, 60])
+def test_clips_are_where_noise_and_bias_balance(d: int) -> None:
+    """To many digits; never below the median, where noise alone would have the clip at 0."""
+    median = float(stats.chi2.median(d))
+    for noise in (1e-9, 1e-4, 1e-2, 0.1):
+        assert moment_clip_square(d, noise) == pytest.approx(clip_square(d, noise), rel=1e-5)
+
+        def loss(c: float, noise: float = noise) -> float:
+            beyond, _ = integrate.quad(lambda r: stats.chi.sf(r, d), c, math.inf)
+            return (noise * c) ** 2 + (0.3 * beyond) ** 2
+
+        chosen = normal_norm_radius(d, noise, 0.3)
+        if noise > 1e-9 and chosen > math.sqrt(median):
+            assert loss(chosen) < min(loss(chosen * factor) for factor in (1.0 - 1e-3, 1.0 + 1e-3))
+    for noise in (1e3, 1e6):
+        assert moment_clip_square(d, noise) == pytest.approx(median, rel=1e-12)
+        assert normal_norm_radius(d, noise, 0.3) == pytest.approx(math.sqrt(median), rel=1e-12)
+    # Without noise, or of no bias: as far out as floats reach, or as near as is allowed.
+    assert stats.chi2.sf(moment_clip_square(d, 0.0), d) == 0.0
+    assert stats.chi.sf(normal_norm_radius(d, 0.0, 0.3), d) == 0.0
+    assert normal_norm_radius(d, 0.1, 0.0) == pytest.approx(math.sqrt(median), rel=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 40])
+def test_shrinkage_is_its_integral(d: int) -> None:
+    for radius in (0.1, 1.0, math.sqrt(d), math.sqrt(d) + 2.0):
+
+        def lost(r: float, radius: float = radius) -> float:
+            return float(stats.chi.pdf(r, d) * (1.0 - (1.0 - 1.0 / d) * radius / r))
+
+        exact, _ = integrate.quad(
+            lost, radius, math.sqrt(d) + 12.0, points=[math.sqrt(d)] if radius < math.sqrt(d) else None
+        )
+        assert clip_shrinkage(radius, d) == pytest.approx(exact, rel=1e-6)
+    assert clip_shrinkage(math.sqrt(d) + 60.0, d) == 0.0
+
+
+def test_quantiles_and_radii_of_a_shell() -> None:
+    for d, shell in ((1, 1.0), (3, 2.5), (50, 8.5)):
+        tail = stats.chi.sf(shell, d)
+        assert shell_quantile(shell, d) == pytest.approx(max(0.0, stats.norm.isf(tail)), rel=1e-9)
+    assert shell_quantile(0.5, 4) == 0.0  # more than half of the rows are beyond it
+    assert shell_quantile(1e3, 5) == pytest.approx(stats.norm.isf(1e-300), rel=1e-9)
+    assert mean_clip(3.0, 2.0, 0.25) == pytest.approx(math.sqrt(9.0 + 1.5 + 4.0))
+    assert mean_clip(3.0, 2.0, 5.0) == 5.0
+    assert mean_clip(0.0, 2.0, 5.0) == 2.0
+
+
+def test_the_papers_constants() -> None:
+    log = math.log(1e4)
+    assert normal_norm_square(7, 1e-4) == pytest.approx(7.0 + 2.0 * math.sqrt(7.0 * log) + 2.0 * log)
+    assert paper_shares(2) == (0.25, 0.75)
+    assert paper_shares(6) == (*[0.05] * 5, 0.75)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1.7, 40.0, 1e5, 1e12])
+@pytest.mark.parametrize(("noise", "ridge"), [(0.002, 0.0), (0.02, 0.0), (0.02, 0.01), (0.1, 0.3), (5.0, 0.0)])
+def test_a_covariances_schedule_is_the_searchs(spread: float, noise: float, ridge: float) -> None:
+    rho, final, sampling = 0.5, 0.03, 1e-3
+    found = spread_schedule(spread, rho, noise=noise, ridge=ridge, final_noise=final, sampling_square=sampling)
+    splits = candidate_splits(spread, rho, noise, ridge)
+    errors = [predicted(one, spread, rho, noise, ridge, final, sampling) for one in splits]
+    shares, error = fewest(splits, errors)
+    assert found.shares == pytest.approx(tuple(shares), rel=1e-9)
+    assert found.predicted_error == pytest.approx(error, rel=1e-9)
+    scales = [spread]
+    for share in shares[:-1]:
+        scales.append(1.0 + (noise / math.sqrt(share * rho) + ridge) * scales[-1])
+    assert found.scales == pytest.approx(tuple(scales), rel=1e-9)
+    assert found.n_steps == len(found.shares)
+
+
+def mean_splits(
+    radius: float, rho: float, n: float, unit: float, clip: Callable[[float], float], ball: float
+) -> list[list[float]]:
+    """Every first ratio, every number of steps: ρ_s leaves a ball of ``ratio`` times the radius."""
+    found = [[1.0]]
+    for ratio in np.geomspace(0.02, 0.95, 80):
+        current, spent = radius, list[float]()
+        while len(spent) < 59 and (room := (ratio * current / ball) ** 2 - 1.0 / n) > 0.0:
+            spent.append((unit * clip(current)) ** 2 / room / rho)
+            if sum(spent) >= 1.0:
+                break
+            found.append([*spent, 1.0 - sum(spent)])
+            current *= ratio
+    return found
+
+
+@pytest.mark.parametrize("radius", [0.05, 3.0, 1e3, 1e8])
+@pytest.mark.parametrize(("n", "rho"), [(200.0, 0.02), (2000.0, 0.5), (1e5, 2.0)])
+@pytest.mark.parametrize("shrinkage", [0.0, 0.05])
+def test_a_means_schedule_is_the_searchs(radius: float, n: float, rho: float, shrinkage: float) -> None:
+    d, ball, sensitivity = 12, 5.1, 2.0
+    unit = sensitivity / (n * math.sqrt(2.0))
+
+    def clip(distance: float) -> float:
+        return mean_clip(distance, 4.4, 1.3)
+
+    def follow(split: Sequence[float]) -> tuple[float, list[float]]:
+        balls = [radius]
+        for share in split[:-1]:
+            balls.append(ball * math.sqrt(1.0 / n + (unit * clip(balls[-1])) ** 2 / (share * rho)))
+        variance = 1.0 / n + (unit * clip(balls[-1])) ** 2 / (split[-1] * rho)
+        distance = radius if len(split) == 1 else balls[-1] * math.sqrt(d) / ball
+        return math.sqrt(d * variance + (shrinkage * distance) ** 2), balls
+
+    found = mean_schedule(
+        radius,
+        rho,
+        n_features=d,
+        n_rows=n,
+        sensitivity=sensitivity,
+        spherical=clip,
+        ball_factor=ball,
+        shrinkage=shrinkage,
+    )
+    splits = mean_splits(radius, rho, n, unit, clip, ball)
+    shares, error = fewest(splits, [follow(one)[0] for one in splits])
+    assert found.shares == pytest.approx(tuple(shares), rel=1e-9)
+    assert found.predicted_error == pytest.approx(error, rel=1e-9)
+    assert found.scales == pytest.approx(tuple(follow(shares)[1]), rel=1e-9)
+
+
+def test_sixty_steps_are_the_most_that_are_searched() -> None:
+    """Beyond it, and where no split of that length can be paid for, the paper's split is taken."""
+    kinds: list[Callable[[int], Schedule]] = [
+        lambda steps: spread_schedule(
+            1e30, 0.5, noise=1e-3, ridge=0.0, final_noise=0.02, sampling_square=0.01, n_steps=steps
+        ),
+        lambda steps: mean_schedule(
+            1e30,
+            0.5,
+            n_features=5,
+            n_rows=1e6,
+            sensitivity=1.0,
+            spherical=lambda radius: radius + 4.0,
+            ball_factor=4.0,
+            shrinkage=0.0,
+            n_steps=steps,
+        ),
+    ]
+    for schedule in kinds:
+        for steps in (59, 60, 61, 62):
+            found = schedule(steps)
+            assert found.n_steps == steps
+            assert (found.shares == paper_shares(steps)) == (steps > 60)
+
+
+def test_the_fewest_steps_within_a_third_of_a_percent_are_taken_and_of_those_the_best() -> None:
+    def chosen(**errors: float) -> str:
+        splits = [[len(name), *range(len(name) - 1)] for name in errors]
+        table = dict(zip(map(tuple, splits), errors.items(), strict=True))
+
+        schedules = [Schedule(split, (), error) for split, (_, error) in table.items()]
+        return table[fewest_steps(schedules).shares][0]  # type: ignore[index]
+
+    assert chosen(a=1.003, bb=1.0) == "a"
+    assert chosen(a=1.0031, bb=1.0) == "bb"
+    assert chosen(a=1.01, bb=1.002, ccc=1.0) == "bb"
+    assert chosen(a=1.0, bb=1.0) == "a"
+
+
+def test_hopeless_scales_are_capped() -> None:
+    split = [[1.0 / 6] * 6]
+    found = spread_schedule(1e140, 1e-300, noise=1.0, ridge=0.0, final_noise=1.0, sampling_square=0.1, shares=split)
+    assert found.scales[2:] == (1e150,) * 4
+    capped = mean_schedule(
+        1e140,
+        1e-200,
+        n_features=2,
+        n_rows=10.0,
+        sensitivity=1.0,
+        spherical=lambda radius: radius,
+        ball_factor=3.0,
+        shrinkage=0.0,
+        shares=split,
+    )
+    assert capped.scales[1:] == (1e150,) * 5
+    assert math.isfinite(capped.predicted_error)
+
+
+def test_one_step_of_a_mean_is_biased_by_the_distance_to_the_centre_itself() -> None:
+    """After a step the radius of the ball is a quantile; the bias is of the root mean square."""
+    options = dict(
+        n_features=9, n_rows=100.0, sensitivity=0.0, ball_factor=4.0, shrinkage=0.5, spherical=lambda radius: radius
+    )
+    one = mean_schedule(7.0, 1.0, shares=[[1.0]], **options)  # type: ignore[arg-type]
+    assert one.predicted_error == pytest.approx(math.hypot(3.0 * 0.1, 0.5 * 7.0))
+    two = mean_schedule(7.0, 1.0, shares=[[0.5, 0.5]], **options)  # type: ignore[arg-type]
+    assert two.scales == (7.0, pytest.approx(0.4))
+    assert two.predicted_error == pytest.approx(math.hypot(0.3, 0.5 * 0.3))

@@ -1,0 +1,386 @@
+"""One column with no bound: found wherever it lies, clipped between noise and bias, and doubted where noise decides."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpmoments as dpm
+from contracts.cases import run_plan
+from dpmoments.audit.replay import Recorder, Replayer
+from dpmoments.mechanisms import LogScaleHistogram
+from dpmoments.mechanisms.log_scale_histogram import _AUGMENTATION
+from dpmoments.mechanisms.means import LogScaleHistogramMean
+from dpmoments.mechanisms.row_norm_histogram import FALSE_TAIL
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.unbounded_column import (
+    _MAX_EXPONENT,
+    _UPPER_QUARTILE,
+    OctaveHistogram,
+    _float_line,
+    _private_center,
+    pure_if_less_noise,
+)
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.distances import query_distance
+from dpmoments.privacy.unit import Neighbors
+from dpmoments.releases.release_warning import ReleaseWarning
+from dpmoments.rows.rows import Rows
+from support.opened_filter import filter_that_pays
+
+ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+BUDGETS = [PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 1e-6), PrivacyBudget.zcdp(0.5)]
+every_budget = pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: str(budget.kind))
+every_relation = pytest.mark.parametrize("neighbors", list(Neighbors))
+
+
+def rows_of(values: np.ndarray, neighbors: Neighbors = ADD_REMOVE, missing: Any = "error") -> Rows:
+    table = values if values.ndim == 2 else values[:, None]
+    return Rows.of(table, dpm.Schema.unbounded(table.shape[1], missing=missing), neighbors=neighbors, threads=1)
+
+
+def plan_for(
+    values: np.ndarray, budget: PrivacyBudget, neighbors: Neighbors = ADD_REMOVE, *, mean: bool = True, of: Any = None
+) -> Any:
+    n_rows, d = (len(values) if neighbors is REPLACE_ONE else None), values.shape[1] if values.ndim == 2 else 1
+    shape = MomentShape(d, n_rows=n_rows, mean=mean, row_norm=None)
+    return (of or LogScaleHistogram()).plan(shape, budget, neighbors)
+
+
+def run(
+    values: np.ndarray, budget: PrivacyBudget, neighbors: Neighbors = ADD_REMOVE, seed: int = 0, **options: Any
+) -> Any:
+    return run_plan(
+        plan_for(values, budget, neighbors, **options), rows_of(values, neighbors), insecure_generator(seed)
+    )
+
+
+@every_relation
+@every_budget
+@pytest.mark.parametrize(("offset", "scale"), [(0.0, 1.0), (1e3, 1e-6), (-1e9, 1e6), (0.0, 1e40), (30.0, 1e-40)])
+def test_a_normal_column_is_found_wherever_it_lies(
+    budget: PrivacyBudget, neighbors: Neighbors, offset: float, scale: float
+) -> None:
+    """Without privacy the mean is known to 0.014 standard deviations and the standard deviation to 1 %; noise adds no more."""
+    values = scale * (offset + np.random.default_rng(1).normal(size=5000))
+    found = run(values, budget, neighbors)
+    spread = np.std(values)
+    assert abs(found.mean[0] - values.mean()) < 0.02 * spread
+    assert found.covariance[0, 0] ** 0.5 == pytest.approx(spread, rel=0.03)
+    assert found.diagnostics["warnings"] == []
+    assert 0.4 < found.diagnostics["scale"] / spread <= 1.0
+    alone = run(values, budget, neighbors, of=LogScaleHistogramMean())
+    assert abs(alone.mean[0] - values.mean()) < 0.02 * spread
+
+
+@every_budget
+def test_about_zero_it_is_the_second_moment_of_the_lecture(budget: PrivacyBudget) -> None:
+    values = 3.0 + np.random.default_rng(2).normal(size=5000)
+    found = run(values, budget, mean=False)
+    assert (found.sum, found.center, found.count) == (None, None, None)
+    assert found.gram[0, 0] / len(values) == pytest.approx(np.mean(values**2), rel=0.02)
+    recorder = Recorder(plan_for(values, budget, mean=False), insecure_generator(0))
+    plan_for(values, budget, mean=False).run(rows_of(values), recorder)
+    assert [exchange.made.what for exchange in recorder.exchanges] == [
+        "count",
+        "log-scale histogram of feature 1",
+        "clipped rows of feature 1",
+        "sum of squares",
+    ]
+
+
+def test_columns_of_any_shape_and_number() -> None:
+    """In several dimensions, each with its own place and scale; heavy tails widen the clip."""
+    rng = np.random.default_rng(3)
+    table = np.column_stack(
+        [rng.normal(1e6, 1e-3, 20_000), rng.standard_t(3, 20_000), np.where(rng.random(20_000) < 0.1, 50.0, 0.0)]
+    )
+    for budget in BUDGETS:
+        found = run(table, budget, of=LogScaleHistogramMean())
+        np.testing.assert_allclose((found.mean - table.mean(axis=0)) / table.std(axis=0), 0.0, atol=0.05)
+        assert found.diagnostics["half_widths"][2] >= 50.0
+
+
+def test_a_wider_clip_where_tails_are_heavy_and_a_warning_where_it_is_not_wide_enough() -> None:
+    rng = np.random.default_rng(4)
+    normal, heavy = rng.normal(size=20_000), rng.standard_t(2, 20_000)
+    radii = [run(values, BUDGETS[2]).diagnostics["radius"] for values in (normal, heavy)]
+    assert radii[0] < 5.0 < 10.0 < radii[1]
+    far = np.where(rng.random(20_000) < 0.05, 1e9, normal)  # seen, and worth the noise
+    found = run(far, BUDGETS[2])
+    assert found.covariance[0, 0] == pytest.approx(np.var(far), rel=0.05)
+    # 30 of 1,000 rows at ε = 1 are neither seen nor can they be counted; that they could be there is said.
+    hidden = np.where(np.arange(1000) < 30, 1e3, rng.normal(size=1000))
+    found = run(hidden, BUDGETS[0], REPLACE_ONE)
+    assert found.covariance[0, 0] < 10.0
+    assert any("without being seen" in text for text in found.diagnostics["warnings"])
+    clipped = np.where(np.arange(4000) < 280, 1e6, rng.normal(size=4000))
+    found = run(clipped, PrivacyBudget.pure(0.25), REPLACE_ONE)
+    assert found.diagnostics["radius"] < 1e3
+    assert any("were clipped" in text or "without being seen" in text for text in found.diagnostics["warnings"])
+
+
+@pytest.mark.parametrize("level", [0.0, 5.0, -1e9, 1e40])
+def test_a_constant_column_is_told_to_the_last_places(level: float) -> None:
+    for budget in BUDGETS:
+        found = run(np.full(5000, level), budget)
+        assert abs(found.mean[0] - level) <= 1e-14 * abs(level) + 1e-58
+        assert abs(found.covariance[0, 0]) <= 1e-28 * level**2 + 1e-100
+        assert any("alike" in text for text in found.diagnostics["warnings"])
+
+
+def test_too_few_rows_are_warned_of_and_never_stop_a_run() -> None:
+    rng = np.random.default_rng(5)
+    for neighbors in Neighbors:
+        for n in (1, 2, 20):
+            for budget in (BUDGETS[0], BUDGETS[2], PrivacyBudget.pure(1e-3)):
+                for of in (None, LogScaleHistogramMean()):
+                    found = run(rng.normal(size=n), budget, neighbors, of=of)
+                    assert np.isfinite(found.mean).all()
+                    if n < 20:
+                        assert any("noise decides where" in text for text in found.diagnostics["warnings"])
+    assert np.isfinite(run(np.empty(0), BUDGETS[0]).gram).all()
+
+
+def test_values_beyond_the_stated_range_count_at_its_ends() -> None:
+    values = np.full(3000, 1e300)
+    for of in (None, LogScaleHistogramMean()):
+        found = run(values, BUDGETS[0], of=of)
+        assert 1.0 < found.mean[0] / 2.0**_MAX_EXPONENT < 10.0
+        center = found.diagnostics["center" if of is None else "centers"]
+        np.testing.assert_allclose(center, 2.0**_MAX_EXPONENT, rtol=0.02)
+        assert any("were clipped" in text for text in found.diagnostics["warnings"])
+    assert np.isfinite(run(np.where(np.arange(3000) % 2, 1e300, -1e300), BUDGETS[0]).gram).all()
+
+
+def test_the_order_of_rows_changes_no_bit() -> None:
+    values = np.random.default_rng(6).normal(7.0, 2.0, 2000)
+    for budget in BUDGETS:
+        first, sorted_rows = run(values, budget, seed=3), run(np.sort(values), budget, seed=3)
+        assert (first.gram, first.sum, first.count) == (sorted_rows.gram, sorted_rows.sum, sorted_rows.count)
+
+
+# What is drawn ----------------------------------------------------------------------------------------------------------------
+
+
+class Measuring(Replayer):
+    """Keeps, for every draw, the part of its stated sensitivity by which the query moved."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.moved: dict[str, float] = {}
+
+    def _answer(self, made: Any, query: Any) -> Any:
+        before = self._recorded[len(self._draws) - 1].query
+        distance = query_distance(made.sensitivity.norm, query, before, made.sensitivity.neighbors)
+        self.moved[made.what] = distance / made.sensitivity.value
+        return super()._answer(made, query)
+
+
+@every_relation
+@every_budget
+def test_every_sensitivity_is_attained_by_one_row(budget: PrivacyBudget, neighbors: Neighbors) -> None:
+    values = np.append(np.random.default_rng(7).normal(1e5, 1.0, 600), 1e9)
+    plan = plan_for(values, budget, neighbors)
+    recorder = Recorder(plan, insecure_generator(1))
+    found = plan.run(rows_of(values, neighbors), recorder)
+    center, radius = found.diagnostics["center"], found.diagnostics["radius"]
+    w = _AUGMENTATION  # where normal noise is added the worst pair is opposite, else it is not
+    other = center - (w / 2.0 if plan.cost.kind is BudgetKind.PURE else 2.0) * radius
+    second = values[:-1] if neighbors is ADD_REMOVE else np.append(values[:-1], other)
+    replayer = Measuring(plan, recorder.exchanges)
+    plan.run(rows_of(second, neighbors), replayer)
+    assert replayer.faults == []
+    if plan.cost.kind is not BudgetKind.PURE and neighbors is REPLACE_ONE:
+        assert replayer.moved.pop("clipped rows of feature 1") == 0.0  # both are
+    levels = [what for what in replayer.moved if what.startswith("median")]
+    assert len(levels) > 1
+    for what, share in replayer.moved.items():
+        assert 0.9999 < share <= 1.0 + 1e-9 or what.startswith("rows far"), what
+
+
+@every_relation
+def test_scores_are_the_distances_of_the_median_from_the_ranks_of_a_cell(neighbors: Neighbors) -> None:
+    values = np.concatenate([np.random.default_rng(8).normal(2.0, 0.7, 99), [1e300, -1e300, 0.0, 0.0]])
+    recorder = Recorder(plan_for(values, BUDGETS[0], neighbors), insecure_generator(0))
+    _private_center(rows_of(values, neighbors), recorder, PrivacyBudget.pure(0.5), feature=0, n_rows=103.0)
+    scores, edges = recorder.exchanges[0].query, _float_line()
+    assert len(edges) == 2 * (64 * 400 + 1)
+    places = [0, 1, len(edges) // 2 - 1, *np.searchsorted(edges, [0.5, 2.0, 2.1, 4.0]), len(edges) - 2]
+    for place in places:
+        left = 0 if place == 0 else sum(values < edges[place])
+        right = len(values) if place == len(edges) - 2 else sum(values < edges[place + 1])
+        expected = [abs(2 * rank - len(values)) for rank in (left, right)]
+        within = 2 * left <= len(values) <= 2 * right
+        assert scores[place] == (0 if within else -min(expected))
+    assert edges[np.argmax(scores)] <= np.median(values) < edges[np.argmax(scores) + 1]
+
+
+@every_relation
+@pytest.mark.parametrize("mean", [True, False])
+@pytest.mark.parametrize("budget", [BUDGETS[0], BUDGETS[2]], ids=lambda budget: str(budget.kind))
+def test_noise_is_what_the_diagnostics_say(budget: PrivacyBudget, neighbors: Neighbors, mean: bool) -> None:
+    """Of two points no value is clipped, so that what is left is noise: its law, and a quarter or four times it is rejected."""
+    values = np.where(np.arange(3000) % 2, 1.0, -1.0)
+    runs = [run(values, budget, neighbors, seed, mean=mean) for seed in range(60)]
+    law = stats.laplace(scale=math.sqrt(0.5)) if budget.kind is BudgetKind.PURE else stats.norm()
+    centers = np.array([0.0 if one.center is None else one.center[0] for one in runs])
+    exact = 3000 * (1.0 + centers**2)
+    noise = np.array([one.gram[0, 0] for one in runs]) - exact
+    # The variance's noise has that of the mean in it, which is little: the mean is near the centre.
+    n_rows = np.array([3000.0 if one.count is None or neighbors is REPLACE_ONE else one.count for one in runs])
+    stated = np.array([one.diagnostics["noise_on_variance"] for one in runs]) * n_rows
+    if mean:
+        of_mean = np.array([one.diagnostics["noise_on_mean"] for one in runs])
+        stated = of_mean * _AUGMENTATION * np.array([one.diagnostics["radius"] for one in runs]) * n_rows
+        sums = np.array([one.sum[0] for one in runs]) + 3000 * centers
+        assert stats.kstest(sums / (of_mean * n_rows), law.cdf).pvalue > 1e-3
+    assert stats.kstest(noise / stated, law.cdf).pvalue > 0.01
+    for wrong in (0.25, 4.0):
+        assert stats.kstest(wrong * noise / stated, law.cdf).pvalue < 0.01
+
+
+def test_of_epsilon_and_delta_epsilon_alone_is_spent_where_that_is_better() -> None:
+    values = np.random.default_rng(9).normal(size=3000)
+    for neighbors in Neighbors:
+        first, second = (run(values, budget, neighbors) for budget in BUDGETS[:2])
+        assert first.gram == second.gram
+    whole = PrivacyBudget.approximate(1.0, 1e-6)
+    for of, d, kind in (
+        (LogScaleHistogram(), 1, BudgetKind.PURE),
+        (LogScaleHistogramMean(), 2, BudgetKind.PURE),
+        (LogScaleHistogramMean(), 30, BudgetKind.APPROXIMATE),
+    ):
+        assert of.plan(MomentShape(d, row_norm=None), whole, ADD_REMOVE).cost.kind is kind
+    large = PrivacyBudget.approximate(0.1, 0.5)  # no protection, but normal noise is less there
+    assert pure_if_less_noise(large, PrivacyBudget.zcdp(large.to_rho()), 1) == large
+
+
+# The clip ---------------------------------------------------------------------------------------------------------------------
+
+
+def octaves(distances: np.ndarray, noise: float = 1e-9, pure: bool = False) -> OctaveHistogram:
+    edges = np.exp2(np.arange(-40.0, 41.0))
+    counts = np.bincount(np.searchsorted(edges, distances, side="right"), minlength=len(edges) + 1)
+    return OctaveHistogram(edges, counts.astype(np.float64), noise, FALSE_TAIL, pure)
+
+
+def test_the_fullest_octave_and_the_quartile() -> None:
+    distances = np.abs(np.random.default_rng(10).normal(0.0, 3.0, 100_000))
+    found = octaves(distances)
+    assert found.scale == 2.0
+    assert found.upper_quartile(100_000.0) == pytest.approx(3.0 * _UPPER_QUARTILE, rel=0.08)
+    constant = octaves(np.zeros(50))
+    assert (constant.fullest, constant.scale, constant.upper_quartile(50.0)) == (0, 2.0**-40, 2.0**-40)
+
+
+def test_a_clip_leaves_as_many_normal_rows_beyond_as_the_noise_counts() -> None:
+    n = 100_000
+    distances = np.abs(np.random.default_rng(11).normal(0.0, 3.0, n))
+    for noise in (10.0, 100.0, 1000.0):
+        # The histogram's own noise hides all that is beyond the bulk: else the clip would go out to what is seen.
+        radius = octaves(distances, noise=2000.0).clip_radius(2, noise, float(n))
+        assert 0.1 * noise < (distances > radius).sum() < 2.0 * noise
+        assert radius / 3.0 == pytest.approx(stats.norm.isf(noise / n / 2.0), rel=0.1)
+    assert octaves(distances).clip_radius(2, 0.0, float(n)) > distances.max()
+
+
+def test_a_clip_goes_out_to_far_rows_where_they_are_worth_the_noise() -> None:
+    distances = np.concatenate([np.abs(np.random.default_rng(12).normal(size=900)), np.full(100, 1000.0)])
+    for power in (1, 2):
+        assert octaves(distances).clip_radius(power, 1.0, 1000.0) >= 1000.0
+        assert octaves(distances).clip_radius(power, 3000.0, 1000.0) < 100.0
+        # Rows that do not stand out of the histogram's noise are no reason.
+        assert octaves(distances, noise=50.0).clip_radius(power, 1.0, 1000.0) < 10.0
+    # Laplace noise has longer tails: of the same deviation it hides more rows.
+    assert octaves(distances, 10.0, pure=True).least_seen > 1.5 * octaves(distances, 10.0).least_seen
+
+
+def test_what_a_search_finds_is_near_the_median_as_often_as_the_exponential_mechanism_says() -> None:
+    """Of two clusters the larger holds the median; a chance to choose the other is e^(−εs/2Δ), s the difference of scores."""
+    values = np.concatenate([np.full(30, 8.0), np.full(10, 1.0)])
+    epsilon, chosen = 0.2, []
+    for seed in range(150):
+        spent = filter_that_pays(PrivacyBudget.pure(100.0), REPLACE_ONE, insecure_generator(seed))
+        found = _private_center(
+            rows_of(values, REPLACE_ONE), spent, PrivacyBudget.pure(epsilon / 0.08), feature=0, n_rows=1e-9
+        )
+        chosen.append(found.value)
+    places = np.searchsorted(_float_line(), chosen, side="right") - 1
+    edges = _float_line()
+    ranks = np.searchsorted(np.sort(values), edges)
+    ranks[0], ranks[-1] = 0, 40
+    scores = -np.maximum(np.maximum(2 * ranks[:-1] - 40, 40 - 2 * ranks[1:]), 0)
+    weights = np.exp(epsilon * scores / 2.0 / 2.0)
+    law = np.cumsum(weights) / weights.sum()
+    bins = np.searchsorted(law, [0.1, 0.3, 0.5, 0.7, 0.9])
+    counted = np.bincount(np.searchsorted(bins, places, side="left"), minlength=6)
+    expected = 150 * np.diff(np.concatenate([[0.0], law[bins], [1.0]]))
+    assert stats.chisquare(counted, expected).pvalue > 1e-3
+
+
+# How it is offered ------------------------------------------------------------------------------------------------------------
+
+
+@every_budget
+def test_auto_takes_it_for_one_column_without_bounds(budget: PrivacyBudget) -> None:
+    auto, shape = dpm.mechanisms.Auto(), MomentShape(1, row_norm=None)
+    assert auto.plan(shape, budget, ADD_REMOVE).mechanism.name == "log-scale-histogram"
+    rough = dpm.Schema(dpm.Numeric("income", scale=(1.0, 1e6)))
+    named = auto.plan(MomentShape.of(rough, mean=True), budget, ADD_REMOVE).mechanism.name
+    assert named == ("log-scale-histogram" if budget.kind is BudgetKind.PURE else "coinpress")
+    two = MomentShape(2, row_norm=None)
+    for mechanism, words in ((auto, "bound"), (LogScaleHistogram(), "takes 1 feature at most and the table has 2")):
+        with pytest.raises(ValueError, match=words):
+            mechanism.plan(two, budget, ADD_REMOVE)
+
+
+def test_a_release_of_a_column_in_its_own_units(tmp_path: Any) -> None:
+    values = np.random.default_rng(13).normal(40_000.0, 9_000.0, (5000, 1))
+    for schema in (dpm.Schema.unbounded(1, names=["income"]), dpm.Schema(dpm.Numeric("income", scale=(1.0, 1e6)))):
+        released = dpm.release(values, schema, epsilon=1.0, output=tmp_path / schema.names[0], insecure_seed=0)
+        assert released.mean[0] == pytest.approx(40_000.0, rel=0.02)
+        assert released.covariance[0, 0] ** 0.5 == pytest.approx(9_000.0, rel=0.05)
+        again = dpm.load(tmp_path / schema.names[0])
+        assert again.to_dict() == released.to_dict()
+        (tmp_path / schema.names[0]).unlink()
+        with pytest.warns(ReleaseWarning, match="noise decides where the values lie"):
+            dpm.release(values[:30], schema, epsilon=0.1, insecure_seed=0)
+
+
+@pytest.mark.parametrize("kind", [dict(epsilon=2.0), dict(rho=0.5)])
+def test_rows_that_a_rule_drops_are_left_out_and_their_number_is_paid_for(kind: dict[str, float]) -> None:
+    values = np.random.default_rng(14).normal(50.0, 1.0, (5000, 1))
+    values[:500] = np.nan
+    for mean in (True, False):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReleaseWarning)
+            released = dpm.release(
+                values,
+                dpm.Schema.unbounded(1, missing="drop"),
+                neighbors="replace_one",
+                mean=mean,
+                insecure_seed=0,
+                **kind,
+            )
+        assert [draw.what for draw in released.receipt.draws].count("count") == 1
+        assert abs(released.n_rows - 4500) < 100
+        assert not released.count_is_public
+        assert released.second_moment[0, 0] == pytest.approx(2501.0, rel=0.03)
+
+
+def test_a_public_number_of_rows_and_an_empty_table() -> None:
+    values = np.random.default_rng(15).normal(size=(2000, 1))
+    released = dpm.release(values, dpm.Schema.unbounded(1), rho=0.5, n_rows=2000, insecure_seed=0)
+    assert released.n_rows == 2000
+    assert "count" not in [draw.what for draw in released.receipt.draws]
+    with pytest.raises(ValueError, match="publicly empty"):
+        LogScaleHistogram().plan(MomentShape(1, n_rows=0, row_norm=None), BUDGETS[0], REPLACE_ONE)
+    with pytest.raises(ValueError, match="so small that the noise"):
+        LogScaleHistogram().plan(MomentShape(1, row_norm=None), PrivacyBudget.pure(1e-12), ADD_REMOVE)

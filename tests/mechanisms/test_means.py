@@ -1,0 +1,513 @@
+"""Estimators of means: accuracy, exact laws of their parts, units, and refusals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpmoments as dpm
+from contracts.cases import run_plan
+from dpmoments.mechanisms.coordinatewise import choose, clamped_mean, zoom
+from dpmoments.mechanisms.means.base import NoisyMean
+from dpmoments.mechanisms.means.clipped_mean import noisy_clipped_sums
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.entropy import insecure_generator, secure_generator
+from dpmoments.papers.mechanisms.karwa_vadhan import _MAX_EXPONENT, _MIN_EXPONENT, private_scale
+from dpmoments.papers.mechanisms.symmetric_quantiles import private_quantile
+from dpmoments.privacy.accounting import LossUnit
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sensitivity import rank_score
+from dpmoments.privacy.unit import Neighbors
+from dpmoments.rows.rows import Rows
+from dpmoments.spending.release_mean import release_mean
+from support.opened_filter import filter_that_pays
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "coinpress": {"radius": 100.0, "scale": 1.0},
+    "karwa-vadhan": {"radius": 100.0, "scale": 1.0},
+    "log-scale-histogram": {},
+    "naive": {"radius": 100.0, "scale": 1.0},
+    "symq": {"radius": 100.0},
+    "variance-aware": {},
+}
+every_mechanism = pytest.mark.parametrize("name", sorted(MEAN_MECHANISMS))
+
+
+def rows_of(table: np.ndarray, neighbors: str = "replace_one") -> Rows:
+    return Rows.of(table, dpm.Schema.unbounded(table.shape[1]), neighbors=neighbors, threads=1)
+
+
+def run(
+    name: str, table: np.ndarray, seed: int, rho: float = 0.5, neighbors: str = "replace_one", **options: Any
+) -> NoisyMean:
+    n, d = table.shape
+    shape = MomentShape(d, n_rows=n if neighbors == "replace_one" else None, row_norm=None)
+    plan = make_mean_mechanism(name, **options).plan(shape, PrivacyBudget.zcdp(rho), neighbors)
+    return run_plan(plan, rows_of(table, neighbors), insecure_generator(seed))
+
+
+def errors(name: str, n: int, d: int, trials: int, center: float = 0.0, **options: Any) -> tuple[float, float]:
+    """Mean errors, private and not."""
+    rng = np.random.default_rng(0)
+    private, plain = [], []
+    for trial in range(trials):
+        table = rng.normal(center, 1.0, size=(n, d))
+        private.append(np.linalg.norm(run(name, table, trial, **options).mean - center))
+        plain.append(np.linalg.norm(table.mean(axis=0) - center))
+    return float(np.mean(private)), float(np.mean(plain))
+
+
+def test_coinpress_comes_close_to_no_privacy_whatever_the_radius() -> None:
+    """Published at n = 1000, d = 50: 22 to 27 % over the non-private error; 0.277 at R = 10⁴√d with ten steps."""
+    for radius, seeds in ((math.sqrt(50), 8), (1e6 * math.sqrt(50), 8)):
+        private, plain = errors("coinpress", 1000, 50, seeds, radius=radius, scale=1.0)
+        assert private <= 1.16 * plain, radius
+        assert private <= 0.26, radius
+
+
+def test_the_variance_aware_mean_needs_no_radius_and_beats_those_that_do() -> None:
+    center, n, d = 40.0, 1000, 10
+    found = {
+        name: errors(name, n, d, 3, center, **OPTIONS[name])[0]
+        for name in ("variance-aware", "naive", "karwa-vadhan", "symq")
+    }
+    assert found["variance-aware"] <= min(found[name] for name in found if name != "variance-aware")
+    far, plain = errors("variance-aware", n, d, 4, 1e9)
+    assert far <= 1.3 * plain
+
+
+def test_the_variance_aware_mean_shapes_its_noise() -> None:
+    """Scales from 1 to 10⁻⁴: spherical noise would add √d · √Σσ² where this adds Σσ."""
+    rng, scales = np.random.default_rng(1), np.geomspace(1.0, 1e-4, 40)
+    excess: dict[str, list[float]] = {"variance-aware": [], "coinpress": []}
+    for trial in range(4):
+        table = 3.0 + rng.normal(size=(1000, 40)) * scales
+        plain = np.linalg.norm(table.mean(axis=0) - 3.0)
+        excess["variance-aware"].append(np.linalg.norm(run("variance-aware", table, trial).mean - 3.0) / plain)
+        spherical = run("coinpress", table, trial, radius=100.0, scale=1.0)
+        excess["coinpress"].append(np.linalg.norm(spherical.mean - 3.0) / plain)
+    assert np.mean(excess["variance-aware"]) < 1.25
+    assert np.mean(excess["coinpress"]) > 1.5
+
+
+@pytest.mark.parametrize("name", ["coinpress", "variance-aware"])
+def test_add_remove_hides_the_number_of_rows(name: str) -> None:
+    table = np.random.default_rng(2).normal(5.0, 1.0, size=(2000, 4))
+    noisy = run(name, table, 0, neighbors="add_remove", **OPTIONS[name])
+    assert noisy.count != 2000
+    assert noisy.count == pytest.approx(2000, abs=100)
+    np.testing.assert_allclose(noisy.mean, 5.0, atol=0.2)
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+def test_noise_of_clipped_sums_is_that_of_the_radius(neighbors: Neighbors) -> None:
+    table, radius = np.random.default_rng(3).normal(size=(30, 2)) * 1e6, 3.0
+    rows, generator = rows_of(table, neighbors), insecure_generator(0)
+    clipped = table / np.linalg.norm(table, axis=1, keepdims=True) * radius
+    draws = [
+        noisy_clipped_sums(
+            rows,
+            filter_that_pays(PrivacyBudget.zcdp(0.3), neighbors, generator),
+            "step",
+            rho=0.2,
+            squares_rho=0.1,
+            center=np.zeros(2),
+            linear=np.eye(2),
+            radius=radius,
+        )
+        for _ in range(300)
+    ]
+    sums = np.concatenate([draw.sum - clipped.sum(axis=0) for draw in draws])
+    squares = np.concatenate([draw.squares - (clipped**2).sum(axis=0) for draw in draws])
+    replace_one = neighbors is Neighbors.REPLACE_ONE
+    sum_scale = (2.0 if replace_one else 1.0) * radius / math.sqrt(2 * 0.2)
+    squares_scale = (math.sqrt(2.0) if replace_one else 1.0) * radius**2 / math.sqrt(2 * 0.1)
+    for sample, scale in ((sums, sum_scale), (squares, squares_scale)):
+        assert stats.kstest(sample / scale, "norm").pvalue > 1e-3
+        assert stats.kstest(sample / scale * 2, "norm").pvalue < 1e-6  # planted fault
+
+
+def test_squares_move_by_no_more_than_the_gram_matrix() -> None:
+    rng = np.random.default_rng(4)
+    worst = 0.0
+    for _ in range(5000):
+        one, other = rng.normal(size=(2, 3)) * (rng.random((2, 3)) < 0.6)
+        one, other = (row / max(np.linalg.norm(row), 1e-9) for row in (one, other))
+        worst = max(worst, float(np.linalg.norm(one**2 - other**2)))
+    assert math.sqrt(2) * 0.99 <= worst <= math.sqrt(2) + 1e-12
+
+
+def test_choice_has_the_law_of_the_exponential_mechanism() -> None:
+    scores, generator = np.array([5.0, 4.0, 1.0, 0.0]), insecure_generator(5)
+
+    def chosen(scores: np.ndarray, loss: PrivacyBudget) -> int:
+        one_choice = filter_that_pays(loss, Neighbors.REPLACE_ONE, generator)
+        return choose(scores, rank_score(Neighbors.REPLACE_ONE), loss, one_choice, "choice")
+
+    for loss, epsilon in ((PrivacyBudget.pure(0.8), 0.8), (PrivacyBudget.zcdp(0.08), 0.8)):
+        drawn = np.bincount([chosen(scores, loss) for _ in range(20_000)], minlength=4)
+        weights = np.exp(epsilon * scores / 2)
+        assert stats.chisquare(drawn, 20_000 * weights / weights.sum()).pvalue > 1e-3
+        faulty = np.exp(epsilon * scores)  # planted fault: twice the ε that was paid for
+        assert stats.chisquare(drawn, 20_000 * faulty / faulty.sum()).pvalue < 1e-6
+    assert chosen(np.array([-1e9, 1e9]), PrivacyBudget.pure(10.0)) == 1
+
+
+def test_private_quantile_has_the_law_of_its_cells() -> None:
+    """One level: the probabilities of all cells against the definition, row by row."""
+    table, level, radius, loss = (
+        np.array([[-1.5], [-0.2], [-0.1], [0.4], [1.1], [1.9]]),
+        0.35,
+        1.0,
+        PrivacyBudget.pure(2.0),
+    )
+    generator = insecure_generator(6)
+    rows = rows_of(table)
+    drawn = [
+        private_quantile(
+            rows,
+            filter_that_pays(loss, Neighbors.REPLACE_ONE, generator),
+            loss,
+            feature=0,
+            level=level,
+            radius=radius,
+            width=0.5,
+        )
+        for _ in range(3000)
+    ]
+    edges = np.linspace(-2.0, 2.0, 9)
+    scores = []
+    for lower, upper in itertools.pairwise(edges):
+        first, last = (table < lower).sum(), (table < upper).sum()
+        scores.append(-max(first - level * 6, level * 6 - last, 0.0))
+    weights = np.exp(np.array(scores))
+    counts = np.histogram(drawn, edges)[0]
+    assert stats.chisquare(counts, 3000 * weights / weights.sum()).pvalue > 1e-3
+
+
+def test_quantile_scores_move_by_at_most_one() -> None:
+    rng, edges, level = np.random.default_rng(7), np.linspace(-3, 3, 30), 0.35
+
+    def scores(values: np.ndarray) -> np.ndarray:
+        ranks = np.searchsorted(np.sort(values), edges)
+        target = level * len(values)
+        return -np.maximum(np.maximum(ranks[:-1] - target, target - ranks[1:]), 0.0)
+
+    worst = 0.0
+    for _ in range(2000):
+        values = rng.normal(size=20)
+        other = values.copy()
+        other[0] = rng.normal() * 5
+        worst = max(worst, float(np.abs(scores(values) - scores(other)).max()))
+    assert worst == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("loss", [PrivacyBudget.pure(0.7), PrivacyBudget.zcdp(0.1)], ids=["pure", "zcdp"])
+def test_clamped_mean_divides_by_the_public_count(loss: PrivacyBudget) -> None:
+    """All rows but one far outside: dividing by the number in range would leave the mean near that row."""
+    table = np.array([[1e9]] * 99 + [[0.3]])
+    rows, generator = rows_of(table), insecure_generator(8)
+    draws = np.array(
+        [
+            clamped_mean(
+                rows,
+                filter_that_pays(loss, Neighbors.REPLACE_ONE, generator),
+                loss,
+                feature=0,
+                center=0.0,
+                half_width=1.0,
+                n_rows=100.0,
+            )
+            for _ in range(500)
+        ]
+    )
+    noise = (draws - (99 + 0.3) / 100) * 100
+    law = stats.laplace(scale=2 / 0.7) if loss.epsilon else stats.norm(scale=2 / math.sqrt(0.2))
+    assert stats.kstest(noise, law.cdf).pvalue > 1e-3
+    assert stats.kstest(noise * 2, law.cdf).pvalue < 1e-6  # planted fault: half the sensitivity
+
+
+KARWA_VADHAN_BUDGETS = [PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 1e-6), PrivacyBudget.zcdp(0.5)]
+
+
+def karwa_vadhan(
+    table: np.ndarray, radius: float, seed: int, budget: PrivacyBudget = KARWA_VADHAN_BUDGETS[2], **options: Any
+) -> NoisyMean:
+    shape = MomentShape(table.shape[1], n_rows=len(table), row_norm=None)
+    plan = make_mean_mechanism("karwa-vadhan", radius=radius, **options).plan(shape, budget, "replace_one")
+    privacy_filter = PrivacyFilter(plan, insecure_generator(seed))
+    noisy = plan.run(rows_of(table), privacy_filter)
+    assert privacy_filter.close().exhausts
+    return noisy
+
+
+def scales_of(column: np.ndarray, radius: float, loss: PrivacyBudget, trials: int) -> np.ndarray:
+    rows, generator = rows_of(column[:, None]), insecure_generator(23)
+
+    def scale() -> float:
+        privacy_filter = filter_that_pays(loss, Neighbors.REPLACE_ONE, generator)
+        return private_scale(rows, privacy_filter, loss, feature=0, radius=radius)
+
+    return np.array([scale() for _ in range(trials)])
+
+
+@pytest.mark.parametrize("loss", [PrivacyBudget.pure(0.5), PrivacyBudget.zcdp(0.05)], ids=["pure", "zcdp"])
+def test_private_scale_of_normal_values_is_within_its_factor(loss: PrivacyBudget) -> None:
+    """|x − median| of a normal law is most often in [2^i, 2^(i+1)) near σ: the upper edge is σ to twice and a half."""
+    rng = np.random.default_rng(9)
+    for mean, deviation in ((0.0, 1.0), (1e6, 100.0), (-5.0, 1e-3), (3e6, 1e6)):
+        for _ in range(4):
+            found = scales_of(rng.normal(mean, deviation, size=4001), 4e6, loss, trials=3) / deviation
+            assert (found > 1 / 2.5).all(), (mean, deviation)
+            assert (found < 2.5).all(), (mean, deviation)
+
+
+def test_private_scale_has_the_law_of_its_bins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """About a median that is given: every bin against the definition, distances beyond the bins counted in the outermost."""
+    monkeypatch.setattr("dpmoments.papers.mechanisms.karwa_vadhan.private_quantile", lambda *_, **__: 0.1)
+    distances = np.r_[[0.0, 1e-30], [0.3] * 3, [0.6] * 2, [1.5] * 4, [20.0] * 3]
+    column = 0.1 + distances * np.resize([1.0, -1.0], len(distances))
+    edges = np.exp2(np.arange(_MIN_EXPONENT, _MAX_EXPONENT + 1.0))
+    drawn = scales_of(column, 1.0, PrivacyBudget.pure(2.0), trials=2000)
+    assert set(drawn) <= set(edges[1:])
+
+    def pvalue(counts: np.ndarray) -> float:
+        weights = np.exp(counts / 2.0)  # half of the loss buys the scale: ε = 1
+        seen = np.array([(drawn == edge).sum() for edge in edges[1:]])
+        held = np.array([0, 38, 39, 40, 41])  # bins that hold rows, and the others together
+        observed = np.append(seen[held], seen.sum() - seen[held].sum())
+        expected = np.append(weights[held], weights.sum() - weights[held].sum())
+        return float(stats.chisquare(observed, len(drawn) * expected / expected.sum()).pvalue)
+
+    counts = np.zeros(len(edges) - 1)
+    counts[[0, 38, 39, 40, 41]] = [2, 3, 2, 4, 3]
+    assert pvalue(counts) > 1e-3
+    counts[[0, 41]] = 0.0  # planted fault: rows nearer or farther than all bins are not counted
+    assert pvalue(counts) < 1e-6
+
+
+@pytest.mark.parametrize("budget", KARWA_VADHAN_BUDGETS, ids=[str(budget.kind) for budget in KARWA_VADHAN_BUDGETS])
+def test_karwa_vadhan_does_not_depend_on_the_order_of_rows(budget: PrivacyBudget) -> None:
+    """Differences of paired rows did: sorted rows have small ones. One seed gives the same bits for every order."""
+    rng = np.random.default_rng(19)
+    table = rng.normal([3.0, -40.0], [1.0, 0.2], size=(501, 2))
+    orders = [table[rng.permutation(len(table))], table[np.argsort(table[:, 0])], table[::-1]]
+    first = karwa_vadhan(table, 100.0, 4, budget)
+    for order in orders:
+        again = karwa_vadhan(order, 100.0, 4, budget)
+        assert again.mean.tobytes() == first.mean.tobytes()
+        assert again.diagnostics == first.diagnostics
+
+
+@pytest.mark.parametrize("budget", KARWA_VADHAN_BUDGETS, ids=[str(budget.kind) for budget in KARWA_VADHAN_BUDGETS])
+@pytest.mark.parametrize("center", [0.0, 7.3, 10.0, -10.0, 250.0, -1e9, 1e300], ids=lambda center: f"at {center:g}")
+@pytest.mark.parametrize("deviation", [0.0, 1e-12, 1.0, 100.0], ids=lambda deviation: f"sd {deviation:g}")
+def test_karwa_vadhan_survives_every_place_and_scale(center: float, deviation: float, budget: PrivacyBudget) -> None:
+    """Constant columns, and means at and far beyond the radius: an estimate in the public range all the same."""
+    radius = 10.0
+    for n in (1, 2, 20, 200):
+        table = np.random.default_rng(n).normal(center, deviation, size=(n, 2))
+        found = karwa_vadhan(table, radius, n, budget)
+        assert (np.abs(found.mean) <= radius).all()
+        assert np.isfinite(found.diagnostics["scales"]).all()
+        assert min(found.diagnostics["scales"]) > 0.0
+        assert max(found.diagnostics["scales"]) <= 4.0 * radius
+
+
+def test_karwa_vadhan_of_constant_columns() -> None:
+    """All rows alike: the scale is found to be small, and the mean is the constant."""
+    for center, budget in itertools.product((0.0, 7.3, -9.9), KARWA_VADHAN_BUDGETS):
+        found = karwa_vadhan(np.full((1000, 1), center), 10.0, 0, budget)
+        assert found.diagnostics["scales"][0] <= 1e-7
+        assert found.mean[0] == pytest.approx(center, abs=1e-6)
+
+
+def test_karwa_vadhan_where_nearly_all_rows_are_zero() -> None:
+    """98 % zeros: paired differences were zero too. Now the scale is that of the zeros, and what lies outside is clamped."""
+    table = np.zeros((5000, 1))
+    table[:100] = np.random.default_rng(20).normal(50.0, 5.0, size=(100, 1))
+    for seed, budget in itertools.product(range(3), KARWA_VADHAN_BUDGETS):
+        found = karwa_vadhan(table, 100.0, seed, budget)
+        assert np.isfinite(found.mean).all()
+        assert abs(found.mean[0]) <= 1.0  # the mean of the rows is 1
+    radius_told = karwa_vadhan(table, 100.0, 0, scale=10.0)
+    assert abs(radius_told.mean[0] - table.mean()) < 1.0
+
+
+@pytest.mark.parametrize("budget", KARWA_VADHAN_BUDGETS, ids=[str(budget.kind) for budget in KARWA_VADHAN_BUDGETS])
+def test_karwa_vadhan_is_accurate_for_normal_rows(budget: PrivacyBudget) -> None:
+    rng = np.random.default_rng(21)
+    center, deviation = np.array([500.0, -3.0]), np.array([50.0, 1e-3])
+    errors = []
+    for seed in range(8):
+        table = rng.normal(center, deviation, size=(4000, 2))
+        errors.append((karwa_vadhan(table, 1e4, seed, budget).mean - table.mean(axis=0)) / deviation)
+    # Noise alone: twice σ·√(2 ln n) over n·ε/4 (ε = 1/4 is a coordinate's mean under pure ε) is 0.04 standard deviations.
+    assert np.sqrt(np.mean(np.square(errors))) < 0.08
+    for end in (-1e4, 1e4):  # a mean at the end of its range
+        table = rng.normal(end, 50.0, size=(4000, 1))
+        assert abs(karwa_vadhan(table, 1e4, 0, budget).mean[0] - end) < 10.0
+    few = [karwa_vadhan(rng.normal(5.0, 1.0, size=(20, 1)), 10.0, seed, budget).mean[0] for seed in range(20)]
+    assert np.abs(few).max() <= 10.0
+
+
+def test_search_levels_end_at_the_width_asked_for() -> None:
+    for upper, width in ((1.0, 1.0), (1.0, 1e-3), (1e9, 1.0), (1e30, 1e-3)):
+        widths = zoom(0.0, upper, width)
+        assert widths[-1] == pytest.approx(width)
+        parents = [upper, *widths[:-1]]
+        assert all(parent / child <= 4096 * (1 + 1e-9) for parent, child in zip(parents, widths, strict=True))
+
+
+def test_the_variance_aware_run_spends_its_budget_and_no_more() -> None:
+    """How many rounds it takes depends on the rows; what they cost together does not."""
+    rng = np.random.default_rng(10)
+    tables = [
+        rng.normal(size=(1000, 5)),
+        np.zeros((300, 3)),
+        rng.normal(size=(50, 20)) * 10.0 ** rng.uniform(-30, 30, size=(50, 1)),
+        rng.normal(size=(3, 2)),
+        rng.normal(size=(20_000, 1)) + 1e12,
+    ]
+    n_draws = set()
+    for table in tables:
+        shape = MomentShape(table.shape[1], n_rows=len(table), row_norm=None)
+        for rho in (1e-6, 0.5, 50.0):
+            plan = make_mean_mechanism("variance-aware").plan(shape, PrivacyBudget.zcdp(rho), "replace_one")
+            privacy_filter = PrivacyFilter(plan, insecure_generator(0))
+            assert np.isfinite(plan.run(rows_of(table), privacy_filter).mean).all()
+            receipt = privacy_filter.close()
+            assert Fraction(rho) * Fraction(999_999_999, 1_000_000_000) <= receipt.total.amount <= Fraction(rho)
+            n_draws.add(len(receipt.draws))
+    assert len(n_draws) > 3
+
+
+@pytest.mark.parametrize("name", ["coinpress", "variance-aware"])
+def test_gaussian_estimators_spend_more_rho_under_epsilon_and_delta_than_zcdp_gives(name: str) -> None:
+    table, budget = np.random.default_rng(22).normal(size=(500, 3)), PrivacyBudget.approximate(1.0, 1e-6)
+    for neighbors, n_rows in (("replace_one", 500), ("add_remove", None)):
+        shape = MomentShape(3, n_rows=n_rows, row_norm=None)
+        plan = make_mean_mechanism(name, **OPTIONS[name]).plan(shape, budget, neighbors)
+        privacy_filter = PrivacyFilter(plan, insecure_generator(0))
+        plan.run(rows_of(table, neighbors), privacy_filter)
+        receipt = privacy_filter.close()
+        assert receipt.unit is LossUnit.GAUSSIAN_RHO
+        assert receipt.exhausts
+        assert receipt.total.amount > Fraction(1.1 * budget.to_rho())
+
+
+@every_mechanism
+def test_an_option_that_an_estimator_does_not_have_is_refused_by_name(name: str) -> None:
+    with pytest.raises(TypeError, match="wishful"):
+        make_mean_mechanism(name, wishful=1.0)
+    with pytest.raises(TypeError, match="wishful"):
+        make_mean_mechanism(name, **OPTIONS[name], wishful=None)
+
+
+@every_mechanism
+def test_release_is_in_the_tables_own_units(name: str) -> None:
+    rng = np.random.default_rng(11)
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Numeric("income", 0, 200_000))
+    table = np.column_stack([rng.normal(40, 10, 5000).clip(0, 100), rng.normal(50_000, 20_000, 5000).clip(0, 2e5)])
+    found = release_mean(table, schema, rho=1.0, neighbors="replace_one", mechanism=name, insecure_seed=0)
+    assert found.feature_names == ("age", "income")
+    assert abs(found.mean[0] - table[:, 0].mean()) < 2
+    assert abs(found.mean[1] - table[:, 1].mean()) < 4000
+    assert found.n_rows == 5000
+    assert not found.privacy.private
+    assert found.privacy.rho == 1.0
+    assert "NOT PRIVATE" in repr(found)
+
+
+@every_mechanism
+def test_same_seed_same_bits_and_secure_runs_differ(name: str) -> None:
+    table = np.random.default_rng(12).normal(size=(400, 3))
+    before = table.tobytes()
+    first, again, other = (run(name, table, seed, **OPTIONS[name]).mean for seed in (1, 1, 2))
+    assert first.tobytes() == again.tobytes() != other.tobytes()
+    assert table.tobytes() == before
+    shape = MomentShape(3, n_rows=400, row_norm=None)
+    plan = make_mean_mechanism(name, **OPTIONS[name]).plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
+    secure = [run_plan(plan, rows_of(table), secure_generator()).mean.tobytes() for _ in range(2)]
+    assert secure[0] != secure[1]
+
+
+@every_mechanism
+def test_budgets_and_neighbours_a_mechanism_does_not_know_are_refused(name: str) -> None:
+    mechanism = make_mean_mechanism(name, **OPTIONS[name])
+    shape = MomentShape(2, n_rows=100, row_norm=None)
+    for budget in (PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 1e-6), PrivacyBudget.zcdp(0.5)):
+        if budget.kind in mechanism.budget_kinds:
+            # Of (ε, δ) one may spend ε alone, where that is the better way.
+            assert mechanism.plan(shape, budget, "replace_one").cost in (
+                budget,
+                PrivacyBudget.of(epsilon=budget.epsilon or 1.0),
+            )
+        else:
+            with pytest.raises(ValueError, match="budget"):
+                mechanism.plan(shape, budget, "replace_one")
+    if Neighbors.ADD_REMOVE not in mechanism.supported_neighbors:
+        with pytest.raises(ValueError, match="add_remove"):
+            mechanism.plan(shape, PrivacyBudget.zcdp(0.5), "add_remove")
+    with pytest.raises(ValueError, match="empty"):
+        mechanism.plan(MomentShape(2, n_rows=0), PrivacyBudget.zcdp(0.5), "replace_one")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("nonsense", {}, "no estimator"),
+        ("coinpress", {"radius": -1.0}, "positive"),
+        ("coinpress", {"radius": 1.0, "scale": 1.0, "covariance": [[1.0]]}, "not both"),
+        ("coinpress", {"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "positive definite"),
+        ("coinpress", {"steps": 0}, "steps"),
+        ("coinpress", {"split": ()}, "positive share"),
+        ("symq", {"quantile": 0.6}, "between 0 and 0.5"),
+    ],
+)
+def test_impossible_options_are_refused(name: str, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make_mean_mechanism(name, **options)
+
+
+def test_what_must_be_public_is_asked_for() -> None:
+    table = np.zeros((10, 2))
+    for name, words in (("coinpress", "radius"), ("naive", "radius"), ("symq", "radius"), ("karwa-vadhan", "radius")):
+        with pytest.raises(ValueError, match=words):
+            release_mean(table, dpm.Schema.unbounded(2), rho=1.0, neighbors="replace_one", mechanism=name)
+    with pytest.raises(ValueError, match="scale"):
+        release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism="coinpress", radius=1.0)
+    with pytest.raises(ValueError, match="no rows"):
+        release_mean(np.zeros((0, 2)), dpm.Schema.unbounded(2), rho=1.0, neighbors="replace_one")
+    with pytest.raises(TypeError, match="Schema"):
+        release_mean(table, "people.yaml", rho=1.0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="configured already"):
+        release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism=make_mean_mechanism("symq"), radius=1.0)
+    for name in ("naive", "symq", "karwa-vadhan"):  # the default relation is that of release()
+        with pytest.raises(ValueError, match="not defined for neighbors='add_remove': use 'replace_one'"):
+            release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism=name)
+
+
+def test_a_known_covariance_whitens() -> None:
+    rng = np.random.default_rng(13)
+    root = np.array([[100.0, 0.0], [1.0, 0.01]])
+    table = rng.normal(size=(2000, 2)) @ root.T + [500.0, 6.0]
+    found = run("coinpress", table, 0, radius=1e4, covariance=(root @ root.T).tolist())
+    standardised = np.linalg.solve(root, found.mean - [500.0, 6.0])
+    assert np.linalg.norm(standardised) < 0.1
+
+
+def test_rows_far_outside_are_warned_of() -> None:
+    table = np.random.default_rng(14).normal(1e5, 1.0, size=(2000, 3))
+    found = run("coinpress", table, 0, radius=10.0, scale=1.0)
+    assert any("most rows were clipped" in text for text in found.diagnostics["warnings"])
+    starved = run("variance-aware", table, 0, rho=1e-8)
+    assert any("budget is too small" in text for text in starved.diagnostics["warnings"])

@@ -1,0 +1,613 @@
+"""The noise law as a sum of terms: against the laws it replaces, against draws, with faults that the checks find."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmoments.noise import terms as terms_module
+from dpmoments.noise.cells import (
+    CellFamily,
+    GaussianCells,
+    IsotropicCells,
+    LaplaceCells,
+    MatrixLaplaceCells,
+    WishartCells,
+    sum_quantile,
+)
+from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot, WishartPivot
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise.families import GaussianNoise, IsotropicNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
+from dpmoments.noise.law import NoiseLaw as PlainLaw
+from dpmoments.noise.matrices import isotropic, matrix_laplace
+from dpmoments.noise.models import (
+    AdditiveModel,
+    InverseNormalModel,
+    LastStepModel,
+    NoiseModel,
+    PooledModel,
+    ReleasedBasisModel,
+    ScaledWishartModel,
+    WishartModel,
+)
+from dpmoments.noise.pooled import CarriedNoise, PooledNoise
+from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.repair.spectral import SpectralNoise
+from references.plain_rotated_noise import RotatedNoise, law_of_pivot
+
+D, RATE = 4, 0.7
+EXACT = dict(rtol=1e-12, atol=1e-300)
+
+PLAIN: dict[str, PlainLaw] = {
+    "gaussian": GaussianNoise(D, 2.0, 1.0, 4.0, 9.0),
+    "gaussian, public count": GaussianNoise(D, 2.0, 1.0, 4.0, 0.0),
+    "gaussian, equal": GaussianNoise(D, 1.0, 1.0, None, None),
+    "laplace": LaplaceNoise(D, 1.5, 1.5, 3.0, 6.0),
+    "isotropic": IsotropicNoise(D, 16.0 / RATE**2, 8.0 / RATE**2, 8.0 / RATE**2 / 0.25, 16.0 / RATE**2 / 0.0625, RATE),
+    "matrix-laplace": MatrixLaplaceNoise(D, 6.0 / RATE**2, 3.0 / RATE**2, 12.0 / RATE**2, 96.0 / RATE**2, RATE),
+    "wishart": WishartNoise(D, 20.0 / RATE**2, 10.0 / RATE**2, 10.0 / RATE**2, 20.0 / RATE**2, RATE),
+}
+
+
+def model_of(law: PlainLaw) -> AdditiveModel:
+    entries = law.to_dict()
+    return AdditiveModel(family=entries.pop("name"), **entries)
+
+
+def law_of(law: PlainLaw) -> NoiseLaw:
+    return model_of(law).law()
+
+
+def symmetric(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    weights = rng.normal(size=shape)
+    return weights + np.swapaxes(weights, -1, -2)
+
+
+def same_answers(law: NoiseLaw, plain: Any, rng: np.random.Generator) -> None:
+    """Everything linear that both can answer."""
+    n = law.n_features + 1
+    for _ in range(3):
+        vector, weights = rng.normal(size=n), symmetric(rng, 5, n, n)
+        stated = plain.product_covariance(vector)
+        np.testing.assert_allclose(law.covariance_of_product(vector), stated, rtol=1e-12, atol=1e-12 * stated.max())
+        chosen = [2, 0, n - 1]
+        expected = plain.product_covariance(vector, chosen)
+        found = law.covariance_of_product(vector, chosen)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * stated.max())
+        expected = [plain.functional_variance(weight) for weight in weights]
+        np.testing.assert_allclose(law.variance(None, weights), expected, **EXACT)
+        both = [[plain.functional_variance(a + b) for a in weights] for b in weights]
+        polar = (np.array(both) - np.add.outer(expected, expected)) / 2.0
+        np.testing.assert_allclose(law.covariance(None, weights), polar, rtol=1e-11, atol=1e-11 * np.max(expected))
+        assert law.variance_of_square(vector) == pytest.approx(
+            plain.functional_variance(np.outer(vector, vector)), rel=1e-12
+        )
+
+
+def few_indices_are_as_good_as_all(law: NoiseLaw, rng: np.random.Generator) -> None:
+    """Functionals given by a few indices, some of them twice, are those of the whole matrix of weights."""
+    n = law.n_features + 1
+    indices = np.array([[0, 1, 3], [0, 2, 2], [1, 1, 1], [3, 0, 1], [0, 0, 2]])
+    weights = symmetric(rng, 5, 3, 3)
+    whole = np.zeros((5, n, n))
+    for place, at in enumerate(indices):
+        np.add.at(whole[place], np.ix_(at, at), weights[place])
+    np.testing.assert_allclose(law.variance(indices, weights), law.variance(None, whole), rtol=1e-11)
+    one = np.array([0, 3, 1])
+    whole = np.zeros((5, n, n))
+    whole[np.ix_(range(5), one, one)] = weights
+    np.testing.assert_allclose(law.covariance(one, weights), law.covariance(None, whole), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(np.diag(law.covariance(one, weights)), law.variance(one, weights), rtol=1e-11)
+    cells = law.cell_variances()
+    unit = np.zeros((1, n, n))
+    unit[0, 1, 2] = unit[0, 2, 1] = 0.5
+    assert cells[1, 2] == pytest.approx(float(law.variance(None, unit)[0]), rel=1e-11)
+    assert law.energy == pytest.approx(cells[1:, 1:].sum(), rel=1e-11)
+    np.testing.assert_allclose(law.sum_variances, cells[0, 1:], rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_additive_laws_answer_as_they_did(name: str) -> None:
+    plain, rng = PLAIN[name], np.random.default_rng(0)
+    law = law_of(plain)
+    same_answers(law, plain, rng)
+    few_indices_are_as_good_as_all(law, rng)
+    np.testing.assert_array_equal(law.cell_variances(), plain.cell_variances)
+    assert math.sqrt(law.energy) == pytest.approx(plain.frobenius_error, rel=1e-13)
+    for level in (0.001, 0.3, 0.975, 1.0 - 1e-9):
+        assert law.quantile(level, of="cell") == pytest.approx(
+            plain.standard_quantile(level, diagonal=False), rel=1e-12
+        )
+        assert law.quantile(level, of="diagonal") == pytest.approx(
+            plain.standard_quantile(level, diagonal=True), rel=1e-12
+        )
+        if plain.count_variance:
+            count = law.quantile(level, of="count") * math.sqrt(law.count_variance)
+            assert count == pytest.approx(plain.count_quantile(level), rel=1e-12)
+    for failure in (0.05, 1e-6):
+        assert law.gram_bound(failure) == pytest.approx(plain.operator_norm_bound(failure), rel=1e-12)
+        assert law.gram_bound(failure, [1, 3]) == pytest.approx(plain.operator_norm_bound(failure, 2), rel=1e-12)
+        if plain.sum_variance is not None:
+            assert law.sum_bound(failure) == pytest.approx(plain.sum_norm_bound(failure), rel=1e-12)
+            assert law.sum_bound(failure, [2]) == pytest.approx(plain.sum_norm_bound(failure, 1), rel=1e-12)
+        if plain.count_variance is not None:
+            assert law.count_bound(failure) <= plain.count_bound(failure) * (1.0 + 1e-12)
+    iso, spectral = law.isotropic(), SpectralNoise.of(plain)
+    assert iso.cell_variances()[1, 2] == pytest.approx(spectral.cell_variance, rel=1e-12)
+    assert iso.cell_variances()[1, 1] == pytest.approx(2.0 * spectral.cell_variance, rel=1e-12)
+    assert law.trace_variance == pytest.approx(spectral.trace_variance, rel=1e-12)
+    assert law.spectral_skews == pytest.approx(plain.spectral_skews, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_smaller_ball_is_carried(name: str) -> None:
+    plain, rng = PLAIN[name].of_rows_in_ball(0.3), np.random.default_rng(1)
+    for law in (law_of(PLAIN[name]).in_ball(0.3), model_of(PLAIN[name]).in_ball(0.3).law(), law_of(plain)):
+        same_answers(law, plain, rng)
+        assert law.gram_bound(0.01) == pytest.approx(plain.operator_norm_bound(0.01), rel=1e-12)
+        assert law.quantile(0.9, of="cell") == pytest.approx(plain.standard_quantile(0.9, diagonal=False), rel=1e-12)
+        assert law.spectral_skews == pytest.approx(plain.spectral_skews, rel=1e-12)
+    model = model_of(PLAIN[name]).in_ball(0.3)
+    assert {
+        key: value for key, value in model.to_dict().items() if value is not None or key in plain.to_dict()
+    } == plain.to_dict()
+
+
+SHIFTS = ((0.0, 0.0, 0.0, 0.0), (0.5, 0.0, -0.2, 1.0))
+
+
+@pytest.mark.parametrize("name", [name for name in PLAIN if PLAIN[name].count_variance is not None])
+def test_pooled_laws_answer_as_they_did_or_better(name: str) -> None:
+    site = PLAIN[name]
+    plain, rng = PooledNoise.of([CarriedNoise(site, shift) for shift in SHIFTS]), np.random.default_rng(2)
+    model = PooledModel(n_features=D, parts=tuple((model_of(site), np.array(shift)) for shift in SHIFTS))
+    law = model.law()
+    same_answers(law, plain, rng)
+    few_indices_are_as_good_as_all(law, rng)
+    np.testing.assert_allclose(law.cell_variances(), plain.cell_variances, rtol=1e-12)
+    for failure in (0.05, 1e-6):
+        assert law.gram_bound(failure) <= plain.operator_norm_bound(failure) * (1.0 + 1e-12)
+        assert law.sum_bound(failure) <= plain.sum_norm_bound(failure) * (1.0 + 1e-12)
+        assert law.count_bound(failure) <= plain.count_bound(failure) * (1.0 + 1e-12)
+    for level in (1e-6, 0.02, 0.98):
+        assert abs(law.quantile(level, of="cell")) <= abs(plain.standard_quantile(level, diagonal=False)) * (1.0 + 1e-9)
+        count = law.quantile(level, of="count") * math.sqrt(law.count_variance)
+        assert abs(count) <= abs(plain.count_quantile(level)) * (1.0 + 1e-9)
+    scaled = plain.of_rows_in_ball(0.4)
+    same_answers(law.in_ball(0.4), scaled, rng)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("alike", [False, True])
+def test_rotated_laws_answer_as_they_did(exact: bool, alike: bool) -> None:
+    rng = np.random.default_rng(3)
+    matrix, variances = rng.normal(size=(D + 1, D + 3)), symmetric(rng, D + 3, D + 3) ** 2
+    if alike:
+        variances = np.full((D + 3, D + 3), 0.5) + 0.5 * np.eye(D + 3)
+    plain = RotatedNoise(matrix, variances, count_is_exact=exact)
+    known = (np.eye(D + 1)[0], matrix[0]) if exact else None
+    law = NoiseLaw((NoiseTerm(GaussianCells(), variances, matrix, known),))
+    assert (law.terms[0]._blocks is not None) == alike
+    same_answers(law, plain, rng)
+    few_indices_are_as_good_as_all(law, rng)
+    about = np.eye(D + 1)
+    about[1:, 0] = rng.normal(size=D)
+    vector, weights = rng.normal(size=D + 1), symmetric(rng, 2, D + 1, D + 1)
+    carried = law.carried(about)
+    stated = about @ plain.product_covariance(about.T @ vector) @ about.T
+    np.testing.assert_allclose(carried.covariance_of_product(vector), stated, rtol=1e-11, atol=1e-11 * stated.max())
+    expected = [plain.functional_variance(about.T @ weight @ about) for weight in weights]
+    np.testing.assert_allclose(carried.variance(None, weights), expected, rtol=1e-11)
+
+
+def test_features_are_restricted_and_combined() -> None:
+    rng = np.random.default_rng(4)
+    law = law_of(PLAIN["matrix-laplace"])
+    some = law.restricted([3, 1])
+    assert some.terms[0].matrix is None
+    np.testing.assert_array_equal(some.cell_variances(), law.cell_variances([0, 4, 2]))
+    halves = np.eye(D + 1)
+    halves[1, 1], halves[1, 2], halves[1, 0] = 0.5, -0.5, 0.25  # (x₁ − x₂)/2 + 1/4
+    contrast = law.carried(halves)
+    assert contrast.terms[0]._local is not None
+    weights = symmetric(rng, 3, D + 1, D + 1)
+    expected = [law.variance(None, (halves.T @ weight @ halves)[None])[0] for weight in weights]
+    np.testing.assert_allclose(contrast.variance(None, weights), expected, rtol=1e-12)
+    few_indices_are_as_good_as_all(contrast, rng)
+
+
+def test_a_constant_that_is_mixed_with_a_feature_is_followed() -> None:
+    rng = np.random.default_rng(12)
+    law, mixed = law_of(PLAIN["gaussian"]), np.eye(D + 1)
+    mixed[0, 2], mixed[3, 0] = 0.5, -0.3
+    carried = law.carried(mixed)
+    assert carried.terms[0]._local is not None
+    few_indices_are_as_good_as_all(carried, rng)
+    weights = symmetric(rng, 3, D + 1, D + 1)
+    expected = [law.variance(None, (mixed.T @ weight @ mixed)[None])[0] for weight in weights]
+    np.testing.assert_allclose(carried.variance(None, weights), expected, rtol=1e-12)
+
+
+def test_bounds_of_a_shift_and_of_a_sum_are_put_together_as_they_were() -> None:
+    public = GaussianNoise(D, 2.0, 1.0, 4.0, 0.0)  # of a public count: the bound on a noisy one is nearer now
+    moved = CarriedNoise(public, SHIFTS[1])
+    [term] = law_of(public).about(np.array(SHIFTS[1])).terms
+    assert term.matrix is not None
+    assert term._shifted_bound(0.01, term.matrix[1:]) == pytest.approx(moved.operator_norm_bound(0.01, None), rel=1e-12)
+    one, other = law_of(PLAIN["matrix-laplace"]), law_of(PLAIN["wishart"])
+    both = one + other
+    assert both.gram_bound(0.01) == one.gram_bound(0.005) + other.gram_bound(0.005)
+    assert both.sum_bound(0.01) == one.sum_bound(0.005) + other.sum_bound(0.005)
+    normal = law_of(public)
+    assert (normal + normal).gram_bound(0.01) == pytest.approx(math.sqrt(2.0) * normal.gram_bound(0.01), rel=1e-12)
+
+
+# Against draws ------------------------------------------------------------------------------------------------------------------
+
+DRAWS = 30_000
+
+
+def wishart(degrees: int, rng: np.random.Generator, size: int = D + 1) -> np.ndarray:
+    rows = rng.normal(size=(DRAWS, degrees, size))
+    return np.swapaxes(rows, 1, 2) @ rows
+
+
+def unit_cells(family: CellFamily, rng: np.random.Generator) -> np.ndarray:
+    """C of the family with variances 1 off and 2 on the diagonal, shape (draws, D + 1, D + 1)."""
+    n = D + 1
+    if isinstance(family, GaussianCells | LaplaceCells):
+        draw = rng.normal if isinstance(family, GaussianCells) else rng.laplace
+        noise = draw(size=(DRAWS, n, n)) * np.sqrt((1.0 + np.eye(n)) / (1.0 if draw == rng.normal else 2.0))
+        return np.triu(noise) + np.swapaxes(np.triu(noise, 1), 1, 2)
+    if isinstance(family, IsotropicCells):
+        normal = unit_cells(GaussianCells(), rng)
+        return normal * np.sqrt(rng.gamma(family.shape, 1.0 / family.shape, DRAWS))[:, None, None]
+    degrees = round(family.degrees)
+    if isinstance(family, WishartCells):
+        return (wishart(degrees, rng) - degrees * np.eye(n)) / math.sqrt(degrees)
+    return (wishart(degrees, rng) - wishart(degrees, rng)) / math.sqrt(2.0 * degrees)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    law: NoiseLaw
+    noise: np.ndarray
+
+
+FAMILIES: dict[str, CellFamily] = {
+    "gaussian": GaussianCells(),
+    "laplace": LaplaceCells(),
+    "isotropic": IsotropicCells(8.0),
+    "matrix-laplace": MatrixLaplaceCells(6.0),
+    "wishart": WishartCells(9.0),
+}
+SCALES = np.array([3.0, 1.0, 1.0, 1.0, 1.0])
+
+
+@cache
+def drawn(name: str) -> Drawn:
+    """A family with more noise on the constant; sums of terms, of which one may have a matrix."""
+    rng = np.random.default_rng(5)
+    cells = (1.0 + np.eye(D + 1)) * np.outer(SCALES, SCALES) ** 2
+    if name in FAMILIES:
+        noise = unit_cells(FAMILIES[name], rng) * np.outer(SCALES, SCALES)
+        return Drawn(NoiseLaw((NoiseTerm(FAMILIES[name], cells),)), noise)
+    if name == "summed":
+        some = drawn("matrix-laplace"), drawn("wishart"), drawn("gaussian")
+        law = some[0].law + some[1].law.in_ball(1.3) + some[2].law
+        ball = np.diag([1.0, 1.3, 1.3, 1.3, 1.3])
+        return Drawn(law, some[0].noise + ball @ some[1].noise @ ball + some[2].noise)
+    first, second = drawn("matrix-laplace"), drawn("laplace" if name == "shifted" else "wishart")
+    matrix = rng.normal(size=(D + 1, D + 1)) if name == "rotated" else np.eye(D + 1)
+    if name == "shifted":
+        matrix[1:, 0] = [0.5, 0.0, -0.2, 1.0]
+    return Drawn(first.law + second.law.carried(matrix), first.noise + matrix @ second.noise @ matrix.T)
+
+
+NAMES = [*FAMILIES, "summed", "shifted", "rotated"]
+
+
+def off_by(found: np.ndarray, stated: np.ndarray) -> float:
+    """The largest difference; of covariances beside the deviations of the two."""
+    if found.ndim == 1:
+        return float(np.abs(found / stated - 1.0).max())
+    deviations = np.sqrt(np.diag(stated))
+    return float(np.abs((found - stated) / np.outer(deviations, deviations)).max())
+
+
+def doubled_off_the_diagonal(law: NoiseLaw) -> NoiseLaw:
+    def fault(term: NoiseTerm) -> NoiseTerm:
+        cells = 2.0 * term.variances
+        cells[np.diag_indices(len(cells))] /= 2.0
+        return replace(term, variances=cells)
+
+    return replace(law, terms=tuple(map(fault, law.terms)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functionals_vary_as_draws_do_and_not_with_a_factor_two_off_the_diagonal(name: str) -> None:
+    rng = np.random.default_rng(6)
+    law, noise = drawn(name).law, drawn(name).noise
+    weights = symmetric(rng, 6, D + 1, D + 1) / np.outer(SCALES, SCALES)
+    found = np.cov(np.einsum("nij,pij->pn", noise, weights))
+    assert off_by(found, law.covariance(None, weights)) < 0.04
+    assert off_by(np.diag(found), law.variance(None, weights)) < 0.04
+    assert off_by(np.diag(found), doubled_off_the_diagonal(law).variance(None, weights)) > 0.1
+    assert off_by(found, doubled_off_the_diagonal(law).covariance(None, weights)) > 0.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_products_vary_as_draws_do_and_not_without_the_shared_cells(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    law, noise = drawn(name).law, drawn(name).noise
+    vector = np.array([0.4, 1.0, 1.0, 1.0, 1.0])
+    found = np.cov((noise @ vector).T)
+    assert off_by(found, law.covariance_of_product(vector)) < 0.05
+    few = law.covariance_of_product(vector, [4, 0])
+    np.testing.assert_allclose(few, law.covariance_of_product(vector)[np.ix_([4, 0], [4, 0])], rtol=1e-12)
+
+    def without(variances: np.ndarray, first: np.ndarray, second: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.diag(variances[rows] @ (first * second))
+
+    monkeypatch.setattr(terms_module, "_of_products", without)
+    assert off_by(found, law.covariance_of_product(vector)) > 0.1
+
+
+def test_what_is_known_of_a_draw_is_taken_out_of_it() -> None:
+    rng = np.random.default_rng(7)
+    matrix, shift = rng.normal(size=(D + 1, D + 1)), np.eye(D + 1)
+    shift[1:, 0] = 0.7
+    law = NoiseLaw((NoiseTerm(MatrixLaplaceCells(6.0), 1.0 + np.eye(D + 1), matrix, (np.eye(D + 1)[0], matrix[0])),))
+    noise = matrix @ unit_cells(MatrixLaplaceCells(6.0), rng) @ matrix.T
+    noise[:, 0, 0] = 0.0
+    weights, vector = symmetric(rng, 4, D + 1, D + 1), rng.normal(size=D + 1)
+    for moved, of_moved in ((noise, law), (shift @ noise @ shift.T, law.carried(shift))):
+        assert off_by(np.cov(np.einsum("nij,pij->pn", moved, weights)), of_moved.covariance(None, weights)) < 0.05
+        assert off_by(np.cov((moved @ vector).T), of_moved.covariance_of_product(vector)) < 0.05
+        assert of_moved.count_variance == pytest.approx(0.0, abs=1e-9)
+    forgotten = replace(law, terms=(replace(law.terms[0], exact=None),))
+    assert off_by(np.cov((noise @ vector).T), forgotten.covariance_of_product(vector)) > 0.1
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, "summed"])
+@pytest.mark.parametrize("of", ["cell", "diagonal", "count"])
+def test_quantiles_are_those_of_draws(name: str, of: Any) -> None:
+    law, noise = drawn(name).law, drawn(name).noise
+    cells = {"cell": noise[:, 2, 3], "diagonal": noise[:, 2, 2], "count": noise[:, 0, 0]}[of]
+    standard = cells / cells.std()
+    for level in (0.01, 0.2, 0.9, 0.995):
+        at = law.quantile(level, of=of)
+        error = 5.0 * math.sqrt(level * (1.0 - level) / DRAWS)
+        assert np.mean(standard <= at) == pytest.approx(level, abs=error)
+    if of != "cell" and name in ("wishart", "laplace"):  # a normal quantile in its place would be found
+        normal = GaussianCells().quantile(0.995, diagonal=True)
+        assert abs(np.mean(standard > normal) - 0.005) > 5.0 * math.sqrt(0.005 / DRAWS)
+
+
+FAMILY_LIST = [GaussianCells(), LaplaceCells(), IsotropicCells(3.0), MatrixLaplaceCells(6.0), WishartCells(9.0)]
+
+
+@pytest.mark.parametrize("family", FAMILY_LIST, ids=lambda family: family.name)
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_the_integral_for_a_tail_is_the_familys_own(family: CellFamily, diagonal: bool) -> None:
+    from dpmoments.noise.cells import _log_tail
+
+    for level in (0.6, 0.975, 1.0 - 1e-9, 0.4, 1e-7):
+        side = 1.0 if level > 0.5 else -1.0
+        at = side * family.quantile(level, diagonal=diagonal)
+        assert _log_tail(at, side, ((family, 1.0, diagonal),)) == pytest.approx(
+            math.log(min(level, 1 - level)), abs=1e-5
+        )
+
+
+def test_quantiles_of_sums() -> None:
+    rng = np.random.default_rng(8)
+    parts: tuple[tuple[CellFamily, float, bool], ...] = ((WishartCells(9.0), 2.0, True), (LaplaceCells(), 1.4, True))
+    draws = 2.0 * (rng.chisquare(9, 400_000) - 9.0) / math.sqrt(18.0) + 1.4 * rng.laplace(size=400_000) / math.sqrt(2.0)
+    standard = draws / math.sqrt(2.0**2 + 1.4**2)
+    for level in (0.01, 0.3, 0.5, 0.7, 0.99):
+        at = sum_quantile(level, parts)
+        assert np.mean(standard <= at) == pytest.approx(level, abs=5.0 * math.sqrt(level * (1.0 - level) / 400_000))
+    unmirrored = ((WishartCells(9.0), 2.0, False), parts[1])  # the skew forgotten
+    assert abs(np.mean(standard <= sum_quantile(0.01, unmirrored)) - 0.01) > 0.001
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bounds_hold(name: str) -> None:
+    law, noise = drawn(name).law, drawn(name).noise[:4_000]
+    for failure in (0.2, 0.01):
+        norms = np.linalg.norm(noise[:, 1:, 1:], 2, axis=(1, 2))
+        assert np.mean(norms > law.gram_bound(failure)) <= failure
+        some = np.array([2, 4])
+        norms = np.linalg.norm(noise[:, some[:, None], some], 2, axis=(1, 2))
+        assert np.mean(norms > law.gram_bound(failure, some)) <= failure
+        assert np.mean(np.linalg.norm(noise[:, 0, 1:], axis=1) > law.sum_bound(failure)) <= failure
+        assert np.mean(np.abs(noise[:, 0, 0]) > law.count_bound(failure)) <= failure + 0.01
+
+
+def test_the_samplers_of_releases_have_these_laws() -> None:
+    """The families are those that the filter draws from, not only those that this file does."""
+    rng, rate = insecure_generator(9), 0.7
+    found = np.array([matrix_laplace(3, rate, rng)[0, 1] for _ in range(20_000)])
+    family = MatrixLaplaceCells(4.0)
+    assert found.var() == pytest.approx(4.0 / rate**2 / 2.0, rel=0.05)
+    assert np.mean(found / found.std() <= family.quantile(0.99, diagonal=False)) == pytest.approx(0.99, abs=0.004)
+    found = np.array([isotropic(3, rate, rng)[0, 0] for _ in range(20_000)])
+    assert found.var() == pytest.approx(7.0 / rate**2, rel=0.05)
+    assert np.mean(found / found.std() <= IsotropicCells(3.5).quantile(0.99, diagonal=True)) == pytest.approx(
+        0.99, abs=0.004
+    )
+
+
+# Models and files ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Moments:
+    noisy_gram: np.ndarray
+    noisy_sum: np.ndarray | None
+    noisy_count: float | None = 500.0
+    center: np.ndarray | None = None
+    count_is_public: bool = False
+
+
+GRAM = 100.0 * np.eye(D) + 20.0 * np.ones((D, D))
+RELEASED = Moments(GRAM, np.array([5.0, -3.0, 1.0, 0.0]))
+LINEAR = np.array([[2.0, 0.1, 0.0, 0.0], [0.1, 1.0, 0.0, 0.2], [0.0, 0.0, 1.5, 0.0], [0.0, 0.2, 0.0, 3.0]])
+LAST_STEP: dict[str, Any] = dict(
+    n_features=D, count_scale=2.0, count_is_laplace=True, linear=LINEAR, center=np.array([0.1, 0.0, -0.2, 0.3]),
+    step_gram=GRAM, step_sum=np.ones(D), gram_scale=3.0, sum_scale=0.8,
+)  # fmt: skip
+WISHART: dict[str, Any] = dict(
+    n_features=D, degrees=900.0, padding=4.0, subtracted=True, inverse=False, augmentation=0.5, corner=130.0, raised=0.0
+)  # fmt: skip
+INVERSE: dict[str, Any] = dict(
+    n_features=D, count_scale=1.5, inverse=np.linalg.inv(GRAM), inverse_scale=1e-4, smallest_eigenvalue=50.0, sum_scale=2.0
+)  # fmt: skip
+OWN_COUNT = WISHART | dict(augmentation=0.0, corner=0.0, count_scale=2.5, count_is_laplace=True)
+MODELS: dict[str, tuple[NoiseModel, Any]] = {
+    "last step": (LastStepModel(**LAST_STEP), LastStepPivot(**LAST_STEP)),
+    "last step, no mean": (
+        LastStepModel(**LAST_STEP | dict(step_sum=None, sum_scale=0.0)),
+        LastStepPivot(**LAST_STEP | dict(step_sum=None, sum_scale=0.0)),
+    ),
+    "wishart": (WishartModel(**WISHART), WishartPivot(**WISHART)),
+    "wishart, own count": (WishartModel(**OWN_COUNT), WishartPivot(**OWN_COUNT)),
+    "inverse wishart": (WishartModel(**WISHART | dict(inverse=True)), WishartPivot(**WISHART | dict(inverse=True))),
+    "inverse normal": (InverseNormalModel(**INVERSE), InverseNormalPivot(**INVERSE)),
+}
+
+
+@pytest.mark.parametrize("public", [False, True])
+@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_models_of_runs_answer_as_they_did(name: str, centered: bool, public: bool) -> None:
+    model, pivot = MODELS[name]
+    released: Any = replace(RELEASED, count_is_public=public, center=np.full(D, 0.05) if centered else None)
+    law, plain = model.law(released), law_of_pivot(released, pivot)
+    assert law is not None
+    assert plain is not None
+    same_answers(law, plain, np.random.default_rng(9))
+    few_indices_are_as_good_as_all(law, np.random.default_rng(10))
+    found = model.interval(released, [2, 0], 0.05)
+    stated = pivot.interval(released.noisy_count, released.noisy_sum, released.noisy_gram, [2, 0], 0.05)
+    assert found is not None
+    for entry in ("center", "spread", "constant", "count_error"):
+        np.testing.assert_array_equal(getattr(found, entry), getattr(stated, entry))
+
+
+def test_noise_left_in_on_purpose_has_no_law() -> None:
+    assert WishartModel(**WISHART | dict(subtracted=False)).law(RELEASED) is None
+    assert LastStepModel(**LAST_STEP | dict(linear=np.zeros((D, D)))).law(RELEASED) is None
+    assert WishartModel(**WISHART).law(replace(RELEASED, noisy_sum=None)) is None
+
+
+CELLS = np.array([[1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 1.0, 1.0], [3.0, 1.0, 5.0, 2.0], [4.0, 1.0, 2.0, 9.0]])
+BASIS = ReleasedBasisModel(n_features=D, cells=CELLS, sum_variance=2.0, count_variance=2.0, laplace=True)
+SCALED = ScaledWishartModel(
+    n_features=D, degrees=50.0, scale=0.5, scale_matrix=LINEAR @ LINEAR.T, augmentation=0.5, count_is_noisy=True
+)
+EVERY: list[NoiseModel] = [
+    *(model_of(law) for law in PLAIN.values()),
+    *(model for model, _ in MODELS.values()),
+    BASIS,
+    SCALED,
+    PooledModel(
+        n_features=D,
+        parts=((model_of(PLAIN["laplace"]), np.array(SHIFTS[1])), (model_of(PLAIN["wishart"]), np.zeros(D))),
+    ),
+]
+
+
+@pytest.mark.parametrize("model", EVERY, ids=lambda model: model.name)
+def test_files_keep_every_bit_and_refuse_forgeries(model: NoiseModel) -> None:
+    content = json.loads(json.dumps(model.to_dict()))
+    read = NoiseModel.from_dict(content)
+    assert read.to_dict() == model.to_dict()
+    first, second = read.law(RELEASED), model.law(RELEASED)
+    assert first is not None
+    assert second is not None
+    np.testing.assert_array_equal(first.cell_variances(), second.cell_variances())
+    for entry in content:
+        with pytest.raises((ValueError, TypeError)):
+            NoiseModel.from_dict({key: value for key, value in content.items() if key != entry})
+        for forged in ("many", -1.0, math.nan, [[]], {}, 10**400):
+            if forged == -1.0 and entry in ("augmentation",):
+                continue
+            with pytest.raises((ValueError, TypeError)):
+                NoiseModel.from_dict(content | {entry: forged})
+    with pytest.raises(ValueError, match=r"unknown|not known|no entry"):
+        NoiseModel.from_dict(content | {"colour": 1.0})
+    with pytest.raises(ValueError, match="must be one of"):
+        NoiseModel.from_dict(content | {"name": "cauchy"})
+
+
+@pytest.mark.parametrize(
+    ("model", "forged"),
+    [
+        (PLAIN["matrix-laplace"], {"off_diagonal_variance": 1.0}),
+        (PLAIN["matrix-laplace"], {"rate": 0.0}),
+        (PLAIN["wishart"], {"rate": 1e200}),
+        (PLAIN["gaussian"], {"rate": 1.0}),
+        (PLAIN["gaussian"], {"family": "laplace"}),
+        (BASIS, {"cells": [1.0] * 15 + [-1.0]}),
+        (SCALED, {"scale_matrix": [1.0] * 16}),
+        (MODELS["wishart"][0], {"degrees": 3.0}),
+        (MODELS["inverse normal"][0], {"smallest_eigenvalue": 0.0}),
+        (MODELS["last step"][0], {"sum_scale": 0.0}),
+    ],
+)
+def test_numbers_that_are_those_of_no_run_are_refused(model: Any, forged: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"noise|family"):
+        NoiseModel.from_dict(model.to_dict() | forged)
+
+
+def test_terms_that_do_not_fit_are_refused() -> None:
+    cells = np.ones((3, 3))
+    for arguments in (
+        (np.ones((3, 2)),),
+        (cells, np.ones((4, 2))),
+        (-cells,),
+        (cells * math.nan,),
+        (np.triu(cells),),
+        (cells, np.eye(3), (np.ones(2), np.ones(3))),
+    ):
+        with pytest.raises(ValueError, match="nois"):
+            NoiseTerm(GaussianCells(), *arguments)
+    with pytest.raises(ValueError, match="at least one"):
+        NoiseLaw(())
+    with pytest.raises(ValueError, match="one is needed"):
+        NoiseLaw((NoiseTerm(GaussianCells(), cells), NoiseTerm(GaussianCells(), np.ones((4, 4)))))
+    law = NoiseLaw((NoiseTerm(GaussianCells(), cells),))
+    refused: list[Callable[[], object]] = [
+        lambda: law.quantile(1.0, of="cell"),
+        lambda: law.gram_bound(0.0),
+        lambda: law.carried(np.eye(2)),
+    ]
+    for asked in refused:
+        with pytest.raises(ValueError, match=r"probability|carried"):
+            asked()
+
+
+def test_draws_of_the_released_basis_and_of_scaled_wishart_rows() -> None:
+    rng = np.random.default_rng(11)
+    basis = np.linalg.eigh(GRAM)[1][:, ::-1]
+    cells = rng.normal(size=(DRAWS, D, D)) * np.sqrt(CELLS)
+    noise = basis @ (np.triu(cells) + np.swapaxes(np.triu(cells, 1), 1, 2)) @ basis.T
+    weights = symmetric(rng, 3, D, D)
+    found = np.var(np.einsum("nij,pij->pn", noise, weights), axis=1)
+    assert off_by(found, BASIS.law(RELEASED).variance(np.arange(1, D + 1), weights)) < 0.04
+    root = np.linalg.cholesky(SCALED.scale_matrix) * math.sqrt(SCALED.scale)
+    matrix = np.eye(D + 1)
+    matrix[0, 0] = math.sqrt(SCALED.scale) / SCALED.augmentation
+    matrix[1:, 1:] = root
+    noise = matrix @ (wishart(50, rng) - 50.0 * np.eye(D + 1)) @ matrix.T
+    weights = symmetric(rng, 3, D + 1, D + 1)
+    found = np.var(np.einsum("nij,pij->pn", noise, weights), axis=1)
+    assert off_by(found, SCALED.law().variance(None, weights)) < 0.04

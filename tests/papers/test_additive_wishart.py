@@ -1,0 +1,255 @@
+"""Additive Wishart noise: its law, both debiasing rules, its privacy end to end, and the gain over the paper's choice."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpmoments as dpm
+from contracts.cases import run_plan
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy import curves
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilterError
+from support.opened_filter import run_unchecked
+from support.rows_read_once import RowsReadOnce
+
+RELATIONS = ["add_remove", "replace_one"]
+LOOSE = PrivacyBudget.approximate(0.5, 0.1)
+USUAL = PrivacyBudget.approximate(1.0, 1e-6)
+AdditiveWishart = dpm.mechanisms.AdditiveWishart
+
+
+def draws(plan, table, size, seed, run=run_plan):
+    rows, generator = RowsReadOnce(table, plan.neighbors), insecure_generator(seed)
+    return np.array([run(plan, rows, generator).gram for _ in range(size)])
+
+
+def p_values(noise, degrees, scale):
+    """uᵀWu/s² is chi-square with k degrees of freedom, 1/(uᵀW⁻¹u s²) with k − d + 1."""
+    d = noise.shape[1]
+    u = np.ones(d) / math.sqrt(d)
+    along = np.einsum("i,sij,j->s", u, noise, u) / scale
+    inverse = 1 / np.einsum("i,sij,j->s", u, np.linalg.inv(noise), u) / scale
+    return stats.kstest(along, stats.chi2(degrees).cdf).pvalue, stats.kstest(
+        inverse, stats.chi2(degrees - d + 1).cdf
+    ).pvalue
+
+
+def test_law_is_that_of_appended_normal_rows():
+    table = np.random.default_rng(0).uniform(-0.5, 0.5, (15, 3))
+    plan = AdditiveWishart(9).plan(MomentShape(3, mean=False), LOOSE, "add_remove")
+    noise = draws(plan, table, 2500, seed=1) - table.T @ table + 9 * plan.scale * np.eye(3)
+    assert min(p_values(noise, 9, plan.scale)) > 1e-3
+    # Planted faults: a degree of freedom too many, noise of a wrong scale, the mean left out.
+    assert min(p_values(noise, 10, plan.scale)) < 1e-6
+    assert min(p_values(noise, 9, 1.1 * plan.scale)) < 1e-6
+    assert p_values(noise - plan.scale * np.eye(3), 9, plan.scale)[0] < 1e-6
+
+
+SCALE = np.array([[3.0, 1.0, 0.2], [1.0, 2.0, 0.0], [0.2, 0.0, 1.5]])
+
+
+def test_a_scale_matrix_shapes_the_noise():
+    """W ~ Wishart(s²V, k) (Theorem B.3): after V^{−1/2} on both sides it is the noise of the default."""
+    table = np.random.default_rng(0).uniform(-0.5, 0.5, (15, 3))
+    plan = AdditiveWishart(9, scale_matrix=SCALE).plan(MomentShape(3, mean=False), LOOSE, "add_remove")
+    plain = AdditiveWishart(9).plan(MomentShape(3, mean=False), LOOSE, "add_remove")
+    scale = plan.whitened.scale
+    assert (plan.whitened.degrees, scale) == (plain.degrees, plain.scale)
+    errors = draws(plan, table, 2500, seed=1) - table.T @ table
+    factor = np.linalg.inv(np.linalg.cholesky(SCALE))
+
+    def whitened(matrix):
+        return factor @ (errors + 9 * scale * matrix) @ factor.T
+
+    assert min(p_values(whitened(SCALE), 9, scale)) > 1e-3
+    # Planted faults: noise of the default's shape, the mean of another shape taken off.
+    assert min(p_values(whitened(np.eye(3)), 9, scale)) < 1e-6
+    assert min(p_values(errors + 9 * scale * SCALE, 9, scale)) < 1e-6
+    squares = np.square(errors).sum((1, 2))
+    assert (
+        abs(squares.mean() / plan.expected_error**2 - 1) < 4 * squares.std() / math.sqrt(2500) / plan.expected_error**2
+    )
+
+
+def test_count_and_sum_beside_a_scale_matrix():
+    table = np.random.default_rng(0).uniform(-0.5, 0.5, (40, 3))
+    plan = AdditiveWishart(scale_matrix=SCALE).plan(MomentShape(3), LOOSE, "add_remove")
+    rows, generator = RowsReadOnce(table, plan.neighbors), insecure_generator(3)
+    found = [run_plan(plan, rows, generator) for _ in range(1500)]
+    sums = np.array([noisy.sum for noisy in found]) - table.sum(axis=0)
+    counts = np.array([noisy.count for noisy in found]) - len(table)
+    for errors, expected in (
+        (np.linalg.norm(sums, axis=1), plan.expected_sum_error),
+        (counts, plan.expected_count_error),
+    ):
+        assert abs(np.mean(errors**2) / expected**2 - 1) < 4 * np.std(errors**2) / math.sqrt(1500) / expected**2
+    # The noise on the sum has covariance ∝ V.
+    np.testing.assert_allclose(np.cov(sums.T) / np.trace(np.cov(sums.T)), SCALE / np.trace(SCALE), atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (0.9 * np.eye(3), "an eigenvalue below 1"),
+        (np.ones((3, 2)), "a finite square matrix"),
+        ([[2.0, 1.0], [0.0, 2.0]], "must be symmetric"),
+        (-np.eye(3), "must be positive definite"),
+    ],
+)
+def test_scale_matrices_that_cannot_be(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        AdditiveWishart(scale_matrix=matrix)
+
+
+def test_what_a_scale_matrix_does_not_go_with():
+    with pytest.raises(ValueError, match="debias='mean'"):
+        AdditiveWishart(debias="positive-definite", scale_matrix=np.eye(3))
+    with pytest.raises(ValueError, match="3 rows and the table 2 features"):
+        AdditiveWishart(scale_matrix=np.eye(3)).plan(MomentShape(2), USUAL, "add_remove")
+
+
+def advantage_on_worst_neighbours(plan, size, run=run_plan):
+    """P[E | first] − e^ε P[E | second] for the tables and the event that attain δ, and its standard error."""
+    mean = plan.degrees * plan.scale * np.eye(2)
+    row, other = np.diag([1.0, 0.0]), np.diag([0.0, 1.0])
+    power = 0.5 * (plan.degrees - 2 - 1)
+
+    def log_density(w):
+        inside = w[0, 0] > 0 and np.linalg.det(w) > 0
+        return power * math.log(np.linalg.det(w)) - np.trace(w) / (2 * plan.scale) if inside else -math.inf
+
+    if plan.neighbors == "replace_one":
+        tables, shifts = [np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])], [row, other]
+    else:
+        tables, shifts = [np.zeros((0, 2)), np.array([[1.0, 0.0]])], [0 * row, row]
+
+    def event(m):
+        return log_density(m + mean - shifts[0]) - log_density(m + mean - shifts[1]) > plan.cost.epsilon
+
+    growth = math.exp(plan.cost.epsilon)
+    hits = [np.mean([event(m) for m in draws(plan, table, size, 2 + i, run)]) for i, table in enumerate(tables)]
+    error = math.sqrt((hits[0] * (1 - hits[0]) + growth**2 * hits[1] * (1 - hits[1])) / size)
+    return hits[0] - growth * hits[1], error
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_worst_neighbours_attain_delta(neighbors):
+    plan = AdditiveWishart(8).plan(MomentShape(2, n_rows=1, mean=False), LOOSE, neighbors)
+    advantage, error = advantage_on_worst_neighbours(plan, 6000)
+    assert abs(advantage - LOOSE.delta) < 4 * error
+    # Planted fault: a third of the scale leaks more than δ.
+    faulty = replace(plan, scale=plan.scale / 3)
+    advantage, error = advantage_on_worst_neighbours(faulty, 2000, run_unchecked)
+    assert advantage > LOOSE.delta + 4 * error
+    with pytest.raises(PrivacyFilterError, match="costs more than the plan claims"):
+        draws(faulty, np.array([[1.0, 0.0]]), 1, seed=0)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_paper_calibration_and_the_gain_over_it(neighbors):
+    shape = MomentShape(50, n_rows=1000, mean=False)
+    paper = AdditiveWishart(calibration="paper").plan(shape, USUAL, neighbors)
+    assert (paper.degrees, paper.scale) == (50 + 425, 1.0)
+    # The paper's scale with the exact number of degrees, and both chosen.
+    beyond = curves.additive_wishart_degrees(1.0, 1e-6, 1.0, neighbors)
+    chosen = AdditiveWishart().plan(shape, USUAL, neighbors)
+    same_scale = math.sqrt((50 + beyond) * 50 * 51)
+    assert paper.expected_error > 2 * same_scale > 2 * 1.5 * chosen.expected_error
+    limit = curves.gaussian_noise_scale(1.0, 1e-6, 1.0 if neighbors == "add_remove" else math.sqrt(2.0))
+    gaussian_error = limit * math.sqrt(50 * 51 / 2)
+    assert gaussian_error < chosen.expected_error <= 1.01 * gaussian_error
+    assert curves.additive_wishart_delta(1.0, chosen.degrees - 50, chosen.scale, neighbors) <= 1e-6
+
+
+def test_paper_calibration_where_its_bound_is_not_enough():
+    # (14/ε²)·2 ln(4/δ) is below 1 here; one degree of freedom is far from private.
+    budget = PrivacyBudget.approximate(30.0, 1e-6)
+    plan = AdditiveWishart(calibration="paper").plan(MomentShape(5, mean=False), budget, "add_remove")
+    assert math.floor(14 / 900 * 2 * math.log(4e6)) == 0
+    assert curves.additive_wishart_delta(30.0, plan.degrees - 5, 1.0, "add_remove") <= 1e-6
+    assert plan.degrees > 6
+
+
+def test_positive_definite_rule():
+    budget, shape = USUAL, MomentShape(3, mean=False)
+    plan = AdditiveWishart(60, debias="positive-definite").plan(shape, budget, "add_remove")
+    assert plan.noise is None
+    assert plan.expected_error is None
+    big = 0.5 * np.eye(3).repeat(2000, axis=0)
+    noisy = run_plan(plan, RowsReadOnce(big), insecure_generator(4))
+    assert noisy.diagnostics["kept_shift"] == 0.0
+    # A table of no rows: all of the mean cannot be taken off, and what stays makes the release positive definite.
+    empty = [run_plan(plan, RowsReadOnce(np.zeros((0, 3))), insecure_generator(seed)) for seed in range(200)]
+    kept = np.array([noisy.diagnostics["kept_shift"] for noisy in empty])
+    scale, k = plan.unbiased.scale, 60
+    root = math.sqrt(k) - math.sqrt(3) - math.sqrt(2 * math.log(4e6))
+    assert set(kept) <= {0.0, scale * (k - max(root, 0) ** 2)}
+    assert np.mean(kept > 0) > 0.9
+    assert min(np.linalg.eigvalsh(noisy.gram)[0] for noisy in empty) > 0
+    # Planted fault: the rule's matrix with the whole mean taken off is not positive definite.
+    assert (
+        min(np.linalg.eigvalsh(noisy.gram - shift * np.eye(3))[0] for noisy, shift in zip(empty, kept, strict=True)) < 0
+    )
+
+
+def test_noise_law_states_the_true_moments():
+    plan = AdditiveWishart(20).plan(MomentShape(3, mean=True), USUAL, "add_remove")
+    rows, generator, size = RowsReadOnce(np.zeros((0, 3))), insecure_generator(5), 4000
+    runs = [run_plan(plan, rows, generator) for _ in range(size)]
+    law = plan.noise
+    assert law.isotropic
+    samples = {
+        law.diagonal_variance: np.array([noisy.gram[1, 1] for noisy in runs]),
+        law.off_diagonal_variance: np.array([noisy.gram[0, 2] for noisy in runs]),
+        law.sum_variance: np.array([noisy.sum[1] for noisy in runs]),
+        law.count_variance: np.array([noisy.count for noisy in runs]),
+    }
+    for variance, values in samples.items():
+        assert abs(values.mean()) < 4.5 * math.sqrt(variance / size)
+        assert np.mean(values**2) == pytest.approx(variance, rel=0.15)
+        assert np.mean(values**2) != pytest.approx(2 * variance, rel=0.15)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("degrees", [None, 30])
+def test_scale_is_that_of_the_curve_for_an_augmented_row(neighbors, degrees):
+    """A row (w, x) has the square 1 + w², and the curve is for rows of square 1."""
+    plan = AdditiveWishart(degrees).plan(MomentShape(3), USUAL, neighbors)
+    beyond, square = plan.degrees - plan.dimension, 1.0 + plan.augmentation**2
+    assert plan.dimension == 4
+    assert square > 1.0
+    assert plan.degrees == 30 or degrees is None
+    assert plan.scale == curves.additive_wishart_scale(1.0, 1e-6, beyond, plan.neighbors) * square
+    assert plan.noise.rate == pytest.approx(0.5 / plan.scale, rel=1e-12)
+    exact = curves.additive_wishart_delta(1.0, beyond, plan.scale / square, plan.neighbors)
+    assert exact <= 1e-6 < curves.additive_wishart_delta(1.0, beyond, plan.scale / square * (1 - 1e-6), plan.neighbors)
+
+
+def test_lattice_keeps_the_last_bits_of_the_noise():
+    for budget in (USUAL, PrivacyBudget.approximate(1e-4, 1e-9), PrivacyBudget.approximate(20.0, 1e-3)):
+        plan = AdditiveWishart().plan(MomentShape(10), budget, "replace_one")
+        # The Wishart matrix before its mean is taken off is resolved to far less than a lattice step.
+        assert plan.degrees * plan.scale * 4.0**plan.bits < 2**47
+
+
+def test_refusals_say_what_to_do():
+    with pytest.raises(ValueError, match="debias"):
+        AdditiveWishart(debias="none")
+    with pytest.raises(ValueError, match="leave degrees_of_freedom out"):
+        AdditiveWishart(50, calibration="paper")
+    with pytest.raises(ValueError, match="calibration"):
+        AdditiveWishart(calibration="tight")
+    for fewest_or_most in (5, 4 + 2**26):
+        plan = AdditiveWishart(fewest_or_most).plan(MomentShape(4, mean=False), USUAL, "add_remove")
+        assert plan.degrees == fewest_or_most
+    with pytest.raises(ValueError, match="at most"):
+        AdditiveWishart(5 + 2**26).plan(MomentShape(4, mean=False), USUAL, "add_remove")
+    with pytest.raises(ValueError, match="must be above 4"):
+        AdditiveWishart(4).plan(MomentShape(4, mean=False), USUAL, "add_remove")
+    with pytest.raises(ValueError, match="epsilon and delta"):
+        AdditiveWishart().plan(MomentShape(4), PrivacyBudget.zcdp(0.5), "add_remove")

@@ -1,0 +1,142 @@
+"""Noise on the inverse: the unconditional sensitivity, the refusal without a bound, the joint budget, the law."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpmoments as dpm
+from contracts.cases import run_plan
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy import curves
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.unit import Neighbors
+from dpmoments.rows.rows import Rows
+from support.rows_read_once import RowsReadOnce
+
+RELATIONS = ["add_remove", "replace_one"]
+InverseGaussian = dpm.mechanisms.InverseGaussian
+
+
+def raised_inverse(gram, bound):
+    eigenvalues, eigenvectors = np.linalg.eigh(gram)
+    return (eigenvectors / np.maximum(eigenvalues, bound)) @ eigenvectors.T
+
+
+def largest_change(bound, neighbors, trials, seed):
+    """Largest Frobenius change of the raised inverse over random neighbours, whether the bound holds or not."""
+    generator, largest = np.random.default_rng(seed), 0.0
+    for _ in range(trials):
+        d = int(generator.integers(1, 5))
+        spread = generator.uniform(0.0, 2.0, d) * bound
+        basis = np.linalg.qr(generator.standard_normal((d, d)))[0]
+        gram = (basis * spread) @ basis.T
+        x, y = (basis @ vector for vector in generator.standard_normal((2, d)) ** 3)
+        x, y = x / np.linalg.norm(x), y / np.linalg.norm(y)
+        other = gram + (np.outer(y, y) if neighbors == "replace_one" else 0)
+        change = raised_inverse(gram + np.outer(x, x), bound) - raised_inverse(other, bound)
+        largest = max(largest, float(np.linalg.norm(change)))
+    return largest
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("bound", [0.3, 1.5, 60.0])
+def test_sensitivity_holds_without_the_assertion(neighbors, bound):
+    stated = InverseGaussian(bound).sensitivity(4, Neighbors.of(neighbors)).value
+    assert largest_change(bound, neighbors, 3000, seed=1) <= stated * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_sensitivity_is_nearly_attained_where_the_bound_is_large(neighbors):
+    bound = 60.0
+    gram, rows = bound * np.eye(2), np.eye(2)
+    other = gram + (np.outer(rows[1], rows[1]) if neighbors == "replace_one" else 0)
+    change = np.linalg.norm(raised_inverse(gram + np.outer(rows[0], rows[0]), bound) - raised_inverse(other, bound))
+    stated = InverseGaussian(bound).sensitivity(2, Neighbors.of(neighbors)).value
+    assert 0.98 * stated < change <= stated
+    # Planted fault: half of it would be violated.
+    assert change > stated / 2
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_paper_sensitivity_is_larger_and_refuses_small_bounds(neighbors):
+    relation = Neighbors.of(neighbors)
+    exact, paper = InverseGaussian(4.0), InverseGaussian(4.0, calibration="paper")
+    assert paper.sensitivity(3, relation).value == pytest.approx(exact.sensitivity(3, relation).value * 4 / 3)
+    with pytest.raises(ValueError, match="above 1"):
+        InverseGaussian(0.9, calibration="paper").plan(MomentShape(3), PrivacyBudget.zcdp(1.0), neighbors)
+
+
+def test_refuses_to_run_without_an_asserted_bound():
+    with pytest.raises(ValueError, match="public lower bound"):
+        InverseGaussian().plan(MomentShape(3), PrivacyBudget.zcdp(0.5), "add_remove")
+    with pytest.raises(ValueError, match="positive"):
+        InverseGaussian(0.0)
+    with pytest.raises(ValueError, match="calibration"):
+        InverseGaussian(1.0, calibration="tight")
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize("budget", [PrivacyBudget.zcdp(0.3), PrivacyBudget.approximate(2.0, 1e-7)])
+def test_parts_together_are_one_gaussian_mechanism_of_the_stated_cost(neighbors, mean, budget):
+    plan = InverseGaussian(10.0).plan(MomentShape(5, n_rows=50, mean=mean), budget, neighbors)
+    of_gram = math.sqrt(2.0) if neighbors == "replace_one" else 1.0
+    squares = [(of_gram / 100.0 / plan.inverse_scale) ** 2]
+    assert (plan.sum_scale is not None) == mean
+    assert (plan.count_scale is not None) == (mean and neighbors == "add_remove")
+    if plan.sum_scale is not None:
+        squares.append(((2.0 if neighbors == "replace_one" else 1.0) / plan.sum_scale) ** 2)
+    if plan.count_scale is not None:
+        squares.append((1.0 / plan.count_scale) ** 2)
+    distance = math.sqrt(math.fsum(squares))
+    if budget.rho:
+        assert distance**2 / 2 <= budget.rho < distance**2 / 2 * (1 + 1e-12)
+    else:
+        assert curves.gaussian_delta(2.0, distance, 1.0) <= 1e-7
+        assert curves.gaussian_delta(2.0, distance * 1.0001, 1.0) > 1e-7
+
+
+def test_law_of_the_released_inverse():
+    table = np.random.default_rng(2).uniform(-0.57, 0.57, (400, 3))
+    plan = InverseGaussian(20.0).plan(MomentShape(3, n_rows=400, mean=False), PrivacyBudget.zcdp(0.5), "replace_one")
+    rows, generator = RowsReadOnce(table, "replace_one"), insecure_generator(3)
+    runs = [run_plan(plan, rows, generator) for _ in range(1500)]
+    gram = table.T @ table
+    assert np.linalg.eigvalsh(gram)[0] > 20.0
+    noise = np.array([noisy.diagnostics["inverse"] for noisy in runs]) - np.linalg.inv(gram)
+    for i, j, factor in [(0, 0, 1.0), (1, 2, math.sqrt(0.5))]:
+        scale = plan.inverse_scale * factor
+        assert stats.kstest(noise[:, i, j], stats.norm(0, scale).cdf).pvalue > 1e-3
+        assert stats.kstest(noise[:, i, j], stats.norm(0, 1.4 * scale).cdf).pvalue < 1e-6
+    for noisy in runs[:50]:
+        eigenvalues = np.linalg.eigvalsh(noisy.gram)
+        assert eigenvalues[0] > 20.0 * (1 - 1e-9)
+        assert eigenvalues[-1] < 400 * (1 + 1e-9)
+
+
+def test_small_noise_gives_the_gram_matrix_back():
+    table = np.random.default_rng(2).uniform(-0.57, 0.57, (4000, 3))
+    plan = InverseGaussian(300.0).plan(MomentShape(3, n_rows=4000), PrivacyBudget.zcdp(0.5), "replace_one")
+    noisy = run_plan(plan, Rows.of(table, dpm.Schema.unit_ball(3), neighbors=plan.neighbors), insecure_generator(4))
+    gram = table.T @ table
+    assert np.linalg.norm(noisy.gram - gram) < 0.05 * np.linalg.norm(gram)
+
+
+def test_empty_table_breaks_the_assertion_and_not_the_run():
+    plan = InverseGaussian(5.0).plan(MomentShape(2, mean=False), PrivacyBudget.zcdp(0.5), "add_remove")
+    rows = Rows.of(np.zeros((0, 2)), dpm.Schema.unit_ball(2), neighbors="add_remove")
+    eigenvalues = np.linalg.eigvalsh(run_plan(plan, rows, insecure_generator(5)).gram)
+    assert eigenvalues[0] >= 5.0 * (1 - 1e-9)
+
+
+def test_expected_error_of_the_sum():
+    """The root mean square of as many normal entries as there are features; none where no sum is wanted."""
+    budget = PrivacyBudget.zcdp(0.5)
+    with_mean = InverseGaussian(smallest_eigenvalue=2.0).plan(MomentShape(5), budget, "add_remove")
+    assert with_mean.expected_sum_error == pytest.approx(math.sqrt(5.0) * with_mean.sum_scale, rel=1e-12)
+    alone = InverseGaussian(smallest_eigenvalue=2.0).plan(MomentShape(5, mean=False), budget, "add_remove")
+    assert alone.expected_sum_error is None
+    assert alone.sum_scale is None

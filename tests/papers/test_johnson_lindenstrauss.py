@@ -1,0 +1,405 @@
+"""The Johnson–Lindenstrauss mechanism against explicit projections, and its privacy end to end."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpmoments as dpm
+from contracts.cases import run_plan
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.papers.mechanisms.padded_gram import _default_degrees, paper_padding
+from dpmoments.privacy import curves
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
+from dpmoments.privacy.sensitivity import gram_frobenius
+from dpmoments.privacy.unit import Neighbors
+from support.opened_filter import run_unchecked
+from support.rows_read_once import RowsReadOnce
+
+RELATIONS = ["add_remove", "replace_one"]
+LOOSE = PrivacyBudget.approximate(0.5, 0.1)
+USUAL = PrivacyBudget.approximate(1.0, 1e-6)
+JohnsonLindenstrauss = dpm.mechanisms.JohnsonLindenstrauss
+
+
+def shape_of(table, neighbors="add_remove", mean=False):
+    return MomentShape(np.shape(table)[1], n_rows=len(table) if neighbors == "replace_one" else None, mean=mean)
+
+
+def table_in_the_ball(n_rows, n_features, seed=0):
+    table = np.random.default_rng(seed).normal(0, 0.4, (n_rows, n_features)) + 0.1
+    return table / np.maximum(1.0, 1.001 * np.linalg.norm(table, axis=1, keepdims=True))
+
+
+def explicit_projections(table, padding, degrees, size, seed):
+    """The paper's Algorithm 1 as printed: project the table with w·I appended, many times. Shape (size, d, d)."""
+    generator = np.random.default_rng(seed)
+    tall = np.vstack([table, math.sqrt(padding) * np.eye(table.shape[1])])
+    sketches = generator.standard_normal((size, degrees, len(tall))) @ tall
+    return np.einsum("sri,srj->sij", sketches, sketches) / degrees
+
+
+def smallest_p_value(first, second):
+    """Two-sample Kolmogorov–Smirnov over a few functions of the matrices."""
+    functions = [
+        lambda m: m[:, 0, 0],
+        lambda m: m[:, 0, 1],
+        lambda m: np.trace(m, axis1=1, axis2=2),
+        lambda m: np.linalg.eigvalsh(m)[:, 0],
+        lambda m: np.linalg.slogdet(m)[1],
+    ]
+    return min(stats.ks_2samp(f(first), f(second)).pvalue for f in functions)
+
+
+def draws(plan, table, size, seed, run=run_plan):
+    rows, generator = RowsReadOnce(table, plan.neighbors), insecure_generator(seed)
+    return np.array([run(plan, rows, generator).gram for _ in range(size)])
+
+
+def test_law_is_that_of_explicit_projections():
+    table = table_in_the_ball(12, 3)
+    plan = JohnsonLindenstrauss(5, subtract_padding=False).plan(shape_of(table), LOOSE, "add_remove")
+    actual = draws(plan, table, 1500, seed=1)
+    assert smallest_p_value(actual, explicit_projections(table, plan.padding, 5, 4000, seed=2)) > 1e-3
+    # Planted faults: one row of the projection more, a tenth less padding, no padding.
+    assert smallest_p_value(actual, explicit_projections(table, plan.padding, 6, 4000, seed=2)) < 1e-6
+    assert smallest_p_value(actual, explicit_projections(table, 0.8 * plan.padding, 5, 4000, seed=2)) < 1e-6
+    assert smallest_p_value(actual, explicit_projections(table, 1e-9, 5, 4000, seed=2)) < 1e-6
+
+
+def test_error_and_bias_with_the_padding_subtracted():
+    table = table_in_the_ball(40, 3)
+    plan = JohnsonLindenstrauss(30).plan(shape_of(table), USUAL, "add_remove")
+    gram = table.T @ table
+    errors = draws(plan, table, 2000, seed=3) - gram
+    scale = gram + plan.padding * np.eye(3)
+    mean_square = (np.trace(scale) ** 2 + np.sum(scale**2)) / 30
+    measured = np.sum(errors**2, axis=(1, 2))
+    assert abs(measured.mean() - mean_square) < 4.5 * measured.std() / math.sqrt(2000)
+    bias = errors.mean(axis=0) / (errors.std(axis=0) / math.sqrt(2000))
+    assert np.abs(bias).max() < 4.5
+    # Planted fault: the padding left in is seen by the same test.
+    shifted = (errors + plan.padding * np.eye(3)).mean(axis=0) / (errors.std(axis=0) / math.sqrt(2000))
+    assert np.abs(shifted).max() > 4.5
+
+
+def distinguishing_advantage(plan, first, second, event, size, run=run_plan):
+    """P[event | first] − e^ε P[event | second] from runs of the plan, and its standard error."""
+    tables = [(5, first), (6, second)]
+    hits = [np.mean([event(g) for g in draws(plan, table, size, seed, run)]) for seed, table in tables]
+    growth = math.exp(plan.cost.epsilon)
+    error = math.sqrt(hits[0] * (1 - hits[0]) + growth**2 * hits[1] * (1 - hits[1])) / math.sqrt(size)
+    return hits[0] - growth * hits[1], error
+
+
+def worst_case(plan):
+    """The tables and the event that attain δ: all rows but one are zero."""
+    q, r = 1.0 / plan.padding, plan.degrees
+    slope = q / (2 * (1 + q)) * r / plan.padding  # the loss is slope·M_00 − ..., M the release with its padding
+    if plan.neighbors is Neighbors.REPLACE_ONE:
+        first, second = np.zeros((1, 2)), np.zeros((1, 2))
+        first[0, 0] = second[0, 1] = 1.0
+        return first, second, lambda m: slope * (m[0, 0] - m[1, 1]) > plan.cost.epsilon
+    first, second = np.array([[1.0, 0.0]]), np.zeros((0, 2))
+    return first, second, lambda m: slope * m[0, 0] - 0.5 * r * math.log1p(q) > plan.cost.epsilon
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_worst_neighbours_attain_delta(neighbors):
+    mechanism = JohnsonLindenstrauss(4, subtract_padding=False)
+    plan = mechanism.plan(MomentShape(2, n_rows=1, mean=False), LOOSE, neighbors)
+    advantage, error = distinguishing_advantage(plan, *worst_case(plan), size=6000)
+    assert abs(advantage - LOOSE.delta) < 4 * error
+    # Planted fault: a quarter of the padding, with the event that suits it, leaks more than δ.
+    weak = replace(plan, padding=plan.padding / 4)
+    advantage, error = distinguishing_advantage(weak, *worst_case(weak), size=3000, run=run_unchecked)
+    assert advantage > LOOSE.delta + 4 * error
+    with pytest.raises(PrivacyFilterError, match="costs more than the plan claims"):
+        draws(weak, np.array([[1.0, 0.0]]), 1, seed=0)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize("mean", [False, True])
+def test_always_positive_definite_before_the_subtraction(neighbors, adaptive, mean):
+    mechanism = JohnsonLindenstrauss(6, adaptive=adaptive, subtract_padding=False)
+    generator = insecure_generator(8)
+    tables = [np.zeros((3, 4)), np.eye(4)[:1].repeat(50, axis=0), table_in_the_ball(200, 4)]
+    if neighbors == "add_remove":
+        tables.append(np.zeros((0, 4)))
+    for table in tables:
+        plan = mechanism.plan(shape_of(table, neighbors, mean), USUAL, neighbors)
+        for _ in range(60):
+            noisy = run_plan(plan, RowsReadOnce(table, neighbors), generator)
+            assert np.linalg.eigvalsh(noisy.gram)[0] > 0
+
+
+def test_adaptive_bound_fails_exactly_as_often_as_its_share_of_delta():
+    plan = JohnsonLindenstrauss(4, adaptive=True).plan(MomentShape(3, mean=False), LOOSE, "add_remove")
+    assert plan.parts == (PrivacyBudget.approximate(0.25, 0.05),) * 2
+    generator, size = insecure_generator(9), 20_000
+    gram = np.diag([1000.0, 2000.0, 3000.0])
+    failures = sum(plan._eigenvalue_bound(gram, PrivacyFilter(plan, generator)) > 1000.0 for _ in range(size))
+    assert stats.binomtest(failures, size, 0.05).pvalue > 1e-3
+    # Planted fault: twice the failures.
+    assert stats.binomtest(2 * failures, size, 0.05).pvalue < 1e-6
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_adaptive_pads_only_what_the_table_lacks(neighbors):
+    mechanism = JohnsonLindenstrauss(20, adaptive=True)
+    big = table_in_the_ball(3000, 3)
+    plan = mechanism.plan(shape_of(big, neighbors), USUAL, neighbors)
+    inner, fixed = plan.parts[1], plan.padding
+    noisy = run_plan(plan, RowsReadOnce(big, neighbors), insecure_generator(10))
+    found = noisy.diagnostics
+    assert found["padding"] == 0.0
+    assert found["eigenvalue_bound"] > fixed + 1
+    assert found["degrees_of_freedom"] > 20
+    # The row that a neighbour lacks may take 1 off the smallest eigenvalue; what is left is enough, and not for one more.
+    left = found["eigenvalue_bound"] - 1
+    assert curves.wishart_sampling_delta(inner.epsilon, found["degrees_of_freedom"], left, neighbors) <= inner.delta
+    more = found["degrees_of_freedom"] + 1
+    assert curves.wishart_sampling_delta(inner.epsilon, more, left, neighbors) > inner.delta * (1 - 1e-8)
+    # Planted fault: without the allowance of 1 the same degrees of freedom are not private for that neighbour.
+    careless = curves.wishart_sampling_degrees(inner.epsilon, inner.delta, left + 1, neighbors)
+    assert curves.wishart_sampling_delta(inner.epsilon, careless, left, neighbors) > inner.delta
+
+    # The row that a neighbour lacks takes up to 1 off the bound; a bound below 1 saves no padding, and adds none either.
+    bounds = []
+    for n_rows, seed in ((60, 11), (400, 12), (400, 13)):
+        small = table_in_the_ball(n_rows, 3)
+        found = run_plan(
+            mechanism.plan(shape_of(small, neighbors), USUAL, neighbors),
+            RowsReadOnce(small, neighbors),
+            insecure_generator(seed),
+        ).diagnostics
+        assert found["degrees_of_freedom"] == 20
+        assert found["padding"] + max(found["eigenvalue_bound"] - 1, 0) == pytest.approx(fixed)
+        bounds.append(found["eigenvalue_bound"])
+    assert min(bounds) < 1 < max(bounds)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_paper_calibration(neighbors):
+    shape = MomentShape(5, n_rows=100, mean=False)
+    paper = JohnsonLindenstrauss(50, calibration="paper").plan(shape, USUAL, neighbors)
+    exact = JohnsonLindenstrauss(50).plan(shape, USUAL, neighbors)
+    log_term = math.log(4e6)
+    assert paper.padding == pytest.approx(4 * (math.sqrt(100 * log_term) + 2 * log_term))
+    assert paper.padding > 8 * exact.padding
+    # Where its bound would not be enough, the exact value stands.
+    huge = PrivacyBudget.approximate(1e4, 0.9)
+    padding = JohnsonLindenstrauss(50, calibration="paper").plan(shape, huge, neighbors).padding
+    assert curves.wishart_sampling_delta(1e4, 50, padding, neighbors) <= 0.9
+    assert padding >= paper_padding(huge, 50)
+
+
+def test_adaptive_paper_calibration_allows_fewer_degrees():
+    table = table_in_the_ball(20_000, 2)
+    found = [
+        run_plan(
+            JohnsonLindenstrauss(4, adaptive=True, calibration=calibration).plan(shape_of(table), USUAL, "add_remove"),
+            RowsReadOnce(table),
+            insecure_generator(12),
+        ).diagnostics
+        for calibration in ("paper", "exact")
+    ]
+    assert 4 < found[0]["degrees_of_freedom"] < 0.1 * found[1]["degrees_of_freedom"]
+    inner = PrivacyBudget.approximate(0.5, 5e-7)
+    assert paper_padding(inner, found[0]["degrees_of_freedom"]) <= found[0]["eigenvalue_bound"] - 1
+    assert paper_padding(inner, found[0]["degrees_of_freedom"] + 2) > found[0]["eigenvalue_bound"] - 1
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_count_and_mean_ride_in_the_same_matrix(mean):
+    plan = JohnsonLindenstrauss(60).plan(MomentShape(4, mean=mean), USUAL, "add_remove")
+    unit = 1 + plan.augmentation**2
+    assert (plan.augmentation > 0) == mean
+    assert plan.padding == pytest.approx(unit * curves.wishart_sampling_padding(1.0, 1e-6, 60, "add_remove"))
+
+
+def test_default_degrees_nearly_minimise_the_worst_case():
+    for n_rows, stays in [(100, False), (10_000, False), (10_000, True)]:
+        chosen = _default_degrees(USUAL, Neighbors.ADD_REMOVE, 6, 6, float(n_rows), 1.0, stays)
+        errors = {}
+        for degrees in [6, *(2**power for power in range(3, 34))]:
+            padding = curves.wishart_sampling_padding(1.0, 1e-6, degrees, "add_remove")
+            spread = (n_rows + 6 * padding) ** 2 + (n_rows + padding) ** 2 + 5 * padding**2
+            errors[degrees] = spread / degrees + (6 * padding**2 if stays else 0)
+        assert errors[chosen] < 1.25 * min(errors.values())
+        assert chosen == min(errors) or errors[chosen] < errors[min(errors)]
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+@pytest.mark.parametrize("stays", [True, False])
+@pytest.mark.parametrize("unit", [1.0, 1.7])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "dimension", "total"),
+    [(1.0, 1e-6, 6, 1e4), (0.3, 1e-9, 2, 400.0), (4.0, 1e-3, 30, 1e6), (1.0, 1e-6, 1, 50.0), (0.05, 1e-5, 9, 1e9)],
+)
+def test_default_degrees_are_the_fewest_within_a_twentieth(neighbors, stays, unit, epsilon, delta, dimension, total):
+    """The formula of the docstring, the padding in its limit for many degrees, over every power of two."""
+    noise = curves.gaussian_noise_scale(epsilon, delta, gram_frobenius(neighbors, max(dimension, 2)).value)
+
+    def error(degrees):
+        padding = unit * (noise * math.sqrt(degrees / 2) - math.log(delta) / epsilon)
+        shares = [(total + dimension * padding) ** 2, (total + padding) ** 2, (dimension - 1) * padding**2]
+        return sum(shares) / degrees + (dimension * padding**2 if stays else 0.0)
+
+    fewest = dimension + 2
+    every = [fewest, *(2**power for power in range(1, 35) if 2**power > fewest)]
+    least = min(map(error, every))
+    expected = next(degrees for degrees in every if error(degrees) <= 1.05 * least)
+    budget = PrivacyBudget.approximate(epsilon, delta)
+    assert _default_degrees(budget, neighbors, fewest, dimension, total, unit, stays) == expected
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+@pytest.mark.parametrize("padding", [20.0, 60.0, 300.0, 5000.0])
+def test_most_degrees_are_all_that_a_padding_allows(neighbors, padding):
+    exact = JohnsonLindenstrauss(4).most_degrees(USUAL, padding, neighbors)
+    if exact > 1:
+        assert curves.wishart_sampling_delta(1.0, exact, padding, neighbors) <= 1e-6
+        assert curves.wishart_sampling_delta(1.0, exact + 1, padding, neighbors) > 1e-6 * (1 - 1e-8)
+    paper = JohnsonLindenstrauss(4, calibration="paper").most_degrees(USUAL, padding, neighbors)
+    assert paper <= exact
+    if paper > 0:
+        assert paper_padding(USUAL, paper) <= padding < paper_padding(USUAL, paper + 1)
+    else:
+        assert paper_padding(USUAL, 1) > padding
+    assert JohnsonLindenstrauss(4).most_degrees(USUAL, 1e9, neighbors) == 2**34
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize("calibration", ["exact", "paper"])
+def test_a_known_eigenvalue_sets_the_projection_or_saves_padding(neighbors, mean, calibration):
+    shape = MomentShape(3, n_rows=900 if neighbors == "replace_one" else None, mean=mean)
+    known = 400.0
+
+    def plan(degrees=None, eigenvalue=known):
+        mechanism = JohnsonLindenstrauss(degrees, calibration=calibration, smallest_eigenvalue=eigenvalue)
+        return mechanism.plan(shape, USUAL, neighbors)
+
+    def enough(degrees, least):
+        ratio = least / gram_frobenius(Neighbors(neighbors), 3, found.augmentation).value
+        published = paper_padding(USUAL, degrees) <= least / (1 + found.augmentation**2) * (1 + 1e-9)
+        private = curves.raised_wishart_delta(1.0, degrees, ratio) <= 1e-6 * (1 + 1e-12)
+        return private and (published or calibration == "exact")
+
+    found = plan()
+    assert found.padding == 0.0
+    assert 0.9 * known < found.raised <= known
+    assert enough(found.degrees, found.raised)
+    assert not enough(math.ceil(found.degrees * 1.01) + 1, known)
+    # More degrees than it allows: what is missing is padded. Fewer: no more is raised than they rely on.
+    more, fewer = plan(4 * found.degrees), plan(max(found.degrees // 4, 5))
+    assert more.raised == known
+    assert more.padding > 0.0
+    assert enough(more.degrees, more.raised + more.padding)
+    assert more.padding < plan(4 * found.degrees, None).padding
+    assert fewer.padding == 0.0
+    assert enough(fewer.degrees, fewer.raised)
+    assert not enough(fewer.degrees, 0.999 * fewer.raised)
+    # Where it would save nothing, it does nothing.
+    little = plan(40, 1e-3)
+    if calibration == "exact":
+        assert little.raised == 0.0
+        assert little.padding == plan(40, None).padding
+    assert "raised_to" not in plan(40, None).details
+
+
+def on_the_first_axis(square):
+    """Rows in the unit ball along the first axis of the plane, with this sum of squares."""
+    count = math.ceil(square)
+    return np.tile([math.sqrt(square / count), 0.0], (count, 1))
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_privacy_does_not_rest_on_the_known_eigenvalue(inverse):
+    """Asserted far too high, on neighbours at what it is raised to: no more than δ; with a quarter of it far more."""
+    kind = dpm.mechanisms.InverseWishart if inverse else JohnsonLindenstrauss
+    plan = kind(7, smallest_eigenvalue=1e6, subtract_padding=False).plan(
+        MomentShape(2, mean=False), LOOSE, "add_remove"
+    )
+    assert plan.padding == 0.0
+
+    def advantage_of(plan, run=run_plan):
+        least, degrees = plan.raised, plan.degrees
+        without = on_the_first_axis(least)
+        first, second = np.vstack([without, [[1.0, 0.0]]]), without
+        # The likelihood ratio of a Wishart matrix W: W_00 = degrees·M_00, or 1/(W⁻¹)_00 of the inverse.
+        slope, growth = 0.5 / least - 0.5 / (least + 1.0), 0.5 * degrees * math.log1p(1.0 / least)
+
+        def event(m):
+            if inverse:
+                return growth - slope * least * (least + 1.0) * np.linalg.inv(m)[0, 0] * (degrees - 3) > 0.5
+            return slope * degrees * m[0, 0] - growth > 0.5
+
+        return distinguishing_advantage(plan, first, second, event, 2000, run)
+
+    advantage, error = advantage_of(plan)
+    assert advantage < LOOSE.delta + 4 * error
+    weak = replace(plan, raised=plan.raised / 8)  # planted fault
+    advantage, error = advantage_of(weak, run_unchecked)
+    assert advantage > LOOSE.delta + 4 * error
+    with pytest.raises(PrivacyFilterError, match="costs more than the plan claims"):
+        draws(weak, np.array([[1.0, 0.0]]), 1, seed=0)
+
+
+@pytest.mark.parametrize("known", [100.0, 1e4])
+def test_a_known_eigenvalue_is_unbiased_where_true_and_raises_where_false(known):
+    axes = np.linalg.qr(np.random.default_rng(14).normal(size=(3, 3)))[0]
+    table = np.vstack([np.tile(axis, (times, 1)) for axis, times in zip(axes, (2000, 500, 150), strict=True)])
+    plan = JohnsonLindenstrauss(30, smallest_eigenvalue=known).plan(shape_of(table), USUAL, "add_remove")
+    more = JohnsonLindenstrauss(5000, smallest_eigenvalue=known).plan(shape_of(table), USUAL, "add_remove")
+    for one in (plan, more):
+        heights = np.maximum([2000.0, 500.0, 150.0], one.raised)
+        expected = (axes.T * heights) @ axes
+        errors = draws(one, table, 1500, seed=15) - expected
+        bias = np.abs(errors.mean(axis=0)) / (errors.std(axis=0) / math.sqrt(1500))
+        assert bias.max() < 4.5
+        scale = heights + one.padding
+        mean_square = (scale.sum() ** 2 + (scale**2).sum()) / one.degrees
+        assert np.sum(errors**2, axis=(1, 2)).mean() == pytest.approx(mean_square, rel=0.1)
+    assert (more.raised > 150.0) == (known == 1e4)
+    assert plan.padding == 0.0
+
+
+def test_refusals_say_what_to_do():
+    for eigenvalue in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match="positive and finite"):
+            JohnsonLindenstrauss(smallest_eigenvalue=eigenvalue)
+    with pytest.raises(ValueError, match="not both"):
+        JohnsonLindenstrauss(smallest_eigenvalue=9.0, adaptive=True)
+    with pytest.raises(ValueError, match="calibration"):
+        JohnsonLindenstrauss(calibration="tight")
+    for degrees in (0, 2**34 + 1):
+        with pytest.raises(ValueError, match="between 1 and"):
+            JohnsonLindenstrauss(degrees)
+    JohnsonLindenstrauss(2**34)
+    assert JohnsonLindenstrauss(5).plan(MomentShape(4), USUAL, "add_remove").degrees == 5
+    with pytest.raises(ValueError, match="at least 5 degrees of freedom"):
+        JohnsonLindenstrauss(4).plan(MomentShape(4), USUAL, "add_remove")
+    with pytest.raises(ValueError, match="epsilon and delta"):
+        JohnsonLindenstrauss(9).plan(MomentShape(4), PrivacyBudget.pure(1.0), "add_remove")
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_an_adaptive_run_spends_all_of_both_parts(neighbors):
+    """The bound's allowance is just what its share of delta asks for."""
+    table = table_in_the_ball(300, 3)
+    plan = JohnsonLindenstrauss(9, adaptive=True).plan(shape_of(table, neighbors), USUAL, neighbors)
+    privacy_filter = PrivacyFilter(plan, insecure_generator(4))
+    plan.run(RowsReadOnce(table, plan.neighbors), privacy_filter)
+    receipt = privacy_filter.close()
+    assert [draw.law.name for draw in receipt.draws] == ["eigenvalue-bound", "wishart-sampling"]
+    for draw in receipt.draws:
+        assert float(draw.loss.amount) == pytest.approx(0.5, rel=1e-12)
+        assert float(draw.loss.delta) == pytest.approx(5e-7, rel=1e-9)
+    assert receipt.exhausts

@@ -1,0 +1,249 @@
+"""Private preconditioning: right where its constants reach, and honest where they do not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmoments as dpm
+from contracts.cases import run_plan
+from dpmoments.audit.replay import Recorder
+from dpmoments.mechanisms.shape import MomentShape, RunResult
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.papers.bounds.lecture import CONTRACTION, RESCALE
+from dpmoments.papers.mechanisms.private_preconditioning import _SHRINK, _shrink_long
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.rows.rows import Rows
+
+BOUNDS = (1.0, 100.0)
+
+
+def run(table: np.ndarray, mechanism: dpm.mechanisms.base.Mechanism, rho: float, seed: int = 0) -> RunResult:
+    n, d = table.shape
+    plan = mechanism.plan(
+        MomentShape(d, n_rows=n, mean=False, row_norm=None), dpm.PrivacyBudget.zcdp(rho), "replace_one"
+    )
+    return run_plan(plan, Rows.of(table, dpm.Schema.unbounded(d), neighbors=plan.neighbors), insecure_generator(seed))
+
+
+def relative_error(gram: np.ndarray, n: int, scales: np.ndarray) -> float:
+    return float(np.linalg.norm(gram / n / np.outer(scales, scales) - np.eye(len(scales))))
+
+
+def test_it_works_with_enough_rows_and_coinpress_with_fewer() -> None:
+    rng, scales = np.random.default_rng(0), np.array([10.0, 1.0])
+    many = rng.normal(size=(60_000, 2)) * scales
+    found = run(many, dpm.mechanisms.PrivatePreconditioning(BOUNDS), 2.0)
+    assert relative_error(found.gram, len(many), scales) < 0.06
+    assert found.diagnostics["warnings"] == []
+    few = many[:1500]
+    loose = run(few, dpm.mechanisms.PrivatePreconditioning(BOUNDS), 2.0)
+    assert any("noise of a round" in text for text in loose.diagnostics["warnings"])
+    tight = run(few, dpm.mechanisms.CoinPress(BOUNDS), 2.0)
+    assert relative_error(tight.gram, len(few), scales) < 0.15
+
+
+def test_a_round_takes_the_bound_down_and_keeps_the_lower_one() -> None:
+    """Without noise: I ⪯ Σ ⪯ κI gives I ⪯ PΣP ⪯ 0.9κI, for any κ ≥ 8 and any spectrum."""
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        kappa = math.exp(rng.uniform(math.log(8.0), math.log(1e6)))
+        eigenvalues = np.exp(rng.uniform(0.0, math.log(kappa), size=4))
+        q = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+        covariance = (q * eigenvalues) @ q.T
+        step = RESCALE * _shrink_long(covariance, kappa / 2)
+        after = np.linalg.eigvalsh(step @ covariance @ step)
+        assert after[0] >= 1.0 - 1e-9
+        assert after[-1] <= CONTRACTION * kappa
+    # planted fault: halving below κ = 8 can undercut the lower bound
+    covariance = np.diag([1.0, 2.1])
+    step = RESCALE * _shrink_long(covariance, 4.0 / 2)
+    assert np.linalg.eigvalsh(step @ covariance @ step)[0] < 1.0
+    assert _SHRINK**2 * 8.0 / 2 >= 1.0
+
+
+def test_the_product_of_rounds_is_undone_from_both_sides() -> None:
+    rng = np.random.default_rng(2)
+    root = np.linalg.cholesky(np.array([[80.0, 30.0], [30.0, 14.0]]))
+    table = rng.normal(size=(60_000, 2)) @ root.T
+    found = run(table, dpm.mechanisms.PrivatePreconditioning(BOUNDS), 2.0)
+    whitened = np.linalg.solve(root, np.linalg.solve(root, found.gram / len(table)).T)
+    assert np.linalg.norm(whitened - np.eye(2)) < 0.06
+    # planted fault: undoing the product of the rounds as if it were symmetric, P⁻¹MP⁻¹
+    last = np.array(found.diagnostics["steps"][-1]["linear"])
+    middle, inverse = last @ found.gram @ last.T, np.linalg.inv(last)
+    wrong = np.linalg.solve(root, np.linalg.solve(root, inverse @ middle @ inverse / len(table)).T)
+    assert np.linalg.norm(wrong - np.eye(2)) > 0.1
+
+
+def test_an_unlimited_budget_gives_the_second_moment_of_the_rows() -> None:
+    rng = np.random.default_rng(2)
+    root = np.linalg.cholesky(np.array([[90.0, 20.0, 0.0], [20.0, 30.0, 5.0], [0.0, 5.0, 3.0]]))
+    table = rng.normal(size=(5000, 3)) @ root.T
+    found = run(table, dpm.mechanisms.PrivatePreconditioning((1.0, 200.0)), 1e12)
+    np.testing.assert_allclose(found.gram, table.T @ table, rtol=1e-3)
+
+
+def test_number_of_rounds_follows_from_the_range() -> None:
+    shape, budget = MomentShape(3, n_rows=100, mean=False, row_norm=None), dpm.PrivacyBudget.zcdp(1.0)
+    for highest, rounds in ((5.0, 0), (8.0, 0), (80.0, 22), (8e4, 88)):
+        plan = dpm.mechanisms.PrivatePreconditioning((1.0, highest)).plan(shape, budget, "replace_one")
+        assert plan.details["rounds"] == rounds
+
+
+def test_impossible_requests_are_refused() -> None:
+    for options, words in (
+        ({"eigenvalue_bounds": (3.0, 2.0)}, "lowest"),
+        ({"stop_at": 4.0}, "at least 8"),
+        ({"clip_constant": 0.0}, "positive"),
+        ({"failure": 1.0}, "probability"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            dpm.mechanisms.PrivatePreconditioning(**options)
+    budget = dpm.PrivacyBudget.zcdp(1.0)
+    with pytest.raises(ValueError, match="mean=False"):
+        dpm.mechanisms.PrivatePreconditioning().plan(MomentShape(3, n_rows=10), budget, "replace_one")
+    shape = MomentShape(3, n_rows=10, mean=False, row_norm=None)
+    with pytest.raises(ValueError, match="needs a range"):
+        dpm.mechanisms.PrivatePreconditioning().plan(shape, budget, "replace_one")
+
+
+@pytest.mark.parametrize("replace", [True, False])
+@pytest.mark.parametrize(
+    ("d", "options", "rounds"),
+    [
+        (3, {"eigenvalue_bounds": (0.5, 40.0)}, 22),
+        (3, {"eigenvalue_bounds": (2.0, 60.0), "stop_at": 20.0, "clip_constant": 1.5, "failure": 0.2}, 4),
+        (2, {"eigenvalue_bounds": (1.0, 8.0)}, 0),
+        (1, {"eigenvalue_bounds": (0.5, 40.0)}, 22),
+    ],
+)
+def test_a_run_is_the_references(replace: bool, d: int, options: dict[str, Any], rounds: int) -> None:
+    """The lecture's recursion in plain NumPy, given the same answers: every query, radius, scale, and the result."""
+    rho, n = 5.0, 800.0
+    table = (
+        np.random.default_rng(d).normal(size=(800, d))
+        @ np.array([[5.0, 1.0, 0.0], [0.0, 1.0, 0.5], [0.0, 0.0, 2.0]])[:d, :d]
+    )
+    neighbors = "replace_one" if replace else "add_remove"
+    shape = MomentShape(d, n_rows=800 if replace else None, mean=False, row_norm=None)
+    plan = dpm.mechanisms.PrivatePreconditioning(**options).plan(shape, PrivacyBudget.zcdp(rho), neighbors)
+    recorder = Recorder(plan, insecure_generator(d))
+    found = plan.run(Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors), recorder)
+    exchanges, left = recorder.exchanges, rho
+    if not replace:
+        count, *exchanges = exchanges
+        n, left = float(round(count.answer[0] / count.made.sensitivity.units)), 0.99 * rho
+        assert plan.expected_count_error == pytest.approx(math.sqrt(0.5 / (0.01 * rho)), rel=1e-9)
+    else:
+        assert plan.expected_count_error == 0.0
+    assert plan.details == {"rho": rho, "rounds": rounds}
+    (lowest, highest), factor = options["eigenvalue_bounds"], options.get("clip_constant", 2.0)
+    kappa, linear, noisy_rounds = highest / lowest, np.eye(d) / math.sqrt(lowest), False
+    steps = found.diagnostics["steps"]
+    assert len(exchanges) == len(steps) == rounds + 1
+    for index, (exchange, step) in enumerate(zip(exchanges, steps, strict=True)):
+        share = 1.0 if not rounds else 0.5 / rounds if index < rounds else 0.5
+        radius = math.sqrt(factor * kappa * d * math.log(n / options.get("failure", 0.05)))
+        units = exchange.made.sensitivity.units
+        deviation = (1.0 if d == 1 or not replace else math.sqrt(2.0)) / math.sqrt(2.0 * left * share)
+        assert exchange.made.what == f"{f'round {index + 1}' if index < rounds else 'last step'}: Gram matrix"
+        assert exchange.made.law.scale / units == pytest.approx(deviation, rel=1e-9)
+        np.testing.assert_allclose(step["linear"], linear, rtol=1e-9, atol=1e-12)
+        assert (step["radius"], step["kappa"]) == (pytest.approx(radius, rel=1e-9), pytest.approx(kappa, rel=1e-9))
+        assert step["noise_scale"] == pytest.approx(deviation * radius**2 / n, rel=1e-9)
+        rows = table @ linear.T
+        rows *= np.minimum(1.0, radius / np.linalg.norm(rows, axis=1))[:, None] / radius
+        np.testing.assert_allclose(exchange.query.astype(float) / units, rows.T @ rows, atol=0.1)
+        answer = exchange.answer.astype(float) / units * radius**2
+        if index < rounds:
+            noisy_rounds |= deviation * radius**2 / n * (math.sqrt(2.0 * d) if d > 1 else 1.0) > kappa / 10.0
+            values, vectors = np.linalg.eigh(answer / n)
+            linear = 1.05 * (vectors * np.where(values >= kappa / 2.0, 0.5, 1.0)) @ vectors.T @ linear
+            kappa *= 0.9
+    inverse = np.linalg.inv(linear)
+    np.testing.assert_allclose(
+        found.gram, inverse @ answer @ inverse.T, rtol=1e-9, atol=1e-9 * np.abs(found.gram).max()
+    )
+    assert np.array_equal(found.gram, found.gram.T)
+    assert (found.count, found.sum, found.center) == (n if replace else None, None, None)
+    assert [("noise of a round" in text) for text in found.diagnostics["warnings"]] == [True] * noisy_rounds
+
+
+def test_an_eigenvalue_at_the_threshold_is_halved() -> None:
+    np.testing.assert_array_equal(_shrink_long(np.diag([4.0, 3.0, 5.0]), 4.0), np.diag([0.5, 1.0, 0.5]))
+
+
+def test_warnings_begin_where_the_noise_is_a_tenth_of_the_bound_and_where_rows_are_fewer_than_features() -> None:
+    """The noise's edge is √(2d) deviations, 4 at d = 8; the last step tests nothing."""
+    plan = dpm.mechanisms.PrivatePreconditioning(BOUNDS).plan(
+        MomentShape(8, n_rows=8, mean=False, row_norm=None), PrivacyBudget.zcdp(1.0), "replace_one"
+    )
+
+    def words(scales: list[float], n_rows: float = 8.0) -> list[str]:
+        steps = [{"noise_scale": scale, "kappa": 80.0} for scale in scales]
+        return [text.split(":")[0] for text in plan._warnings(steps, n_rows)]
+
+    assert words([0.0, 2.0, 100.0]) == []
+    noisy = "the noise of a round was above a tenth of the bound it had to test"
+    assert words([2.0 * (1 + 1e-12), 0.0, 0.0]) == words([0.0, 2.0 * (1 + 1e-12), 0.0]) == [noisy]
+    assert words([0.0], 8.0 * (1 - 1e-12)) == ["there are fewer rows than features"]
+
+
+def test_the_edges_of_its_options_and_what_it_is_said_to_do() -> None:
+    kind = dpm.mechanisms.PrivatePreconditioning
+    assert kind(eigenvalue_bounds=[1, 3]).eigenvalue_bounds == (1.0, 3.0)  # type: ignore[arg-type]
+    assert (kind().stop_at, kind().clip_constant, kind().failure) == (8.0, 2.0, 0.05)
+    kind(stop_at=8.0, clip_constant=5e-324, failure=5e-324)
+    kind(failure=1.0 - 2.0**-53)
+    for options in (
+        *({"stop_at": value} for value in (8.0 * (1 - 1e-15), math.inf, math.nan)),
+        *({"clip_constant": value} for value in (0.0, -1.0, math.inf, math.nan)),
+        *({"failure": value} for value in (0.0, -0.5, 1.0, math.nan)),
+    ):
+        with pytest.raises(ValueError, match=f"^{next(iter(options))}="):
+            kind(**options)
+    assert sorted(kind.budget_kinds) == ["approximate", "zcdp"]
+    assert (kind.needs_row_norm, kind.counts_rows) == (False, True)
+
+
+def test_bounds_rounds_and_refusals_of_a_plan() -> None:
+    kind, budget = dpm.mechanisms.PrivatePreconditioning, PrivacyBudget.zcdp(1.0)
+    ball = MomentShape(3, n_rows=1, mean=False)
+    assert kind().bounds(ball) == (1e-6, 1.0)
+    assert kind((2.0, 3.0)).bounds(ball) == (2.0, 3.0)
+    assert kind().plan(ball, budget, "replace_one").n_rounds == math.ceil(math.log(1e6 / 8.0) / math.log(1.0 / 0.9))
+    assert kind(stop_at=1e3).plan(ball, budget, "replace_one").n_rounds == math.ceil(
+        math.log(1e3) / math.log(1.0 / 0.9)
+    )
+    for highest, rounds in ((8.0, 0), (8.0 * (1 + 1e-9), 1), (8.0 / 0.9 * (1 - 1e-9), 1), (8.0 / 0.9 * (1 + 1e-9), 2)):
+        assert kind((1.0, highest)).plan(ball, budget, "replace_one").n_rounds == rounds
+    with pytest.raises(ValueError, match="publicly empty"):
+        kind().plan(MomentShape(3, n_rows=0, mean=False), budget, "replace_one")
+    # Half of the budget is for the rounds, in equal parts; each must buy a noise that the lattice can hold.
+    least = 0.5 * (6.0 / 2.0**34) ** 2
+    for highest, share in ((8.0, 1.0), (8.5, 0.5), (80.0, 0.5 / 22)):
+        mechanism = kind((1.0, highest))
+        assert mechanism.plan(ball, PrivacyBudget.zcdp(least / share * (1 + 1e-9)), "replace_one").cost.rho > 0.0
+        with pytest.raises(ValueError, match="larger budget"):
+            mechanism.plan(ball, PrivacyBudget.zcdp(least / share * (1 - 1e-9)), "replace_one")
+
+
+def test_the_clip_is_the_lectures() -> None:
+    mechanism = dpm.mechanisms.PrivatePreconditioning(failure=0.1, clip_constant=3.0)
+    assert mechanism.radius(10.0, 4, 200.0) == pytest.approx(math.sqrt(3.0 * 10.0 * 4 * math.log(2000.0)))
+    assert mechanism.radius(10.0, 4, 1.0) == pytest.approx(math.sqrt(120.0 * math.log(10.0)))
+
+
+def test_a_private_count_of_nothing_is_taken_for_one_row() -> None:
+    """Noise on the count of an empty table is below 1 half of the time."""
+    mechanism = dpm.mechanisms.PrivatePreconditioning((1.0, 10.0))
+    plan = mechanism.plan(MomentShape(2, mean=False, row_norm=None), PrivacyBudget.zcdp(1.0), "add_remove")
+    rows, radii = Rows.of(np.zeros((0, 2)), dpm.Schema.unbounded(2), neighbors="add_remove"), list[float]()
+    for seed in range(8):
+        radii.append(run_plan(plan, rows, insecure_generator(seed)).diagnostics["steps"][0]["radius"])
+    assert min(radii) == pytest.approx(mechanism.radius(10.0, 2, 1.0))
+    assert max(radii) > min(radii)

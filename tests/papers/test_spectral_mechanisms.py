@@ -1,0 +1,524 @@
+"""Iterative eigenvectors and Kapralov–Talwar: privacy of a draw, what a run spends, and the plain algorithm beside."""
+
+import math
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import dpmoments as dpm
+import dpmoments.papers.mechanisms.iterative_eigenvectors as iterative_module
+import dpmoments.privacy.sampling as sampling
+from contracts.cases import run_plan
+from dpmoments.audit.replay import Recorder
+from dpmoments.mechanisms.additive import choose_bits
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise.sphere import sample_bingham
+from dpmoments.papers.datasets import amin_synthetic
+from dpmoments.papers.mechanisms.spectral import temperature
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
+from dpmoments.privacy.laws import Directions, DiscreteGaussian, DiscreteLaplace
+from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1, sorted_eigenvalues_l2
+from dpmoments.privacy.unit import Neighbors
+from support.opened_filter import Unchecked, run_unchecked
+
+ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+BOTH = [ADD_REMOVE, REPLACE_ONE]
+IterativeEigenvectors = dpm.mechanisms.IterativeEigenvectors
+KapralovTalwar = dpm.mechanisms.KapralovTalwar
+
+
+def rows_of(table, neighbors):
+    return dpm.rows.Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), neighbors=neighbors)
+
+
+def make_plan(mechanism, table, budget, neighbors, *, mean=False):
+    n_rows = len(table) if neighbors is REPLACE_ONE else None
+    return mechanism.plan(MomentShape(table.shape[1], n_rows=n_rows, mean=mean), budget, neighbors)
+
+
+class TestOneDraw:
+    """The exact privacy loss of one direction in the plane, on neighbours built to attain it."""
+
+    ANGLES = np.linspace(0.0, math.pi, 40_001)
+
+    def log_density(self, strength, gram):
+        u = np.stack([np.cos(self.ANGLES), np.sin(self.ANGLES)])
+        score = strength * np.einsum("ia,ij,ja->a", u, gram, u)
+        peak = score.max()
+        return score - peak - math.log(np.trapezoid(np.exp(score - peak), self.ANGLES))
+
+    @staticmethod
+    def neighbors_of(neighbors):
+        first, second = np.outer([1.0, 0.0], [1.0, 0.0]), np.outer([0.0, 1.0], [0.0, 1.0])
+        for rest in (0.0, 1.0, 30.0, 1000.0):
+            for base in (rest * first, rest * second, 0.5 * rest * (first + second)):
+                if neighbors is ADD_REMOVE:
+                    yield base, base + first
+                    yield base + first, base
+                else:
+                    yield base + first, base + second
+
+    def pure_loss(self, strength, neighbors):
+        losses = [
+            np.abs(self.log_density(strength, left) - self.log_density(strength, right)).max()
+            for left, right in self.neighbors_of(neighbors)
+        ]
+        return max(losses)
+
+    def zcdp_loss(self, strength, neighbors):
+        """The largest D_α/α over neighbours and orders."""
+        worst = 0.0
+        for left, right in self.neighbors_of(neighbors):
+            p, q = self.log_density(strength, left), self.log_density(strength, right)
+            for order in (1.0001, 1.5, 2.0, 8.0, 64.0):
+                terms = order * p + (1.0 - order) * q
+                peak = terms.max()
+                integral = peak + math.log(np.trapezoid(np.exp(terms - peak), self.ANGLES))
+                worst = max(worst, integral / (order - 1.0) / order)
+        return worst
+
+    @pytest.mark.parametrize("neighbors", BOTH)
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+    def test_pure(self, neighbors, epsilon):
+        strength = temperature(PrivacyBudget.pure(epsilon), neighbors, "tight")
+        loss = self.pure_loss(strength, neighbors)
+        assert loss <= epsilon * (1 + 1e-6)
+        assert loss >= 0.97 * epsilon, "the calibration is looser than it says"
+        assert self.pure_loss(1.1 * strength, neighbors) > epsilon  # planted: a temperature a tenth too high
+
+    def test_the_monotone_temperature_is_too_high_for_replacement(self):
+        strength = temperature(PrivacyBudget.pure(1.0), ADD_REMOVE, "tight")
+        assert self.pure_loss(strength, REPLACE_ONE) > 1.9
+
+    @pytest.mark.parametrize("neighbors", BOTH)
+    @pytest.mark.parametrize("rho", [1e-3, 0.1, 2.0])
+    def test_zcdp(self, neighbors, rho):
+        strength = temperature(PrivacyBudget.zcdp(rho), neighbors, "tight")
+        assert self.zcdp_loss(strength, neighbors) <= rho * (1 + 1e-6)
+
+    def test_zcdp_fails_with_the_temperature_of_the_other_relation(self):
+        strength = temperature(PrivacyBudget.zcdp(0.1), ADD_REMOVE, "tight")
+        assert self.zcdp_loss(strength, REPLACE_ONE) > 0.15
+
+    @pytest.mark.parametrize("neighbors", BOTH)
+    def test_papers_calibration_is_looser(self, neighbors):
+        strength = temperature(PrivacyBudget.pure(1.0), neighbors, "paper")
+        assert_allclose(strength, 0.25, rtol=1e-15)
+        assert self.pure_loss(strength, neighbors) <= 0.5 + 1e-9
+
+
+class Meter(Unchecked):
+    """Reads off the draws themselves what a run spends, by composition: neither the plan's sums nor the filter's are used."""
+
+    def __init__(self, plan, generator):
+        super().__init__(plan, generator)
+        self.plan, self.spent, self.eigenvalue_draws = plan, Fraction(0), 0
+
+    def draw(self, what, law, query, sensitivity, claim=None):
+        if isinstance(law, Directions):
+            for step, strength in enumerate(law.temperatures):
+                self.direction(strength, len(query) - step if law.projected else len(query))
+        else:
+            assert type(law) is (DiscreteLaplace if self.plan.pure else DiscreteGaussian)
+            self.noise(law.scale)
+        return super().draw(what, law, query, sensitivity, claim)
+
+    def noise(self, scale):
+        d, bits, add_remove = self.plan.shape.n_features, self.plan.bits, self.plan.neighbors is ADD_REMOVE
+        of_eigenvalues = math.isclose(scale, self.plan.eigenvalue_scale * 4.0**bits, rel_tol=1e-12)
+        if self.plan.pure:
+            sensitivity = (
+                sorted_eigenvalues_l1(self.plan.neighbors, d).value * 4.0**bits + d
+                if of_eigenvalues
+                else ((math.sqrt(d) + 1.0 if add_remove else 2.0 * math.sqrt(d)) * 2.0**bits)
+            )
+            self.spent += Fraction(sensitivity) / Fraction(scale)
+        else:
+            sensitivity = (
+                sorted_eigenvalues_l2(self.plan.neighbors, d).value * 4.0**bits + math.sqrt(d)
+                if of_eigenvalues
+                else (math.sqrt(2.0) if add_remove else 2.0) * 2.0**bits
+            )
+            self.spent += Fraction(sensitivity) ** 2 / (2 * Fraction(scale) ** 2)
+        self.eigenvalue_draws += of_eigenvalues
+
+    def direction(self, strength, dimension):
+        if dimension == 1:
+            return  # two points, ± the only direction there is
+        width = Fraction(strength) * (1 if self.plan.neighbors is ADD_REMOVE else 2)
+        self.spent += width if self.plan.pure else width**2 / 8
+
+
+BUDGETS = [PrivacyBudget.pure(0.7), PrivacyBudget.zcdp(0.3)]
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=["pure", "zcdp"])
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("mean", [True, False])
+class TestSpending:
+    def check(self, plan, table, neighbors):
+        meter = Meter(plan, insecure_generator(0))
+        plan.run(rows_of(table, neighbors), meter)
+        whole = Fraction(plan.cost.epsilon if plan.pure else plan.cost.rho)
+        assert meter.spent <= whole * (1 + Fraction(1, 10**12))
+        assert meter.spent >= whole * Fraction(999_999, 10**6), "part of the budget is not used"
+        assert meter.eigenvalue_draws == 1, "noisy eigenvalues must be drawn once"
+
+    @pytest.mark.parametrize("d", [1, 2, 5])
+    @pytest.mark.parametrize("allocation", ["gaps", "adaptive", "uniform"])
+    @pytest.mark.parametrize("rank", [None, 1])
+    def test_iterative_eigenvectors(self, budget, neighbors, mean, d, allocation, rank):
+        table = amin_synthetic(50, d, np.random.default_rng(0))
+        plan = make_plan(IterativeEigenvectors(allocation=allocation, rank=rank), table, budget, neighbors, mean=mean)
+        self.check(plan, table, neighbors)
+
+    @pytest.mark.parametrize("d", [1, 3])
+    @pytest.mark.parametrize("rank", [None, 1])
+    def test_kapralov_talwar(self, budget, neighbors, mean, d, rank):
+        table = amin_synthetic(50, d, np.random.default_rng(0))
+        plan = make_plan(KapralovTalwar(rank=rank), table, budget, neighbors, mean=mean)
+        self.check(plan, table, neighbors)
+
+    def test_a_run_that_overspends_is_noticed(self, monkeypatch, budget, neighbors, mean):
+        table = amin_synthetic(50, 4, np.random.default_rng(0))
+        plan = make_plan(IterativeEigenvectors(), table, budget, neighbors, mean=mean)
+        monkeypatch.setattr(iterative_module, "temperature", lambda *arguments: 1.01 * temperature(*arguments))
+        with pytest.raises(AssertionError):
+            self.check(plan, table, neighbors)
+        with pytest.raises(PrivacyFilterError, match="would spend more than the plan states"):
+            run_plan(plan, rows_of(table, neighbors), insecure_generator(0))
+
+
+def plain_run(table, plan, generator):
+    """Amin et al. (2019), Algorithm 1, in dense linear algebra: eigenvalues, then restrict, draw, map back, project."""
+    d = table.shape[1]
+    gram = table.T @ table
+    noise = generator.laplace if plan.pure else generator.normal
+    eigenvalues = np.sort(np.linalg.eigvalsh(gram) + noise(0.0, plan.eigenvalue_scale, d))[::-1]
+    eigenvalues = np.clip(eigenvalues, 0.0, len(table) if plan.neighbors is REPLACE_ONE else math.inf)
+    bound = math.log(2 * d / 0.05)
+    floor = plan.eigenvalue_scale * (bound if plan.pure else math.sqrt(2 * bound))
+    importance = {
+        "uniform": np.ones(d),
+        "adaptive": eigenvalues + floor,
+        "gaps": np.array([(eigenvalues[i] - eigenvalues[i:]).sum() + floor for i in range(d)]),
+    }[plan.mechanism.allocation]
+    weights = importance[: d - 1] ** (0.5 if plan.pure else 2 / 3)
+    whole = plan.direction_budget.epsilon if plan.pure else plan.direction_budget.rho
+    width = 1.0 if plan.neighbors is ADD_REMOVE else 2.0
+    complement, estimate = np.eye(d), np.zeros((d, d))
+    for i in range(d):
+        share = whole * weights[i] / weights.sum() if i < d - 1 else 0.0
+        strength = (share if plan.pure else math.sqrt(8 * share)) / width
+        direction = complement @ sample_bingham(strength * (complement.T @ gram @ complement), None, generator)
+        estimate += eigenvalues[i] * np.outer(direction, direction)
+        projected = complement - np.outer(direction, direction @ complement)
+        complement = np.linalg.svd(projected).U[:, : d - i - 1]
+    return estimate
+
+
+class TestAgainstThePlainAlgorithm:
+    TABLE = amin_synthetic(30, 3, np.random.default_rng(3))
+
+    @staticmethod
+    def check(first, second):
+        first, second = (np.stack(runs).reshape(len(runs), -1) for runs in (first, second))
+        for left, right in ((first, second), (first**2, second**2)):
+            error = (left.mean(axis=0) - right.mean(axis=0)) / np.sqrt(
+                left.var(axis=0) / len(left) + right.var(axis=0) / len(right)
+            )
+            assert np.abs(error).max() < 4.5, f"z-scores {np.abs(error).max():.2g}"
+
+    def runs(self, plan, n_runs=400, run=run_plan):
+        rows, generator = rows_of(self.TABLE, plan.neighbors), insecure_generator(5)
+        return [run(plan, rows, generator).gram for _ in range(n_runs)]
+
+    @pytest.mark.parametrize(
+        ("allocation", "budget", "neighbors"),
+        [
+            ("gaps", PrivacyBudget.pure(2.0), REPLACE_ONE),
+            ("gaps", PrivacyBudget.zcdp(0.2), ADD_REMOVE),
+            ("adaptive", PrivacyBudget.pure(2.0), ADD_REMOVE),
+            ("adaptive", PrivacyBudget.zcdp(0.2), REPLACE_ONE),
+            ("uniform", PrivacyBudget.pure(2.0), REPLACE_ONE),
+        ],
+    )
+    def test_same_law(self, allocation, budget, neighbors):
+        plan = make_plan(IterativeEigenvectors(allocation=allocation), self.TABLE, budget, neighbors)
+        generator = insecure_generator(6)
+        self.check(self.runs(plan), [plain_run(self.TABLE, plan, generator) for _ in range(400)])
+
+    def test_other_temperatures_are_rejected(self):
+        plan = make_plan(IterativeEigenvectors(), self.TABLE, PrivacyBudget.pure(2.0), REPLACE_ONE)
+        hotter = replace(plan, direction_budget=PrivacyBudget.pure(2.0 * plan.direction_budget.epsilon))
+        generator = insecure_generator(6)
+        with pytest.raises(AssertionError, match="z-scores"):
+            self.check(
+                self.runs(hotter, run=run_unchecked), [plain_run(self.TABLE, plan, generator) for _ in range(400)]
+            )
+        with pytest.raises(PrivacyFilterError, match="would spend more than the plan states"):
+            self.runs(hotter, 1)
+
+
+class TestEigenvalues:
+    """Where noisy eigenvalues are cut: at a number of rows that is public or paid for, never at a private one."""
+
+    TABLE = np.tile(np.eye(3), (4, 1))
+
+    @staticmethod
+    def lift_noise(monkeypatch, amount):
+        """Replace all noise by one large positive number (in unit-ball units of the eigenvalues)."""
+        for name in ("discrete_laplace", "discrete_gaussian"):
+            monkeypatch.setattr(sampling, name, lambda _scale, size, _generator: np.full(size, amount, dtype=np.int64))
+
+    @pytest.mark.parametrize("mechanism", [IterativeEigenvectors(), KapralovTalwar()])
+    @pytest.mark.parametrize("budget", BUDGETS, ids=["pure", "zcdp"])
+    def test_cut(self, monkeypatch, mechanism, budget):
+        self.lift_noise(monkeypatch, 1000 * 4**20)
+        public = run_plan(
+            make_plan(mechanism, self.TABLE, budget, REPLACE_ONE),
+            rows_of(self.TABLE, REPLACE_ONE),
+            insecure_generator(0),
+        )
+        assert_allclose(public.diagnostics["eigenvalues"], 12.0)
+        private = run_plan(
+            make_plan(mechanism, self.TABLE, budget, ADD_REMOVE), rows_of(self.TABLE, ADD_REMOVE), insecure_generator(0)
+        )
+        assert_allclose(private.diagnostics["eigenvalues"], 1004.0)
+        self.lift_noise(monkeypatch, 20 * 2**20)
+        paid = make_plan(mechanism, self.TABLE, budget, ADD_REMOVE, mean=True)
+        noisy = run_plan(paid, rows_of(self.TABLE, ADD_REMOVE), insecure_generator(0))
+        assert noisy.count == 32.0
+        assert max(noisy.diagnostics["eigenvalues"]) <= 32.0
+
+    def test_never_negative_and_in_order(self):
+        plan = make_plan(IterativeEigenvectors(), self.TABLE, PrivacyBudget.pure(0.01), ADD_REMOVE)
+        for seed in range(20):
+            noisy = run_plan(plan, rows_of(self.TABLE, ADD_REMOVE), insecure_generator(seed))
+            eigenvalues = np.array(noisy.diagnostics["eigenvalues"])
+            assert (eigenvalues >= 0).all()
+            assert (np.diff(eigenvalues) <= 0).all()
+            assert_allclose(np.linalg.eigvalsh(noisy.gram)[::-1], eigenvalues, atol=1e-5)  # releases keep 30 bits
+
+
+class TestKapralovTalwar:
+    def test_terms_are_subtracted_with_their_noisy_eigenvalues(self, monkeypatch):
+        table = amin_synthetic(40, 4, np.random.default_rng(1))
+        plan = make_plan(KapralovTalwar(), table, PrivacyBudget.pure(3.0), REPLACE_ONE)
+        seen = []
+
+        def spy(matrix, size, rng):
+            seen.append((matrix, sample_bingham(matrix, size, rng)))
+            return seen[-1][1]
+
+        monkeypatch.setattr(sampling, "sample_bingham", spy)
+        noisy = run_plan(plan, rows_of(table, REPLACE_ONE), insecure_generator(2))
+        eigenvalues, remaining = noisy.diagnostics["eigenvalues"], table.T @ table
+        assert len(seen) == 4
+        for (matrix, direction), eigenvalue, strength in zip(seen, eigenvalues, plan.temperatures, strict=True):
+            assert_allclose(matrix, strength * remaining, atol=1e-4)
+            remaining = remaining - eigenvalue * np.outer(direction, direction)
+        assert_allclose(noisy.gram, table.T @ table - remaining, atol=1e-4)
+
+
+class TestAccuracy:
+    """Mean error over fixed seeds: what the options are for."""
+
+    TABLE = amin_synthetic(3000, 12, np.random.default_rng(8))
+
+    def error(self, mechanism, budget, neighbors=REPLACE_ONE):
+        plan = make_plan(mechanism, self.TABLE, budget, neighbors)
+        gram, rows = self.TABLE.T @ self.TABLE, rows_of(self.TABLE, neighbors)
+        errors = [np.linalg.norm(run_plan(plan, rows, insecure_generator(seed)).gram - gram) for seed in range(40)]
+        return np.mean(errors) / len(self.TABLE)
+
+    @pytest.mark.parametrize("budget", [PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(0.05)], ids=["pure", "zcdp"])
+    def test_allocations_in_order(self, budget):
+        uniform, adaptive, gaps = (
+            self.error(IterativeEigenvectors(allocation=name), budget) for name in ("uniform", "adaptive", "gaps")
+        )
+        assert adaptive < 0.95 * uniform
+        assert gaps < 0.99 * adaptive
+
+    def test_tight_is_better_than_the_paper_and_projection_than_subtraction(self):
+        budget = PrivacyBudget.pure(1.0)
+        best = self.error(IterativeEigenvectors(), budget)
+        assert best < 0.85 * self.error(IterativeEigenvectors(calibration="paper"), budget)
+        assert best < 0.9 * self.error(KapralovTalwar(), budget)
+        assert self.error(IterativeEigenvectors(), budget, ADD_REMOVE) < 0.85 * best
+
+    def test_a_run_that_wastes_half_its_budget_would_be_seen(self):
+        best = self.error(IterativeEigenvectors(), PrivacyBudget.pure(1.0))
+        assert self.error(IterativeEigenvectors(), PrivacyBudget.pure(0.5)) > 1.15 * best
+
+
+class TestOptions:
+    def test_rank(self):
+        table = amin_synthetic(60, 5, np.random.default_rng(2))
+        for mechanism in (IterativeEigenvectors(rank=2), KapralovTalwar(rank=2)):
+            plan = make_plan(mechanism, table, PrivacyBudget.pure(1.0), ADD_REMOVE)
+            assert (
+                np.linalg.matrix_rank(run_plan(plan, rows_of(table, ADD_REMOVE), insecure_generator(0)).gram, tol=1e-5)
+                <= 2
+            )
+            with pytest.raises(ValueError, match="rank=2 is more than"):
+                mechanism.plan(MomentShape(1), PrivacyBudget.pure(1.0), "add_remove")
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (dict(rank=0), "rank=0"),
+            (dict(rank=True), "rank=True"),
+            (dict(calibration="loose"), "calibration='loose'"),
+            (dict(sum_share=0.0), "sum_share"),
+            (dict(eigenvalue_share=1.0), "eigenvalue_share"),
+        ],
+    )
+    def test_bad_options(self, options, message):
+        for mechanism in (IterativeEigenvectors, KapralovTalwar):
+            with pytest.raises(ValueError, match=message):
+                mechanism(**options)
+
+    def test_bad_allocation(self):
+        with pytest.raises(ValueError, match="allocation='greedy'"):
+            IterativeEigenvectors(allocation="greedy")
+
+    def test_shares_are_what_was_asked(self):
+        mechanism = IterativeEigenvectors(sum_share=0.25, eigenvalue_share=0.4)
+        plan = mechanism.plan(MomentShape(6), PrivacyBudget.pure(2.0), "add_remove")
+        budgets = plan.details["budgets"]
+        assert_allclose([budgets["sum"], budgets["eigenvalues"], budgets["directions"]], [0.5, 0.6, 0.9], rtol=1e-12)
+
+    def test_default_shares_grow_where_noise_is_large_against_public_n(self):
+        small, large, unknown = (
+            IterativeEigenvectors()
+            .plan(MomentShape(20, n_rows=n_rows), PrivacyBudget.pure(1.0), neighbors)
+            .details["budgets"]
+            for n_rows, neighbors in ((100, REPLACE_ONE), (10**7, REPLACE_ONE), (None, ADD_REMOVE))
+        )
+        assert_allclose(small["sum"], 0.3)
+        assert_allclose(small["eigenvalues"], 0.35)
+        for budgets in (large, unknown):
+            assert_allclose(budgets["sum"], 0.1)
+            assert_allclose(budgets["eigenvalues"], 0.18)
+
+    def test_a_sum_that_would_leave_the_lattice_is_refused_when_planning(self):
+        mechanism = IterativeEigenvectors(sum_share=1e-12, eigenvalue_share=0.9)
+        with pytest.raises(ValueError, match="raise sum_share"):
+            mechanism.plan(MomentShape(4), PrivacyBudget.pure(1e-3), "add_remove")
+
+    def test_one_dimension_spends_all_on_the_eigenvalue(self):
+        for mechanism in (IterativeEigenvectors(), KapralovTalwar()):
+            budgets = mechanism.plan(MomentShape(1, mean=False), PrivacyBudget.pure(2.0), "add_remove").details[
+                "budgets"
+            ]
+            assert budgets == {"eigenvalues": 2.0}
+
+    def test_other_budgets_are_refused(self):
+        for mechanism in (IterativeEigenvectors(), KapralovTalwar()):
+            assert BudgetKind.APPROXIMATE not in mechanism.budget_kinds
+
+    def test_expected_sum_error(self):
+        table = amin_synthetic(50, 4, np.random.default_rng(3))
+        for budget in BUDGETS:
+            plan = make_plan(IterativeEigenvectors(), table, budget, ADD_REMOVE, mean=True)
+            rows, generator = rows_of(table, ADD_REMOVE), insecure_generator(4)
+            errors = [run_plan(plan, rows, generator).sum - table.sum(axis=0) for _ in range(400)]
+            assert_allclose(math.sqrt(np.mean(np.sum(np.square(errors), axis=1))), plan.expected_sum_error, rtol=0.12)
+
+
+@pytest.mark.parametrize("mechanism", [dpm.mechanisms.IterativeEigenvectors(), dpm.mechanisms.KapralovTalwar()])
+def test_eigenvalues_of_a_huge_table_do_not_overflow(mechanism: Any) -> None:
+    """At 2^23 rows one way an eigenvalue passed 2^63 lattice units, and came out as −2^63 with a warning on one side alone."""
+    plan = mechanism.plan(MomentShape(2, mean=False), PrivacyBudget.pure(1.0), ADD_REMOVE)
+    queries = []
+    for n_rows in (2**23 - 1, 2**23, 2**50):
+        recorder = Recorder(plan, insecure_generator(0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            plan._noisy_eigenvalues(np.diag([float(n_rows), 1.0]), None, recorder)
+        queries.append([int(value) for value in recorder.exchanges[0].query])
+    unit = 4**plan.bits
+    assert queries == [[unit, (2**23 - 1) * unit], [unit, 2**23 * unit], [unit, 2**50 * unit]]
+
+
+@pytest.mark.parametrize("allocation", ["gaps", "adaptive", "uniform"])
+@pytest.mark.parametrize("budget", [PrivacyBudget.pure(0.8), PrivacyBudget.zcdp(0.3)])
+@pytest.mark.parametrize("failure", [0.05, 0.4])
+def test_weights_of_directions_minimise_the_loss_that_is_expected(allocation, budget, failure):
+    """Weights ∝ importance^(1/2) under ε and importance^(2/3) under ρ, importance raised by the largest noise to be expected."""
+    mechanism = IterativeEigenvectors(allocation=allocation, failure=failure)
+    plan = mechanism.plan(MomentShape(4, mean=False), budget, ADD_REMOVE)
+    eigenvalues, tail = np.array([900.0, 400.0, 390.0, 10.0]), math.log(8.0 / failure)
+    noise = plan.eigenvalue_scale * (tail if plan.pure else math.sqrt(2.0 * tail))
+    if allocation == "gaps":
+        loss = [sum(above - below for below in eigenvalues[place + 1 :]) for place, above in enumerate(eigenvalues)]
+    else:
+        loss = eigenvalues
+    power = 1 / 2 if plan.pure else 2 / 3
+    expected = np.ones(4) if allocation == "uniform" else (np.array(loss) + noise) ** power
+    assert_allclose(plan._weights(eigenvalues), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("budget", [PrivacyBudget.pure(0.8), PrivacyBudget.zcdp(0.3)])
+def test_shares_of_the_budget_are_those_at_which_noise_is_a_fifth(neighbors, budget):
+    pure, d = budget.kind is BudgetKind.PURE, 3
+    made = sorted_eigenvalues_l1 if pure else sorted_eigenvalues_l2
+    amount = budget.epsilon if pure else budget.rho
+    least = 0.2 if pure else 0.1
+    clipped = set()
+    for n_rows in (None, 10, *map(int, np.geomspace(12, 400, 25)), 10**6):
+        plan = IterativeEigenvectors().plan(MomentShape(d, n_rows=n_rows), budget, neighbors)
+        of_sum = plan.sum_scale * (plan.sum_budget.epsilon if pure else math.sqrt(2.0 * plan.sum_budget.rho))
+
+        def share(sensitivity, low, high, rows=n_rows):
+            if rows is None:
+                return low
+            noise = sensitivity * math.sqrt(d) * (math.sqrt(2.0) / amount if pure else 1.0 / math.sqrt(2.0 * amount))
+            found = min(max((noise / (0.2 * rows)) ** (1 if pure else 2), low), high)
+            clipped.add((low, found in (low, high)))
+            return found
+
+        sum_share, eigenvalue_share = share(of_sum, 0.1, 0.3), share(made(neighbors, d).value, least, 0.5)
+        parts = [plan.sum_budget, plan.eigenvalue_budget, plan.direction_budget]
+        spent = [part.epsilon if pure else part.rho for part in parts]
+        rest = 1.0 - sum_share
+        assert_allclose(
+            np.array(spent) / amount, [sum_share, rest * eigenvalue_share, rest * (1.0 - eigenvalue_share)], rtol=1e-9
+        )
+    assert len(clipped) >= 2
+
+
+def test_which_shares_and_plans_there_are():
+    for share in (0.01, 0.99):
+        IterativeEigenvectors(sum_share=share, eigenvalue_share=share)
+        KapralovTalwar(sum_share=share, eigenvalue_share=share)
+    for share in (0.0, 1.0, -0.5):
+        for name in ("sum_share", "eigenvalue_share"):
+            with pytest.raises(ValueError, match="above 0 and below 1"):
+                IterativeEigenvectors(**{name: share})
+    for calibration, says in (("tight", False), ("paper", True)):
+        plan = IterativeEigenvectors(calibration=calibration).plan(MomentShape(3), PrivacyBudget.pure(1.0), ADD_REMOVE)
+        assert (plan.unspent_reason is not None) == says
+
+
+def test_the_lattice_has_room_for_the_noise_on_eigenvalues():
+    for epsilon in np.geomspace(1e-9, 1e-5, 60).tolist():
+        plan = IterativeEigenvectors().plan(MomentShape(3, mean=False), PrivacyBudget.pure(epsilon), ADD_REMOVE)
+        assert plan.bits == choose_bits(math.sqrt(2.0) * plan.eigenvalue_scale * (1.0 - 1e-9))
+        assert plan.bits <= 20
+
+
+def test_directions_that_are_not_orthogonal_are_of_unit_length():
+    table = np.random.default_rng(2).normal(size=(400, 5)) / 9.0
+    plan = make_plan(KapralovTalwar(), table, PrivacyBudget.pure(2.0), ADD_REMOVE)
+    directions, _ = plan.draw_directions(table.T @ table, np.ones(5), PrivacyFilter(plan, insecure_generator(3)))
+    assert_allclose(np.linalg.norm(directions, axis=0), 1.0, rtol=1e-14)

@@ -1,0 +1,493 @@
+"""Every picture of every kind of release: drawn or refused in words, marked by the rules of the analyses; nothing is left."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pyarrow as pa
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+import dpmoments as dpm
+from contracts.analyses import records, released
+from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
+from dpmoments.analysis.group_means import LOST
+from dpmoments.plots.components import _draw_components, draw_spectrum
+from dpmoments.plots.matrices import NumberedCells, draw_matrix
+
+SEED = dict(insecure_seed=3)
+COORDINATES = np.random.default_rng(5).normal(0.2, [0.15, 0.1, 0.05], (4_000, 3))
+
+
+@cache
+def release_of(kind: str) -> Any:
+    """One release of each kind; some are of a mean alone."""
+    unbounded, replace_one = dpm.Schema.unbounded(3), dict(neighbors="replace_one", **SEED)
+    coinpress = dpm.mechanisms.CoinPress(eigenvalue_bounds=(1e-4, 1.0), mean_radius=2.0)
+    match kind:
+        case "moments":
+            return released(epsilon=1.0, mechanism="matrix-laplace", **SEED)
+        case "few rows":
+            return dpm.release(records()[:150], released(epsilon=1e3, **SEED).schema, epsilon=0.15, **SEED)
+        case "all noise":
+            schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in "abcd"))
+            table = pa.table({name: np.random.default_rng(0).random(40) for name in "abcd"})
+            return dpm.release(table, schema, epsilon=0.05, insecure_seed=1)
+        case "second moment":
+            return dpm.release(COORDINATES, dpm.Schema.unit_ball(3), epsilon=1.0, mean=False, **replace_one)
+        case "no count":
+            return dpm.release(COORDINATES, dpm.Schema.unit_ball(3), epsilon=1.0, mean=False, **SEED)
+        case "unit ball":
+            return dpm.release(
+                COORDINATES, dpm.Schema.unit_ball(3), epsilon=1.0, mechanism="gaussian", delta=1e-6, **SEED
+            )
+        case "adaptive ball":
+            table = np.random.default_rng(0).normal(0.0, 0.05, (50_000, 4))
+            return dpm.release(table, dpm.Schema.unit_ball(4), epsilon=1.0, mechanism="adaptive-ball", **SEED)
+        case "coinpress":
+            return dpm.release(COORDINATES, unbounded, rho=1.0, mechanism=coinpress, **replace_one)
+        case "group":
+            schema = released(epsilon=1e3, **SEED).schema
+            return dpm.release_groups(records(), schema, by="employed", epsilon=1.0, **SEED)[True]
+        case "pooled":
+            parts = [
+                dpm.release(
+                    records()[start:],
+                    release_of("moments").schema,
+                    epsilon=1.0,
+                    mechanism="laplace",
+                    insecure_seed=seed,
+                )
+                for seed, start in ((1, 0), (2, 2_000))
+            ]
+            return dpm.pool(parts)
+        case "mean":
+            mechanism = dpm.mechanisms.means.CoinPressMean(radius=5.0, scale=0.2, steps=3)
+            return dpm.release_mean(COORDINATES, unbounded, rho=0.5, mechanism=mechanism, **replace_one)
+        case "naive mean":
+            return dpm.release_mean(COORDINATES, dpm.Schema.unit_ball(3), rho=0.5, mechanism="naive", **replace_one)
+    raise LookupError(kind)
+
+
+KINDS = (
+    *("moments", "few rows", "second moment", "no count", "unit ball", "adaptive ball", "coinpress", "group", "pooled"),
+    *("mean", "naive mean"),
+)
+PICTURES: dict[str, Callable[[Any, Axes | None], Axes]] = {
+    "correlation": lambda plot, ax: plot.correlation(ax=ax),
+    "covariance": lambda plot, ax: plot.covariance(ax=ax),
+    "spectrum": lambda plot, ax: plot.spectrum(ax=ax),
+    "components": lambda plot, ax: plot.components(2, ax=ax),
+    "coefficients": lambda plot, ax: plot.coefficients(plot.release.feature_names[1], ax=ax),
+    "groups": lambda plot, ax: plot.groups("region", plot.release.feature_names[1], ax=ax),
+    "steps": lambda plot, ax: plot.steps(ax=ax),
+    "steps in a plane": lambda plot, ax: plot.steps(plot.release.feature_names[:2], ax=ax),
+}
+RENDERED = ("moments", "mean")
+"""As far as pixels; the others as far as the layout."""
+ONE_STEP = "releases at once, in one step"
+NO_GROUPS = "no column of this release does"
+REFUSED = {
+    **{
+        (kind, picture): "no mean was released"
+        for kind in ("second moment",)
+        for picture in ("correlation", "covariance", "groups")
+    },
+    **{("no count", picture): "no number of rows" for picture in PICTURES if "steps" not in picture},
+    **{(kind, "groups"): NO_GROUPS for kind in ("unit ball", "adaptive ball", "coinpress")},
+    **{
+        (kind, picture): ONE_STEP
+        for kind in ("moments", "second moment", "no count", "unit ball", "naive mean")
+        for picture in ("steps", "steps in a plane")
+    },
+    **{("pooled", picture): re.escape("release.parts[0].plot.steps()") for picture in ("steps", "steps in a plane")},
+}
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_picture_of_every_release_is_drawn_or_refused_in_words(kind: str, picture: str) -> None:
+    release = release_of(kind)
+    if "mean" in (kind, kind[-4:]) and "steps" not in picture:
+        assert not hasattr(release.plot, picture)
+        return
+    figure = Figure(layout="constrained" if kind in RENDERED else None)
+    FigureCanvasAgg(figure)
+    ax = figure.subplots()
+    if words := REFUSED.get((kind, picture)):
+        with pytest.raises(ValueError, match=words):
+            PICTURES[picture](release.plot, ax)
+        assert not ax.has_data()
+        return
+    assert PICTURES[picture](release.plot, ax) is ax
+    assert ax.has_data()
+    assert ax.get_title(loc="left")
+    if kind in RENDERED:
+        figure.canvas.draw()
+    else:
+        figure.draw_without_rendering()
+
+
+def cells(ax: Axes, gid: str) -> set[tuple[int, int]]:
+    """Cells that are hatched so."""
+    found = [mesh for mesh in ax.collections if mesh.get_gid() == gid]
+    if not found:
+        return set()
+    (mesh,) = found
+    assert mesh.get_hatch()
+    mask = np.ma.getmaskarray(mesh.get_array())
+    return {tuple(map(int, cell)) for cell in np.argwhere(~mask)}
+
+
+def words_beside(ax: Axes) -> dict[str, str]:
+    """What stands to the right of each line, by the line's name."""
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    return {
+        names[round(text.xy[1])]: text.get_text()
+        for text in ax.texts
+        if hasattr(text, "xy") and text.xy[0] == 1.0 and text.get_text()
+    }
+
+
+@pytest.mark.parametrize("kind", ["moments", "few rows", "pooled", "coinpress"])
+def test_cells_are_hatched_where_the_analyses_say_noise(kind: str) -> None:
+    release = release_of(kind)
+    found = release.correlations()
+    d = len(found.feature_names)
+    every = {cell for cell in np.ndindex(d, d) if "noise" in found.verdict[cell[0]][cell[1]]}
+    with_number = {cell for cell in every if np.isfinite(found.correlation[cell])}
+    assert with_number
+    assert cells(release.plot.correlation(ax=Figure().subplots()), "noise decides") == with_number
+    described = release.describe()
+    on_diagonal = {(place, place) for place, lost in enumerate(described.standard_deviation_is_noise) if lost}
+    if release.noise_law is None:
+        on_diagonal = {(place, place) for place in range(d)}
+    ax = release.plot.covariance(ax=Figure().subplots())
+    assert cells(ax, "noise decides") == every | on_diagonal
+    assert kind != "few rows" or on_diagonal
+
+
+def test_correlations_without_a_number_are_crossed_out() -> None:
+    release = release_of("few rows").with_repair("none")
+    missing = {tuple(map(int, cell)) for cell in np.argwhere(~np.isfinite(release.correlations().correlation))}
+    assert missing
+    ax = release.plot.correlation(ax=Figure().subplots())
+    assert cells(ax, "no number") == missing
+    assert not cells(ax, "noise decides") & missing
+
+
+def test_a_picture_of_nothing_but_noise_says_so_in_words() -> None:
+    """No interval has a width to mark on the colour bar, and no covariance is 10⁻¹⁸."""
+    release = release_of("all noise")
+    assert not np.isfinite(release.correlations().privacy_noise[np.tril_indices(4, -1)]).any()
+    figure = Figure()
+    ax = release.plot.correlation(ax=figure.subplots())
+    said = " ".join(" ".join(text.get_text() for text in ax.texts).split())
+    assert "every correlation may be anything from −1 to 1" in said
+    assert "nan" not in said
+    bar = figure.axes[1]
+    assert not [line for line in bar.lines if np.isnan(line.get_ydata()).any()]
+    cells_said = [text.get_text() for text in release.plot.covariance(ax=Figure().subplots()).texts]
+    assert not any("e-1" in text for text in cells_said), cells_said
+
+
+def test_the_spectrum_is_hollow_below_the_floor() -> None:
+    for kind in ("moments", "few rows", "as told before repair"):
+        release = release_of("moments" if kind not in KINDS else kind)
+        found = release.pca(scaling="bounds")
+        ax = release.plot.spectrum(ax=Figure().subplots())
+        if kind not in KINDS:
+            found = replace(found, noisy_variance=found.noisy_variance[::-1])
+            assert (found.is_noise != (found.explained_variance <= found.noise_edge)).any()
+            ax = draw_spectrum(found, Figure().subplots())
+        (hollow,) = [line for line in ax.lines if line.get_label() == NOT_DISTINGUISHABLE]
+        assert hollow.get_xdata().tolist() == (1 + np.flatnonzero(found.is_noise)).tolist()
+        assert hollow.get_markerfacecolor() == "white"
+        certain = [each.lines[0].get_xdata().tolist() for each in ax.containers]
+        assert certain == ([(1 + np.flatnonzero(~found.is_noise)).tolist()] if (~found.is_noise).any() else [])
+        (floor,) = [patch for patch in ax.patches if "noise floor" in patch.get_label()]
+        np.testing.assert_allclose(floor.get_data().values, found.noise_edge)
+        title = ax.get_title(loc="left")
+        assert f"{(~found.is_noise).sum()} of {len(found.is_noise)} stand out" in title.replace("\n", " ")
+
+
+def test_pictures_of_one_feature_say_nothing_that_is_not_there() -> None:
+    """No component between two, and no word on cells that are not hatched."""
+    table = pa.table({"a": np.random.default_rng(0).random(4_000)})
+    release = dpm.release(table, dpm.Schema(dpm.Numeric("a", 0, 1)), rho=0.5, mechanism="gaussian", **SEED)
+    ax = release.plot.spectrum(ax=Figure().subplots())
+    left, right = ax.get_xlim()
+    assert [tick for tick in ax.get_xticks() if left <= tick <= right] == [1.0]
+    said = release.plot.covariance(ax=Figure().subplots()).texts[-1].get_text()
+    assert "hatched" not in said
+    assert "colours are linear" in said
+
+
+def test_a_legend_stays_within_its_picture() -> None:
+    for release in (release_of("unit ball"), release_of("few rows")):
+        figure = release.plot.spectrum().figure
+        figure.canvas.draw()
+        legend = figure.axes[0].get_legend().get_window_extent()
+        assert legend.x1 <= figure.bbox.x1
+        plt.close(figure)
+
+
+def test_components_that_are_noise_are_hatched() -> None:
+    assert cells(release_of("few rows").plot.components(6, ax=Figure().subplots()), "noise decides")
+    found = release_of("moments").pca(scaling="bounds")
+    found = replace(found, noise_edge=np.where(np.arange(6) == 1, np.inf, 0.0))
+    assert found.is_noise.tolist() != found.is_noise[::-1].tolist()
+    ax = _draw_components(found, ax=Figure().subplots())
+    d = len(found.feature_names)
+    assert cells(ax, "noise decides") == {
+        (row, column) for row in range(d) for column in np.flatnonzero(found.is_noise)
+    }
+    assert [text.get_text().split("\n")[1] == "noise" for text in ax.get_xticklabels()] == found.is_noise.tolist()
+
+
+@pytest.mark.parametrize("kind", ["moments", "few rows", "coinpress"])
+def test_coefficients_that_noise_decides_are_hollow_and_said_to_be(kind: str) -> None:
+    release = release_of(kind)
+    target = release.feature_names[1]
+    fit = release.ols(target)
+    verdict = fit.verdict[1:] if fit.with_intercept else fit.verdict
+    ax = release.plot.coefficients(target, ax=Figure().subplots())
+    short = {NOT_DISTINGUISHABLE: "noise", "not distinguishable from 0": "may be 0"}
+    expected = {name: short[said] for name, said in zip(fit.features, verdict, strict=True) if said}
+    assert words_beside(ax) == expected
+    dots = {line.get_ydata()[0]: line for line in ax.lines if line.get_marker() == "o"}
+    for place, said in enumerate(verdict):
+        if place in dots:  # others are beyond the axes, and an arrow points to them
+            assert (dots[place].get_markerfacecolor() == "white") == bool(said)
+    spread = dict(zip(release.feature_names, release.describe().standard_deviation, strict=True))
+    for place, name in enumerate(fit.features):
+        if place in dots and not verdict[place]:
+            np.testing.assert_allclose(dots[place].get_xdata()[0], fit.coefficients[place] * spread[name])
+
+
+def test_groups_that_are_lost_have_no_mean() -> None:
+    release = release_of("few rows")
+    found = release.group_means("region", ["income"])
+    assert found.lost.any()
+    ax = release.plot.groups("region", "income", ax=Figure().subplots())
+    said = list(words_beside(ax).values())
+    assert said == [LOST] * int(found.lost.sum())
+    shown = {line.get_ydata()[0] for line in ax.lines if line.get_marker() == "o"}
+    assert shown <= set(np.flatnonzero(~found.lost).tolist())
+
+
+def test_steps_are_those_of_the_run() -> None:
+    """The last ball of a mean in the plane of two features, in the units of the table, and the noise beside it."""
+    release = release_of("mean")
+    steps = release.diagnostics["steps"]
+    ax = release.plot.steps(["x0", "x2"], ax=Figure().subplots())
+    outlines = [line for line in ax.lines if len(line.get_xdata()) > 100]
+    assert len(outlines) == len(steps) == 3
+    for outline, step in zip(outlines, steps, strict=True):
+        half = step["mean_radius"] * 0.2  # of rows with standard deviation 0.2
+        assert np.ptp(outline.get_xdata()) == pytest.approx(2.0 * half, rel=1e-3)
+        assert np.mean(outline.get_ydata()[:-1]) == pytest.approx(step["center"][2], abs=1e-9 + 1e-9 * half)
+    sizes = release.plot.steps(ax=Figure().subplots())
+    (middle,) = [line for line in sizes.lines if line.get_marker() == "o"]
+    np.testing.assert_allclose(middle.get_ydata(), [step["mean_radius"] / steps[0]["mean_radius"] for step in steps])
+    found = release_of("adaptive ball")
+    (middle,) = [line for line in found.plot.steps(ax=Figure().subplots()).lines if line.get_marker() == "o"]
+    np.testing.assert_allclose(middle.get_ydata(), [1.0, found.diagnostics["radius"]])
+
+
+@pytest.mark.parametrize(
+    "changed", [{"steps": []}, {"steps": [{}]}, {"steps": 3}, {"steps": [{"center": ["$"] * 3}]}, {"steps": [None]}]
+)
+def test_steps_of_a_forged_file_are_refused(changed: dict[str, Any]) -> None:
+    release = release_of("mean")
+    forged = dpm.MeanRelease.from_dict(release.to_dict() | {"diagnostics": dict(release.diagnostics) | changed})
+    with pytest.raises(ValueError, match="the file was changed"):
+        forged.plot.steps(ax=Figure().subplots())
+
+
+def test_a_forecast_is_drawn_as_it_is_printed() -> None:
+    schema = dpm.Schema(dpm.Numeric("a $x^2$", 0, 100), dpm.Numeric("b", 0, 10), dpm.Boolean("c"))
+    forecast = dpm.forecast(schema, n_rows=60, epsilon=0.5, typical_sd={"b": 0.2})
+    ax = forecast.plot(ax=Figure().subplots())
+    hollow = {
+        (round(float(y)), line.get_marker())
+        for line in ax.lines
+        if line.get_markerfacecolor() == "white"
+        for y in line.get_ydata()
+    }
+    noise = forecast.noise
+    lost = [(noise.mean_is_noise, "o"), (noise.standard_deviation_is_noise & ~noise.typical.shares, "D")]
+    assert hollow == {(int(place), marker) for where, marker in lost for place in np.flatnonzero(where)}
+    assert hollow
+    against = forecast.plot("budget", ax=Figure().subplots())
+    (best,) = [line for line in against.lines if line.get_marker() == "None" and len(line.get_xdata()) == 7][:1]
+    at = best.get_xdata().tolist().index(0.5)
+    assert best.get_ydata()[at] == pytest.approx(noise.typical_correlation())
+    with pytest.raises(ValueError, match="use 'columns' or 'budget'"):
+        forecast.plot("rows")
+    with pytest.raises(ValueError, match="no picture of this forecast"):
+        dpm.forecast(dpm.Schema.unbounded(2), n_rows=100, rho=1.0).plot()
+
+
+def contrast(first: Any, second: Any) -> float:
+    """After WCAG 2.2."""
+    parts = np.array([mpl.colors.to_rgb(first), mpl.colors.to_rgb(second)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    low, high = sorted((linear @ [0.2126, 0.7152, 0.0722] + 0.05).tolist())
+    return high / low
+
+
+def test_numbers_in_cells_and_names_of_steps_are_told_from_what_is_behind_them() -> None:
+    """A checker of contrast cannot look into a picture: 4.5 is what it would ask for."""
+    values = np.linspace(-1.0, 1.0, 121).reshape(11, 11)
+    ax, names = Figure().subplots(), [f"x{place}" for place in range(11)]
+    texts = [["1"] * 11] * 11
+    draw_matrix(
+        ax, values, mpl.colors.Normalize(-1.0, 1.0), rows=names, columns=names,
+        is_noise=np.zeros((11, 11), dtype=bool), cells=NumberedCells(texts, texts),
+    )  # fmt: skip
+    image = ax.images[0]
+    assert len(ax.texts) == 121
+    for text in ax.texts:
+        column, row = (round(place) for place in text.get_position())
+        assert contrast(text.get_color(), image.cmap(image.norm(values[row, column]))) >= 4.5
+    for text in release_of("mean").plot.steps(["x0", "x2"], ax=Figure().subplots()).texts:
+        assert contrast(text.get_color(), "white") >= 4.5, text
+
+
+HOSTILE = ("a $x_1$ b", r"\frac$", "n" * 120, "שלום עולם", "é\u0323" * 30, "tab\u202etxt")
+
+
+def test_names_are_drawn_as_they_stand() -> None:
+    """No formula begins at a dollar, nothing is longer than its room, and no character turns the direction of others."""
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in HOSTILE))
+    table = pa.table({name: np.random.default_rng(0).random(900) for name in HOSTILE})
+    release = dpm.release(table, schema, epsilon=1.0, mechanism="laplace", **SEED)
+    drawn = [
+        release.plot.correlation(),
+        release.plot.coefficients(HOSTILE[0], list(HOSTILE[1:])),
+        release.plot.spectrum(),
+    ]
+    drawn.append(dpm.forecast(schema, n_rows=900, epsilon=1.0).plot())
+    try:
+        for ax in drawn:
+            ax.figure.canvas.draw()
+            texts = [*ax.texts, *ax.get_xticklabels(), *ax.get_yticklabels(), ax.xaxis.label, ax.yaxis.label]
+            for text in [*texts, *ax.get_children()]:
+                if hasattr(text, "get_parse_math") and any(name[:8] in text.get_text() for name in HOSTILE):
+                    assert not text.get_parse_math(), text
+            assert not any(len(text.get_text()) > 26 for text in (*ax.get_xticklabels(), *ax.get_yticklabels()))
+    finally:
+        plt.close("all")
+
+
+UNUSUAL = ("年齢", "😀 mood", "נתונים", "\U00020000" * 9, "नमस्ते", "⠁")
+"""In scripts of which the usual font has none, or some."""
+
+
+@cache
+def unusual() -> Any:
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in UNUSUAL), dpm.Categorical("組", ["東", "west"]))
+    rng = np.random.default_rng(0)
+    table = {name: rng.random(900) for name in UNUSUAL} | {"組": rng.choice(["東", "west"], 900)}
+    return dpm.release(pa.table(table), schema, epsilon=5.0, mechanism="laplace", **SEED)
+
+
+def tick_texts(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.get_yticklabels()]
+
+
+def test_letters_that_no_font_here_has_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not drawn as empty boxes, all alike, and no warning of matplotlib's comes of them."""
+    monkeypatch.setattr("dpmoments.plots.letters._families_with", lambda _: ())
+    plot = unusual().plot
+    pictures = {
+        "correlation": plot.correlation(ax=Figure().subplots()),
+        "covariance": plot.covariance(ax=Figure().subplots()),
+        "components": plot.components(2, ax=Figure().subplots()),
+        "coefficients": plot.coefficients(UNUSUAL[1], ax=Figure().subplots()),
+        "groups": plot.groups("組", UNUSUAL[0], ax=Figure().subplots()),
+        "forecast": dpm.forecast(unusual().schema, n_rows=900, epsilon=1.0).plot(ax=Figure().subplots()),
+    }
+    for name, ax in pictures.items():
+        FigureCanvasAgg(ax.figure).draw()
+        assert "\\u…: a letter that no font here has" in ax.texts[-1].get_text(), name
+    names = tick_texts(pictures["correlation"])
+    assert names[:3] == ["\\u5e74\\u9f62", "😀 mood", "נתונים"]
+    assert names[3] == "\\U00020000\\U00020000…"
+    assert len(set(names)) == len(names)
+    assert [name.split()[0] for name in tick_texts(pictures["groups"])] == ["\\u6771", "west"]
+    assert pictures["groups"].get_title(loc="left") == "mean of \\u5e74\\u9f62 by \\u7d44"
+
+
+def test_letters_are_drawn_by_a_font_that_has_them() -> None:
+    """Computer Modern has no Hebrew; the font that comes with matplotlib has, and nothing is set for good."""
+    with mpl.rc_context({"font.family": ["cmr10"], "axes.formatter.use_mathtext": True}):
+        ax = unusual().plot.coefficients(UNUSUAL[1], [UNUSUAL[2], "組"], ax=Figure().subplots())
+        assert mpl.rcParams["font.family"] == ["cmr10"]
+        FigureCanvasAgg(ax.figure).draw()
+    assert tick_texts(ax)[0] == "נתונים"
+    assert "DejaVu Sans" in ax.get_yticklabels()[0].get_fontfamily()
+
+
+def test_a_picture_without_axes_makes_one_figure_and_changes_no_setting() -> None:
+    settings, backend = dict(mpl.rcParams), mpl.get_backend()
+    plt.close("all")
+    release = release_of("moments")
+    for picture in ("correlation", "covariance", "spectrum", "components", "coefficients", "groups"):
+        ax = PICTURES[picture](release.plot, None)
+        assert plt.get_fignums() == [ax.figure.number], picture
+        assert plt.gcf() is ax.figure
+        plt.close(ax.figure)
+    with pytest.raises(ValueError, match=ONE_STEP):
+        release.plot.steps()
+    with pytest.raises(TypeError, match="no matplotlib axes"):
+        release.plot.spectrum(ax=Figure())
+    assert plt.get_fignums() == []
+    assert dict(mpl.rcParams) == settings
+    assert mpl.get_backend() == backend
+
+
+def test_importing_the_library_does_not_import_matplotlib() -> None:
+    code = (
+        "import sys, dpmoments; sys.exit(any(name.split('.')[0] in ('matplotlib', 'jinja2') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cards_say_what_there_is(kind: str) -> None:
+    release = release_of(kind)
+    shown = release._repr_html_()
+    assert "<script" not in shown
+    assert f"{release.mechanism}" in shown
+    assert str(release.privacy.budget) in shown
+    assert "NOT PRIVATE" in shown
+    assert release.feature_names[0] in shown
+    if kind == "few rows":
+        assert "too few rows for this budget" in shown
+
+
+def test_cards_escape_names() -> None:
+    schema = dpm.Schema(dpm.Numeric("<script>alert(1)</script>", 0, 1), dpm.Categorical("b", ["<b>", "&"]))
+    table = pa.table({"<script>alert(1)</script>": [0.5] * 300, "b": ["&"] * 300})
+    release = dpm.release(table, schema, epsilon=1.0, **SEED)
+    groups = dpm.release_groups(table, schema, by="b", epsilon=1.0, **SEED)
+    for shown in (release._repr_html_(), groups._repr_html_()):
+        assert "<script>" not in shown
+        assert "<b>" not in shown
+    assert "&lt;script&gt;" in release._repr_html_()
+    assert "&lt;b&gt;" in groups._repr_html_()

@@ -1,0 +1,650 @@
+"""Units of several rows: what a run may spend on one of them, what a release states, and that no more than that leaves a run.
+
+Which rows of a unit count is tested in ``test_unit_selection.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import dpmoments as dpm
+from contracts.cases import CASES, MEAN_CASES, Case
+from dpmoments.audit.replay import replay
+from dpmoments.audit.verification import checks
+from dpmoments.cli import main
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.accounting import Loss, LossUnit, allowance
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves import gaussian_delta, zcdp_delta, zcdp_rho
+from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
+from dpmoments.privacy.group_privacy import allowance_for_rows, budget_for_rows
+from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+from dpmoments.rows import units
+from dpmoments.rows.rows import Rows
+from support.forged_files import forge
+
+ADD_REMOVE = Neighbors.ADD_REMOVE
+UNIT = PrivacyUnit("person_id", 3)
+BUDGETS = {
+    "pure": PrivacyBudget.pure(1.0),
+    "approximate": PrivacyBudget.approximate(1.0, 1e-6),
+    "zcdp": PrivacyBudget.zcdp(0.5),
+}
+SCHEMA = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Boolean("smoker"))
+
+
+def people(n_rows: int = 3000, seed: int = 1) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "age": rng.uniform(20, 60, n_rows),
+            "smoker": rng.random(n_rows) < 0.3,
+            "person_id": np.minimum(rng.zipf(1.5, n_rows), 500),
+        }
+    )
+
+
+# What is left for one row ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 20, 1000])
+@pytest.mark.parametrize("loss_unit", list(LossUnit))
+@pytest.mark.parametrize("cost", BUDGETS.values(), ids=BUDGETS)
+def test_what_is_left_for_a_row_is_the_cost_for_a_unit_of_k_again(
+    cost: PrivacyBudget, loss_unit: LossUnit, k: int
+) -> None:
+    """Group privacy, forwards and in exact arithmetic: ε k times, ρ k² times, δ by the sum of e^(iε)."""
+    unit = PrivacyUnit("person_id", k)
+    try:
+        whole = allowance(cost, loss_unit)
+    except ValueError:
+        with pytest.raises(ValueError, match="do not add up"):
+            allowance_for_rows(cost, loss_unit, unit)
+        return
+    row = allowance_for_rows(cost, loss_unit, unit)
+    times = k if loss_unit in (LossUnit.EPSILON, LossUnit.EPSILON_DELTA) else k**2
+    assert row.amount * times == whole.amount
+    if loss_unit is LossUnit.EPSILON_DELTA:
+        with mpmath.workdps(50):
+            epsilon = mpmath.mpf(row.amount.numerator) / row.amount.denominator
+            delta = mpmath.mpf(row.delta.numerator) / row.delta.denominator
+            of_unit = delta * sum(mpmath.e ** (i * epsilon) for i in range(k))
+            assert of_unit <= cost.delta <= of_unit * (1 + 1e-11)
+    budget = budget_for_rows(cost, loss_unit, unit)
+    drawable_budget = allowance(budget, loss_unit)
+    assert budget.kind is cost.kind
+    assert drawable_budget.within(row)
+    assert drawable_budget.amount >= row.amount * (1 - Fraction(1, 10**12))
+    assert drawable_budget.delta >= row.delta * (1 - Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize("loss_unit", [LossUnit.RHO, LossUnit.GAUSSIAN_RHO])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "k"),
+    [
+        (1e-3, 1e-2, 5),
+        (0.01, 1e-3, 5),
+        (0.1, 1e-3, 50),
+        (1.0, 0.01, 100),
+        (3.0, 0.2, 20),
+        (1e-6, 0.5, 2),
+        (1.0, 1e-6, 2**20),
+    ],
+)
+def test_a_delta_that_the_rho_of_a_row_needs_no_epsilon_for_is_divided_too(
+    epsilon: float, delta: float, k: int, loss_unit: LossUnit
+) -> None:
+    """What a row may lose in ρ is (0, δ)-private already: another δ states it, and all of it can be spent."""
+    cost = PrivacyBudget.approximate(epsilon, delta)
+    row = allowance_for_rows(cost, loss_unit, PrivacyUnit("person_id", k))
+    budget = budget_for_rows(cost, loss_unit, PrivacyUnit("person_id", k))
+    assert budget.kind is BudgetKind.APPROXIMATE
+    assert 0 < budget.epsilon < epsilon
+    assert 0 < budget.delta <= delta
+    drawable = allowance(budget, loss_unit)
+    assert drawable.within(row)
+    assert drawable.amount >= row.amount * (1 - Fraction(1, 10**9))
+    of_unit = float(drawable.amount) * k**2
+    if loss_unit is LossUnit.RHO:
+        assert zcdp_delta(of_unit, epsilon) <= delta * (1 + 1e-12)
+    else:
+        assert gaussian_delta(epsilon, math.sqrt(2.0 * of_unit), 1.0) <= delta * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 5, 50])
+def test_group_privacy_of_rho_is_never_worse_than_part_by_part(k: int) -> None:
+    for epsilon in (1e-4, 1e-2, 0.1, 1.0, 3.0):
+        for delta in (1e-9, 1e-6, 1e-3, 1e-2, 0.1, 0.5):
+            of_row = delta * math.expm1(epsilon / k) / math.expm1(epsilon)
+            assert zcdp_rho(epsilon / k, of_row) <= zcdp_rho(epsilon, delta) / k**2 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian", "coinpress"])
+def test_a_small_epsilon_with_a_large_delta_is_released_for_units(mechanism: str, tmp_path: Path) -> None:
+    job = partial(dpm.release, people(), SCHEMA, mechanism=mechanism, privacy_unit=UNIT, output=tmp_path / "r.json")
+    with pytest.warns(UserWarning, match="^delta=0.01 "):  # of the stated δ, and not of what is left of it for a row
+        released = job(epsilon=1e-3, delta=1e-2)
+    assert (released.privacy.budget.epsilon, released.privacy.budget.delta) == (1e-3, 1e-2)
+    assert all(check.passed is not False for check in checks(dpm.load(tmp_path / "r.json")))
+
+
+@pytest.mark.parametrize(
+    ("cost", "loss_unit", "k"),
+    [
+        (PrivacyBudget.approximate(1e15, 0.5), LossUnit.EPSILON_DELTA, 2),
+        (PrivacyBudget.pure(5e-324), LossUnit.EPSILON, 3),
+        (PrivacyBudget.zcdp(5e-324), LossUnit.RHO, 3),
+    ],
+)
+def test_where_nothing_is_left_it_says_so(cost: PrivacyBudget, loss_unit: LossUnit, k: int) -> None:
+    with pytest.raises(ValueError, match=r"leaves no(thing| δ) for a single row"):
+        budget_for_rows(cost, loss_unit, PrivacyUnit("person_id", k))
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"column": "a", "max_rows": 0}, ValueError, "at least 1 row"),
+        ({"column": "a", "max_rows": -1}, ValueError, "at least 1 row"),
+        ({"column": "a", "max_rows": 10**400}, ValueError, "at most"),
+        ({"column": "a", "max_rows": True}, TypeError, "whole number, got bool"),
+        ({"column": "a", "max_rows": 2.0}, TypeError, "whole number, got float"),
+        ({"column": "a", "max_rows": "5"}, TypeError, "whole number, got str"),
+        ({"column": "", "max_rows": 1}, ValueError, "has no name"),
+        ({"column": 3, "max_rows": 1}, TypeError, "a text, got int"),
+        ({"column": "a", "max_rows": 1, "missing": "zero"}, ValueError, "no rule for rows without a unit"),
+    ],
+)
+def test_a_unit_that_cannot_be_is_refused(options: dict[str, Any], kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        PrivacyUnit(**options)
+
+
+# Every mechanism -----------------------------------------------------------------------------------------------------------
+
+UNIT_CASES = [case for case in CASES + MEAN_CASES if case.neighbors is ADD_REMOVE]
+
+
+@lru_cache(maxsize=8)
+def long_table(n_features: int) -> pa.Table:
+    """1,200 rows of 150 persons in the unit ball."""
+    rng = np.random.default_rng(11)
+    cells = np.clip(rng.normal(0.05, 0.2, (1200, n_features)), -0.5, 0.5)
+    return pa.table({f"x{i}": cells[:, i] for i in range(n_features)} | {"person_id": np.arange(1200) % 150})
+
+
+def plan_of(case: Case, unit: PrivacyUnit = UNIT) -> UnitsPlan[Any]:
+    plan = plan_for_rows(case.mechanism, case.shape(), case.budget(), case.neighbors, unit)
+    return UnitsPlan.of(plan, case.budget(), unit)
+
+
+@pytest.mark.parametrize("case", UNIT_CASES, ids=lambda case: case.id)
+def test_every_mechanism_runs_for_units_and_spends_no_more_than_the_cost(case: Case) -> None:
+    plan = plan_of(case)
+    rows = Rows.of(
+        long_table(case.n_features), dpm.Schema.unit_ball(case.n_features), mean=case.mean, threads=1, privacy_unit=UNIT
+    )
+    privacy_filter = PrivacyFilter(plan, insecure_generator(len(case.id)))
+    plan.run(rows, privacy_filter)
+    receipt = privacy_filter.close()
+    assert case.budget().covers(plan.cost)
+    assert receipt.privacy_unit == UNIT
+    assert Receipt.from_dict(receipt.to_dict()) == receipt
+    assert receipt.exhausts or plan.unspent_reason is not None
+    whole, spent = allowance(plan.cost, receipt.unit), receipt.total
+    if receipt.unit is LossUnit.EPSILON_DELTA:
+        assert 3 * spent.amount <= whole.amount
+        assert (
+            float(spent.delta) * (math.expm1(float(whole.amount)) / math.expm1(float(whole.amount / 3))) <= whole.delta
+        )
+    else:
+        times = 3 if receipt.unit is LossUnit.EPSILON else 9
+        assert times * spent.amount <= whole.amount
+
+
+ADDITIVE = [
+    case for case in UNIT_CASES if case.mechanism.name in ("gaussian", "laplace", "matrix-laplace", "isotropic")
+]
+
+
+@pytest.mark.parametrize("case", ADDITIVE, ids=lambda case: case.id)
+def test_additive_noise_for_units_of_three_is_three_times_that_for_rows(case: Case) -> None:
+    for_rows, for_units = case.plan(), plan_of(case).of_row
+    for error in ("expected_error", "expected_sum_error", "expected_count_error"):
+        one, three = getattr(for_rows, error), getattr(for_units, error)
+        assert three == pytest.approx(3 * one, rel=1e-9) if one is not None else three is None
+
+
+def test_auto_calibrates_what_it_chooses_to_what_is_left_for_that() -> None:
+    """Under (ε, δ): pure noise at ε/k, Gaussian noise at a k-th of its μ; neither at the other's."""
+    many, few = MomentShape(50), MomentShape(2)
+    auto, cost = dpm.mechanisms.Auto(), PrivacyBudget.approximate(1.0, 1e-6)
+    gaussian = plan_for_rows(auto, many, cost, ADD_REMOVE, UNIT)
+    assert gaussian.mechanism.name == "gaussian"
+    assert gaussian.cost == budget_for_rows(cost, LossUnit.GAUSSIAN_RHO, UNIT)
+    assert gaussian.chosen_because is not None
+    assert gaussian.chosen_because.endswith("(chosen at what is left for one row of 3)")
+    pure = plan_for_rows(auto, few, cost, ADD_REMOVE, UNIT)
+    assert pure.cost == budget_for_rows(PrivacyBudget.pure(1.0), LossUnit.EPSILON, UNIT)
+    assert UnitsPlan.of(pure, cost, UNIT).cost == PrivacyBudget.pure(1.0)
+
+
+def test_the_filter_refuses_a_run_that_spends_on_a_row_what_is_for_a_unit() -> None:
+    for cost in BUDGETS.values():
+        full = dpm.mechanisms.Auto().plan(MomentShape(2), cost, ADD_REMOVE)
+        with pytest.raises(ValueError, match="costs more than what is left for a row"):
+            UnitsPlan.of(full, cost, UNIT)
+        honest = plan_for_rows(dpm.mechanisms.Auto(), MomentShape(2), cost, ADD_REMOVE, UNIT)
+        plan = UnitsPlan.of(honest, cost, UNIT)
+        object.__setattr__(plan, "of_row", full)
+        rows = Rows.of(long_table(2), dpm.Schema.unit_ball(2), privacy_unit=UNIT, threads=1)
+        with pytest.raises(PrivacyFilterError, match="would spend more than the plan states"):
+            plan.run(rows, PrivacyFilter(plan, insecure_generator(0)))
+
+
+def test_a_plan_for_units_takes_the_rows_of_its_own_unit_alone() -> None:
+    plan = plan_of(ADDITIVE[0])
+    for unit in (None, replace(UNIT, max_rows=4), replace(UNIT, missing="drop")):
+        rows = Rows.of(long_table(3), dpm.Schema.unit_ball(3), privacy_unit=unit, threads=1)
+        with pytest.raises(ValueError, match="another privacy unit"):
+            plan.run(rows, PrivacyFilter(plan, insecure_generator(0)))
+
+
+# Replay -----------------------------------------------------------------------------------------------------------------------
+
+
+def table_of(persons: list[tuple[str, np.ndarray]]) -> pa.Table:
+    rows = np.concatenate([cells for _, cells in persons])
+    names = [name for name, cells in persons for _ in range(len(cells))]
+    return pa.table({f"x{i}": rows[:, i] for i in range(rows.shape[1])} | {"person_id": names})
+
+
+def pairs(n_features: int) -> dict[str, tuple[pa.Table, pa.Table]]:
+    """A table, and the same with a person of 40 rows: where they stand, and what they are."""
+    rng = np.random.default_rng(5)
+    ordinary = rng.normal(0.0, 0.4 / math.sqrt(n_features), (40, n_features))
+    others = [(f"p{i}", rng.normal(0.1, 0.3 / math.sqrt(n_features), (1 + i % 5, n_features))) for i in range(40)]
+    axis = np.eye(n_features)[-1]
+    rows = {
+        "ordinary rows": ordinary,
+        "one row again and again": np.tile(axis, (40, 1)),
+        "some rows twice": np.repeat(ordinary[:20], 2, axis=0),
+        "rows far outside the ball": np.full((40, n_features), 1e6),
+        "rows half of which are dropped": np.where(np.arange(40)[:, None] % 2 == 0, np.nan, ordinary),
+        "dropped rows alone": np.full((40, n_features), np.nan),
+        "a row that others have": np.tile(others[0][1], (40, 1)),
+    }
+    whole = table_of(others)
+    found = {}
+    for index, (name, cells) in enumerate(rows.items()):
+        theirs = table_of([("x", cells)])
+        with_all = pa.concat_tables([whole, theirs])
+        n = len(whole)
+        spread = np.argsort(np.concatenate([np.arange(n), np.linspace(0, n, 40)]), kind="stable")
+        orders = {"last": np.arange(n + 40), "first": np.arange(n + 40)[::-1], "spread": spread}
+        place = list(orders)[index % 3]
+        found[f"{name}, {place}"] = (whole, with_all.take(pa.array(orders[place])))
+    return found
+
+
+def replay_units(case: Case, generator: np.random.Generator, turn: int = 0) -> list[str]:
+    """On every other pair, from the first or the second on in turn."""
+    plan, schema = plan_of(case), dpm.Schema.unit_ball(case.n_features, missing="drop")
+    found = []
+    for index, (name, tables) in list(enumerate(pairs(case.n_features).items()))[turn % 2 :: 2]:
+        rows = [Rows.of(table, schema, mean=case.mean, threads=1, privacy_unit=UNIT) for table in tables]
+        findings = replay(plan, *rows[:: 1 if index % 4 < 2 else -1], generator)
+        found += [f"{name}: {finding}" for finding in findings]
+    return found
+
+
+REPLAYED = list(
+    {
+        case.mechanism.name: case
+        for case in UNIT_CASES
+        if case.mean
+        and not any(
+            option in case.id for option in ("paper", "smallest", "entrywise", "dominant", "scale", "allocation")
+        )
+    }.values()
+)
+"""One case a mechanism."""
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a person's rows are in many blocks, and at their edges."""
+    monkeypatch.setattr("dpmoments.rows.sources.memory._rows_per_part", lambda *_: 16)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("case", REPLAYED, ids=lambda case: case.id)
+def test_nothing_leaves_a_run_for_units_that_is_not_paid_for(case: Case) -> None:
+    assert replay_units(case, insecure_generator(len(case.id)), REPLAYED.index(case)) == []
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_shuffled_table_of_units_moves_no_query() -> None:
+    plan, schema = plan_of(ADDITIVE[0]), dpm.Schema.unit_ball(3, missing="drop")
+    table = pairs(3)["some rows twice, spread"][1]
+    order = np.random.default_rng(2).permutation(len(table))
+    rows = [Rows.of(t, schema, threads=1, privacy_unit=UNIT) for t in (table, table.take(pa.array(order)))]
+    assert replay(plan, *rows, insecure_generator(0), same_rows=True) == ()
+
+
+def by_place(rows: np.ndarray, of_units: np.ndarray, key: int) -> np.ndarray:
+    del of_units, key
+    return np.arange(len(rows), dtype=np.uint64)
+
+
+def all_copies(rows: np.ndarray, codes: np.ndarray, hashes: np.ndarray, k: int) -> np.ndarray:
+    del codes, hashes, k
+    return rows
+
+
+FAULTS: dict[str, tuple[str, Any]] = {
+    "rows are chosen by their place": ("_row_hashes", by_place),
+    "all copies of a row count": ("_cut_with_copies", all_copies),
+}
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("fault", list(FAULTS))
+def test_replay_sees_a_selection_that_is_no_function_of_a_persons_rows(
+    monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr(units, *FAULTS[fault])
+    assert any("moved by" in finding for finding in replay_units(REPLAYED[0], insecure_generator(1)))
+
+
+@pytest.mark.parametrize("told_apart", [True, False])
+def test_replay_sees_people_who_are_taken_for_one(monkeypatch: pytest.MonkeyPatch, told_apart: bool) -> None:
+    """Were a hash to decide who is who, a person's rows could push out those of another: twice k rows would move."""
+    if not told_apart:
+
+        def all_one(cells: Any, column: str) -> Any:
+            del column
+            return pa.array([b"one"] * len(cells), pa.large_binary())
+
+        monkeypatch.setattr(units, "unit_ids", all_one)
+    case = next(case for case in ADDITIVE if case.mechanism.name == "gaussian" and case.mean)
+    others = [(f"p{i}", np.eye(3)[:1]) for i in range(3)]
+    tables = table_of(others), table_of([*others, ("x", np.tile(np.eye(3)[2], (400, 1)))])
+    rows = [Rows.of(table, dpm.Schema.unit_ball(3, missing="drop"), threads=1, privacy_unit=UNIT) for table in tables]
+    found = replay(plan_of(case), *rows, insecure_generator(0))
+    assert (found == ()) is told_apart
+
+
+@pytest.mark.parametrize("cost", BUDGETS.values(), ids=BUDGETS)
+def test_group_privacy_that_forgets_a_square_is_refused(monkeypatch: pytest.MonkeyPatch, cost: PrivacyBudget) -> None:
+    """A mechanism that is calibrated to too much for a row does not get past the filter, nor past a receipt."""
+
+    def forgetful(cost: PrivacyBudget, loss_unit: LossUnit, unit: PrivacyUnit | None) -> PrivacyBudget:
+        whole = allowance(cost, loss_unit)
+        return Loss(loss_unit, whole.amount / (2 if unit else 1), whole.delta / 2).as_budget
+
+    monkeypatch.setattr("dpmoments.mechanisms.units.budget_for_rows", forgetful)
+    with pytest.raises((PrivacyFilterError, ValueError)):
+        dpm.release(
+            people(),
+            SCHEMA,
+            **spent(cost),
+            mechanism="gaussian" if cost.delta or cost.rho else "laplace",
+            privacy_unit=UNIT,
+        )
+
+
+def spent(budget: PrivacyBudget) -> dict[str, float]:
+    return {"rho": budget.rho} if budget.kind is BudgetKind.ZCDP else {"epsilon": budget.epsilon, "delta": budget.delta}
+
+
+# What a release states ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "johnson-lindenstrauss", "coinpress"])
+def test_a_release_states_its_unit_and_stands_every_check(tmp_path: Path, mechanism: str) -> None:
+    released = dpm.release(
+        people(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism=mechanism, privacy_unit=UNIT, output=tmp_path / "r.json"
+    )
+    assert released.privacy.privacy_unit == released.receipt.privacy_unit == UNIT
+    assert released.privacy.budget.epsilon == 1.0
+    words = released.privacy.in_words()
+    assert "all rows with one value of person_id present or absent" in words
+    assert "all rows with one value of person_id, of which 3 count at most, chosen at random" in words
+    assert "one row" not in words
+    loaded = dpm.load(tmp_path / "r.json")
+    assert loaded.to_dict() == released.to_dict()
+    assert all(check.passed is not False for check in checks(loaded))
+    assert [check.passed for check in checks(loaded)][-2:] == [True, True]
+    assert "person_id" not in str(released.to_dict()["schema"])
+    assert "together, on one row of 3" in released.receipt.lines()[-1]
+
+
+def test_a_release_of_a_mean_states_its_unit(tmp_path: Path) -> None:
+    released = dpm.release_mean(
+        people(), SCHEMA, rho=0.5, privacy_unit=UNIT, insecure_seed=2, output=tmp_path / "m.json"
+    )
+    loaded = dpm.load(tmp_path / "m.json")
+    assert loaded.to_dict() == released.to_dict()
+    assert loaded.privacy.privacy_unit == UNIT
+    assert all(check.passed for check in checks(loaded))
+
+
+def test_a_unit_of_one_row_is_no_row() -> None:
+    """One row of each person counts: the noise is that for rows, and the guarantee is for persons."""
+    unit = PrivacyUnit("person_id", 1)
+    released = dpm.release(people(), SCHEMA, epsilon=50.0, privacy_unit=unit, insecure_seed=1)
+    of_rows = dpm.release(people(), SCHEMA, epsilon=50.0, insecure_seed=1)
+    assert released.noise == of_rows.noise
+    assert abs(released.n_rows - len(set(people()["person_id"].to_pylist()))) < 5
+    assert "of which one counts" in released.privacy.in_words()
+
+
+def test_a_seed_repeats_the_selection_and_none_does_not() -> None:
+    options = dict(epsilon=1e9, privacy_unit=PrivacyUnit("person_id", 1), mechanism="matrix-laplace")
+    one, same, other = (dpm.release(people(), SCHEMA, insecure_seed=seed, **options) for seed in (1, 1, 2))
+    assert np.array_equal(one.noisy_gram, same.noisy_gram)
+    assert not np.allclose(one.noisy_gram, other.noisy_gram)
+    secure = [dpm.release(people(), SCHEMA, **options).noisy_gram for _ in range(2)]
+    assert not np.allclose(*secure)
+
+
+Edit = Callable[[dict[str, Any]], object]
+
+
+def in_both(name: str, value: Any) -> Edit:
+    def edit(content: dict[str, Any]) -> None:
+        content["privacy"]["privacy_unit"][name] = value
+        content["receipt"]["protected_unit"][name] = value
+
+    return edit
+
+
+FORGED: dict[str, tuple[Edit, str]] = {
+    "more rows in the receipt": (lambda c: c["receipt"]["protected_unit"].update(max_rows=4), "allowance is not what"),
+    "more rows in the statement": (lambda c: c["privacy"]["privacy_unit"].update(max_rows=4), "stated protected unit"),
+    "more rows in both": (in_both("max_rows", 4), "allowance is not what"),
+    "more rows, and the allowance that goes with it": (
+        lambda c: (in_both("max_rows", 4)(c), c["receipt"].update(allowance=0.25)),
+        "add up to more than the stated cost",
+    ),
+    "another column in the statement": (lambda c: c["privacy"]["privacy_unit"].update(column="x"), "stated protected unit"),
+    "no unit in the statement": (lambda c: c["privacy"].update(privacy_unit=None), "stated protected unit"),
+    "no unit at all in the statement": (lambda c: c["privacy"].pop("privacy_unit"), "stated protected unit"),
+    "a row in the receipt": (lambda c: c["receipt"].update(protected_unit="row"), "allowance is not what"),
+    "no entry in the receipt": (lambda c: c["receipt"].pop("protected_unit"), "has no entry 'protected_unit'"),
+    "text": (lambda c: c["receipt"].update(protected_unit="person"), "is no protected unit"),
+    "a list": (lambda c: c["receipt"].update(protected_unit=["person_id", 3]), "is no protected unit"),
+    "a surplus entry": (in_both("surplus", 1), "unknown entries 'surplus'"),
+    "no rows": (in_both("max_rows", 0), "at least 1 row"),
+    "true": (in_both("max_rows", True), "whole number"),
+    "half a row": (in_both("max_rows", 0.5), "whole number"),
+    "a column of no text": (in_both("column", 5), "must be its name"),
+    "an unknown rule": (in_both("missing", "guess"), "no rule for rows"),
+    "units under another relation": (
+        lambda c: c["receipt"].update(neighbors="replace_one"), "under another relation than add_remove",
+    ),
+    "a statement of units under another relation": (
+        lambda c: c["privacy"].update(neighbors="replace_one"), "under another relation than add_remove",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("forgery", list(FORGED))
+def test_a_forged_unit_is_refused(tmp_path: Path, forgery: str) -> None:
+    path = tmp_path / "r.json"
+    dpm.release(people(), SCHEMA, epsilon=1.0, mechanism="matrix-laplace", privacy_unit=UNIT, output=path)
+    forge(path, lambda content: content)
+    dpm.load(path)  # the checksum alone is not what refuses
+    edit, words = FORGED[forgery]
+    forge(path, edit)
+    with pytest.raises((ValueError, TypeError, KeyError), match=words):
+        dpm.load(path)
+
+
+def test_fewer_rows_than_paid_for_are_found_by_verify(tmp_path: Path) -> None:
+    """They make a receipt that adds up, and noise that is not what the mechanism calibrates to."""
+    path = tmp_path / "r.json"
+    dpm.release(people(), SCHEMA, epsilon=1.0, mechanism="matrix-laplace", privacy_unit=UNIT, output=path)
+
+    def fewer(content: dict[str, Any]) -> None:
+        in_both("max_rows", 2)(content)
+        content["receipt"]["allowance"] = 0.5
+
+    forge(path, fewer)
+    assert not all(check.passed for check in checks(dpm.load(path)))
+
+
+def test_a_statement_of_rows_is_written_as_before_there_were_units() -> None:
+    statement = dpm.release(people(), SCHEMA, epsilon=1.0).privacy
+    plain = statement.to_dict()
+    assert "privacy_unit" not in plain
+    assert PrivacyStatement.from_dict(plain) == PrivacyStatement.from_dict(plain | {"privacy_unit": None}) == statement
+
+
+# Refusals ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "words"),
+    [
+        ({"neighbors": "replace_one"}, ValueError, "not supported under neighbors='replace_one'"),
+        ({"n_rows": 100}, ValueError, "n_rows cannot be public beside a privacy unit"),
+        ({"privacy_unit": PrivacyUnit("age", 3)}, ValueError, "is in the schema"),
+        ({"privacy_unit": PrivacyUnit("person", 3)}, ValueError, "has no column 'person'"),
+        ({"privacy_unit": "person_id"}, TypeError, "must be a dpmoments.PrivacyUnit, got str"),
+        ({"privacy_unit": PrivacyUnit("smoking", 3)}, ValueError, "has no column 'smoking'"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_a_row_is_read(
+    changes: dict[str, Any], kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        dpm.release(people(), SCHEMA, **({"epsilon": 1.0, "privacy_unit": UNIT} | changes))
+
+
+def test_an_array_has_no_column_of_units() -> None:
+    with pytest.raises(TypeError, match="pass a pandas, Polars or Arrow frame"):
+        dpm.release(np.zeros((5, 2)), SCHEMA, epsilon=1.0, privacy_unit=UNIT)
+
+
+def test_groups_of_rows_are_not_released_for_units() -> None:
+    with pytest.raises(ValueError, match="a person may have rows in several groups"):
+        dpm.release_groups(people(), SCHEMA, by="smoker", epsilon=1.0, privacy_unit=UNIT)  # type: ignore[arg-type]
+
+
+def test_releases_for_different_units_are_not_pooled() -> None:
+    first, second = people(), people(seed=2)
+    options = dict(epsilon=1.0, mechanism="matrix-laplace")
+    rows = dpm.release(first, SCHEMA, **options)
+    threes, fours = (dpm.release(second, SCHEMA, privacy_unit=PrivacyUnit("person_id", k), **options) for k in (3, 4))
+    for other in (rows, fours):
+        with pytest.raises(ValueError, match="protect different units"):
+            dpm.pool([threes, other])
+    pooled = dpm.pool([threes, dpm.release(first, SCHEMA, privacy_unit=UNIT, **options)])
+    assert pooled.privacy.privacy_unit == UNIT
+    assert any("no person_id in common" in rule for rule in pooled.privacy.rules)
+    assert all(check.passed for check in checks(pooled))
+
+
+# Command line ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(people(), "visits.parquet")
+    columns = [{"name": "age", "kind": "numeric", "lower": 0, "upper": 100}, {"name": "smoker", "kind": "boolean"}]
+    Path("visits.yaml").write_text(yaml.safe_dump({"columns": columns}))
+    return tmp_path
+
+
+def command(name: str, *extra: str) -> list[str]:
+    common = [
+        "visits.parquet",
+        "--schema",
+        "visits.yaml",
+        "--rho",
+        "0.5",
+        "--neighbors",
+        "add_remove",
+        "--output",
+        "r.json",
+    ]
+    return [name, *common, *extra]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", ["release", "release-mean"])
+def test_the_command_line_protects_units(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert main(command(name, "--privacy-unit", "person_id", "--max-rows-per-unit", "5", "--missing-unit", "drop")) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "of which 5 count at most" in printed
+    assert dpm.load("r.json").privacy.privacy_unit == PrivacyUnit("person_id", 5, "drop")
+    assert main(["verify", "r.json"]) == 0
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        (["--privacy-unit", "person_id"], "say how many rows of a unit count"),
+        (["--max-rows-per-unit", "5"], "name its column"),
+        (["--missing-unit", "drop"], "name its column"),
+        (["--privacy-unit", "person_id", "--max-rows-per-unit", "0"], "at least 1 row"),
+        (["--privacy-unit", "person_id", "--max-rows-per-unit", "5", "--missing-unit", "zero"], "no rule for rows"),
+        (["--privacy-unit", "person_id", "--max-rows-per-unit", "5", "--by", "smoker"], "rows in several groups"),
+        (["--privacy-unit", "age", "--max-rows-per-unit", "5"], "is in the schema"),
+    ],
+)
+def test_the_command_line_refuses_what_cannot_be(
+    capsys: pytest.CaptureFixture[str], extra: list[str], words: str
+) -> None:
+    assert main(command("release", *extra)) != 0
+    assert words in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert not Path("r.json").exists()
+
+
+def test_answers_say_that_rows_of_one_person_may_be_alike() -> None:
+    for k, told in ((3, True), (1, False)):
+        unit = dpm.PrivacyUnit(UNIT.column, max_rows=k)
+        release = dpm.release(people(), SCHEMA, epsilon=50.0, privacy_unit=unit)
+        for answer in (release.ols("age"), release.correlations(), release.describe()):
+            assert ("rows of one" in str(answer)) is told

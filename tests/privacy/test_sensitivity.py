@@ -1,0 +1,964 @@
+"""Every sensitivity: attained by explicit neighbours, exceeded by none that a search finds."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from dpmoments.mechanisms.additive import augmented_gram
+from dpmoments.mechanisms.row_norm_histogram import TransformedNorm
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.distances import Norm, Sensitivity, query_distance
+from dpmoments.privacy.filter import PrivacyFilterError
+from dpmoments.privacy.laws.additive import DiscreteGaussian
+from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.sensitivity import (
+    SENSITIVITIES,
+    count,
+    count_l1,
+    gram_entrywise_l1,
+    gram_frobenius,
+    gram_nuclear,
+    histogram_l1,
+    histogram_l2,
+    inverse_gram_frobenius,
+    median_score,
+    quadratic_form,
+    rank_score,
+    row_norm_square,
+    row_sum_l1,
+    row_sum_l2,
+    sensitivity_from_dict,
+    share_of_rows,
+    share_of_rows_l1,
+    smallest_eigenvalue,
+    sorted_eigenvalues_l1,
+    sorted_eigenvalues_l2,
+    sum_and_count_l1,
+    sum_and_count_l2,
+    sum_and_gram_frobenius,
+    sum_and_square_l1,
+    sum_and_square_l2,
+)
+from dpmoments.privacy.unit import Neighbors
+from dpmoments.rows.rows import Rows
+from dpmoments.schema import Schema
+from support.opened_filter import filter_that_pays
+
+AUGMENTATIONS = [0.0, 0.25, 0.5, 1.0]
+MatrixNorm = Callable[[np.ndarray], float]
+Query = Callable[[np.ndarray], Any]
+ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+
+
+def frobenius(matrix: np.ndarray) -> float:
+    return float(np.linalg.norm(matrix))
+
+
+def nuclear(matrix: np.ndarray) -> float:
+    return float(np.abs(np.linalg.eigvalsh(matrix)).sum())
+
+
+def entrywise(matrix: np.ndarray) -> float:
+    return float(np.abs(matrix[np.triu_indices(len(matrix))]).sum())
+
+
+def entrywise_without_count(matrix: np.ndarray) -> float:
+    return entrywise(matrix) - abs(float(matrix[0, 0]))
+
+
+def outer(w: float, x: np.ndarray) -> np.ndarray:
+    z = np.concatenate([[w], x]) if w else x
+    return np.outer(z, z)
+
+
+def worst_replacement(d: int, w: float) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors with inner product −w²."""
+    x, y = np.zeros(d), np.zeros(d)
+    x[0] = 1.0
+    y[0], y[1] = -(w**2), math.sqrt(1 - w**4)
+    return x, y
+
+
+def found_by_search(norm: MatrixNorm, w: float, d: int, replace: bool, seed: int = 0) -> float:
+    """The largest change that random rows (full norm, short, sparse, dropped) give."""
+    rng = np.random.default_rng(seed)
+    largest = 0.0
+    for trial in range(3000):
+        x, y = rng.normal(size=(2, d)) * (rng.random((2, d)) < rng.choice([0.3, 1.0]))
+        if trial % 5 == 0:
+            x, y = np.sign(x), np.sign(y)
+        for row in (x, y):
+            size = np.linalg.norm(row)
+            row *= 0 if size == 0 else (1.0 if trial % 3 else rng.random()) / size
+        largest = max(largest, norm(outer(w, x) - outer(w, y)) if replace else norm(outer(w, x)))
+    return largest
+
+
+@pytest.mark.parametrize("w", AUGMENTATIONS)
+@pytest.mark.parametrize("d", [2, 3, 7])
+def test_gram_under_replace_one_is_attained_and_not_exceeded(d: int, w: float) -> None:
+    x, y = worst_replacement(d, w)
+    for norm, sensitivity in [(frobenius, gram_frobenius), (nuclear, gram_nuclear)]:
+        stated = sensitivity(Neighbors.REPLACE_ONE, d, w).value
+        found = found_by_search(norm, w, d, replace=True)
+        assert found <= stated * (1 + 1e-12)
+        if norm is frobenius or w == 0:
+            assert norm(outer(w, x) - outer(w, y)) == pytest.approx(stated, rel=1e-12)
+    # planted fault: the add-remove value is exceeded by the same pair
+    assert frobenius(outer(w, x) - outer(w, y)) > gram_frobenius(Neighbors.ADD_REMOVE, d, w).value * 1.2
+
+
+@pytest.mark.parametrize("w", AUGMENTATIONS)
+def test_nuclear_norm_is_attained_where_augmented_rows_are_orthogonal(w: float) -> None:
+    x, y = worst_replacement(3, w)
+    assert np.concatenate([[w], x]) @ np.concatenate([[w], y]) == pytest.approx(0.0, abs=1e-15)
+    assert nuclear(outer(w, x) - outer(w, y)) == pytest.approx(
+        gram_nuclear(Neighbors.REPLACE_ONE, 3, w).value, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("w", AUGMENTATIONS)
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_gram_under_add_remove_is_attained_and_not_exceeded(d: int, w: float) -> None:
+    flat = np.full(d, 1 / math.sqrt(d))
+    for norm, sensitivity in [(frobenius, gram_frobenius), (nuclear, gram_nuclear), (entrywise, gram_entrywise_l1)]:
+        stated = sensitivity(Neighbors.ADD_REMOVE, d, w).value
+        assert norm(outer(w, flat)) == pytest.approx(stated, rel=1e-12)
+        assert norm(outer(w, flat)) <= stated * (1 + 4e-16) or norm is not entrywise
+        assert found_by_search(norm, w, d, replace=False) <= stated * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("w", AUGMENTATIONS)
+@pytest.mark.parametrize("d", [1, 2, 4, 10])
+def test_entrywise_under_replace_one_is_not_exceeded(d: int, w: float) -> None:
+    stated = gram_entrywise_l1(Neighbors.REPLACE_ONE, d, w).value
+    norm = entrywise_without_count if w else entrywise
+    assert found_by_search(norm, w, d, replace=True) <= stated * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("d", [2, 4, 10, 50])
+def test_entrywise_under_replace_one_is_nearly_attained(d: int) -> None:
+    """Δ₁ is the largest spread of eigenvalues over sign matrices (off-diagonal halved); one block matrix comes close."""
+    half = d // 2
+    ones, identity = np.ones((half, half)), np.eye(half)
+    signs = np.block([[ones + identity, ones], [ones, -ones - identity]]) / 2
+    eigenvectors = np.linalg.eigh(signs)[1]
+    reached = entrywise(outer(0, eigenvectors[:, -1]) - outer(0, eigenvectors[:, 0]))
+    assert reached == pytest.approx(math.hypot(d + 1, 1) / math.sqrt(2), rel=1e-12)
+    stated = gram_entrywise_l1(Neighbors.REPLACE_ONE, d).value
+    assert 0.92 * stated < reached <= stated
+    # planted fault: the add-remove value does not cover this pair
+    assert reached > gram_entrywise_l1(Neighbors.ADD_REMOVE, d).value * 1.2
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_entrywise_under_replace_one_covers_every_sign_matrix(d: int) -> None:
+    cells = [(i, j) for i in range(d) for j in range(i, d)]
+    largest = 0.0
+    for pattern in range(2 ** len(cells)):
+        matrix = np.zeros((d, d))
+        for bit, (i, j) in enumerate(cells):
+            matrix[i, j] = matrix[j, i] = (1 if pattern >> bit & 1 else -1) * (1.0 if i == j else 0.5)
+        eigenvalues = np.linalg.eigvalsh(matrix)
+        largest = max(largest, eigenvalues[-1] - (eigenvalues[0] if d > 1 else 0.0))
+    assert largest <= gram_entrywise_l1(Neighbors.REPLACE_ONE, d).value * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("w", [0.25, 0.5])
+def test_in_one_dimension(w: float) -> None:
+    one, zero, other = np.array([1.0]), np.array([0.0]), np.array([-1.0])
+    assert gram_frobenius(Neighbors.REPLACE_ONE, 1).value == frobenius(outer(0, one) - outer(0, zero)) == 1.0
+    assert gram_nuclear(Neighbors.REPLACE_ONE, 1).value == 1.0
+    assert gram_entrywise_l1(Neighbors.REPLACE_ONE, 1).value == 1.0
+    for pair in [(one, zero), (one, other)]:
+        change = outer(w, pair[0]) - outer(w, pair[1])
+        assert frobenius(change) <= gram_frobenius(Neighbors.REPLACE_ONE, 1, w).value
+        assert nuclear(change) <= gram_nuclear(Neighbors.REPLACE_ONE, 1, w).value
+
+
+def rows_with_drops(table: np.ndarray, neighbors: Neighbors) -> Rows:
+    return Rows.of(table, Schema.unit_ball(table.shape[1], missing="drop"), neighbors=neighbors, threads=1)
+
+
+@pytest.mark.parametrize("w", AUGMENTATIONS)
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_a_row_that_the_schema_drops_is_covered_under_both_relations(d: int, w: float) -> None:
+    """Through the rows as mechanisms see them, some of those in common dropped too; x has norm 1, exact on the lattice."""
+    bits, x, dropped = 12, axis(d, d - 1), np.full((1, d), np.nan)
+    rest = np.vstack([axis(d), 0.5 * axis(d), dropped, dropped, -axis(d)])
+
+    def gram(table: np.ndarray, neighbors: Neighbors) -> np.ndarray:
+        return augmented_gram(rows_with_drops(table, neighbors).moments(bits=bits), w)
+
+    kept, lost = np.vstack([rest, [x]]), np.vstack([rest, dropped])
+    for neighbors in Neighbors:
+        rows = [rows_with_drops(table, neighbors) for table in (rest, lost, kept)]
+        assert [each.count() for each in rows] == [each.moments().count for each in rows] == [3, 3, 4]
+        np.testing.assert_array_equal(gram(rest, neighbors), gram(lost, neighbors))  # a dropped row leaves no trace
+        change = gram(kept, neighbors) - gram(lost, neighbors)
+        np.testing.assert_array_equal(change.astype(float) / 4.0**bits, outer(w, x))
+        for norm, made in ((Norm.L2, gram_frobenius), (Norm.NUCLEAR, gram_nuclear), (Norm.L1, gram_entrywise_l1)):
+            assert query_distance(norm, change, 0 * change, neighbors) / 4.0**bits <= made(neighbors, d, w).value
+    # Under add-remove it is the worst case; under replace-one another pair is.
+    moved = query_distance(Norm.L2, gram(kept, ADD_REMOVE), gram(rest, ADD_REMOVE), ADD_REMOVE) / 4.0**bits
+    assert moved == pytest.approx(gram_frobenius(ADD_REMOVE, d, w).value, rel=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 11, 12, 50, 400])
+def test_a_row_dropped_in_one_neighbour_alone_moves_no_more_than_one_replaced(d: int) -> None:
+    """What is proven of every d, on the signs that are the worst for one row: the count cell moves too."""
+    corner = np.full(d, 1.0 / math.sqrt(d))
+    for w in AUGMENTATIONS:
+        entries = np.abs(outer(w, corner)[np.triu_indices(d + (w > 0))]).sum()
+        assert entries <= gram_entrywise_l1(REPLACE_ONE, d, w).value * (1.0 + 1e-12)
+    assert np.abs(corner).sum() + 1.0 <= sum_and_count_l1(REPLACE_ONE, d).value * (1.0 + 1e-12)
+    assert math.hypot(1.0, 1.0) <= sum_and_count_l2(REPLACE_ONE).value
+    # planted fault: a bound for the sum alone, as it would be without the other row's
+    assert np.abs(corner).sum() + 1.0 > row_sum_l1(ADD_REMOVE, d).value
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+def test_counts_of_dropped_rows_are_covered_under_both_relations(neighbors: Neighbors) -> None:
+    rest, x, dropped = np.array([[0.5, 0.0], [np.nan, 0.1]]), np.array([[0.0, 0.9]]), np.full((1, 2), np.nan)
+    first = np.vstack([rest, dropped])
+    others = [np.vstack([rest, x])] if neighbors is REPLACE_ONE else [rest]
+
+    def counted(table: np.ndarray) -> tuple[np.ndarray, int]:
+        found = rows_with_drops(table, neighbors).histogram(
+            TransformedNorm(np.zeros(2), np.eye(2), 1.0), [0.1, 0.6, 1.1]
+        )
+        return np.array([found.below, *found.counts, found.above]), found.total
+
+    for second in others:
+        (bins, total), (other_bins, other_total) = counted(first), counted(second)
+        assert (total, other_total) == ((1, 2) if neighbors is REPLACE_ONE else (1, 1))
+        moved = query_distance(Norm.L2, bins, other_bins, neighbors)
+        assert moved == (1.0 if neighbors is REPLACE_ONE else 0.0)
+        assert moved <= histogram_l2(neighbors).value
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+def test_sums_and_quadratic_forms(neighbors: Neighbors) -> None:
+    x = np.array([0.6, 0.8])
+    replaced = -x if neighbors is Neighbors.REPLACE_ONE else np.zeros(2)
+    assert np.linalg.norm(x - replaced) == pytest.approx(row_sum_l2(neighbors).value)
+    rng = np.random.default_rng(0)
+    pairs = rng.normal(size=(2000, 3, 2))
+    pairs /= np.linalg.norm(pairs, axis=2, keepdims=True)
+    change = np.abs((pairs[:, 0] * pairs[:, 2]).sum(1) ** 2 - (pairs[:, 1] * pairs[:, 2]).sum(1) ** 2)
+    assert change.max() <= quadratic_form(neighbors).value
+    assert quadratic_form(neighbors).value == 1.0  # attained: u = x, the other row orthogonal
+    assert abs((x @ x) ** 2 - (np.array([-0.8, 0.6]) @ x) ** 2) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+@pytest.mark.parametrize("d", [2, 5])
+def test_sorted_eigenvalues(neighbors: Neighbors, d: int) -> None:
+    rng = np.random.default_rng(1)
+    l1 = l2 = 0.0
+    for _ in range(500):
+        table = rng.normal(size=(6, d)) * (rng.random((6, d)) < 0.5) * rng.choice([0.0, 1.0])
+        x, y = rng.normal(size=(2, d))
+        x, y = x / np.linalg.norm(x), y / np.linalg.norm(y)
+        first = table.T @ table + np.outer(x, x)
+        second = table.T @ table + (np.outer(y, y) if neighbors is Neighbors.REPLACE_ONE else 0)
+        gap = np.linalg.eigvalsh(first) - np.linalg.eigvalsh(second)
+        l1, l2 = max(l1, float(np.abs(gap).sum())), max(l2, float(np.linalg.norm(gap)))
+    assert l1 <= sorted_eigenvalues_l1(neighbors, d).value * (1 + 1e-9)
+    assert l2 <= sorted_eigenvalues_l2(neighbors, d).value * (1 + 1e-9)
+    if neighbors is Neighbors.ADD_REMOVE:
+        assert l1 == pytest.approx(1.0)
+        assert l2 == pytest.approx(1.0)
+    else:
+        # x ⊥ y where the rest has its eigenvalues a unit apart: one eigenvalue up by 1, another down by 1
+        rest = np.diag(np.arange(d, dtype=float) * 3)
+        e = np.eye(d)
+        gap = np.linalg.eigvalsh(rest + np.outer(e[0], e[0])) - np.linalg.eigvalsh(rest + np.outer(e[1], e[1]))
+        assert np.abs(gap).sum() == pytest.approx(sorted_eigenvalues_l1(neighbors, d).value)
+        assert np.linalg.norm(gap) == pytest.approx(sorted_eigenvalues_l2(neighbors, d).value)
+
+
+# ---------------------------------------------------------------- queries of whole tables
+
+
+def moments_of(w: float, *, count_cell: bool = True) -> Query:
+    """Σ z zᵀ of a table, z = (w, x); x alone where w is 0."""
+
+    def query(table: np.ndarray) -> np.ndarray:
+        z = np.column_stack([np.full(len(table), w), table]) if w else table
+        matrix = z.T @ z
+        if not count_cell:
+            matrix[0, 0] = 0.0
+        return matrix
+
+    return query
+
+
+def least_eigenvalue_of(w: float) -> Query:
+    return lambda table: [float(np.linalg.eigvalsh(moments_of(w)(table))[0])]
+
+
+def sum_and_count(table: np.ndarray) -> np.ndarray:
+    return np.append(table.sum(axis=0), len(table))
+
+
+def bin_counts(table: np.ndarray) -> np.ndarray:
+    return np.histogram(table[:, 0], np.linspace(-1.0, 1.0, 8))[0]
+
+
+def shares_together(table: np.ndarray) -> list[int]:
+    """Σ of 2^20 where a row is farther than 1 from (-1/2, 0), 0 within ½ of it, and in between by the square of the distance."""
+    squares = ((table + [0.5, 0.0]) ** 2).sum(axis=1)
+    return [sum(math.ceil(min(max(square - 0.25, 0.0) / 0.75, 1.0) * 2**20) for square in squares)]
+
+
+def distances_from_a_number(table: np.ndarray) -> np.ndarray:
+    """What a radius is chosen by: minus the distance of the number of rows beyond it from 5, and a public preference."""
+    norms, radii = np.linalg.norm(table + [0.5, 0.0], axis=1), np.array([1.0, 0.5, 0.25])
+    return -np.abs((norms >= radii[:, None]).sum(axis=1) - 5) + np.array([0, 7, 14])
+
+
+def rank_distances(table: np.ndarray) -> np.ndarray:
+    """Minus the distance of each cell's interval of ranks from 0.35·n: what private quantiles are chosen by."""
+    ranks = np.searchsorted(np.sort(table[:, 0]), np.linspace(-1.0, 1.0, 9))
+    target = 0.35 * len(table)
+    return -np.maximum(np.maximum(ranks[:-1] - target, target - ranks[1:]), 0.0)
+
+
+def median_distances(table: np.ndarray) -> np.ndarray:
+    """Minus the distance of 0 from 2·rank − n over each cell: what a private median is chosen by."""
+    ranks = np.searchsorted(np.sort(table[:, 0]), np.linspace(-1.0, 1.0, 9))
+    return -np.maximum(np.maximum(2 * ranks[:-1] - len(table), len(table) - 2 * ranks[1:]), 0)
+
+
+def sum_and_square(w: float) -> Query:
+    """(wΣx, Σx²) of one column; Σx² alone where w is 0."""
+    return lambda table: np.array([w * table.sum(), (table**2).sum()])
+
+
+def worst_other(w: float, norm: Norm) -> float:
+    """The row that 1 is replaced by at the most change of :func:`sum_and_square`."""
+    if norm is Norm.L1:
+        return -w / 2.0
+    t = (1.0 - math.sqrt(max(1.0 - 2.0 * w**2, 0.0))) / 2.0
+    return min((-1.0, -t), key=lambda x: -((w * (1.0 - x)) ** 2 + (1.0 - x**2) ** 2))
+
+
+@dataclass(frozen=True)
+class Worst:
+    """A query, what is stated of it, and tables of d columns that attain it."""
+
+    made: Callable[[Neighbors], Sensitivity]
+    query: Query
+    d: int
+    added: list[np.ndarray]
+    """A row more, ..."""
+    replaced: tuple[list[np.ndarray], list[np.ndarray]]
+    """... or one row for another."""
+    rest: tuple[np.ndarray, ...] = ()
+    """Rows of both tables."""
+
+    def tables(self, neighbors: Neighbors) -> tuple[np.ndarray, np.ndarray]:
+        pair = (self.added, []) if neighbors is ADD_REMOVE else self.replaced
+        first, second = (np.array([*self.rest, *rows]).reshape(-1, self.d) for rows in pair)
+        return first, second
+
+
+def axis(d: int, place: int = 0) -> np.ndarray:
+    return np.eye(d)[place]
+
+
+def orthogonal_rows(d: int, w: float) -> list[np.ndarray]:
+    """Rows whose augmented rows span all that is orthogonal to (w, e_1)."""
+    inside = -(w**2) * axis(d)
+    return [inside] * bool(w) + [inside + math.sqrt(1.0 - w**4) * axis(d, j) for j in range(1, d)]
+
+
+def worst_cases() -> Iterator[tuple[str, Worst]]:
+    for w in AUGMENTATIONS:
+        x, y = worst_replacement(3, w)
+        yield (
+            f"sum_and_gram_frobenius w={w}",
+            Worst(
+                lambda neighbors, w=w: sum_and_gram_frobenius(neighbors, 3, w),  # type: ignore[misc]
+                moments_of(w, count_cell=not w),
+                3,
+                [x],
+                ([x], [y]),
+            ),
+        )
+        yield (
+            f"row_norm_square w={w}",
+            Worst(
+                lambda neighbors, w=w: row_norm_square(neighbors, w),  # type: ignore[misc]
+                moments_of(w),
+                3,
+                [x],
+                ([x], [y]),
+            ),
+        )
+        # With w = 1 and more than one feature only −e_1 is orthogonal to e_1, so the bound is not attained.
+        for d in (1, 3) if w < 1 else (1,):
+            rest = orthogonal_rows(d, w)
+            # At d = 1 without the constant nothing is orthogonal to a row, and a row of zeros stands for the other.
+            other = rest[0] if rest else np.zeros(d)
+            yield (
+                f"smallest_eigenvalue d={d} w={w}",
+                Worst(
+                    lambda neighbors, w=w: smallest_eigenvalue(neighbors, w),  # type: ignore[misc]
+                    least_eigenvalue_of(w),
+                    d,
+                    [axis(d)],
+                    ([axis(d)], [other]),
+                    tuple(rest * 200),
+                ),
+            )
+        for made in (sum_and_square_l1, sum_and_square_l2):
+            other_row = np.array([worst_other(w, made(ADD_REMOVE, w).norm)])
+            yield (
+                f"{made.__name__} w={w}",
+                Worst(
+                    lambda neighbors, made=made, w=w: made(neighbors, w),  # type: ignore[misc]
+                    sum_and_square(w),
+                    1,
+                    [axis(1)],
+                    ([axis(1)], [other_row]),
+                ),
+            )
+    for d in (1, 2, 9):
+        flat = np.full(d, 1.0 / math.sqrt(d))
+        for name, made, query in [
+            ("row_sum_l1", row_sum_l1, lambda table: table.sum(axis=0)),
+            ("sum_and_count_l1", sum_and_count_l1, sum_and_count),
+        ]:
+            yield (
+                f"{name} d={d}",
+                Worst(lambda neighbors, made=made, d=d: made(neighbors, d), query, d, [flat], ([flat], [-flat])),  # type: ignore[misc]
+            )
+    e, f = axis(2), -axis(2)
+    yield "sum_and_count_l2", Worst(sum_and_count_l2, sum_and_count, 2, [e], ([e], [f]))
+    yield "count of rows", Worst(count, lambda table: [int((table[:, 0] > 0).sum())], 2, [e], ([e], [f]))
+    yield "histogram_l1", Worst(histogram_l1, bin_counts, 2, [e], ([e], [f]))
+    yield "histogram_l2", Worst(histogram_l2, bin_counts, 2, [e], ([e], [f]))
+    yield "rank_score of counts", Worst(rank_score, bin_counts, 2, [e], ([e], [f]))
+    for made in (share_of_rows, share_of_rows_l1):
+        yield (
+            made.__name__,
+            Worst(lambda neighbors, made=made: made(neighbors).in_units(2.0**20), shares_together, 2, [e], ([e], [f])),  # type: ignore[misc]
+        )
+    yield "rank_score of numbers beyond", Worst(rank_score, distances_from_a_number, 2, [e], ([e], [0.5 * f]))
+    middle = tuple(np.array([[-0.9, 0.0]] * 7))
+    yield "median_score", Worst(median_score, median_distances, 2, [e], ([e], [f]), middle)
+    yield "rank_score of ranks", Worst(rank_score, rank_distances, 2, [e], ([e], [f]), middle)
+
+
+WORST = dict(worst_cases())
+BELOW_IN_ONE_RELATION = {"rank_score of ranks": ADD_REMOVE}
+"""A row that is added moves the rank that is looked for too, so the distance of any rank by less than 1."""
+
+
+def distance_between(case: Worst, neighbors: Neighbors, first: np.ndarray, second: np.ndarray) -> float:
+    return query_distance(case.made(neighbors).norm, case.query(first), case.query(second), neighbors)
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+@pytest.mark.parametrize("name", WORST)
+def test_worst_neighbours_attain_what_is_stated(name: str, neighbors: Neighbors) -> None:
+    case = WORST[name]
+    first, second = case.tables(neighbors)
+    assert (np.linalg.norm(np.vstack([first, second]), axis=1) <= 1 + 1e-15).all()
+    reached, stated = distance_between(case, neighbors, first, second), case.made(neighbors)
+    assert stated.neighbors is neighbors
+    assert reached <= stated.value * (1 + 1e-12)
+    assert distance_between(case, neighbors, second, first) == pytest.approx(reached, rel=1e-12)
+    if BELOW_IN_ONE_RELATION.get(name) is not neighbors:
+        assert reached == pytest.approx(stated.value, rel=1e-12)
+    if neighbors is REPLACE_ONE and stated.value > 1.01 * case.made(ADD_REMOVE).value:
+        # planted fault: a mechanism that takes the other relation's value
+        assert reached > 1.01 * case.made(ADD_REMOVE).value
+
+
+def random_neighbours(neighbors: Neighbors, d: int, trials: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Tables of up to six rows, dense, sparse, short and of norm 1, repeated and opposite ones among them."""
+    rng = np.random.default_rng(seed)
+    for trial in range(trials):
+        rows = rng.normal(size=(int(rng.integers(0, 6)) + 2, d)) * (rng.random(d) < rng.choice([0.4, 1.0]))
+        sizes = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        rows = rows / sizes * (1.0 if trial % 3 else rng.random((len(rows), 1)))
+        x, y, rest = rows[0], rows[1], rows[2:]
+        if trial % 5 == 0:
+            y = -x
+        if trial % 7 == 0:
+            rest = np.repeat(rest, 3, axis=0)
+        yield np.vstack([rest, [x]]), (np.vstack([rest, [y]]) if neighbors is REPLACE_ONE else rest)
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+@pytest.mark.parametrize("name", WORST)
+def test_no_neighbours_exceed_what_is_stated(name: str, neighbors: Neighbors) -> None:
+    case = WORST[name]
+    stated = case.made(neighbors).value
+    found = max(
+        distance_between(case, neighbors, *pair) for pair in random_neighbours(neighbors, case.d, trials=800, seed=3)
+    )
+    assert found <= stated * (1 + 1e-12)
+    assert found > 0.2 * stated, "the search is too weak to say anything"
+
+
+@pytest.mark.parametrize("w", AUGMENTATIONS)
+def test_sum_and_gram_in_one_dimension_is_not_exceeded(w: float) -> None:
+    one, zero, other = np.array([[1.0]]), np.array([[0.0]]), np.array([[-1.0]])
+    stated, query = sum_and_gram_frobenius(REPLACE_ONE, 1, w), moments_of(w, count_cell=not w)
+    for second in (zero, other):
+        assert query_distance(stated.norm, query(one), query(second), REPLACE_ONE) <= stated.value
+
+
+def test_a_count_cell_that_is_noised_has_to_be_paid_for() -> None:
+    """Planted fault: the value without the count cell for a matrix that holds it."""
+    w, first, second = 0.5, np.eye(3)[:1], np.zeros((0, 3))
+    whole = query_distance(Norm.L2, moments_of(w)(first), moments_of(w)(second), ADD_REMOVE)
+    assert whole == pytest.approx(gram_frobenius(ADD_REMOVE, 3, w).value, rel=1e-12)
+    assert whole > 1.01 * sum_and_gram_frobenius(ADD_REMOVE, 3, w).value
+
+
+# ---------------------------------------------------------------- the inverse
+
+
+def raised_inverse(gram: np.ndarray, least: float) -> np.ndarray:
+    eigenvalues, eigenvectors = np.linalg.eigh(gram)
+    return (eigenvectors / np.maximum(eigenvalues, least)) @ eigenvectors.T
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+@pytest.mark.parametrize("least", [0.3, 1.05, 4.0])
+def test_the_inverse_is_not_exceeded_whether_the_bound_holds_or_not(neighbors: Neighbors, least: float) -> None:
+    published = [0.0, 1.0] if least > 1.0 else [0.0]
+    for d in (1, 2, 4):
+        stated = [inverse_gram_frobenius(neighbors, d, least, value) for value in published]
+        assert [one.value for one in stated] == sorted(one.value for one in stated)
+        for first, second in random_neighbours(neighbors, d, trials=400, seed=5):
+            inverses = [raised_inverse(table.T @ table, least) for table in (first, second)]
+            assert query_distance(stated[0].norm, *inverses, neighbors) <= stated[0].value * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+def test_the_inverse_is_attained_in_the_limit_of_a_large_bound(neighbors: Neighbors) -> None:
+    """m copies of every axis and one row more: 1/m − 1/(m + 1) on a line, m/(m + 1) of what is stated."""
+    for m in (10, 1000):
+        rest = np.repeat(np.eye(3), m, axis=0)
+        first = np.vstack([rest, axis(3)])
+        second = np.vstack([rest, axis(3, 1)]) if neighbors is REPLACE_ONE else rest
+        stated = inverse_gram_frobenius(neighbors, 3, float(m))
+        inverses = [raised_inverse(table.T @ table, float(m)) for table in (first, second)]
+        reached = query_distance(stated.norm, *inverses, neighbors)
+        assert reached == pytest.approx(stated.value * m / (m + 1), rel=1e-9)
+    # planted fault: the value of the other relation
+    if neighbors is REPLACE_ONE:
+        assert reached > inverse_gram_frobenius(ADD_REMOVE, 3, 1000.0).value
+
+
+# ---------------------------------------------------------------- rounding, units, files
+
+
+def test_no_value_is_rounded_below_what_is_proved() -> None:
+    """In exact arithmetic, for every constant w in use."""
+    for step in range(65):
+        w = Fraction(step, 64)
+        square = 1 + w**2
+        for d in (1, 2, 3, 50):
+            of = {made: [Fraction(made(relation, d, float(w)).value) for relation in Neighbors] for made in AUGMENTED}
+            (added, replaced), (added_rest, _) = of[gram_frobenius], of[sum_and_gram_frobenius]
+            assert added == square
+            assert replaced**2 >= 2 * square**2 or (d, w) == (1, 0)
+            assert added_rest**2 >= 1 + 2 * w**2
+            triangle, _ = of[gram_entrywise_l1]
+            assert w == 0 or ((triangle - w**2 - Fraction(d + 1, 2)) / w) ** 2 >= d
+    for d in range(1, 200):
+        for relation, of_sum, counted in ((ADD_REMOVE, 1, 1), (REPLACE_ONE, 2, 0)):
+            assert Fraction(row_sum_l1(relation, d).value) ** 2 >= of_sum**2 * d
+            assert (Fraction(sum_and_count_l1(relation, d).value) - counted) ** 2 >= of_sum**2 * d
+    assert Fraction(sum_and_count_l2(ADD_REMOVE).value) ** 2 >= 2
+    assert Fraction(histogram_l2(REPLACE_ONE).value) ** 2 >= 2
+    rng = np.random.default_rng(8)
+    for least in map(float, 1.0 + rng.exponential(size=300) * 10.0 ** rng.integers(-3, 4, size=300)):
+        for published in (0.0, 1.0):
+            exact = 1 / (Fraction(least) * (Fraction(least) - Fraction(published)))
+            assert Fraction(inverse_gram_frobenius(ADD_REMOVE, 3, least, published).value) >= exact
+            assert Fraction(inverse_gram_frobenius(REPLACE_ONE, 3, least, published).value) ** 2 >= 2 * exact**2
+
+
+@pytest.mark.parametrize("size", [1.0, 0.25])
+def test_distances_of_matrices_count_every_eigenvalue(size: float) -> None:
+    turn = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
+    nothing = np.zeros((3, 3))
+    for eigenvalues in ((3.0, 0.5, 0.25), (-3.0, -0.5, -0.25), (3.0, -0.5, -0.25), (0.25, 0.5, -3.0)):
+        moved = turn @ np.diag(size * np.array(eigenvalues)) @ turn.T
+        up, down = size * sum(max(e, 0.0) for e in eigenvalues), size * sum(max(-e, 0.0) for e in eigenvalues)
+        for first, second in ((moved, nothing), (nothing, moved)):
+            for neighbors in Neighbors:
+                assert query_distance(Norm.NUCLEAR, first, second, neighbors) == pytest.approx(up + down, rel=1e-12)
+            assert query_distance(Norm.ROW, first, second, ADD_REMOVE) == pytest.approx(up + down, rel=1e-12)
+            assert query_distance(Norm.ROW, first, second, REPLACE_ONE) == pytest.approx(max(up, down), rel=1e-12)
+    assert query_distance(Norm.SCORE, [], [], ADD_REMOVE) == 0.0
+    table = np.array([[1, -2], [-2, 5]])
+    assert query_distance(Norm.L1, table, 0 * table, ADD_REMOVE) == 8.0  # the upper triangle
+    assert query_distance(Norm.L1, [1, -2, 5], [0, 0, 0], ADD_REMOVE) == 8.0
+    ends = np.array([2**63 - 1]), np.array([-(2**63)])
+    assert query_distance(Norm.L1, *ends, REPLACE_ONE) == 2.0**64
+    assert query_distance(Norm.SCORE, [1, 5, 2], [3, 1, 2], REPLACE_ONE) == 4.0
+    assert query_distance(Norm.L1, nothing, nothing[:2], ADD_REMOVE) == math.inf
+
+
+def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf:
+    """Every sensitivity as ``docs/derivations/sensitivities.md`` has it, to as many digits as mpmath is told."""
+    root, square, added = mpmath.sqrt, 1 + w**2, neighbors is ADD_REMOVE
+    frobenius = square if added else 1 if d == 1 and w == 0 else root(2) * square
+    nuclear = 1 if d == 1 and w == 0 else square * (1 if added else 2)
+    turn = (1 - root(max(1 - 2 * w**2, mpmath.mpf(0)))) / 2
+    signs = 1 if d == 1 else min(d / root(2) + 1, root(mpmath.mpf(d * (d + 3)) / 2))
+    return {
+        "gram_frobenius": frobenius,
+        "sum_and_gram_frobenius": root(1 + 2 * w**2) if added else frobenius,
+        "gram_nuclear": nuclear,
+        "gram_entrywise_l1": ((w + root(d)) ** 2 + w**2 + 1) / 2 if added else signs + 2 * w * root(d),
+        "row_norm_square": square,
+        "smallest_eigenvalue": square,
+        "row_sum_l2": 1 if added else 2,
+        "row_sum_l1": root(d) * (1 if added else 2),
+        "sum_and_count_l2": root(2) if added else 2,
+        "sum_and_count_l1": root(d) + 1 if added else 2 * root(d),
+        "histogram_l1": 1 if added else 2,
+        "histogram_l2": 1 if added else root(2),
+        "median_score": 1 if added else 2,
+        "sum_and_square_l1": 1 + w if added else (1 + w / 2) ** 2,
+        "sum_and_square_l2": root(1 + w**2) if added else max(2 * w, (1 + turn) * root(w**2 + (1 - turn) ** 2)),
+        "sorted_eigenvalues_l1": 1 if added or d == 1 else 2,
+        "sorted_eigenvalues_l2": 1 if added or d == 1 else root(2),
+        "count": 1,
+        "count_l1": 1,
+        "quadratic_form": 1,
+        "rank_score": 1,
+        "share_of_rows": 1,
+        "share_of_rows_l1": 1,
+    }[name]
+
+
+OF_AUGMENTED_ROWS = ("gram_frobenius", "sum_and_gram_frobenius", "gram_nuclear", "gram_entrywise_l1")
+OF_NORMS = ("row_norm_square", "smallest_eigenvalue", "sum_and_square_l1", "sum_and_square_l2")
+OF_WIDTHS = ("row_sum_l1", "sum_and_count_l1", "sorted_eigenvalues_l1", "sorted_eigenvalues_l2")
+OF_NOTHING = (
+    "count",
+    "count_l1",
+    "histogram_l1",
+    "histogram_l2",
+    "median_score",
+    "quadratic_form",
+    "rank_score",
+    "row_sum_l2",
+    "share_of_rows",
+    "share_of_rows_l1",
+    "sum_and_count_l2",
+)
+
+
+BY_NAME = {made.__name__: made for made in SENSITIVITIES}
+
+
+def stated(name: str, neighbors: Neighbors, d: int, w: float) -> float:
+    made = BY_NAME[name]
+    if name in OF_AUGMENTED_ROWS:
+        return made(neighbors, d, w).value
+    return made(neighbors, *((w,) if name in OF_NORMS else (d,) if name in OF_WIDTHS else ())).value
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+def test_every_value_is_the_proved_one_and_a_few_last_places_more_at_most(neighbors: Neighbors) -> None:
+    assert {*OF_AUGMENTED_ROWS, *OF_NORMS, *OF_WIDTHS, *OF_NOTHING, "inverse_gram_frobenius"} == set(BY_NAME)
+    with mpmath.workdps(60):
+        for d in (1, 2, 3, 4, 5, 7, 11, 12, 13, 30, 2000):
+            for w in (0.0, 1 / 64, 0.1, 0.25, 1 / 3, 0.7, 0.9375, 1.0):
+                for name in (*OF_AUGMENTED_ROWS, *OF_NORMS, *OF_WIDTHS, *OF_NOTHING):
+                    exact, value = proved(name, neighbors, d, mpmath.mpf(w)), mpmath.mpf(stated(name, neighbors, d, w))
+                    assert exact * (1 - mpmath.mpf(10) ** -50) <= value, (name, d, w)
+                    # In floating point some sums are rounded up by up to four last places; none further.
+                    assert value <= exact * (1 + 6 * mpmath.mpf(2) ** -52), (name, d, w)
+
+
+AUGMENTED = (gram_frobenius, sum_and_gram_frobenius, gram_entrywise_l1)
+
+EVERY_SENSITIVITY = [
+    made(neighbors, *arguments)
+    for neighbors in Neighbors
+    for made, arguments in [
+        (count, ()),
+        (count_l1, ()),
+        (gram_entrywise_l1, (3, 0.5)),
+        (gram_frobenius, (3, 0.5)),
+        (gram_nuclear, (3, 0.5)),
+        (histogram_l1, ()),
+        (histogram_l2, ()),
+        (inverse_gram_frobenius, (3, 4.5, 1.0)),
+        (median_score, ()),
+        (quadratic_form, ()),
+        (rank_score, ()),
+        (row_norm_square, (0.25,)),
+        (row_sum_l1, (7,)),
+        (row_sum_l2, ()),
+        (share_of_rows, ()),
+        (share_of_rows_l1, ()),
+        (smallest_eigenvalue, (0.25,)),
+        (sorted_eigenvalues_l1, (4,)),
+        (sorted_eigenvalues_l2, (4,)),
+        (sum_and_count_l1, (7,)),
+        (sum_and_count_l2, ()),
+        (sum_and_gram_frobenius, (3, 0.5)),
+        (sum_and_square_l1, (0.625,)),
+        (sum_and_square_l2, (0.625,)),
+    ]
+]
+every_sensitivity = pytest.mark.parametrize("made", EVERY_SENSITIVITY, ids=lambda made: f"{made.name}-{made.neighbors}")
+
+
+def test_every_sensitivity_is_in_these_tests() -> None:
+    assert {made.name for made in EVERY_SENSITIVITY} == set(BY_NAME)
+
+
+@every_sensitivity
+def test_other_units_are_exact_for_powers_of_two_and_rounded_up_elsewhere(made: Sensitivity) -> None:
+    for bits in (0, 6, 40):
+        finer = made.in_units(2.0**bits)
+        assert finer.value == math.ldexp(made.value, bits)
+        assert finer.in_units(8.0) == made.in_units(2.0 ** (bits + 3))
+    for units, rounding in [(0.5, 0.0), (2.0, -1.0)]:
+        with pytest.raises(ValueError, match="smaller units"):
+            made.in_units(units, rounding=rounding)
+    for units, rounding in [(1.1, 0.0), (4 / 3, 0.7), (1e9, math.sqrt(5.0)), (3.0, 1e-30)]:
+        other = made.in_units(units, rounding=rounding)
+        exact = Fraction(made.value) * Fraction(units) + Fraction(rounding)
+        assert Fraction(other.value) >= exact > Fraction(math.nextafter(other.value, 0.0))
+        assert (other.units, other.rounding) == (units, rounding)
+        assert (other.name, other.arguments, other.neighbors, other.norm) == (
+            made.name,
+            made.arguments,
+            made.neighbors,
+            made.norm,
+        )
+
+
+def test_rounding_is_carried_into_smaller_units() -> None:
+    """Eigenvalues rounded to 4^−5, then counted in units of 4^−5."""
+    rounded = sorted_eigenvalues_l1(REPLACE_ONE, 3).in_units(1.0, rounding=3 * 4.0**-5)
+    counted = rounded.in_units(4.0**5)
+    assert (counted.units, counted.rounding) == (4.0**5, 3.0)
+    assert counted.value == 2 * 4.0**5 + 3
+
+
+@every_sensitivity
+def test_a_file_holds_all_of_a_sensitivity(made: Sensitivity) -> None:
+    for stated in (made, made.in_units(2.0**20), made.in_units(1.0, rounding=2.0**-30).in_units(2.0**40)):
+        assert sensitivity_from_dict(stated.to_dict()) == stated
+
+
+@every_sensitivity
+def test_a_sensitivity_stated_as_less_than_it_is_is_refused(made: Sensitivity) -> None:
+    for honest in (made, made.in_units(2.0**20), made.in_units(2.0**20, rounding=3.0)):
+        least = honest.to_dict()
+        for smaller in (math.nextafter(honest.value, 0.0), honest.value / 2, 0.0):
+            with pytest.raises(ValueError, match="less than it is"):
+                sensitivity_from_dict(least | {"value": smaller})
+        # More may be stated, and brings nothing: what counts is computed anew.
+        assert sensitivity_from_dict(least | {"value": 2 * honest.value}) == honest
+    if made.rounding == 0:
+        with pytest.raises(ValueError, match="less than it is"):
+            sensitivity_from_dict(made.in_units(2.0**20).to_dict() | {"rounding": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"name": "wishful"}, ValueError),
+        ({"neighbors": "friends"}, ValueError),
+        ({"arguments": {"n_features": 3}}, ValueError),
+        ({"arguments": {"n_features": 0, "augmentation": 0.0}}, ValueError),
+        ({"arguments": {"n_features": 3, "augmentation": 2.0}}, ValueError),
+        ({"arguments": {"n_features": 3, "augmentation": 0.0, "discount": 0.5}}, ValueError),
+        ({"units": -1.0}, ValueError),
+        ({"units": math.inf}, ValueError),
+        ({"units": "1"}, ValueError),
+        ({"rounding": -1.0}, ValueError),
+        ({"rounding": None}, ValueError),
+        ({"value": math.nan}, ValueError),
+        ({"value": True}, ValueError),
+    ],
+)
+def test_a_sensitivity_that_cannot_be_is_refused(changes: dict[str, Any], kind: type[Exception]) -> None:
+    values = sum_and_gram_frobenius(ADD_REMOVE, 3, 0.5).to_dict()
+    assert sensitivity_from_dict(values).to_dict() == values
+    with pytest.raises(kind):
+        sensitivity_from_dict(values | changes)
+    for entry in values:
+        with pytest.raises(KeyError):
+            sensitivity_from_dict({name: value for name, value in values.items() if name != entry})
+
+
+def test_units_go_down_to_a_power_of_two() -> None:
+    for made in (count(ADD_REMOVE), gram_frobenius(REPLACE_ONE, 3, 0.5)):
+        finest = made.in_units(2.0**256)
+        assert sensitivity_from_dict(finest.to_dict()) == finest
+        for units in (2.0**257, 0.5, 0.25, 3.0, -2.0):
+            values = finest.to_dict() | {"units": units, "value": 2.0**300}
+            with pytest.raises(ValueError, match=r"power of two|smaller units|0 or above"):
+                sensitivity_from_dict(values)
+
+
+def test_impossible_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match="n_features"):
+        gram_frobenius(Neighbors.ADD_REMOVE, 0)
+    with pytest.raises(ValueError, match="augmentation"):
+        gram_nuclear(Neighbors.ADD_REMOVE, 2, 1.5)
+    with pytest.raises(ValueError, match="n_features"):
+        row_sum_l1(Neighbors.ADD_REMOVE, 0)
+    with pytest.raises(ValueError, match="augmentation"):
+        smallest_eigenvalue(Neighbors.ADD_REMOVE, -0.5)
+    for name in (*OF_AUGMENTED_ROWS, *OF_WIDTHS):
+        with pytest.raises(ValueError, match="n_features"):
+            stated(name, Neighbors.REPLACE_ONE, 0, 0.0)
+    for name in (*OF_AUGMENTED_ROWS, *OF_NORMS):
+        for w in (-0.001, 1.001):
+            with pytest.raises(ValueError, match="augmentation"):
+                stated(name, Neighbors.ADD_REMOVE, 2, w)
+    for published in (0.5, 2.0):
+        with pytest.raises(ValueError, match="published"):
+            inverse_gram_frobenius(Neighbors.ADD_REMOVE, 2, 5.0, published)
+    for least, published in ((0.0, 0.0), (1.0, 1.0), (math.nan, 0.0)):
+        with pytest.raises(ValueError, match="least_eigenvalue"):
+            inverse_gram_frobenius(Neighbors.ADD_REMOVE, 2, least, published)
+
+
+@pytest.mark.parametrize("kind", [np.int64, object])
+def test_a_distance_of_integers_is_exact_where_the_difference_is_no_int64(kind: Any) -> None:
+    most, least = 2**63 - 1, -(2**63)
+    for ours, theirs in (([most, 1], [least, 1]), ([most], [-1]), ([2**62 + 1], [2**62])):
+        expected = float(abs(ours[0] - theirs[0]))
+        first, second = np.array(ours, dtype=kind), np.array(theirs, dtype=kind)
+        for norm in (Norm.L1, Norm.L2, Norm.SCORE):
+            assert query_distance(norm, first, second, Neighbors.ADD_REMOVE) == expected
+            assert query_distance(norm, first, second.astype(object), Neighbors.ADD_REMOVE) == expected
+
+
+def test_a_distance_of_matrices_counts_the_upper_triangle_once_in_l1_and_every_cell_in_l2() -> None:
+    ours, theirs = np.array([[3, 5], [5, 7]]), np.zeros((2, 2), dtype=int)
+    for first, second in ((ours, theirs), (ours.astype(float), theirs.astype(float))):
+        assert query_distance(Norm.L1, first, second, Neighbors.ADD_REMOVE) == 15.0
+        assert query_distance(Norm.L2, first, second, Neighbors.ADD_REMOVE) == math.sqrt(9 + 25 + 25 + 49)
+        assert query_distance(Norm.SCORE, first, second, Neighbors.ADD_REMOVE) == 7.0
+    assert query_distance(Norm.L1, ours.ravel(), theirs.ravel(), Neighbors.ADD_REMOVE) == 20.0
+
+
+# Public weights ---------------------------------------------------------------------------------------------------------------
+
+
+def weighted_gram(neighbors: Neighbors, weights: tuple[float, ...], n_features: int) -> Sensitivity:
+    """Return a bound of this test's own: on rows of blocks, block i of squared norm at most ``weights[i]``, present or absent."""
+    arguments = MappingProxyType({"weights": weights, "n_features": n_features})
+    return Sensitivity("weighted_gram", arguments, neighbors, Norm.L2, math.fsum(weights))
+
+
+@pytest.fixture
+def weighted(monkeypatch: pytest.MonkeyPatch) -> Sensitivity:
+    """A sensitivity with weights, of a function that files may name."""
+    monkeypatch.setattr("dpmoments.privacy.sensitivity.SENSITIVITIES", (*SENSITIVITIES, weighted_gram))
+    return weighted_gram(ADD_REMOVE, (0.25, 1.5, 3.0), 3)
+
+
+def test_what_files_may_name_is_a_list_of_its_own() -> None:
+    assert isinstance(SENSITIVITIES, tuple)
+    assert len(BY_NAME) == len(SENSITIVITIES)
+    with pytest.raises(ValueError, match="there is no sensitivity 'weighted_gram'"):
+        sensitivity_from_dict(weighted_gram(ADD_REMOVE, (1.0,), 1).to_dict())
+
+
+def test_weights_are_a_list_in_a_file_and_the_value_follows_from_them(weighted: Sensitivity) -> None:
+    for made in (weighted, weighted.in_units(2.0**40, rounding=0.5), weighted_gram(ADD_REMOVE, (1, 2**60), 3)):
+        values = json.loads(json.dumps(made.to_dict()))
+        assert isinstance(values["arguments"]["weights"], list)
+        read = sensitivity_from_dict(values)
+        assert read == made
+        assert all(type(weight) is float for weight in read.arguments["weights"])  # type: ignore[union-attr]
+        with pytest.raises(ValueError, match="less than it is"):
+            sensitivity_from_dict(values | {"value": math.nextafter(made.value, 0.0)})
+        larger = values["arguments"] | {"weights": [2 * weight for weight in values["arguments"]["weights"]]}
+        with pytest.raises(ValueError, match="less than it is"):
+            sensitivity_from_dict(values | {"arguments": larger})
+
+
+FORGED_WEIGHTS = {
+    "a number": 1.75,
+    "a text": "111",
+    "none": None,
+    "a mapping": {"0": 1.0},
+    "a tuple": (0.25, 1.5),
+    "an array": np.ones(3),
+    "empty": [],
+    "too many": [1.0] * (2**16 + 1),
+    "zero": [0.25, 0.0],
+    "minus zero": [0.25, -0.0],
+    "negative": [0.25, -1.5],
+    "infinite": [0.25, math.inf],
+    "not a number": [math.nan],
+    "beyond floating point": [10**400],
+    "true": [True, 1.5],
+    "a text in it": [0.25, "1.5"],
+    "a list in it": [[0.25], [1.5]],
+}
+
+
+@pytest.mark.parametrize("forged", FORGED_WEIGHTS.values(), ids=FORGED_WEIGHTS)
+def test_forged_weights_are_refused(forged: Any, weighted: Sensitivity) -> None:
+    values = weighted.to_dict() | {"value": 1e300}  # so that the value alone refuses nothing
+    with pytest.raises((TypeError, ValueError), match="weights of weighted_gram"):
+        sensitivity_from_dict(values | {"arguments": {"weights": forged, "n_features": 3}})
+
+
+def test_only_an_argument_called_weights_is_a_list(weighted: Sensitivity) -> None:
+    values = weighted.to_dict()
+    with pytest.raises(TypeError, match="n_features of weighted_gram must be a finite number"):
+        sensitivity_from_dict(values | {"arguments": {"weights": [1.0], "n_features": [3]}})
+    with pytest.raises(ValueError, match="lack weights"):
+        sensitivity_from_dict(values | {"arguments": {"n_features": 3}})
+    honest = gram_frobenius(ADD_REMOVE, 3).to_dict()
+    with pytest.raises(ValueError, match="unknown entries 'weights'"):
+        sensitivity_from_dict(honest | {"arguments": {**honest["arguments"], "weights": [1.0]}})
+
+
+def test_a_draw_with_weights_is_paid_for_and_its_receipt_is_replayed(weighted: Sensitivity) -> None:
+    sensitivity, law, query = weighted.in_units(2.0**20), DiscreteGaussian(8.0 * 2.0**20), np.zeros(6, dtype=np.int64)
+    for forged in (replace(sensitivity, value=sensitivity.value / 2), replace(sensitivity, name="wishful_gram")):
+        with pytest.raises(PrivacyFilterError):
+            filter_that_pays(PrivacyBudget.zcdp(0.5), ADD_REMOVE, insecure_generator(0)).draw(
+                "blocks", law, query, forged
+            )
+    paid = filter_that_pays(PrivacyBudget.zcdp(0.5), ADD_REMOVE, insecure_generator(0))
+    paid.draw("blocks", law, query, sensitivity)
+    receipt = paid.close()
+    (draw,) = receipt.draws
+    content = json.loads(json.dumps(receipt.to_dict()))
+    assert Receipt.from_dict(content) == receipt
+    assert draw.sensitivity.arguments["weights"] == (0.25, 1.5, 3.0)
+    content["draws"][0]["sensitivity"]["arguments"]["weights"][0] = 0.5
+    with pytest.raises(ValueError, match="less than it is"):
+        Receipt.from_dict(content)
+    content["draws"][0]["sensitivity"]["arguments"]["weights"] = {"$tuple": [0.25, 1.5, 3.0]}
+    with pytest.raises(TypeError, match="weights of weighted_gram must be a list"):
+        Receipt.from_dict(content)

@@ -1,0 +1,284 @@
+"""The noise that a mean release states is the noise it has: its law, its intervals, its file, and its words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpmoments as dpm
+from dpmoments.mechanisms.means.base import NoisyMean
+from dpmoments.mechanisms.registry import make_mean_mechanism
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise.families import MeanNoise
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.rows.rows import Rows
+from support.forged_files import forge
+
+ZCDP, PURE = PrivacyBudget.zcdp(0.5), PrivacyBudget.pure(1.0)
+N_ROWS = 300
+D = 3
+
+
+def law_of(law: str, deviations: list[float], of_count: list[float]) -> MeanNoise:
+    return MeanNoise(law, np.array(deviations), np.array(of_count))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# quantiles
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1e-9, 0.3, 0.9, 1.0 - 1e-7, 1.0])
+@pytest.mark.parametrize("level", [0.01, 0.5, 0.95, 1.0 - 1e-9])
+def test_half_widths_are_quantiles(ratio: float, level: float) -> None:
+    """Of Laplace noise from two sources by numerical integration of its density; of Gaussian noise by its variance."""
+    a, b = math.sqrt(0.5), ratio * math.sqrt(0.5)
+    (width,) = law_of("laplace", [ratio * 7.0], [7.0]).half_widths(level) / 7.0
+    if b < 1e-6:
+        outside = math.exp(-width / a)
+    else:  # P(|X + Y| > t) = ∫ f(y)·P(|X + y| > t) dy, on both sides of each kink
+        t = np.concatenate([np.linspace(-60 * b, 60 * b, 400_001)])
+        outside = float(np.trapezoid(stats.laplace.pdf(t, scale=b) * 2.0 * stats.laplace.sf(width - t, scale=a), t))
+    assert outside == pytest.approx(1.0 - level, rel=1e-5, abs=1e-12)
+    (normal,) = law_of("gaussian", [ratio * 7.0], [7.0]).half_widths(level)
+    assert normal == pytest.approx(7.0 * math.hypot(1.0, ratio) * stats.norm.ppf(0.5 + level / 2.0))
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, math.nan, True, "0.9"])
+def test_levels_that_are_no_probabilities_are_refused(level: Any) -> None:
+    with pytest.raises(ValueError, match="is a probability, above 0 and below 1"):
+        law_of("laplace", [1.0], [0.0]).half_widths(level)
+
+
+def test_no_noise_has_no_width() -> None:
+    for law in ("gaussian", "laplace"):
+        assert law_of(law, [0.0, 0.0], [0.0, 2.0]).half_widths(0.9).tolist()[0] == 0.0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# every estimator states the law of its noise: rows of which none is clipped, so that noise is all of the error
+
+ESTIMATORS: dict[str, tuple[str, dict[str, Any], PrivacyBudget, str, str]] = {
+    "naive, ρ": ("naive", dict(radius=3.0, scale=1.0), ZCDP, "replace_one", "error"),
+    "naive, pure": ("naive", dict(radius=3.0, scale=1.0), PURE, "replace_one", "error"),
+    "naive, pure, rows dropped": ("naive", dict(radius=3.0, scale=1.0), PURE, "replace_one", "drop"),
+    "naive, ρ, rows dropped": ("naive", dict(radius=3.0, scale=1.0), ZCDP, "replace_one", "drop"),
+    "karwa-vadhan, ρ": ("karwa-vadhan", dict(radius=3.0, scale=4.0), ZCDP, "replace_one", "error"),
+    "karwa-vadhan, pure": ("karwa-vadhan", dict(radius=3.0, scale=4.0), PURE, "replace_one", "error"),
+    "coinpress, one step": ("coinpress", dict(radius=5.0, scale=1.0, steps=1), ZCDP, "replace_one", "error"),
+    "coinpress, one step, private count": ("coinpress", dict(radius=5.0, steps=1, scale=1.0), ZCDP, "add_remove", "error"),
+    "coinpress": ("coinpress", dict(radius=5.0, scale=1.0), ZCDP, "replace_one", "error"),
+    "coinpress, a covariance": (
+        "coinpress", dict(radius=9.0, covariance=[[1.0, 0.4, 0.0], [0.4, 0.5, 0.0], [0.0, 0.0, 0.3]], clip="gaussian"),
+        ZCDP, "replace_one", "error",
+    ),
+}  # fmt: skip
+
+
+def runs_of(name: str, trials: int) -> tuple[np.ndarray, list[NoisyMean]]:
+    """Errors of means of rows of which none is clipped, (trials, d); and what the runs said."""
+    mechanism, options, budget, neighbors, missing = ESTIMATORS[name]
+    schema = dpm.Schema(*(dpm.Numeric(f"x{j}", scale=(1.0, 1.0), radius=9.0, missing=missing) for j in range(D)))
+    # A mean far from the centre makes the noise on the count show.
+    table = np.array([2.0, -1.0, 0.0]) + np.random.default_rng(0).uniform(-0.2, 0.2, (N_ROWS, D))
+    rows = Rows.of(table, schema, neighbors=neighbors, threads=1)
+    shape = replace(MomentShape.of(schema, mean=True), n_rows=N_ROWS if neighbors == "replace_one" else None)
+    plan = make_mean_mechanism(mechanism, **options).plan(shape, budget, neighbors)
+    found = [plan.run(rows, PrivacyFilter(plan, insecure_generator(seed))) for seed in range(trials)]
+    return np.array([noisy.mean for noisy in found]) - table.mean(axis=0), found
+
+
+def probabilities(errors: np.ndarray, found: list[NoisyMean], factor: float = 1.0) -> np.ndarray:
+    """P(|noise| below what it was) by the stated law, each of them uniform if it is the right one."""
+    values = []
+    for error, noisy in zip(errors, found, strict=True):
+        law = noisy.noise
+        assert law is not None
+        for j in range(D):
+            x = abs(error[j]) * factor
+            if law.law == "gaussian":
+                values.append(2.0 * stats.norm.cdf(x / law.standard_deviations[j]) - 1.0)
+                continue
+            a, b = sorted((law.deviations[j] / math.sqrt(2.0), law.count_deviations[j] / math.sqrt(2.0)), reverse=True)
+            outside = (
+                math.exp(-x / a) if b == 0 else (a**2 * math.exp(-x / a) - b**2 * math.exp(-x / b)) / (a**2 - b**2)
+            )
+            values.append(1.0 - outside)
+    return np.array(values)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_stated_law_is_that_of_the_noise(name: str) -> None:
+    errors, found = runs_of(name, 60)
+    assert stats.kstest(probabilities(errors, found), "uniform").pvalue > 1e-3
+    for factor in (0.6, 1.6):  # planted faults: noise stated as too large, or too small
+        assert stats.kstest(probabilities(errors, found, factor), "uniform").pvalue < 1e-2
+
+
+@pytest.mark.parametrize(
+    "name", ["naive, pure, rows dropped", "naive, ρ, rows dropped", "coinpress, one step, private count"]
+)
+def test_the_noise_of_the_count_is_part_of_it(name: str) -> None:
+    """The coordinate whose mean is farthest from the centre has most of it, and the one at the centre none worth the name."""
+    _, found = runs_of(name, 5)
+    for noisy in found:
+        assert noisy.noise is not None
+        share = noisy.noise.count_deviations / noisy.noise.deviations
+        assert share[0] > share[1] > share[2] >= 0.0
+    assert all((noisy.noise.count_deviations == 0.0).all() for noisy in runs_of("naive, ρ", 2)[1] if noisy.noise)
+
+
+def test_a_known_covariance_gives_every_coordinate_its_own_noise() -> None:
+    _, found = runs_of("coinpress, a covariance", 1)
+    assert found[0].noise is not None
+    root = np.linalg.cholesky(np.array(ESTIMATORS["coinpress, a covariance"][1]["covariance"]))
+    ratio = found[0].noise.deviations / np.sqrt((root**2).sum(axis=1))
+    assert ratio == pytest.approx(np.full(D, ratio[0]))
+
+
+def test_the_variance_aware_noise_is_that_of_its_last_step() -> None:
+    """Proportional to the roots of the scales that it found; most of its intervals hold, normal rows being clipped but little."""
+    deviations, held = np.array([1.0, 0.1, 0.01]), []
+    for seed in range(12):
+        table = np.random.default_rng(seed).normal(5.0, deviations, (3000, 3))
+        found = dpm.release_mean(
+            table, dpm.Schema.unbounded(3), rho=0.5, neighbors="replace_one", insecure_seed=seed, threads=1
+        )
+        assert found.noise is not None
+        spread = np.array(found.diagnostics["spread"])
+        assert found.noise.deviations / np.sqrt(spread) == pytest.approx(
+            np.full(3, found.noise.deviations[0] / spread[0] ** 0.5)
+        )
+        low, high = found.conf_int(0.95).T
+        held.append((low <= table.mean(axis=0)) & (table.mean(axis=0) <= high))
+    assert np.mean(held) > 0.8
+
+
+def test_symq_states_no_law() -> None:
+    table = np.random.default_rng(0).normal(size=(500, 2))
+    found = dpm.release_mean(
+        table, dpm.Schema.unbounded(2), rho=2.0, neighbors="replace_one", mechanism="symq", radius=5.0, insecure_seed=0
+    )
+    assert found.noise is None
+    assert np.isnan(found.standard_errors).all()
+    with pytest.raises(ValueError, match=r"there is no interval: the error of 'symq' has no closed form"):
+        found.conf_int()
+    assert "± noise: not known" in str(found)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# clipping, which no law of noise covers
+
+
+def test_heavy_tails_are_warned_of_and_normal_ones_are_not() -> None:
+    def released(make: Any, name: str, seed: int) -> dpm.MeanRelease:
+        options = {"radius": 20.0, "scale": 1.0} if name == "coinpress" else {}
+        return dpm.release_mean(
+            make(np.random.default_rng(seed)), dpm.Schema.unbounded(5), rho=0.5, neighbors="replace_one",
+            mechanism=name, insecure_seed=seed, threads=1, **options,
+        )  # fmt: skip
+
+    for name in ("coinpress", "variance-aware"):
+        for seed in range(3):
+            skewed = released(lambda rng: np.exp(rng.normal(size=(10_000, 5))) / 2.16, name, seed)
+            assert any("clipping may have moved the mean by more" in text for text in skewed.warnings), name
+            assert "WARNING: the stated noise on the mean is likely not all of its error" in str(skewed)
+            assert released(lambda rng: rng.normal(size=(10_000, 5)), name, seed).warnings == ()
+
+
+def test_too_few_rows_to_see_their_tails_are_warned_of() -> None:
+    table = np.random.default_rng(0).normal(size=(1000, 1))
+    options = dict(rho=0.1, neighbors="replace_one", mechanism="coinpress", radius=5.0, scale=1.0, insecure_seed=0)
+    found = dpm.release_mean(table, dpm.Schema.unbounded(1), **options)
+    assert found.noise is not None
+    assert found.noise.bias_suspected
+    untold = dpm.release_mean(table, dpm.Schema.unbounded(1), clip="gaussian", **options)
+    assert untold.noise is not None
+    assert (untold.noise.clipped, untold.noise.bias_suspected) == (None, False)  # nothing was spent on looking
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the release: units, words, file
+
+
+@pytest.fixture(scope="module")
+def release() -> dpm.MeanRelease:
+    rng = np.random.default_rng(0)
+    table = np.c_[rng.uniform(20, 60, 4000), rng.uniform(0, 1e5, 4000)]
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Numeric("income", 0, 1e5))
+    return dpm.release_mean(table, schema, rho=0.5, neighbors="replace_one", mechanism="naive", insecure_seed=3)
+
+
+def test_errors_are_in_the_tables_units(release: dpm.MeanRelease) -> None:
+    assert release.noise is not None
+    scale = release.schema.encoding(mean=True).scale
+    assert (release.standard_errors == scale * release.noise.standard_deviations).all()
+    low, high = release.conf_int(0.9).T
+    assert (high - low) / 2.0 == pytest.approx(release.standard_errors * stats.norm.ppf(0.95))
+    assert (low + high) / 2.0 == pytest.approx(release.mean)
+    assert release.standard_errors[1] / release.standard_errors[0] == pytest.approx(1000.0)
+
+
+def test_the_summary_has_a_line_a_feature(release: dpm.MeanRelease) -> None:
+    text = str(release)
+    assert text == release.summary()
+    assert "rows: 4,000 (public, exact)" in text
+    for (name, mean, noise), exact, error in zip(
+        release.table()[1:], release.mean, release.standard_errors, strict=True
+    ):
+        assert f"{name}" in text
+        assert f"{mean}  " in text
+        assert float(noise) == pytest.approx(error, rel=1e-4)
+        assert abs(float(mean) - exact) <= 0.05 * error  # to the second digit of the noise
+    assert "NOT PRIVATE" in text
+    assert "It leaves out what clipping moved that mean by (no clipped rows stood out" in text
+
+
+def test_the_law_comes_back_from_a_file(release: dpm.MeanRelease, tmp_path: Path) -> None:
+    release.save(tmp_path / "mean.json")
+    loaded = dpm.load(tmp_path / "mean.json")
+    assert isinstance(loaded, dpm.MeanRelease)
+    assert loaded.conf_int(0.99).tobytes() == release.conf_int(0.99).tobytes()
+    assert loaded.to_dict() == release.to_dict()
+    assert loaded.noise is not None
+    with pytest.raises(ValueError, match="read-only"):
+        loaded.noise.deviations[0] = 0.0
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "words"),
+    [
+        ("law", "normal", "the noise of a mean is gaussian or laplace, not 'normal'"),
+        ("law", None, "law must be a text"),
+        ("deviations", [1.0], "deviations must hold 2 finite numbers"),
+        ("deviations", [1.0, -1.0], "standard deviations that are no finite numbers, 0 or above"),
+        ("count_deviations", [0.0, 10**400], "count_deviations must hold 2 finite numbers"),
+        ("count_deviations", "00", "count_deviations must hold 2 finite numbers"),
+        ("clipped", 1.5, "clipped=1.5, which is no share of rows"),
+        ("clipped", "half", "clipped='half', which is no share of rows"),
+        ("clipped", True, "clipped=True, which is no share of rows"),
+        ("bias_suspected", 1, "bias_suspected must be true or false"),
+        ("skew", 0.0, "noise has unknown entries 'skew'"),
+    ],
+)
+def test_a_law_that_is_none_is_refused(
+    release: dpm.MeanRelease, tmp_path: Path, entry: str, value: Any, words: str
+) -> None:
+    release.save(tmp_path / "mean.json")
+    forge(tmp_path / "mean.json", lambda content: content["noise"].update({entry: value}))
+    with pytest.raises(ValueError, match=words):
+        dpm.load(tmp_path / "mean.json")
+
+
+def test_intervals_beyond_floating_point_are_refused(release: dpm.MeanRelease) -> None:
+    for law in ("gaussian", "laplace"):
+        huge = replace(release, noise=law_of(law, [1e308, 1e308], [1e308, 0.0]))
+        with pytest.raises(ValueError, match="too large, too small or too far apart for floating point"):
+            huge.conf_int()

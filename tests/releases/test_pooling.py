@@ -1,0 +1,449 @@
+"""Releases of disjoint tables pooled: they are those of the union up to noise, and what is stated of that noise holds."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmoments as dpm
+from dpmoments.audit.verification import checks
+from dpmoments.cli import main
+from dpmoments.noise.families import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise
+from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.pooled import CarriedNoise, PooledNoise
+from dpmoments.privacy.receipt import Receipt
+from support.forged_files import forge
+
+D = 5
+BALL = dpm.Schema.unit_ball(D)
+COLUMNS = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Numeric("pay", -50, 50), dpm.Categorical("g", ["a", "b"]))
+MEANS = (-0.3, 0.0, 0.25)
+
+
+def site(place: int, n_rows: int = 3000) -> np.ndarray:
+    """Rows about a mean of the site's own."""
+    rng = np.random.default_rng(place)
+    return rng.normal([MEANS[place], 0.1, 0.0, -0.1, 0.05], 0.04, (n_rows, D))
+
+
+def made(place: int, table: np.ndarray | None = None, **options: Any) -> dpm.MomentRelease:
+    given = {"rho": 1e9, "mechanism": "adaptive-ball", "repair": "none"} | options
+    if "epsilon" in given:
+        given.pop("rho")
+    given.setdefault("insecure_seed", place)
+    return dpm.release(site(place) if table is None else table, BALL, **given)
+
+
+def columns(seed: int, **options: Any) -> dpm.MomentRelease:
+    rng = np.random.default_rng(seed)
+    frame = np.column_stack([rng.normal(40, 9, 300), rng.normal(0, 9, 300), np.zeros(300)]).astype(object)
+    frame[:, 2] = rng.choice(["a", "b"], 300)
+    return dpm.release(frame, COLUMNS, **({"epsilon": 1.0} if "rho" not in options else {}) | options)
+
+
+# What is pooled -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["adaptive-ball", "gaussian", "coinpress"])
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_pooled_moments_are_those_of_the_union_where_there_is_no_noise(mechanism: str, neighbors: str) -> None:
+    parts = [made(place, mechanism=mechanism, neighbors=neighbors) for place in range(3)]
+    pooled = dpm.pool(parts)
+    union = np.concatenate([site(place) for place in range(3)])
+    assert (pooled.center is None) == (mechanism == "gaussian")
+    # adaptive-ball moves far rows a little; that is what its releases of the sites themselves are off by
+    off = max(float(np.abs(part.covariance - np.cov(site(i).T, bias=True)).max()) for i, part in enumerate(parts))
+    raw = pooled.with_repair("none")
+    np.testing.assert_allclose(raw.mean, union.mean(axis=0), atol=2e-4)
+    np.testing.assert_allclose(raw.covariance, np.cov(union.T, bias=True), atol=3 * off + 1e-6)
+    np.testing.assert_allclose(raw.second_moment, union.T @ union / len(union), atol=3 * off + 2e-4)
+    assert raw.n_rows == 9000
+    assert pooled.count_is_public == (neighbors == "replace_one")
+    # planted fault: covariances added up, the sites' means left out
+    within = sum(part.covariance for part in parts) / 3
+    assert np.abs(within - np.cov(union.T, bias=True)).max() > 0.02
+    fit = pooled.ridge("x0", alpha=1e-6)
+    own = dpm.release(union, BALL, rho=1e9, mechanism="gaussian", repair="none", insecure_seed=9).ridge(
+        "x0", alpha=1e-6
+    )
+    np.testing.assert_allclose(fit.coefficients, own.coefficients, atol=0.1 if mechanism != "gaussian" else 1e-3)
+
+
+def test_pooling_twice_and_in_another_order_is_pooling_once() -> None:
+    a, b, c = (made(place) for place in range(3))
+    once = dpm.pool([a, b, c])
+    again = dpm.pool([dpm.pool([a, b]), c])
+    assert json.dumps(again.to_dict()) == json.dumps(once.to_dict())
+    assert again.id == once.id == dpm.pool([c, a, b]).id
+    np.testing.assert_allclose(dpm.pool([c, a, b]).noisy_gram, once.noisy_gram, rtol=1e-9)
+    assert once.id not in {part.id for part in once.parts}
+
+
+def test_a_second_moment_alone_is_pooled() -> None:
+    parts = [made(place, mechanism="gaussian", mean=False) for place in range(2)]
+    pooled = dpm.pool(parts)
+    assert pooled.noisy_count is None
+    np.testing.assert_allclose(pooled.noisy_gram, parts[0].noisy_gram + parts[1].noisy_gram)
+    counted = [replace(part, noisy_count=3000.0) for part in parts]
+    assert dpm.pool(counted).n_rows == 6000
+    assert dpm.pool([counted[0], parts[1]]).noisy_count is None
+
+
+def test_groups_of_one_run_are_pooled_though_they_name_one_dataset() -> None:
+    rng = np.random.default_rng(0)
+    table = np.column_stack([rng.uniform(0, 100, 400), rng.integers(1, 3, 400)])
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("g", [1, 2]))
+    options = dict(by="g", rho=1e9, dataset="people", mechanism="gaussian")
+    groups = dpm.release_groups(table, schema, **options)
+    pooled = dpm.pool(groups.values())
+    assert pooled.n_rows == 400
+    assert pooled.mean[0] == pytest.approx(table[:, 0].mean(), abs=0.01)
+    with pytest.raises(ValueError, match="two releases are of the dataset 'people'"):
+        dpm.pool([groups[1], dpm.release_groups(table, schema, **options)[2]])
+    with pytest.raises(TypeError, match=r"pass groups\.values\(\)"):
+        dpm.pool(groups)
+    assert [check for check in checks(pooled) if check.passed is False] == []
+
+
+# Privacy --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_largest_budget_is_stated_and_every_receipt_kept() -> None:
+    options = dict(mechanism="gaussian", insecure_seed=None)
+    parts = [made(0, epsilon=1.0, delta=1e-9, dataset="north", **options), made(1, epsilon=0.5, delta=1e-7, **options)]
+    pooled = dpm.pool(parts)
+    assert pooled.privacy.budget == dpm.PrivacyBudget.approximate(1.0, 1e-7)
+    assert pooled.privacy.private
+    assert len(pooled.receipt.draws) == 2
+    labels = [draw.group for draw in pooled.receipt.draws]
+    assert labels == ["1. north", f"2. release {parts[1].id[:8]}…"]
+    words = pooled.privacy.in_words()
+    assert "a row is in one of them, so that the largest of their budgets is that of all together" in words
+    assert "1. north: gaussian, " in words
+    assert not dpm.pool([parts[0], made(2, epsilon=1.0, delta=1e-9, mechanism="gaussian")]).privacy.private
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_the_receipt_counts_the_table_that_lost_most(neighbors: str) -> None:
+    parts = [made(place, rho=rho, neighbors=neighbors, mechanism="gaussian") for place, rho in enumerate((0.5, 0.2))]
+    pooled = dpm.pool(parts)
+    assert pooled.receipt.total == parts[0].receipt.total
+    # planted fault: as groups of one table, of which two may change where a row is replaced
+    if neighbors == "replace_one":
+        with pytest.raises(ValueError, match="add up to more than the stated cost"):
+            Receipt(pooled.receipt.neighbors, pooled.receipt.cost, pooled.receipt.unit, pooled.receipt.draws)
+
+
+def test_warnings_of_the_tables_come_along() -> None:
+    tiny = dpm.release(np.zeros((1, D)), BALL, epsilon=0.1, dataset="tiny", insecure_seed=7)
+    assert tiny.warnings
+    pooled = dpm.pool([tiny, made(1, epsilon=0.1, mechanism="auto", dataset="other")])
+    assert pooled.warnings
+    assert all(text.startswith("1. tiny: ") for text in pooled.warnings)
+
+
+def test_releases_that_name_no_dataset_are_pooled_with_a_warning_that_is_kept(tmp_path: Path) -> None:
+    """The same table twice, for all that anyone can see: nothing shows that they are disjoint."""
+    once, again, named = columns(0), columns(0), columns(1, dataset="north")
+    for parts, unnamed in (([once, again], 2), ([named, once], 1)):
+        with pytest.warns(dpm.ReleaseWarning, match="nobody checked") as caught:
+            pooled = dpm.pool(parts)
+        (warning,) = [one.message for one in caught]
+        assert isinstance(warning, dpm.ReleaseWarning)
+        assert warning.release is pooled
+        (kept,) = pooled.warnings
+        assert str(warning) == kept
+        assert sum(part.id[:8] in kept for part in parts) == unnamed
+    pooled.save(tmp_path / "pooled.json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # said once, and from then on stored
+        loaded = dpm.load(tmp_path / "pooled.json")
+    assert loaded.warnings == pooled.warnings
+    with pytest.warns(dpm.ReleaseWarning, match="nobody checked"):  # pooled again, it is said again, once
+        assert len(dpm.pool([loaded, columns(2, dataset="south")]).warnings) == 1
+
+
+def test_tables_that_are_named_or_groups_of_one_run_are_pooled_without_a_word() -> None:
+    table, schema = (
+        np.array([[0.5, 1], [0.2, 2]] * 400),
+        dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Categorical("g", [1, 2])),
+    )
+    groups = dpm.release_groups(table, schema, by="g", epsilon=1.0, mechanism="laplace")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not dpm.pool(groups.values()).warnings
+        assert not dpm.pool([columns(0, dataset="north"), columns(1, dataset="south")]).warnings
+
+
+# Refusals -------------------------------------------------------------------------------------------------------------
+
+
+def refusals() -> dict[str, tuple[Any, type[Exception], str]]:
+    one = columns(0, insecure_seed=0, dataset="north")
+    two = columns(1, insecure_seed=1)
+    same_run = dpm.pool([one, two])
+    other_levels = replace(two, schema=dpm.Schema(*COLUMNS.columns[:2], dpm.Categorical("g", ["a", "c"])))
+    fewer = dpm.release(np.zeros((9, 1)), dpm.Schema(dpm.Numeric("age", 0, 100)), epsilon=1.0)
+    tighter = replace(two, schema=dpm.Schema(*COLUMNS.columns, row_norm=1.2))
+    mean = dpm.release_mean(np.zeros((9, 2)), dpm.Schema.unit_ball(2), rho=0.5)
+    return {
+        "nothing": ([], ValueError, "there is no release to pool"),
+        "one twice": ([one, one], ValueError, "is given twice"),
+        "one read another way": ([one, one.with_repair("none")], ValueError, "is given twice"),
+        "one inside a pool": ([same_run, two], ValueError, "perhaps inside one that was pooled before"),
+        "one seed": ([one, columns(5, insecure_seed=0)], ValueError, "releases with one insecure seed have one id"),
+        "one dataset": ([one, columns(5, dataset="north")], ValueError, "two releases are of the dataset 'north'"),
+        "other levels": ([one, other_levels], ValueError, r"different schemas \(column 'g'\)"),
+        "other columns": ([one, fewer], ValueError, r"different schemas \(other columns"),
+        "another row norm": ([one, tighter], ValueError, r"different schemas \(row_norm\)"),
+        "another mean=": ([one, columns(2, mean=False)], ValueError, "mean=True and the other with mean=False"),
+        "other neighbours": ([one, columns(2, neighbors="replace_one")], ValueError, "hide different things"),
+        "another kind of budget": ([one, columns(2, rho=0.5)], ValueError, "counted in different ways"),
+        "a mean alone": ([one, mean], TypeError, "a mean alone has no second moment"),
+        "no release": ([one, "north.json"], TypeError, "a list of releases is pooled, got str"),
+    }
+
+
+@pytest.mark.parametrize("name", refusals())
+def test_what_cannot_be_pooled_is_refused_with_the_reason(name: str) -> None:
+    releases, error, words = refusals()[name]
+    with pytest.raises(error, match=words):
+        dpm.pool(releases)
+
+
+def test_pools_of_unlike_runs_say_what_they_do_not_know() -> None:
+    """A release without a noise law leaves the pooled one without; analyses say that they do not know it."""
+    known = made(0, epsilon=2.0, delta=1e-6, mechanism="additive-wishart")
+    unknown = made(1, epsilon=2.0, delta=1e-6, mechanism=dpm.mechanisms.JohnsonLindenstrauss())
+    assert known.noise is not None
+    assert unknown.pivot is not None
+    pooled = dpm.pool([known, unknown], repair="auto")
+    assert (pooled.noise, pooled.pivot) == (None, None)
+    assert np.isnan(pooled.describe().mean_noise).all()
+    assert np.linalg.eigvalsh(pooled.covariance).min() > -1e-9
+
+
+# The law of the noise -------------------------------------------------------------------------------------------------
+
+GAUSSIAN = GaussianNoise(3, 2.0, 1.0, 4.0, 9.0)
+MATRIX = MatrixLaplaceNoise(3, 10.0, 5.0, 5.0, 10.0, 1.0)
+SHIFTS = ((0.6, -0.4, 0.0), (-0.5, 0.2, 0.9))
+
+
+def draws(law: NoiseLaw, n_draws: int, rng: np.random.Generator) -> np.ndarray:
+    d = law.n_features + 1
+    if isinstance(law, MatrixLaplaceNoise):
+        degrees = round(law.diagonal_variance * law.rate**2)
+        first, second = rng.normal(size=(2, n_draws, degrees, d))
+        # the variances of this law are those of an augmented matrix with an appended constant of 1
+        return (np.swapaxes(first, 1, 2) @ first - np.swapaxes(second, 1, 2) @ second) / (2.0 * law.rate)
+    if isinstance(law, LaplaceNoise):
+        noise = rng.laplace(size=(n_draws, d, d)) * np.sqrt(law.cell_variances / 2.0)
+    else:
+        noise = rng.normal(size=(n_draws, d, d)) * np.sqrt(law.cell_variances)
+    return np.triu(noise) + np.swapaxes(np.triu(noise, 1), 1, 2)
+
+
+def carried(noise: np.ndarray, shift: tuple[float, ...]) -> np.ndarray:
+    """Σ z zᵀ about another centre, written out: count, sums, Gram matrix."""
+    moved = noise.copy()
+    delta = np.array(shift)
+    count, total = noise[:, 0, 0], noise[:, 0, 1:]
+    moved[:, 0, 1:] = moved[:, 1:, 0] = total + count[:, None] * delta
+    cross = total[:, :, None] * delta
+    moved[:, 1:, 1:] += cross + np.swapaxes(cross, 1, 2) + count[:, None, None] * np.outer(delta, delta)
+    return moved
+
+
+@pytest.mark.parametrize("laws", [(GAUSSIAN, GAUSSIAN), (GAUSSIAN, MATRIX)], ids=["normal", "mixed"])
+def test_the_stated_variances_are_those_of_carried_draws(laws: tuple[NoiseLaw, ...]) -> None:
+    rng = np.random.default_rng(0)
+    noise = sum(carried(draws(law, 40_000, rng), shift) for law, shift in zip(laws, SHIFTS, strict=True))
+    law = PooledNoise.of([CarriedNoise(law, shift) for law, shift in zip(laws, SHIFTS, strict=True)])
+    without_shift = PooledNoise.of([CarriedNoise(law, (0.0,) * 3) for law in laws])
+    one_alone = PooledNoise.of([CarriedNoise(laws[0], SHIFTS[0])])
+    vector, weights = np.array([0.7, -1.0, 0.4, 2.0]), rng.normal(size=(4, 4))
+    weights = weights + weights.T
+    found = {
+        "cells": noise.var(axis=0),
+        "product": np.cov((noise @ vector).T),
+        "functional": np.array(np.var((noise * weights).sum(axis=(1, 2)))),
+    }
+
+    def stated(one: PooledNoise) -> dict[str, np.ndarray]:
+        functional = np.array(one.functional_variance(weights))
+        return {"cells": one.cell_variances, "product": one.product_covariance(vector), "functional": functional}
+
+    for name, value in stated(law).items():
+        size = float(np.abs(value).max())
+        np.testing.assert_allclose(found[name], value, rtol=0.04, atol=0.03 * size, err_msg=name)
+        for fault in (without_shift, one_alone):  # the check above would find either
+            wrong = stated(fault)[name]
+            assert np.abs(found[name] - wrong).max() > 0.08 * size, name
+    np.testing.assert_allclose(law.product_covariance(vector, [2, 0]), stated(law)["product"][np.ix_([2, 0], [2, 0])])
+    np.testing.assert_allclose(law.product_covariance(vector, [3]), stated(law)["product"][3:, 3:])
+    assert law.count_variance == pytest.approx(found["cells"][0, 0], rel=0.04)
+    assert law.frobenius_error**2 == pytest.approx(found["cells"][1:, 1:].sum(), rel=0.04)
+    assert law.sum_error**2 == pytest.approx(found["cells"][0, 1:].sum(), rel=0.04)
+    for bound, norms in [
+        (law.operator_norm_bound(0.1), np.linalg.norm(noise[:, 1:, 1:], 2, axis=(1, 2))),
+        (law.operator_norm_bound(0.1, 2), np.linalg.norm(noise[:, 1:3, 1:3], 2, axis=(1, 2))),
+        (law.sum_norm_bound(0.1), np.linalg.norm(noise[:, 0, 1:], axis=1)),
+        (law.count_bound(0.1), np.abs(noise[:, 0, 0])),
+    ]:
+        assert np.mean(norms > bound) <= 0.1 < np.mean(norms > bound / 25)
+    for level in (0.01, 0.3, 0.8, 0.99):
+        below = np.mean(noise[:, 0, 0] <= law.count_quantile(level))
+        if all(isinstance(one, GaussianNoise) for one in laws):
+            assert below == pytest.approx(level, abs=0.01)
+        else:
+            assert below <= level + 0.01 if level < 0.5 else below >= level - 0.01
+
+
+def test_the_noise_of_pooled_releases_is_the_law_they_state() -> None:
+    """Of real runs: what 150 pairs of releases are off by, standardised by what their laws state."""
+    tables = [site(0, 400), site(2, 400)]
+    linear = np.random.default_rng(1).normal(size=(D + 1, D + 1))
+    linear = linear + linear.T
+    linear[0] = linear[:, 0] = 0.0  # of the Gram matrix alone, to which the noise on sums and counts is carried
+    errors, shifts = [], []
+    for run in range(150):
+        parts = [made(i, table, rho=30.0, insecure_seed=2 * run + i) for i, table in enumerate(tables)]
+        pooled = dpm.pool(parts)
+        if any(part.center is None for part in parts):
+            continue
+        assert isinstance(pooled.noise, PooledNoise)
+        exact = np.zeros((D + 1, D + 1))
+        for table, part in zip(tables, parts, strict=True):
+            away = table - part.center
+            radius = part.diagnostics["radius"]
+            away *= np.minimum(1.0, radius / np.linalg.norm(away, axis=1))[:, None]
+            moved = np.column_stack([np.ones(len(table)), away + part.center - pooled.center])
+            exact += moved.T @ moved
+        whole = np.block(
+            [[np.array([[pooled.noisy_count]]), pooled.noisy_sum[None]], [pooled.noisy_sum[:, None], pooled.noisy_gram]]
+        )
+        off = float((linear * (whole - exact)).sum())
+        without = PooledNoise.of([CarriedNoise(part.noise, (0.0,) * D) for part in parts])
+        errors.append(off / np.sqrt(pooled.noise.functional_variance(linear)))
+        shifts.append(off / np.sqrt(without.functional_variance(linear)))
+    assert len(errors) > 120
+    spread, wrong = float(np.mean(np.square(errors))), float(np.mean(np.square(shifts)))
+    assert abs(spread - 1.0) < 5.0 * np.sqrt(2.0 / len(errors))
+    assert abs(wrong - 1.0) > 5.0 * np.sqrt(2.0 / len(errors))
+
+
+def test_a_law_without_a_sum_is_not_carried() -> None:
+    with pytest.raises(ValueError, match="cannot be carried"):
+        CarriedNoise(replace(GAUSSIAN, sum_variance=None), (0.1, 0.0, 0.0))
+    with pytest.raises(ValueError, match="3 finite numbers"):
+        CarriedNoise(GAUSSIAN, (0.1,))
+    with pytest.raises(ValueError, match="3 finite numbers"):
+        CarriedNoise(GAUSSIAN, (np.inf, 0.0, 0.0))
+    still = PooledNoise.of([CarriedNoise(replace(GAUSSIAN, sum_variance=None, count_variance=None), (0.0,) * 3)] * 2)
+    assert (still.sum_variance, still.count_variance) == (None, None)
+    with pytest.raises(ValueError, match="no count"):
+        still.count_bound(0.1)
+
+
+def test_the_law_of_another_ball_is_that_of_carried_rows_in_it() -> None:
+    law = PooledNoise.of([CarriedNoise(MATRIX, SHIFTS[0]), CarriedNoise(GAUSSIAN, SHIFTS[1])])
+    scaled = law.of_rows_in_ball(0.5)
+    powers = 0.5 ** np.add.outer([0, 1, 1, 1], [0, 1, 1, 1])
+    np.testing.assert_allclose(scaled.cell_variances, law.cell_variances * powers**2)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda values: values.update(parts=[]), "has no parts"),
+        (lambda values: values.update(parts="none"), "has no parts"),
+        (lambda values: values.update(parts=[3]), "not a mapping"),
+        (lambda values: values["parts"][0].update(more=1), "unknown entries 'more'"),
+        (lambda values: values["parts"][0].update(shift=[0.0]), "shift must hold 3 finite numbers"),
+        (lambda values: values["parts"][0]["law"].update(name="magic"), "no noise law 'magic'"),
+        (lambda values: values["parts"][0]["law"].update(sum_variance=None), "cannot be carried"),
+        (lambda values: values.update(n_features=2), "not for 2 features"),
+    ],
+)
+def test_a_pooled_law_that_is_none_is_refused(edit: Any, words: str) -> None:
+    law = PooledNoise.of([CarriedNoise(GAUSSIAN, SHIFTS[0])])
+    values = json.loads(json.dumps(law.to_dict()))
+    assert NoiseLaw.from_dict(values) == law
+    edit(values)
+    with pytest.raises((ValueError, TypeError), match=words):
+        NoiseLaw.from_dict(values)
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    dpm.pool([columns(0, dataset="north"), columns(1, dataset="south")], repair="clip").save(tmp_path / "all.json")
+    return tmp_path / "all.json"
+
+
+def test_a_pooled_release_comes_back_to_the_bit_and_is_verified(saved: Path) -> None:
+    loaded = dpm.load(saved)
+    assert isinstance(loaded, dpm.PooledRelease)
+    again = dpm.pool(loaded.parts, repair="clip")
+    assert loaded.noisy_gram.tobytes() == again.noisy_gram.tobytes()
+    assert loaded.covariance.tobytes() == again.covariance.tobytes()
+    assert (loaded.id, loaded.noise, loaded.privacy) == (again.id, again.noise, again.privacy)
+    found = checks(loaded)
+    assert [check for check in found if check.passed is False] == []
+    assert {check.what.partition(":")[0] for check in found} >= {"1. north", "2. south", "what its releases come to"}
+    assert repr(loaded).startswith("PooledRelease(2 releases, 4 features")
+    changed = replace(loaded, noisy_gram=loaded.noisy_gram * 1.001)
+    assert "what its releases come to" in [check.what for check in checks(changed) if check.passed is False]
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda content: content.update(releases=[]), "there is no release to pool"),
+        (lambda content: content.update(releases=None), "releases must be a list"),
+        (lambda content: content.update(more=1), "unknown entries 'more'"),
+        (lambda content: content.update(repair="magic"), "repair='magic'"),
+        (lambda content: content["releases"].append(content["releases"][0]), "given twice"),
+        (lambda content: content["releases"][0]["origin"].update(dataset="south"), "two releases are of the dataset"),
+        (lambda content: content["releases"][0].pop("receipt"), "has no entry 'receipt'"),
+        (lambda content: content["releases"][0]["privacy"]["budget"].update(epsilon=0.1), "not for the stated budget"),
+    ],
+)
+def test_a_forged_pooled_release_is_refused(saved: Path, edit: Any, words: str) -> None:
+    forge(saved, lambda content: content)
+    dpm.load(saved)
+    forge(saved, edit)
+    with pytest.raises(ValueError, match=words) as caught:
+        dpm.load(saved)
+    assert "consistent pooled release" in str(caught.value)
+
+
+def test_a_part_that_contradicts_itself_fails_the_pools_verification(saved: Path) -> None:
+    forge(saved, lambda content: content["releases"][1]["noise"].update(diagonal_variance=1.0))
+    failed = [check.what for check in checks(dpm.load(saved)) if check.passed is False]
+    assert "2. south: noise as the stated budget calls for" in failed
+
+
+def test_the_command_line_pools_shows_and_verifies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / f"{place}.json" for place in range(2)]
+    for place, file in enumerate(files):
+        columns(place, output=file, dataset=f"site {place}")
+    output = tmp_path / "all.json"
+    assert main(["pool", *map(str, files), "-o", str(output)]) == 0
+    assert "2 releases pooled" in " ".join(capsys.readouterr().out.split())
+    for command in (["show"], ["verify"], ["describe"], ["ridge", "age"], ["pca"], ["show", "--json"]):
+        assert main([command[0], str(output), *command[1:]]) == 0, command
+    capsys.readouterr()
+    assert main(["pool", *map(str, files), "-o", str(output)]) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert main(["pool", str(files[0]), str(files[0]), "-o", str(tmp_path / "b.json")]) == 1
+    assert "given twice" in capsys.readouterr().err

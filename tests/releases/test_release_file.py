@@ -1,0 +1,725 @@
+"""A release's file: exact to the bit, written whole or not at all, and refused with the reason when it is not as written."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dpmoments as dpm
+from dpmoments.foundation import documents
+from dpmoments.foundation.values import from_plain, to_plain
+from dpmoments.noise.families import GaussianNoise, IsotropicNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
+from dpmoments.noise.law import NoiseLaw
+from dpmoments.privacy import laws, sensitivity
+from dpmoments.privacy.accounting import LossUnit, allowance
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.origin import GroupOfRows, ReleaseOrigin
+from dpmoments.privacy.receipt import Draw, Receipt
+from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.unit import Neighbors
+from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.repair.repair import Repair
+from dpmoments.schema import Schema
+from support.forged_files import FORGED_RECEIPTS, forge, signed
+
+SECRET = "Smith-4711"
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+texts = st.text(st.characters(codec="utf-8"), max_size=8)
+scalars = st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), texts)
+arrays = st.one_of(
+    st.lists(st.floats(), max_size=4).map(np.array),
+    st.lists(st.integers(-128, 127), max_size=4).map(lambda entries: np.array(entries, dtype=np.int8)),
+    st.lists(st.floats(width=32), max_size=4).map(lambda entries: np.array(entries, dtype=np.float32).reshape(-1, 1)),
+    st.just(np.zeros((0, 3))),
+    st.just(np.array(3.5)),
+    st.just(np.array([[True, False]])),
+)
+values = st.recursive(
+    scalars | arrays,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(texts | st.sampled_from(["$float", "$$", "$array", "array", "float"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+budgets = st.one_of(
+    st.floats(1e-300, 1e100).map(PrivacyBudget.pure),
+    st.floats(1e-300, 1e100).map(PrivacyBudget.zcdp),
+    st.builds(PrivacyBudget.approximate, st.floats(1e-300, 1e100), st.floats(1e-300, 0.999)),
+)
+
+
+statements = st.builds(
+    PrivacyStatement,
+    budgets,
+    st.sampled_from(Neighbors),
+    st.sampled_from(["exact-lattice", "lattice-rounded", "idealized"]),
+    st.booleans(),
+    st.lists(texts, max_size=2).map(tuple),
+    texts,
+)
+
+
+def noise_laws(d: int) -> st.SearchStrategy[NoiseLaw]:
+    variance = st.floats(0, 1e300)
+    maybe = st.none() | variance
+    independent = st.sampled_from([GaussianNoise, LaplaceNoise]).flatmap(
+        lambda law: st.builds(law, st.just(d), variance, variance, maybe, maybe)
+    )
+    of_a_rate = st.sampled_from([IsotropicNoise, MatrixLaplaceNoise, WishartNoise]).flatmap(
+        lambda law: st.builds(law, st.just(d), variance, variance, maybe, maybe, st.floats(1e-300, 1e4))
+    )
+    return independent | of_a_rate
+
+
+LOSS_UNITS = {
+    BudgetKind.PURE: LossUnit.EPSILON,
+    BudgetKind.ZCDP: LossUnit.RHO,
+    BudgetKind.APPROXIMATE: LossUnit.EPSILON_DELTA,
+}
+
+
+@st.composite
+def receipts(draw: st.DrawFn, statement: PrivacyStatement) -> Receipt:
+    """Up to three draws that spend what is stated, or less."""
+    unit = LOSS_UNITS[statement.budget.kind]
+    allowed = float(allowance(statement.budget, unit).amount)
+    made = []
+    for _ in range(draw(st.integers(0, 3)) if allowed > 1e-250 else 0):  # below that the scale of the noise overflows
+        units = draw(st.sampled_from([1.0, 2.0**40]))
+        share = allowed * draw(st.floats(0.01, 0.33))
+        if unit is LossUnit.RHO:
+            moved = sensitivity.row_sum_l2(statement.neighbors).in_units(
+                units, rounding=draw(st.sampled_from([0.0, 2.0]))
+            )
+            scale = moved.value / math.sqrt(2 * share)
+            law: laws.DrawLaw = draw(
+                st.sampled_from(
+                    [laws.DiscreteGaussian(scale), laws.DiscreteGaussian(scale, scale), laws.GaussianDraw(scale, True)]
+                )
+            )
+        else:
+            moved = sensitivity.row_sum_l1(statement.neighbors, draw(st.integers(1, 9))).in_units(units)
+            law = laws.DiscreteLaplace(moved.value / share)
+        made.append(Draw(draw(texts), law, moved, law.loss(moved, unit), draw(st.integers(1, 2**70))))
+    return Receipt(statement.neighbors, statement.budget, unit, tuple(made))
+
+
+ids = st.text("0123456789abcdef", min_size=32, max_size=32)
+datasets = st.none() | st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=1, max_size=8)
+groups = st.none() | st.builds(
+    GroupOfRows, ids, texts.filter(bool), texts | st.integers(-(2**53), 2**53) | st.booleans(), st.integers(1, 2**70)
+)
+
+
+@st.composite
+def releases(draw: st.DrawFn) -> MomentRelease:
+    d = draw(st.integers(1, 4))
+    cells = draw(st.lists(finite, min_size=d * (d + 1) // 2, max_size=d * (d + 1) // 2))
+    gram = np.zeros((d, d))
+    gram[np.triu_indices(d)] = cells
+    gram.T[np.triu_indices(d)] = cells
+    count = draw(st.none() | finite)
+    total = None if count is None else draw(st.none() | st.lists(finite, min_size=d, max_size=d))
+    statement = draw(statements)
+    unusual_names = Schema.unbounded(d, names=[f"Größe {i}\n" for i in range(d)])
+    return MomentRelease(
+        schema=draw(st.sampled_from([Schema.unit_ball(d), unusual_names])),
+        privacy=statement,
+        receipt=draw(receipts(statement)),
+        noise=draw(st.none() | noise_laws(d)),
+        mechanism=draw(texts),
+        mechanism_options=draw(st.dictionaries(texts, values, max_size=3)),
+        details=draw(st.dictionaries(texts, values, max_size=3)),
+        repair=draw(st.sampled_from(Repair)),
+        noisy_count=count,
+        noisy_sum=None if total is None else np.array(total),
+        noisy_gram=gram,
+        diagnostics=draw(st.dictionaries(texts, values, max_size=3)),
+        origin=ReleaseOrigin(draw(ids), draw(datasets), draw(groups)),
+    )
+
+
+def bits(value: Any) -> Any:
+    """A value as something that two equal ones have in common, to the bit: NaN, −0.0, types and shapes told apart."""
+    if isinstance(value, np.ndarray):
+        return (
+            "array",
+            value.dtype.str,
+            value.shape,
+            value.tobytes() if not np.isnan(value).any() else repr(value.tolist()),
+        )
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else ("float", value.hex())
+    if isinstance(value, dict):
+        return ("dict", [(key, bits(entry)) for key, entry in value.items()])
+    if isinstance(value, list | tuple):
+        return (type(value).__name__, [bits(entry) for entry in value])
+    return (type(value).__name__, value)
+
+
+FIELDS = ("origin", "schema", "privacy", "receipt", "noise", "mechanism", "repair")
+VALUES = ("mechanism_options", "details", "noisy_count", "noisy_sum", "noisy_gram", "center", "diagnostics")
+
+
+def assert_same(first: MomentRelease, second: MomentRelease) -> None:
+    for name in FIELDS:
+        assert getattr(first, name) == getattr(second, name), name
+        assert repr(getattr(first, name)) == repr(getattr(second, name)), name
+    for name in VALUES:
+        assert bits(getattr(first, name)) == bits(getattr(second, name)), name
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(release=releases())
+def test_a_release_comes_back_to_the_bit(release: MomentRelease, tmp_path: Path) -> None:
+    path = tmp_path / "release.json"
+    release.save(path, overwrite=True)
+    loaded = dpm.load(path)
+    assert_same(release, loaded)
+    first = path.read_bytes()
+    loaded.save(path, overwrite=True)
+    assert path.read_bytes() == first
+
+
+@settings(max_examples=300, deadline=None)
+@given(value=values)
+def test_values_come_back_through_json(value: Any) -> None:
+    assert bits(from_plain(json.loads(json.dumps(to_plain(value), allow_nan=False)))) == bits(value)
+
+
+def test_numpy_scalars_and_other_things_in_options() -> None:
+    plain = {
+        "a": np.float32(0.1),
+        "b": np.int8(3),
+        "c": np.bool_(True),
+        "d": np.longdouble(2),
+        "e": np.float64("inf"),
+        7: "x",
+    }
+    assert from_plain(json.loads(json.dumps(to_plain(plain)))) == {
+        "a": float(np.float32(0.1)), "b": 3, "c": True, "d": 2.0, "e": math.inf, "7": "x",
+    }  # fmt: skip
+    assert to_plain({"mechanism": dpm.mechanisms.Laplace()}) == {"mechanism": "Laplace(calibration='tight')"}
+    assert to_plain(np.array(["a", None], dtype=object)) == ["a", None]
+    assert from_plain(to_plain(np.array([2.0], dtype=np.longdouble))).dtype == np.float64
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "pure": dict(epsilon=1.0),
+    "approximate": dict(epsilon=1.0, delta=1e-9, mechanism="gaussian"),
+    "zcdp": dict(rho=0.5),
+    "replace-one": dict(epsilon=1.0, neighbors="replace_one"),
+    "gram alone": dict(epsilon=1.0, mean=False),
+    "laplace": dict(epsilon=1.0, mechanism="laplace", repair="none"),
+}
+SCHEMA = Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south"]))
+
+
+def release(**options: Any) -> MomentRelease:
+    rng = np.random.default_rng(0)
+    frame = {"age": rng.uniform(0, 100, 50), "region": rng.choice(["north", "south"], 50)}
+    return dpm.release(pa.table(frame), SCHEMA, **({"epsilon": 1.0} if "rho" not in options else {}) | options)
+
+
+@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+def test_real_releases_come_back(options: dict[str, Any], tmp_path: Path) -> None:
+    made = release(**options, output=tmp_path / "release.json")
+    loaded = dpm.load(str(tmp_path / "release.json"))
+    assert_same(made, loaded)
+    assert loaded.gram.tobytes() == made.gram.tobytes()
+    assert loaded.privacy.in_words() == made.privacy.in_words()
+
+
+def test_an_insecure_release_stays_marked(tmp_path: Path) -> None:
+    release(insecure_seed=1, output=tmp_path / "a.json")
+    assert not dpm.load(tmp_path / "a.json").privacy.private
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# damage and edits
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    release().save(tmp_path / "release.json")
+    return tmp_path / "release.json"
+
+
+def test_every_truncation_is_refused(saved: Path) -> None:
+    whole = saved.read_bytes()
+    for size in [*range(0, len(whole), 97), len(whole) - 1]:
+        saved.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match="is not a release"):
+            dpm.load(saved)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_a_changed_byte_is_refused_or_changes_nothing(data: st.DataObject, saved: Path) -> None:
+    whole = saved.read_bytes()
+    original = json.loads(whole)
+    place = data.draw(st.integers(0, len(whole) - 1))
+    byte = data.draw(st.integers(0, 255))
+    damaged = whole[:place] + bytes([byte]) + whole[place + 1 :]
+    changed = tmp_sibling(saved)
+    changed.write_bytes(damaged)
+    try:
+        dpm.load(changed)
+    except ValueError:
+        return
+    assert json.loads(damaged) == original  # white space, or the byte itself
+
+
+def tmp_sibling(path: Path) -> Path:
+    return path.with_name("changed.json")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda content: content["privacy"]["budget"].update(epsilon=0.1),
+        lambda content: content["privacy"].update(private=False),
+        lambda content: content["noisy_gram_upper_triangle"].__setitem__(0, 0.0),
+        lambda content: content["schema"]["columns"][0].update(upper=99.0),
+        lambda content: content.update(extra=1),
+        lambda content: content.pop("diagnostics"),
+    ],
+)
+def test_a_careless_edit_is_refused(saved: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    document = json.loads(saved.read_text())
+    edit(document["content"])
+    saved.write_text(json.dumps(document))
+    with pytest.raises(ValueError, match="its checksum does not match"):
+        dpm.load(saved)
+
+
+def test_a_sum_without_a_count_makes_no_release(saved: Path) -> None:
+    release = dpm.load(saved)
+    assert release.noisy_sum is not None
+    with pytest.raises(ValueError, match="a sum of rows without their number makes no mean: release both, or neither"):
+        replace(release, noisy_count=None)
+    assert replace(release, noisy_count=None, noisy_sum=None).mechanism == release.mechanism
+
+
+def put(*path: Any) -> Callable[[Any, Any], None]:
+    """A setter of the entry at ``path`` of a file's content."""
+
+    def setter(content: Any, value: Any) -> None:
+        for key in path[:-1]:
+            content = content[key]
+        content[path[-1]] = value
+
+    return setter
+
+
+GROUP = {"run": "0" * 32, "by": "region", "level": "north", "n_levels": 2}
+EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
+    ("text in the matrix", put("noisy_gram_upper_triangle", 0), "1.5", "must hold 6 finite numbers"),
+    ("true in the matrix", put("noisy_gram_upper_triangle", 0), True, "must hold 6 finite numbers"),
+    ("null in the matrix", put("noisy_gram_upper_triangle", 0), None, "must hold 6 finite numbers"),
+    ("list in the matrix", put("noisy_gram_upper_triangle", 0), [1.0], "must hold 6 finite numbers"),
+    ("matrix too short", put("noisy_gram_upper_triangle"), [1.0] * 5, "must hold 6 finite numbers"),
+    ("matrix too long", put("noisy_gram_upper_triangle"), [1.0] * 7, "must hold 6 finite numbers"),
+    ("no matrix", put("noisy_gram_upper_triangle"), None, "must hold 6 finite numbers"),
+    ("text for a matrix", put("noisy_gram_upper_triangle"), "111111", "must hold 6 finite numbers"),
+    ("huge integer", put("noisy_gram_upper_triangle", 0), 10**400, "must hold 6 finite numbers"),
+    ("sum too short", put("noisy_sum"), [1.0], "noisy_sum must hold 3 finite numbers"),
+    ("text for a sum", put("noisy_sum"), "abc", "noisy_sum must hold 3 finite numbers"),
+    ("count of text", put("noisy_count"), "50", "noisy_count is not a finite number"),
+    ("count of true", put("noisy_count"), True, "noisy_count is not a finite number"),
+    ("huge count", put("noisy_count"), 10**400, "noisy_count is not a finite number"),
+    ("mechanism of a number", put("mechanism"), 3, "mechanism must be a text"),
+    ("options of a list", put("mechanism_options"), [], "mechanism_options must be a mapping"),
+    ("a sum without a count", put("noisy_count"), None, "a sum of rows without their number makes no mean"),
+    ("details of text", put("details"), "x", "details must be a mapping"),
+    ("diagnostics of null", put("diagnostics"), None, "diagnostics must be a mapping"),
+    ("unknown repair", put("repair"), "magic", "repair='magic'"),
+    ("repair of a list", put("repair"), ["clip"], "repair="),
+    ("no schema", put("schema"), None, "not a schema"),
+    ("schema without bounds", put("schema", "columns", 0, "upper"), None, "no bounds"),
+    ("reversed bounds", put("schema", "columns", 0, "upper"), -1, "must be below"),
+    ("other schema", put("schema", "columns", 1, "levels"), ["a"], "must hold 3 finite numbers"),
+    ("budget of nothing", put("privacy", "budget"), None, "consistent"),
+    ("negative epsilon", put("privacy", "budget", "epsilon"), -1.0, "must be positive"),
+    ("epsilon of text", put("privacy", "budget", "epsilon"), "1", "must be a finite number"),
+    ("unknown kind", put("privacy", "budget", "kind"), "magic", "magic"),
+    ("delta of 2", put("privacy", "budget", "delta"), 2.0, "delta"),
+    ("unknown neighbours", put("privacy", "neighbors"), "none", "neighbors='none'"),
+    ("unknown arithmetic", put("privacy", "arithmetic"), "exact", "unknown arithmetic"),
+    ("private by a number", put("privacy", "private"), 1, "private must be true or false"),
+    ("rules of text", put("privacy", "rules"), "abc", "must be a list"),
+    ("privacy of a list", put("privacy"), [], "privacy must be a mapping"),
+    ("origin of null", put("origin"), None, "origin must be a mapping"),
+    ("id of a number", put("origin", "id"), 7, "id must be a text"),
+    ("id of a few digits", put("origin", "id"), "abc", "32 hexadecimal digits"),
+    ("id of capitals", put("origin", "id"), "A" * 32, "32 hexadecimal digits"),
+    ("unknown entry of the origin", put("origin", "place"), "here", "unknown entries 'place'"),
+    ("dataset of a number", put("origin", "dataset"), 7, "dataset must be a text"),
+    ("dataset of blanks", put("origin", "dataset"), "  ", "must name the table"),
+    ("dataset that speaks to the terminal", put("origin", "dataset"), "\x1b[31m", "must name the table"),
+    ("dataset of great length", put("origin", "dataset"), "x" * 201, "must name the table"),
+    ("group of text", put("origin", "group"), "north", "the group of rows is not a mapping"),
+    ("group of no run", put("origin", "group"), GROUP | {"run": ""}, "32 hexadecimal digits"),
+    ("group by nothing", put("origin", "group"), GROUP | {"by": ""}, "non-empty string"),
+    ("group of no level", put("origin", "group"), GROUP | {"level": None}, "level of a group of rows"),
+    ("one of no groups", put("origin", "group"), GROUP | {"n_levels": 0}, "number of groups"),
+    ("one of half a group", put("origin", "group"), GROUP | {"n_levels": 0.5}, "number of groups"),
+    ("unknown entry of the group", put("origin", "group"), GROUP | {"share": 0.5}, "unknown entries 'share'"),
+    ("noise for others", put("noise", "n_features"), 2, "the noise law is for 2 features"),
+    ("negative variance", put("noise", "diagonal_variance"), -1.0, "diagonal_variance of the noise law"),
+    ("no variance", put("noise", "diagonal_variance"), None, "no diagonal_variance"),
+    ("no rate", put("noise", "rate"), None, "no rate"),
+    ("rate of zero", put("noise", "rate"), 0, "no rate"),
+    ("rate of text", put("noise", "rate"), "1", "rate of the noise law"),
+    ("rate of no Wishart", put("noise", "rate"), 1e300, "no Wishart of rate"),
+    ("noise of a number's name", put("noise", "name"), 3, "name of the noise law"),
+    ("unknown noise", put("noise", "name"), "gausian", "no noise law 'gausian': known are gaussian, isotropic"),
+    ("noise of another law", put("noise", "name"), "gaussian", "unknown entries 'rate'"),
+    ("noise for half a feature", put("noise", "n_features"), 2.5, "whole number"),
+    ("unknown noise entry", put("noise", "skew"), 3.0, "skew"),
+    ("noise of text", put("noise"), "gaussian", "consistent"),
+    ("unknown tag", put("diagnostics", "a"), {"$code": "1"}, "is not one"),
+    ("float that is none", put("diagnostics", "a"), {"$float": "0x7"}, "is not one"),
+    ("array of text", put("diagnostics", "a"), {"$array": {"dtype": "float64", "shape": [1], "values": ["1"]}}, "is not one"),
+    ("array of objects", put("diagnostics", "a"), {"$array": {"dtype": "object", "shape": [1], "values": [1]}}, "is not one"),
+    ("array of another shape", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [9], "values": [1]}}, "is not one"),
+    ("array without values", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [1]}}, "is not one"),
+    ("array beyond its type", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [1], "values": [300]}}, "not one"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("setter", "value", "words"), [row[1:] for row in EDITS], ids=[row[0] for row in EDITS])
+def test_an_edit_with_a_mended_checksum_is_refused(
+    saved: Path, setter: Callable[[Any, Any], None], value: Any, words: str
+) -> None:
+    document = json.loads(saved.read_text())
+    saved.write_text(signed(copy.deepcopy(document)))
+    dpm.load(saved)  # the checksum alone is not what refuses
+    setter(document["content"], value)
+    saved.write_text(signed(document))
+    with pytest.raises(ValueError, match=words) as caught:
+        dpm.load(saved)
+    assert str(saved) in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("forgery", FORGED_RECEIPTS)
+@pytest.mark.parametrize(
+    "options", [CASES["pure"], CASES["zcdp"], CASES["replace-one"]], ids=["pure", "zcdp", "replace-one"]
+)
+def test_a_forged_receipt_is_refused(tmp_path: Path, options: dict[str, Any], forgery: str) -> None:
+    path = tmp_path / "release.json"
+    release(**options, output=path)
+    forge(path, lambda content: content)
+    dpm.load(path)  # the checksum alone is not what refuses
+    edit, words = FORGED_RECEIPTS[forgery]
+    forge(path, edit)
+    with pytest.raises(ValueError, match=words) as caught:
+        dpm.load(path)
+    assert f"{path} does not hold a consistent release" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        ({"epsilon": 0.5}, "its exact δ is above the stated one"),
+        ({"delta": 1e-12}, "its exact δ is above the stated one"),
+        ({"epsilon": 2.0}, "add up to more than the stated cost"),
+        (None, "is not counted in epsilon-delta"),
+    ],
+)
+def test_a_claim_is_checked_on_the_exact_curve(tmp_path: Path, claim: dict[str, float] | None, words: str) -> None:
+    """A Wishart draw has no formula for its cost: what the plan said it costs is in the file, and is not trusted."""
+    path = tmp_path / "release.json"
+    release(epsilon=1.0, delta=1e-6, mechanism="additive-wishart", output=path)
+
+    def edit(content: dict[str, Any]) -> None:
+        (made,) = content["receipt"]["draws"]
+        made["claim"] = None if claim is None else made["claim"] | claim
+        made["loss"], made["delta"] = (
+            (made["claim"] or {}).get("epsilon", 1.0),
+            (made["claim"] or {}).get("delta", 1e-6),
+        )
+
+    dpm.load(path)
+    forge(path, edit)
+    with pytest.raises(ValueError, match=words):
+        dpm.load(path)
+
+
+def test_a_receipt_that_divides_by_zero_is_an_inconsistent_release(tmp_path: Path) -> None:
+    release(rho=0.5, mechanism="gaussian", output=tmp_path / "release.json")
+    forge(tmp_path / "release.json", lambda content: content["receipt"]["draws"][0]["law"].update(scale=0.0))
+    with pytest.raises(ValueError, match="does not hold a consistent release"):
+        dpm.load(tmp_path / "release.json")
+
+
+@pytest.mark.parametrize("name", [*FIELDS, *VALUES[:4], "noisy_gram_upper_triangle", "diagnostics"])
+def test_a_missing_entry_is_named(saved: Path, name: str) -> None:
+    document = json.loads(saved.read_text())
+    del document["content"][name]
+    saved.write_text(signed(document))
+    with pytest.raises(ValueError, match=f"has no entry '{name}'"):
+        dpm.load(saved)
+
+
+def test_entries_that_no_release_has_are_refused(saved: Path) -> None:
+    document = json.loads(saved.read_text())
+    document["content"]["pickle"] = "gASV"
+    saved.write_text(signed(document))
+    with pytest.raises(ValueError, match="unknown entries 'pickle'"):
+        dpm.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"noisy_count": ', '"noisy_count": NaN, "was": ', "it holds NaN"),
+        ('"noisy_count": ', '"noisy_count": -Infinity, "was": ', "it holds -Infinity"),
+        ('"noisy_count": ', '"noisy_count": 1e999, "was": ', "beyond the range"),
+        ('"noisy_count": ', f'"noisy_count": {"9" * 5000}, "was": ', "text cannot be read"),
+        ('"noisy_count": ', '"noisy_count": 1, "noisy_count": ', "a key stands twice"),
+        ('"content": ', '"content": {}, "content": ', "a key stands twice"),
+        ('"epsilon": ', '"epsilon": 0.001, "epsilon": ', "a key stands twice"),
+        ('"diagnostics": {', '"diagnostics": {"a": ' + "[" * 100_000, "text cannot be read"),
+        ('"format"', "'format'", "line 2 column 2"),
+        ("{", "{ // a comment\n", "damaged or not JSON"),
+        ('"version": 1,', '"version": 2,', "file version 2; this library reads version 1"),
+        ('"version": 1,', '"version": true,', "file version True"),
+        ('"version": 1,', "", "file version 'none'"),
+        ('"version": 1,', '"version": [1],', "file version 'none'"),
+        ("dpmoments-release", "dpmoments-schema", "not a dpmoments release"),
+        ('"content"', '"contents"', "it has unknown entries 'contents'"),
+        ('"sha256": "', '"sha256": "0', "checksum"),
+        ('"sha256": "', '"sha256": null, "was": "', "it has unknown entries 'was'"),
+    ],
+)
+def test_text_that_no_release_has_is_refused(saved: Path, old: str, new: str, words: str) -> None:
+    text = saved.read_text()
+    assert old in text
+    saved.write_text(text.replace(old, new, 1))
+    with pytest.raises(ValueError, match=words):
+        dpm.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"content": None}, "it has no content"),
+        ({"content": []}, "it has no content"),
+        ({"sha256": None}, "checksum"),
+        ({"sha256": 0}, "checksum"),
+        ({"signature": "sealed"}, "it has unknown entries 'signature'"),
+    ],
+)
+def test_what_stands_beside_the_content_is_checked(saved: Path, changes: dict[str, Any], words: str) -> None:
+    document = json.loads(saved.read_text())
+    saved.write_text(json.dumps(document | changes))
+    with pytest.raises(ValueError, match=words):
+        dpm.load(saved)
+    for entry in ("format", "version", "sha256", "content"):
+        saved.write_text(json.dumps({key: value for key, value in document.items() if key != entry}))
+        with pytest.raises(ValueError, match=r"release\.json (is not a|is a release of file version|was changed)"):
+            dpm.load(saved)
+
+
+def test_deep_values(saved: Path) -> None:
+    document = json.loads(saved.read_text())
+    deep: Any = []
+    for _ in range(100):
+        deep = [deep]
+    document["content"]["diagnostics"] = {"a": deep}
+    saved.write_text(signed(document))
+    assert dpm.load(saved).diagnostics["a"] == deep
+    for depth in (200, 800, 5_000, 50_000):  # too deep to read, to check or to restore: never an error of another kind
+        saved.write_text(signed(document).replace("[" * 101, "[" * depth).replace("]" * 101, "]" * depth))
+        with pytest.raises(ValueError, match=r"is not a release|checksum|more than 128 deep"):
+            dpm.load(saved)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"name,age\n{SECRET},39\n".encode(),
+        json.dumps({"format": SECRET, "version": 1}).encode(),
+        json.dumps([{"name": SECRET}] * 2).encode(),
+        b'{"' + SECRET.encode() + b'": 1, "' + SECRET.encode() + b'": 2}',
+        b'{"a": ' + SECRET.encode() + b"}",
+        b"PAR1\xff\xfe" + SECRET.encode(),
+        SECRET.encode("utf-16"),
+    ],
+)
+def test_a_table_taken_for_a_release_is_not_quoted(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "people.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError) as caught:
+        dpm.load(path)
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert SECRET not in f"{error} {error!r} {vars(error)}"
+        error = error.__cause__ or error.__context__
+
+
+def test_nothing_in_a_file_is_run(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading calls no importer, evaluator or unpickler, whatever the file's text looks like."""
+    import builtins
+    import pickle
+
+    def refuse(*_: object, **__: object) -> object:
+        raise AssertionError("the file was run")
+
+    document = json.loads(saved.read_text())
+    document["content"]["diagnostics"] = {"a": "__import__('os').system('true')", "__reduce__": ["os.system", "true"]}
+    document["content"]["mechanism"] = "os.system"
+    saved.write_text(signed(document))
+    for module, name in ((builtins, "eval"), (builtins, "exec"), (pickle, "loads"), (pickle, "load"), (os, "system")):
+        monkeypatch.setattr(module, name, refuse)
+    loaded = dpm.load(saved)
+    assert loaded.mechanism == "os.system"
+    assert loaded.diagnostics["__reduce__"] == ["os.system", "true"]
+
+
+def test_load_names_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        dpm.load(tmp_path / "absent.json")
+    with pytest.raises(IsADirectoryError):
+        dpm.load(tmp_path)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# writing
+
+
+def test_a_release_is_not_overwritten(saved: Path) -> None:
+    before = saved.read_bytes()
+    with pytest.raises(FileExistsError, match="not overwritten"):
+        release().save(saved)
+    with pytest.raises(FileExistsError, match="not overwritten"):
+        release(output=saved)
+    assert saved.read_bytes() == before
+    release().save(saved, overwrite=True)
+    assert saved.read_bytes() != before
+
+
+def test_a_link_that_leads_nowhere_is_a_name_taken(tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to(tmp_path / "absent.json")
+    with pytest.raises(FileExistsError, match="not overwritten"):
+        release(output=tmp_path / "link.json")
+
+
+def test_a_file_that_appears_while_the_release_is_made_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, made = tmp_path / "release.json", release()
+    real = os.fsync
+
+    def appear(descriptor: int) -> None:
+        real(descriptor)
+        path.write_text("another release")
+
+    monkeypatch.setattr(documents.os, "fsync", appear)
+    with pytest.raises(FileExistsError, match="not overwritten"):
+        made.save(path)
+    assert path.read_text() == "another release"
+    assert os.listdir(tmp_path) == ["release.json"]
+
+
+@pytest.mark.parametrize(
+    "interruption", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device"), SystemExit(1)]
+)
+@pytest.mark.parametrize("step", ["fsync", "link", "fdopen"])
+def test_an_interrupted_write_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interruption: BaseException, step: str
+) -> None:
+    made = release()
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise interruption
+
+    real = {"link": os.link, "replace": os.replace}
+    monkeypatch.setattr(documents.os, step, interrupt)
+    if step == "link":  # a file system without hard links: the next step stops it
+        monkeypatch.setattr(documents.os, "replace", interrupt)
+    with pytest.raises(type(interruption)):
+        made.save(tmp_path / "release.json")
+    assert os.listdir(tmp_path) == []
+    monkeypatch.undo()
+    assert os.link is real["link"]
+    made.save(tmp_path / "release.json")
+    assert_same(dpm.load(tmp_path / "release.json"), made)
+
+
+def test_an_interrupted_overwrite_leaves_the_old_release(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = saved.read_bytes()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(documents.os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        release().save(saved, overwrite=True)
+    assert saved.read_bytes() == before
+    assert os.listdir(saved.parent) == [saved.name]
+
+
+def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(documents.os, "link", refuse)
+    made = release()
+    made.save(tmp_path / "release.json")
+    assert_same(dpm.load(tmp_path / "release.json"), made)
+    with pytest.raises(FileExistsError):
+        documents._publish(tmp_path / "release.json", tmp_path / "release.json", overwrite=False, taken="it is kept")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permission bits")
+def test_others_may_read_a_release_as_the_umask_says(tmp_path: Path) -> None:
+    for mask, mode in ((0o022, 0o644), (0o077, 0o600)):
+        previous = os.umask(mask)
+        try:
+            release().save(tmp_path / f"{mode}.json")
+        finally:
+            assert os.umask(previous) == mask
+        assert (tmp_path / f"{mode}.json").stat().st_mode & 0o777 == mode
+
+
+def test_names_that_no_file_can_have_are_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    rows_read = pytest.MonkeyPatch()
+    rows_read.setattr("dpmoments.rows.rows.Rows.moments", lambda *_, **__: pytest.fail("rows were read"))
+    try:
+        for name in ("x" * 256, "a\0b"):
+            with pytest.raises(OSError):
+                release(output=tmp_path / name)
+        with pytest.raises(IsADirectoryError, match="is a folder"):
+            release(output=tmp_path)
+        with pytest.raises(FileNotFoundError, match="does not exist: make it first"):
+            release(output=tmp_path / "absent" / "release.json")
+    finally:
+        rows_read.undo()
+    release(output=tmp_path / ("x" * 255))  # and the longest name there is can be had
+    assert os.listdir(tmp_path) == ["x" * 255]
+
+
+def test_repaired_moments_cannot_be_changed_through_what_is_handed_out() -> None:
+    made = release()
+    for array in (made.unit_ball_mean, made.unit_ball_gram, made.noisy_gram):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0

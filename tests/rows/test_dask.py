@@ -1,0 +1,1105 @@
+"""Tables of Dask give the bits of a local pass: however they are cut, whoever reads them, and whatever becomes of the workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from io import StringIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs
+import pyarrow.orc
+import pyarrow.parquet as pq
+import pytest
+
+import dpmoments as dpm
+from contracts.cases import CASES, MEAN_CASES, Case
+from dpmoments.cli import main
+from dpmoments.rows.histogram import RowCount
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.sources.dask import DaskSource, _DaskFilesSource, _DaskFrameSource, open_dask
+from dpmoments.rows.sources.dask_tasks import CutGraph, PartitionTask, merged_outcome, opened, partition_outcome, sealed
+from dpmoments.rows.sources.engine import Failure, Outcome, PartitionJob, PassProgress, Reading, _Summarised
+from dpmoments.rows.sources.opening import open_source
+from dpmoments.rows.sources.sealing import Seal
+from support.table_forms import EXPECTED, N_ROWS, REGIONS, SCHEMA, TABLE, csv_text, decimals, make_table
+from support.watched_files import WatchedFile, watched
+
+dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dpmoments[dask]'")
+dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed: pip install 'dpmoments[dask]'")
+da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'dpmoments[dask]'")
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+FRAME = TABLE.to_pandas().convert_dtypes()  # Dask makes text of objects, true and false among them
+NUMBERS = dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Numeric("y", 0, 1))
+
+
+def cut(frame: pd.DataFrame, places: list[int]) -> Any:
+    """A Dask frame of these pieces, empty ones among them."""
+    edges = [0, *places, len(frame)]
+    with dask.config.set({"dataframe.convert-string": False}):
+        pieces = [dd.from_pandas(frame.iloc[start:stop], npartitions=1) for start, stop in pairwise(edges)]
+        return dd.concat(pieces)
+
+
+def of_other_types_here_and_there(part: pd.DataFrame) -> pd.DataFrame:
+    return part.astype({"code": "float32", "visits": "int8"}) if len(part) and part.index[0] == 0 else part
+
+
+FORMS: dict[str, Any] = {
+    "one partition": lambda: dd.from_pandas(FRAME, npartitions=1),
+    "many partitions": lambda: dd.from_pandas(FRAME, npartitions=23),
+    "empty partitions": lambda: cut(FRAME, [0, 0, 3, 3, 300, 400, 400]),
+    "categories": lambda: dd.from_pandas(FRAME.astype({"region": "category", "code": "category"}), npartitions=3),
+    "objects": lambda: cut(FRAME.astype(object), [111]),
+    "of Arrow": lambda: dd.from_pandas(TABLE.to_pandas(types_mapper=pd.ArrowDtype), npartitions=4),
+    "decimals": lambda: cut(FRAME.assign(price=pd.Series(decimals(), dtype=object)), [50, 60]),
+    "filtered": lambda: dd.from_pandas(
+        pd.concat([FRAME, FRAME.assign(unread="other")], ignore_index=True), npartitions=5
+    ).query("unread != 'other'"),
+    "shuffled": lambda: dd.from_pandas(FRAME, npartitions=4).shuffle("unread", npartitions=3),
+    "of other types here and there": lambda: dd.from_pandas(FRAME, npartitions=4).map_partitions(
+        of_other_types_here_and_there, meta=FRAME.iloc[:0]
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_bits(form: str) -> None:
+    rows = Rows.of(FORMS[form](), SCHEMA, neighbors="replace_one")
+    assert rows.moments() == EXPECTED
+    assert rows.moments() == EXPECTED  # and again
+    assert (rows.count(), rows.table_size()) == (EXPECTED.count, N_ROWS)
+
+
+def test_any_partitioning_gives_the_same_bits() -> None:
+    rng = np.random.default_rng(0)
+    center = np.full(SCHEMA.n_features, 0.01)
+    local = Rows.of(TABLE, SCHEMA)
+    for n_cuts in (1, 7, 8, 9, 65):
+        frame = cut(FRAME.sample(frac=1, random_state=n_cuts), sorted(rng.integers(0, N_ROWS, n_cuts).tolist()))
+        rows = Rows.of(frame, SCHEMA)
+        assert rows.moments(center, radius=0.5, bits=17) == local.moments(center, radius=0.5, bits=17)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "glob"])
+def test_files_are_read_by_the_workers(kind: str, tmp_path: Path) -> None:
+    for number, start in enumerate(range(0, N_ROWS, 150)):
+        part = TABLE.slice(start, 150)
+        if kind == "parquet":
+            pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=40)
+        else:
+            (tmp_path / f"{number}.csv").write_bytes(csv_text(part))
+    path = tmp_path / "*.csv" if kind == "glob" else tmp_path
+    rows = Rows.of(dpm.EngineFiles(path, "dask"), SCHEMA, neighbors="replace_one")
+    assert isinstance(rows.source, DaskSource)
+    assert (rows.moments(), rows.table_size()) == (EXPECTED, N_ROWS)
+
+
+def test_a_large_parquet_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpmoments.rows.sources.arrow._MIN_ROWS_PER_PIECE", 100)
+    pq.write_table(TABLE, tmp_path / "t.parquet", row_group_size=30)
+    rows = Rows.of(dpm.EngineFiles(tmp_path / "t.parquet", "dask"), SCHEMA)
+    assert len(rows.source.pieces) == 4  # type: ignore[attr-defined]
+    assert rows.moments() == EXPECTED
+
+
+def test_columns_that_are_not_in_the_schema_are_not_read(tmp_path: Path) -> None:
+    """Planted: the file's other column is damaged, and a pass over it would stop."""
+    pq.write_table(TABLE, tmp_path / "t.parquet", compression="none", use_dictionary=False)
+    content = (tmp_path / "t.parquet").read_bytes()
+    assert content.count(b"secret 123") >= 1
+    start = pq.read_metadata(tmp_path / "t.parquet").row_group(0).column(6).data_page_offset
+    (tmp_path / "t.parquet").write_bytes(content[:start] + b"\xff" * 40 + content[start + 40 :])
+    with pytest.raises(OSError, match=r".+"):
+        pq.read_table(tmp_path / "t.parquet", columns=["unread"])
+    assert Rows.of(dd.read_parquet(tmp_path / "t.parquet"), SCHEMA).moments() == EXPECTED
+
+
+def test_a_frame_of_files_alone_is_read_as_files_and_no_other(tmp_path: Path) -> None:
+    for number, start in enumerate(range(0, N_ROWS, 150)):
+        pq.write_table(TABLE.slice(start, 150), tmp_path / f"{number}.parquet")
+    frame = dd.read_parquet(tmp_path)
+    plain = {
+        "frame": frame,
+        "columns": frame[list(SCHEMA.names)],
+        "groups": dd.read_parquet(tmp_path, split_row_groups=True),
+    }
+    for data in plain.values():
+        assert isinstance(Rows.of(data, SCHEMA).source, _DaskFilesSource)
+        assert Rows.of(data, SCHEMA).moments() == EXPECTED
+    some = Rows.of(TABLE.slice(150, 150), SCHEMA).moments()
+    older = TABLE.filter(pc.greater(TABLE["age"], 40.0))
+    others: dict[str, tuple[Any, Any]] = {
+        "filter": (frame[frame.age > 40.0], Rows.of(older, SCHEMA).moments()),
+        "filters": (dd.read_parquet(tmp_path, filters=[("age", ">", 40.0)]), Rows.of(older, SCHEMA).moments()),
+        "partition": (frame.partitions[1], some),
+        "other names": (frame.rename(columns={"age": "price", "price": "age"}), None),
+        "repartitioned": (frame.repartition(npartitions=2), EXPECTED),
+        "partitions pushed into the reader": (frame.partitions[[1]].optimize(fuse=False), some),
+        "options of the dataset": (dd.read_parquet(tmp_path, dataset={"partitioning": None}), EXPECTED),
+    }
+    for name, (data, expected) in others.items():
+        rows = Rows.of(data, SCHEMA)
+        assert isinstance(rows.source, _DaskFrameSource), name
+        assert rows.moments() == expected or (expected is None and rows.moments() != EXPECTED), name
+    pq.write_table(TABLE.set_column(1, "visits", TABLE["visits"].cast(pa.float64())), tmp_path / "0.parquet")
+    assert isinstance(Rows.of(dd.read_parquet(tmp_path), SCHEMA).source, _DaskFrameSource)  # Dask casts
+
+
+def test_a_list_of_groups_of_rows_is_not_taken_for_the_files(tmp_path: Path) -> None:
+    """A ``_metadata`` file lists groups of rows, and may lack some that the files have."""
+    schema = dpm.Schema(dpm.Numeric("x", 0, 10))
+    table = pd.DataFrame({"x": np.arange(10.0)})
+    dd.from_pandas(table, npartitions=2).to_parquet(tmp_path, write_metadata_file=True)
+    listed, plain = dd.read_parquet(tmp_path), dd.read_parquet(tmp_path, ignore_metadata_file=True)
+    assert isinstance(Rows.of(listed, schema).source, _DaskFrameSource)
+    assert isinstance(Rows.of(plain, schema).source, _DaskFilesSource)
+    assert Rows.of(listed, schema).moments() == Rows.of(plain, schema).moments() == Rows.of(table, schema).moments()
+
+
+@pytest.mark.parametrize("order", [(2, 5), (5, 2)])
+def test_of_two_failures_that_of_the_lower_partition_is_told(order: tuple[int, int]) -> None:
+    count = RowCount("drop", keep_dropped=True)
+    job = PartitionJob(Reading(SCHEMA, True), _Summarised(count), count.merge, fingerprinted=False)
+    first, second = (Outcome(frozenset({n}), None, failure=Failure(ValueError, f"of {n}")) for n in order)
+    found = job.joined(first, second).failure
+    assert found is not None
+    assert found.message == "of 2"
+
+
+ARRAY = np.random.default_rng(3).normal(0, 0.5, (300, 3))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "object"])
+@pytest.mark.parametrize("chunks", [(300, 3), (37, 2), ((0, 1, 99, 0, 200), 1)])
+def test_arrays_of_any_chunks_give_the_same_bits(chunks: Any, dtype: str) -> None:
+    table = ARRAY.astype(dtype)
+    for schema in (dpm.Schema.unit_ball(3), dpm.Schema(*(dpm.Numeric(name, -1, 1) for name in "abc"))):
+        local, rows = Rows.of(table, schema), Rows.of(da.from_array(table, chunks=chunks), schema)
+        assert rows.moments() == local.moments()
+        assert (rows.count(), rows.source.missing, rows.source.n_rows) == (300, local.source.missing, 300)
+    unknown = da.from_array(table, chunks=chunks)
+    unknown = unknown[da.from_array(np.arange(300) >= 10, chunks=50)]
+    assert Rows.of(unknown, schema, neighbors="replace_one").table_size() == 290
+    assert Rows.of(unknown, schema).moments() == Rows.of(table[10:], schema).moments()
+
+
+def one_case_each() -> list[Case]:
+    first: dict[Any, Case] = {}
+    for case in CASES + MEAN_CASES:
+        first.setdefault(type(case.mechanism), case)
+    return list(first.values())
+
+
+@pytest.mark.parametrize("case", one_case_each(), ids=lambda case: case.id)
+def test_every_mechanism_gives_the_same_release(case: Case) -> None:
+    schema = dpm.Schema.unit_ball(case.n_features)
+    table = np.random.default_rng(0).normal(0, 0.3, (200, case.n_features))
+    options: dict[str, Any] = dict(mechanism=case.mechanism, neighbors=case.neighbors, insecure_seed=5)
+    budget = case.budget()
+    options |= dict(rho=budget.rho) if budget.kind == "zcdp" else dict(epsilon=budget.epsilon, delta=budget.delta)
+    of_means = case in MEAN_CASES
+    release: Any = dpm.release_mean if of_means else dpm.release
+    if not of_means:
+        options["mean"] = case.mean
+    with dask.config.set(scheduler="threads", num_workers=3):
+        released = release(da.from_array(table, chunks=(61, -1)), schema, **options)
+    expected = release(table, schema, **options)
+    for name in ("noisy_mean",) if of_means else ("noisy_gram", "noisy_count"):
+        assert np.array_equal(getattr(released, name), getattr(expected, name)), name
+
+
+def test_units_groups_and_preflight_are_as_in_a_local_pass() -> None:
+    rng = np.random.default_rng(0)
+    table = make_table(3000, 8).append_column("person", pa.array([f"p{i}" for i in rng.zipf(1.4, 3000) % 300]))
+    frame = dd.from_pandas(table.to_pandas().convert_dtypes().sample(frac=1, random_state=2), npartitions=5)
+    unit = dpm.PrivacyUnit("person", max_rows=3)
+    options: dict[str, Any] = dict(epsilon=1.0, privacy_unit=unit, insecure_seed=3)
+    released, expected = (dpm.release(data, SCHEMA, **options) for data in (frame, table))
+    assert released.noisy_gram.tobytes() == expected.noisy_gram.tobytes()
+    of_groups = dpm.Schema(
+        dpm.Numeric("visits", -5, 5), dpm.Categorical("region", REGIONS[:4], missing="drop", other="drop")
+    )
+    groups, wanted = (
+        dpm.release_groups(data, of_groups, by="region", epsilon=1.0, insecure_seed=3) for data in (frame, table)
+    )
+    for one, other in zip(groups.releases, wanted.releases, strict=True):
+        assert one.noisy_gram.tobytes() == other.noisy_gram.tobytes()
+    found, facts = (dpm.preflight(data, SCHEMA).private_facts() for data in (frame, table))
+    for column in (*found["columns"].values(), *facts["columns"].values()):
+        column.pop("types", None)
+    assert found == facts
+
+
+def test_preflight_of_files_finds_lines_that_are_ragged(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.csv").write_text("x,y\n0.5,0.5\n1,2,3\n5,0.1\n")
+    facts = [dpm.preflight(data, NUMBERS).private_facts() for data in (tmp_path, dpm.EngineFiles(tmp_path, "dask"))]
+    assert facts[0] == facts[1]
+    assert facts[0]["columns"]["x"]["above"] == 3
+
+
+def test_times_of_several_zones_are_each_read_in_utc() -> None:
+    schema = dpm.Schema(dpm.Date("when", "2020-01-01", "2021-01-01"))
+    times = [
+        datetime(2020, month, 3, 22, tzinfo=timezone(timedelta(hours=hours)))
+        for month, hours in ((2, 5), (7, -8), (9, 0))
+    ]
+    frames = [pd.DataFrame({"when": pd.Series([time_])}) for time_ in times]
+    frames.append(pd.DataFrame({"when": pd.Series([datetime(2020, 12, 1, 7)])}))
+    numbers = dd.from_pandas(pd.DataFrame({"number": range(4)}), npartitions=4)
+    frame = numbers.map_partitions(lambda part: frames[part["number"].iloc[0]], meta=frames[0].iloc[:0])
+    utc = [time_.astimezone(UTC).replace(tzinfo=None) for time_ in times] + [datetime(2020, 12, 1, 7)]
+    assert Rows.of(frame, schema).moments() == Rows.of(pa.table({"when": utc}), schema).moments()
+
+
+# Types that were declared -----------------------------------------------------------------------------------------------------
+
+CODES = dpm.Schema(dpm.Categorical("code", ["007", "7", "abc"], missing="drop", other="drop"))
+
+
+def in_files(folder: Path, cells: list[list[str]]) -> Path:
+    """A folder with one CSV file for each list of cells."""
+    folder.mkdir()
+    for number, column in enumerate(cells):
+        (folder / f"{number}.csv").write_text("code\n" + "".join(f"{cell}\n" for cell in column))
+    return folder
+
+
+def hive(folder: Path, keys: list[str]) -> Path:
+    for key in keys:
+        (folder / f"region={key}").mkdir(parents=True)
+        pq.write_table(pa.table({"code": ["007"]}), folder / f"region={key}" / "part.parquet")
+    return folder
+
+
+def json_file(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "t.json").write_text('{"code": "007"}\n')
+    return folder / "t.json"
+
+
+def sql_frame(folder: Path) -> Any:
+    pytest.importorskip("sqlalchemy")
+    folder.mkdir()
+    pd.DataFrame({"code": ["007"]}).to_sql("t", f"sqlite:///{folder}/t.db", index_label="i")
+    return dd.read_sql_table("t", f"sqlite:///{folder}/t.db", "i")
+
+
+ONE_CODE = pd.DataFrame({"code": ["007", "7"]})
+GUESSED: dict[str, Any] = {
+    "read_csv": lambda folder: dd.read_csv(in_files(folder, [["007"], ["7"]]) / "*.csv"),
+    "read_csv, declared": lambda folder: dd.read_csv(in_files(folder, [["007"], ["7"]]) / "*.csv", dtype=str),
+    "read_table": lambda folder: dd.read_table(in_files(folder, [["007"], ["7"]]) / "*.csv"),
+    "read_fwf": lambda folder: dd.read_fwf(in_files(folder, [["007"], ["7"]]) / "*.csv"),
+    "read_json": lambda folder: dd.read_json(json_file(folder)),
+    "read_sql_table": sql_frame,
+    "from_map": lambda folder: dd.from_map(pd.read_csv, [in_files(folder, [["007"]]) / "0.csv"]),
+    "from_delayed": lambda _: dd.from_delayed([dask.delayed(ONE_CODE)]),
+    "from_dask_array, persisted by Dask": lambda _: dd.from_dask_array(da.ones((4, 1)), columns=["code"]),
+    "persisted": lambda _: dd.from_pandas(ONE_CODE, npartitions=1).persist(),
+    "one of several": lambda folder: dd.concat(
+        [dd.from_pandas(ONE_CODE, npartitions=1), dd.read_csv(in_files(folder, [["007"]]) / "*.csv")]
+    ),
+    "behind steps": lambda folder: (
+        dd.read_csv(in_files(folder, [["007"]]) / "*.csv").assign(z=1).map_partitions(lambda part: part)
+    ),
+    "behind a plan that was optimised": lambda folder: (
+        dd.read_csv(in_files(folder, [["007"]]) / "*.csv").assign(z=1).optimize(fuse=True)
+    ),
+    "merged": lambda folder: dd.from_pandas(ONE_CODE, npartitions=2).merge(
+        dd.read_csv(in_files(folder, [["007"]]) / "*.csv", dtype=str), on="code"
+    ),
+    "a column of another frame": lambda folder: dd.from_pandas(ONE_CODE, npartitions=1).assign(
+        z=dd.read_csv(in_files(folder, [["007"]]) / "*.csv", dtype=str).code
+    ),
+    "a delayed argument": lambda _: dd.from_pandas(ONE_CODE, npartitions=1).map_partitions(
+        lambda part, _other: part, dask.delayed(ONE_CODE), meta=ONE_CODE
+    ),
+}
+
+
+class OnDisk:
+    """Something that slices like an array, and is none."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+        self.shape, self.dtype, self.ndim = held.shape, held.dtype, held.ndim
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.held[rows]
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+
+@pytest.mark.parametrize("form", GUESSED)
+def test_a_frame_whose_types_were_not_declared_is_refused(form: str, tmp_path: Path) -> None:
+    frame = GUESSED[form](tmp_path / "t")
+    for data in (frame, frame[["code"]]):
+        with pytest.raises(TypeError, match=r"EngineFiles") as caught:
+            Rows.of(data, CODES)
+        assert ("persist()" in str(caught.value)) == ("persisted" in form)
+
+
+def test_declared_types_are_not_enough_for_text_that_pandas_reads() -> None:
+    """Even with declared types a row of one cell more shifts the columns of the rows around it: so `read_csv` is refused."""
+    header, row, odd = "x,code\n", "0.5,007\n", "0.5,007,1\n"
+    plain, shifted = (
+        pd.read_csv(StringIO(header + first + row * 3), dtype=str, index_col=None) for first in (row, odd)
+    )
+    assert plain["code"].tolist()[1:] == ["007"] * 3
+    assert shifted["code"].tolist()[1:] != ["007"] * 3
+
+
+def test_frames_whose_types_are_declared_are_accepted(tmp_path: Path) -> None:
+    cells = ["007", "7", "7", "abc", "other"]
+    table = pd.DataFrame({"code": cells})
+    expected = Rows.of(table, CODES).moments()
+    table.to_orc(tmp_path / "t.orc")
+    table.to_parquet(tmp_path / "t.parquet")
+    array = np.array(cells, dtype=object)[:, None]
+    plain = dd.from_pandas(table, npartitions=2)
+    frames = {
+        "pandas": plain,
+        "dict": dd.from_dict({"code": cells}, npartitions=2),
+        "orc": dd.read_orc(str(tmp_path / "t.orc")),
+        "parquet": dd.read_parquet(tmp_path / "t.parquet"),
+        "parquet of Arrow": dd.read_parquet(str(tmp_path / "t.parquet"), filesystem=pa.fs.LocalFileSystem()),
+        "array": dd.from_array(array, columns=["code"]),
+        "steps": plain.assign(z=1).map_partitions(lambda part: part),
+        "optimised": dd.read_parquet(tmp_path / "t.parquet").assign(z=1).optimize(fuse=True),
+        "several": dd.concat([plain.partitions[0], plain.partitions[1]]),
+        "repartitioned": plain.repartition(npartitions=1),
+    }
+    for name, frame in frames.items():
+        assert Rows.of(frame, CODES).moments() == expected, name
+
+
+def test_keys_in_the_names_of_folders_are_refused_unless_they_are_text(tmp_path: Path) -> None:
+    folder = hive(tmp_path / "t", ["007", "8"])
+    levels = dpm.Schema(dpm.Categorical("region", ["007", "8"]))
+    numbers = dpm.Schema(dpm.Numeric("region", 0, 10))
+    for filesystem in ("fsspec", pa.fs.LocalFileSystem()):
+        frame = dd.read_parquet(str(folder), filesystem=filesystem)
+        for data in (frame, frame.assign(z=1), frame.rename(columns={"code": "z"})):
+            with pytest.raises(TypeError, match="'region' is in the names of folders"):
+                Rows.of(data, levels)
+        with pytest.raises(TypeError, match="'region' is in the names of folders"):
+            Rows.of(frame[frame.region == 8], CODES)
+        unit = dpm.PrivacyUnit("region", max_rows=1)
+        with pytest.raises(TypeError, match="'region' is in the names of folders"):
+            Rows.of(frame, CODES, privacy_unit=unit)
+        assert Rows.of(frame, CODES).count() == 2  # it is not read
+        assert Rows.of(frame, numbers).count() == 2  # a number is the same of whatever type it is
+    with pytest.raises(TypeError, match="'region' is in the names of folders"):
+        Rows.of(dd.read_parquet(str(folder), filters=[("region", "==", 8)]), CODES)
+    text = ds.partitioning(pa.schema([("region", pa.string())]), flavor="hive")
+    declared = dd.read_parquet(str(folder), dataset={"partitioning": text})
+    assert Rows.of(declared, levels).moments() == Rows.of(pd.DataFrame({"region": ["007", "8"]}), levels).moments()
+
+
+def test_an_empty_cell_never_merges_two_long_numbers(tmp_path: Path) -> None:
+    """pandas makes floating-point numbers of a partition's integers where one is lacking, and rounds those beyond 2⁵³."""
+    long = 2**53 + 1
+    schema = dpm.Schema(dpm.Categorical("code", [str(long - 1), str(long)], missing="zero", other="zero"))
+    short = dpm.Schema(dpm.Categorical("code", ["7", "8"], missing="zero", other="zero"))
+    table = pa.table({"code": pa.array([long - 1, long, None, 7, 8]), "keep": [True] * 5})
+    pq.write_table(table, tmp_path / "t.parquet")
+    frame = dd.read_parquet(tmp_path / "t.parquet")
+    assert Rows.of(frame, schema).moments() == Rows.of(table, schema).moments()  # of files
+    with pytest.raises(TypeError, match="dtype_backend"):
+        Rows.of(frame[frame.keep], schema)
+    assert Rows.of(frame[frame.keep], short).moments() == Rows.of(table, short).moments()
+    for backend in ("numpy_nullable", "pyarrow"):
+        nullable = dd.read_parquet(tmp_path / "t.parquet", dtype_backend=backend)
+        assert Rows.of(nullable[nullable.keep], schema).moments() == Rows.of(table, schema).moments()
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64()], ids=str)
+def test_an_empty_id_never_merges_two_people(tmp_path: Path, kind: Any) -> None:
+    """As levels do, ids of more than 53 bits would lose their last digits beside an empty cell."""
+    ids = [10**18 + 7 * number for number in range(20)]
+    unit = dpm.PrivacyUnit("person", max_rows=1, missing="drop")
+    schema = dpm.Schema(dpm.Numeric("code", 0, 10))
+
+    def count(data: Any) -> int:
+        return Rows.of(data, schema, privacy_unit=unit).bounded((1, 2)).count()
+
+    for cells in (ids, [*ids, None]):
+        table = pa.table(
+            {
+                "person": pa.array(cells, kind),
+                "code": pa.array([7] * len(cells), pa.int64()),
+                "keep": [True] * len(cells),
+            }
+        )
+        pq.write_table(table, tmp_path / "t.parquet")
+        expected = count(table)
+        assert expected == 20
+        frame = dd.read_parquet(tmp_path / "t.parquet")
+        assert count(frame) == expected  # of files
+        of_arrow = dd.read_parquet(str(tmp_path / "t.parquet"), filesystem="arrow")
+        for made in (frame[frame.keep], of_arrow, frame.rename(columns={"code": "z", "keep": "code"})):
+            with pytest.raises(TypeError, match=r"'person'.*dtype_backend"):
+                count(made)
+        renamed = frame.rename(columns={"person": "id"})
+        with pytest.raises(TypeError, match=r"'person'.*dtype_backend"):
+            count(renamed.rename(columns={"id": "person"}))
+        for backend in ("numpy_nullable", "pyarrow"):
+            nullable = dd.read_parquet(tmp_path / "t.parquet", dtype_backend=backend)
+            assert count(nullable[nullable.keep]) == expected
+        short = pa.table({"person": pa.array([None, 1, 2, 3], pa.int32()), "code": [7] * 4, "keep": [True] * 4})
+        pq.write_table(short, tmp_path / "short.parquet")
+        short_ids = dd.read_parquet(tmp_path / "short.parquet")
+        assert count(short_ids[short_ids.keep]) == count(short) == 3
+
+
+def test_long_numbers_of_orc_files_are_refused(tmp_path: Path) -> None:
+    """Of ORC files pandas makes partitions as of Parquet files."""
+    unit = dpm.PrivacyUnit("person", max_rows=1, missing="drop")
+    numbers = dpm.Schema(dpm.Numeric("code", 0, 10))
+    levels = dpm.Schema(dpm.Categorical("person", [str(10**18), str(10**18 + 1)], missing="zero", other="zero"))
+    table = pa.table(
+        {"person": pa.array([10**18, 10**18 + 1, None]), "code": pa.array([7, 8, 9]), "name": ["a", "b", "c"]}
+    )
+    pyarrow.orc.write_table(table, str(tmp_path / "t.orc"))
+    frame = dd.read_orc(str(tmp_path / "t.orc"))
+    for made in (frame, frame[frame.code > 0]):
+        with pytest.raises(TypeError, match="'person'"):
+            Rows.of(made, numbers, privacy_unit=unit)
+        with pytest.raises(TypeError, match="'person'"):
+            Rows.of(made, levels)
+        assert Rows.of(made, numbers).count() == 3
+        of_text = dpm.PrivacyUnit("name", max_rows=1)
+        assert Rows.of(made, numbers, privacy_unit=of_text).bounded((1, 2)).count() == 3
+
+
+ODD_CELLS = [7, 3.0, None, True, Decimal("1.50"), b"007", "\ud800", 2**70, float("nan"), "abc", date(2020, 1, 1)]
+
+
+@pytest.mark.parametrize("odd", ODD_CELLS, ids=[f"{number}" for number in range(len(ODD_CELLS))])
+def test_an_odd_cell_in_a_column_of_objects_is_as_in_a_local_pass(odd: Any) -> None:
+    """Dask's conversion of objects to text is left out: it would stop at text that is no UTF-8, and make "True" of True."""
+
+    def outcome(data: Any) -> Any:
+        try:
+            return Rows.of(data, CODES).moments()
+        except (ValueError, TypeError) as error:
+            return type(error)
+
+    table = pd.DataFrame({"code": pd.Series(["007", "7", odd, "abc"], dtype=object), "unread": [1, "\ud800", 2, 3]})
+    frame = dd.from_pandas(table, npartitions=2)
+    for data in (frame, frame[["code"]], frame[["code", "unread"]][["code"]]):
+        assert outcome(data) == outcome(table)
+
+
+@pytest.mark.parametrize("odd", [cell for cell in ODD_CELLS if cell != "\ud800"], ids=repr)
+def test_dasks_conversion_to_text_is_made_cell_by_cell(odd: Any) -> None:
+    """Where steps follow, the caller's code was written for its result: one cell has no say in how the others are read."""
+    for other in ODD_CELLS:
+        if other == "\ud800":
+            continue
+        cells = pd.DataFrame({"code": pd.Series([odd, other], dtype=object)})
+        together = dd.from_pandas(cells, npartitions=1).compute()["code"].tolist()
+        apart = [dd.from_pandas(cells.iloc[[row]], npartitions=1).compute()["code"].tolist()[0] for row in (0, 1)]
+        assert [repr(cell) for cell in together] == [repr(cell) for cell in apart]
+
+
+def test_arrays_of_objects_come_from_memory() -> None:
+    table = np.array([[0.5, 1.0], [0.25, None], [1.0, 0.0]], dtype=object)
+    expected = Rows.of(table, NUMBERS_OR_NOTHING).moments()
+    held = da.from_array(table, chunks=(2, 1))
+    for array in (held, da.concatenate([held[:1], held[1:]]), held.map_blocks(lambda block: block, dtype=object)):
+        assert Rows.of(array, NUMBERS_OR_NOTHING).moments() == expected
+    made = da.from_delayed(dask.delayed(lambda: table)(), table.shape, object)
+    read = da.from_array(OnDisk(table), chunks=(2, 2), asarray=False)
+    text = da.from_delayed(dask.delayed(np.array)(dask.delayed("a path")), table.shape, object)
+    for array in (made, read, text):
+        with pytest.raises(TypeError, match="objects"):
+            Rows.of(array, NUMBERS_OR_NOTHING)
+
+
+NUMBERS_OR_NOTHING = dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Numeric("y", 0, 1, missing="center"))
+
+
+# What is refused, and in which words ------------------------------------------------------------------------------------------
+
+
+def raises_on_a_cell(frame: pd.DataFrame) -> pd.DataFrame:
+    if len(frame):
+        raise ValueError(f"cannot parse {frame['unread'].iloc[0]}")
+    return frame
+
+
+def private_words(error: BaseException) -> str:
+    """All that a traceback of an error shows."""
+    words = ""
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is not None:
+            words += repr(one)
+            waiting += [one.__cause__, None if one.__suppress_context__ else one.__context__]
+    return words
+
+
+def test_no_cell_is_in_any_error() -> None:
+    frame = dd.from_pandas(FRAME, npartitions=3)
+    with pytest.raises(ValueError, match=r"a partition cannot be read: stopped by ValueError at") as caught:
+        Rows.of(frame.map_partitions(raises_on_a_cell, meta=FRAME.iloc[:0]), SCHEMA).moments()
+    assert "secret" not in private_words(caught.value)
+    cells = cut(FRAME.astype(object).assign(age=[*["1"] * 399, "secret 7"]), [20])
+    with pytest.raises((ValueError, TypeError), match="age") as caught:
+        Rows.of(cells, SCHEMA).moments()
+    assert "secret" not in private_words(caught.value)
+    assert "column 'age'" in str(caught.value)
+    strict = dpm.Schema(dpm.Numeric("age", 0, 100, missing="error"))
+    with pytest.raises(
+        ValueError, match=r"column 'age' has an empty or non-finite cell and its rule is missing='error'"
+    ):
+        Rows.of(frame, strict).moments()
+
+
+def test_what_is_no_table_is_refused_before_it_is_read() -> None:
+    frame = dd.from_pandas(FRAME, npartitions=2)
+    with pytest.raises(ValueError, match=r"the Dask frame has no column 'height'"):
+        Rows.of(frame, dpm.Schema(dpm.Numeric("height", 0, 1)))
+    with pytest.raises(TypeError, match="pass a Dask DataFrame"):
+        Rows.of(frame["age"], SCHEMA)
+    with pytest.raises(ValueError, match="the array has 3 columns and the schema 4"):
+        Rows.of(da.from_array(ARRAY, chunks=10), dpm.Schema.unit_ball(4))
+    with pytest.raises(ValueError, match="of 1 dimensions is not a table"):
+        Rows.of(da.from_array(ARRAY[:, 0], chunks=10), dpm.Schema.unit_ball(1))
+    with pytest.raises(TypeError, match="an array has no column 'person'"):
+        Rows.of(
+            da.from_array(ARRAY, chunks=10), dpm.Schema.unit_ball(3), privacy_unit=dpm.PrivacyUnit("person", max_rows=2)
+        )
+    nested = dd.from_pandas(
+        pd.DataFrame({"age": pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))}), npartitions=1
+    )
+    with pytest.raises(TypeError, match="age"):
+        Rows.of(nested, dpm.Schema(dpm.Numeric("age", 0, 1)))
+
+
+def test_partitions_that_are_not_as_declared_are_refused() -> None:
+    lacking = dd.from_pandas(FRAME, npartitions=2).map_partitions(lambda part: part.drop(columns="age"), meta=FRAME)
+    with pytest.raises(ValueError, match=r"cannot be read|has no column 'age'"):
+        Rows.of(lacking, SCHEMA).moments()
+    block = da.from_delayed(dask.delayed(ARRAY.astype(np.float32)), ARRAY.shape, np.float64)
+    with pytest.raises(TypeError, match="not of the type that the array says it is"):
+        Rows.of(block, dpm.Schema.unit_ball(3)).moments()
+
+
+def random_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(x=np.random.default_rng().random(len(frame)))
+
+
+def test_a_frame_that_gives_other_rows_at_every_pass_is_refused() -> None:
+    plain = pd.DataFrame({"x": 0.5, "y": np.linspace(0, 1, 50)})
+    random = dd.from_pandas(plain, npartitions=3).map_partitions(random_rows, meta=plain.iloc[:0])
+    rows = Rows.of(random, NUMBERS)
+    rows.count()
+    with pytest.raises(ValueError, match="gave other rows at this pass than at the one before"):
+        rows.count()
+    array = da.from_delayed(dask.delayed(np.random.default_rng().random, pure=False)((50, 2)), (50, 2), float)
+    again = Rows.of(array, dpm.Schema.unit_ball(2))
+    again.moments()  # a delayed generator is drawn from anew
+    with pytest.raises(ValueError, match="Write it to Parquet files once"):
+        again.moments()
+
+
+def test_other_rows_are_found_behind_a_restriction_and_a_selection() -> None:
+    plain = pd.DataFrame(
+        {"x": 0.5, "y": np.linspace(0, 1, 50), "g": np.arange(50) % 2 == 0, "person": np.arange(50) % 9}
+    )
+    random = dd.from_pandas(plain, npartitions=3).map_partitions(random_rows, meta=plain.iloc[:0])
+    schema = dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Boolean("g"))
+    with pytest.raises(ValueError, match="other rows"):
+        dpm.release_groups(random, schema, by="g", epsilon=1.0)
+    with pytest.raises(ValueError, match="other rows"):
+        dpm.release(random, NUMBERS, epsilon=1.0, privacy_unit=dpm.PrivacyUnit("person", max_rows=2))
+
+
+def test_a_result_that_came_back_twice_or_not_at_all_is_never_merged() -> None:
+    """What no scheduler should do: each partition's number vouches for its result."""
+    source = open_source(dd.from_pandas(FRAME, npartitions=3), SCHEMA, True)
+    summary = RowCount(missing="drop", keep_dropped=True)
+    job = PartitionJob(Reading(SCHEMA, True), _Summarised(summary), summary.merge, fingerprinted=True)
+    outcomes = [job.outcome(FRAME.iloc[start : start + 100], start // 100) for start in range(0, N_ROWS, 100)]
+    whole = job.merged(outcomes)
+    assert (whole.result, whole.failure, whole.partitions) == (N_ROWS, None, {0, 1, 2, 3})
+    assert job.merged(outcomes[::-1]).fingerprint == whole.fingerprint
+    again = job.outcome(FRAME.iloc[100:200], 1)  # a task that ran twice gives the same, and is refused all the same
+    assert (again.result, again.fingerprint) == (outcomes[1].result, outcomes[1].fingerprint)
+    twice = job.merged([*outcomes, again])
+    assert twice.failure is not None
+    assert "twice" in twice.failure.message
+
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Losing(type(source)):  # type: ignore[misc]
+        def outcome(self, job: PartitionJob, progress: PassProgress) -> Any:
+            del job, progress
+            return outcomes[0], 2
+
+    losing = Losing(source.reading, source.frame)  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="the engine lost the result of a partition"):
+        Rows(SCHEMA, dpm.Neighbors.ADD_REMOVE, losing).count()
+
+
+@pytest.mark.slow
+def test_the_example_runs() -> None:
+    script = Path(__file__).parents[2] / "examples" / "dask_job.py"
+    ran = subprocess.run([sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, check=False)
+    assert "the same bits as a local pass: True" in ran.stdout, ran.stderr
+
+
+# Progress, interruption, lost workers -----------------------------------------------------------------------------------------
+
+
+def test_progress_is_told_in_hundredths_of_the_partitions() -> None:
+    for n_partitions in (1, 3, 250):
+        told: list[float | None] = []
+        frame = dd.from_pandas(pd.DataFrame({"x": np.linspace(0, 1, 500), "y": 0.5}), npartitions=n_partitions)
+        dpm.release(frame, NUMBERS, epsilon=1.0, progress=told.append, insecure_seed=1)
+        assert told == [step / 100 for step in range(1, 101)]
+
+
+@dataclass
+class Slow:
+    """Partitions that take their time."""
+
+    seconds: float
+
+    def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
+        time.sleep(self.seconds)
+        return frame
+
+
+@pytest.fixture
+def pythons_own_interrupt() -> Iterator[None]:
+    """Spark puts its own in place for as long as the process lives."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("pythons_own_interrupt")
+def test_an_interrupted_pass_leaves_nothing_spent_and_nothing_written(tmp_path: Path) -> None:
+    ledger = dpm.Ledger(tmp_path / "ledger.json")
+    ledger.grant("people", epsilon=1.0, neighbors="add_remove")
+    plain = pd.DataFrame({"x": np.linspace(0, 1, 40), "y": 0.5})
+    slow = dd.from_pandas(plain, npartitions=20).map_partitions(Slow(0.2), meta=plain.iloc[:0])
+    main = threading.main_thread().ident
+    threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+    output = tmp_path / "people.json"
+    with pytest.raises(KeyboardInterrupt):
+        dpm.release(slow, NUMBERS, epsilon=1.0, dataset="people", ledger=ledger, output=output, neighbors="add_remove")
+    assert not output.exists()
+    released = dpm.release(
+        plain, NUMBERS, epsilon=1.0, dataset="people", ledger=ledger, output=output, neighbors="add_remove"
+    )
+    assert released.privacy.private
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as found,
+    ):
+        yield found
+
+
+def dies_once(frame: pd.DataFrame, marker: str) -> pd.DataFrame:
+    """The worker that reads this partition first is killed while it does."""
+    if len(frame) and frame["age"].iloc[0] is not None and not os.path.exists(marker):
+        with open(marker, "w"):
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
+    return frame
+
+
+def test_a_killed_worker_changes_no_bit(client: Any, tmp_path: Path) -> None:
+    frame = dd.from_pandas(FRAME, npartitions=12)
+    told: list[float | None] = []
+    assert Rows.of(frame, SCHEMA).moments() == EXPECTED
+    deadly = frame.map_partitions(dies_once, str(tmp_path / "marker"), meta=FRAME.iloc[:0])
+    local, released = (
+        dpm.release(data, SCHEMA, epsilon=1.0, insecure_seed=2, progress=told.append) for data in (TABLE, deadly)
+    )
+    assert (tmp_path / "marker").exists()
+    assert released.noisy_gram.tobytes() == local.noisy_gram.tobytes()
+    assert told[100:] == [step / 100 for step in range(1, 101)]
+    require_no_future(client)
+
+
+def require_no_future(client: Any) -> None:
+    """What a pass leaves on a cluster; the client lets go of a future in a thread of its own."""
+    until = time.monotonic() + 10
+    while client.futures and time.monotonic() < until:
+        time.sleep(0.05)
+    assert client.futures == {}
+
+
+def dies(frame: pd.DataFrame) -> pd.DataFrame:
+    if len(frame):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return frame
+
+
+@pytest.mark.slow
+def test_a_cluster_whose_workers_all_die_spends_nothing(client: Any, tmp_path: Path) -> None:
+    ledger = dpm.Ledger(tmp_path / "ledger.json")
+    ledger.grant("people", epsilon=1.0, neighbors="add_remove")
+    frame = dd.from_pandas(FRAME, npartitions=3).map_partitions(dies, meta=FRAME.iloc[:0])
+    options: dict[str, Any] = dict(epsilon=1.0, dataset="people", ledger=ledger, neighbors="add_remove")
+    with pytest.raises(ValueError, match=r"the Dask frame cannot be read: .* \(KilledWorker\)"):
+        dpm.release(frame, SCHEMA, **options)
+    assert dpm.release(TABLE, SCHEMA, **options).privacy.private
+    require_no_future(client)
+
+
+# What workers write to their disks ---------------------------------------------------------------------------------------------
+
+SPILLING: dict[str, Any] = {
+    "distributed.worker.memory.target": 1e-7,
+    "distributed.worker.memory.spill": 1e-7,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+    "distributed.worker.memory.spill-compression": False,
+}
+"""Every result of a task is written to the disk at once."""
+NEVER_SPILLING = {**SPILLING, "distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    """Dask's threads run tasks, also while a client of another test is open."""
+    with dask.config.set(scheduler="threads"):
+        yield
+
+
+@contextmanager
+def spilling_cluster(folder: Path, settings: dict[str, Any]) -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    options: dict[str, Any] = dict(n_workers=2, threads_per_worker=1, memory_limit="2GB", dashboard_address=":0")
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(local_directory=str(folder), **options) as cluster,
+        distributed.Client(cluster) as found,
+    ):
+        yield found
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A table whose cells are recognized wherever they are."""
+
+    table: pd.DataFrame
+
+    @classmethod
+    def of(cls, n_rows: int) -> Marked:
+        rng = np.random.default_rng(11)
+        people = [f"person-{number:06d}-ångström" for number in rng.permutation(n_rows // 2).repeat(2)]
+        table = {
+            "x": rng.random(n_rows),
+            "y": rng.integers(2**40, 2**41, n_rows),
+            "level": [f"level-{number % 3}-of-the-secret" for number in range(n_rows)],
+            "person": people,
+        }
+        return cls(pd.DataFrame(table))
+
+    @property
+    def schema(self) -> dpm.Schema:
+        levels = [f"level-{number}-of-the-secret" for number in range(3)]
+        return dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Numeric("y", 2**40, 2**41), dpm.Categorical("level", levels))
+
+    def cells(self) -> set[bytes]:
+        """Ids and cells in all forms in which they could be written; not the levels, which the schema names."""
+        found: set[bytes] = set()
+        for person in self.table["person"]:
+            found |= {person.encode(), person.encode("utf-16-le"), repr(person).encode()}
+        for cell in self.table["x"]:
+            found |= {struct.pack("<d", cell), struct.pack(">d", cell), repr(cell).encode()}
+        for cell in self.table["y"]:
+            found |= {struct.pack("<q", cell), struct.pack(">q", cell), struct.pack("<d", cell), str(cell).encode()}
+        return found
+
+    def sums(self) -> set[bytes]:
+        """Exact sums of the whole table and of halves of it, of 4 bytes or more."""
+        found: set[bytes] = set()
+        half = len(self.table) // 2
+        for part in (self.table, self.table.iloc[:half], self.table.iloc[half:]):
+            for entry in Rows.of(part, self.schema).moments().gram.ravel().tolist():
+                if abs(entry) >= 2**30:
+                    found |= {int(entry).to_bytes(size, order, signed=True) for size in (8, 16) for order in ENDIANS}
+                    found |= {int(entry).to_bytes((entry.bit_length() + 8) // 8, "little", signed=True)}
+        return {one for one in found if len(one.strip(b"\0")) >= 4}
+
+
+ENDIANS: tuple[Literal["little"], Literal["big"]] = ("little", "big")
+
+
+def found_in(files: list[WatchedFile], needles: set[bytes]) -> list[tuple[Path, bytes]]:
+    """Files that hold one of some byte strings, and which; places where none begins are passed over by three bytes at once."""
+    starting: dict[bytes, list[bytes]] = {}
+    for needle in {needle.lstrip(b"\0") for needle in needles}:
+        starting.setdefault(needle[:3], []).append(needle)
+    begins = np.zeros(1 << 24, bool)
+    begins[[int.from_bytes(start, "big") for start in starting]] = True
+    found = []
+    for contents, path in {file.contents: file.path for file in files}.items():
+        cells = np.frombuffer(contents, np.uint8).astype(np.uint32)
+        for place in np.flatnonzero(begins[(cells[:-2] << 16) | (cells[1:-1] << 8) | cells[2:]]).tolist():
+            found += [(path, one) for one in starting[contents[place : place + 3]] if contents.startswith(one, place)]
+    return found
+
+
+def spilled(files: list[WatchedFile]) -> list[Path]:
+    return [file.path for file in files if file.path.parent.name == "storage" and file.contents]
+
+
+def watched_passes(
+    marked: Marked, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[WatchedFile], list[bytes]]:
+    """What is on the disk while workers that keep nothing in memory run all kinds of passes; and the keys."""
+    keys: list[bytes] = []
+
+    def seal() -> Seal:
+        keys.append(os.urandom(32))
+        return Seal(keys[-1])
+
+    monkeypatch.setattr("dpmoments.rows.sources.dask.Seal", seal)
+    for name in ("files", "scratch", "temporary", "current"):
+        (folder / name).mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.chdir(folder / "current")
+    table, schema = marked.table, marked.schema
+    for number in range(10):
+        table.iloc[number::10].to_parquet(folder / "files" / f"{number}.parquet")
+    expected = Rows.of(table, schema).moments()
+    unit = dpm.PrivacyUnit("person", max_rows=1)
+    options: dict[str, Any] = dict(epsilon=1.0, privacy_unit=unit, insecure_seed=3)
+    folders = [folder / name for name in ("scratch", "temporary", "current")]
+    with watched(*folders) as files_seen, spilling_cluster(folder / "scratch", SPILLING):
+        frame = dd.from_pandas(table, npartitions=10)
+        files = dd.read_parquet(folder / "files")
+        for data in (frame, files, files[files.x >= 0], dpm.EngineFiles(folder / "files", "dask")):
+            assert Rows.of(data, schema).moments() == expected
+        array = da.from_array(table[["x", "y"]].to_numpy(float), chunks=(97, 1))
+        assert Rows.of(array, dpm.Schema(*schema.columns[:2])).count() == len(table)
+        few = frame.repartition(npartitions=3)
+        released, local = (dpm.release(data, schema, **options) for data in (few, table))
+        assert released.noisy_gram.tobytes() == local.noisy_gram.tobytes()
+    return files_seen, keys
+
+
+def test_nothing_that_workers_write_to_a_disk_shows_a_row_or_a_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked = Marked.of(1000)
+    seen, keys = watched_passes(marked, tmp_path, monkeypatch)
+    assert len(spilled(seen)) >= 50
+    assert len(keys) >= 6
+    assert found_in(seen, marked.cells() | marked.sums() | set(keys)) == []
+
+
+def several_watches(marked: Marked, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[WatchedFile]]:
+    """Watch up to three times: on a busy machine a file may be gone before it is seen."""
+    for attempt in range(3):
+        (folder / str(attempt)).mkdir()
+        yield watched_passes(marked, folder / str(attempt), monkeypatch)[0]
+
+
+def unsealed_outcome(seal: Seal, task: Any, number: int, job: bytes, *given: Any) -> Any:
+    return opened(seal, partition_outcome(seal, task, number, job, *given))
+
+
+def unsealed_merged(seal: Seal, job: bytes, outcomes: Any) -> Any:
+    return opened(seal, merged_outcome(seal, job, [sealed(seal, outcome) for outcome in outcomes]))
+
+
+def test_results_that_are_not_sealed_are_found_by_the_same_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: what tasks return is not encrypted."""
+    for name, planted in {
+        "partition_outcome": unsealed_outcome,
+        "merged_outcome": unsealed_merged,
+        "opened": lambda _, outcome: outcome,
+    }.items():
+        monkeypatch.setattr(f"dpmoments.rows.sources.dask.{name}", planted)
+    marked = Marked.of(1000)
+    assert any(found_in(seen, marked.sums()) for seen in several_watches(marked, tmp_path, monkeypatch))
+
+
+def test_steps_of_dask_that_store_rows_are_found_by_the_same_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: each partition is a task of its own, as Dask makes it, and its result is stored."""
+    monkeypatch.setattr("dpmoments.rows.sources.dask.CutGraph", Uncut)
+    monkeypatch.setattr("dpmoments.rows.sources.dask._require_kept_in_memory", lambda *_: None)
+    marked = Marked.of(1000)
+    assert any(found_in(seen, marked.cells()) for seen in several_watches(marked, tmp_path, monkeypatch))
+
+
+class Uncut(CutGraph):
+    @classmethod
+    def of(cls, graph: Any, outputs: Any) -> CutGraph:
+        return CutGraph([PartitionTask(output, (), (output,)) for output in outputs], graph)
+
+
+@pytest.mark.usefixtures("threads")
+def test_no_task_needs_another_that_holds_rows(tmp_path: Path) -> None:
+    """Seen on the graphs: what ours need is the sealed job, and nothing of the table's."""
+    table = Marked.of(100).table
+    table.to_parquet(tmp_path / "t.parquet")
+    frame, read = dd.from_pandas(table, npartitions=4), dd.read_parquet(tmp_path / "t.parquet")
+    schema = Marked.of(100).schema
+    whole = {
+        "pandas": frame,
+        "filter": frame[frame.x > 0.5],
+        "columns": frame.assign(z=frame.x * 2)[["x", "y", "z", "level"]],
+        "function": frame.map_partitions(lambda part: part),
+        "some": frame.partitions[[0, 2]],
+        "several": dd.concat([frame, read]),
+        "fewer partitions": frame.repartition(npartitions=2),
+        "files after a filter": read[read.x > 0.5],
+    }
+    for name, data in whole.items():
+        cut = open_dask(data, schema, True, None).cut()
+        assert (len(cut.stored), {task.inputs for task in cut.partitions}) == (0, {()}), name
+    stored = {
+        "more partitions": frame[frame.x >= 0].repartition(npartitions=9),
+        "twice": dd.concat([frame[frame.x > 0]] * 2),
+        "mean": frame.assign(x=frame.x - frame.x.mean()),
+        "shuffle": frame.shuffle("level"),
+    }
+    for name, data in stored.items():
+        assert open_dask(data, schema, True, None).cut().stored, name
+    array = da.from_array(table[["x", "y"]].to_numpy(float), chunks=(33, 1))
+    numbers = dpm.Schema(*schema.columns[:2])
+    assert not open_dask(array, numbers, True, None).cut().stored
+    assert open_dask((array * 1.0).rechunk((10, 1)), numbers, True, None).cut().stored
+
+
+STORING: dict[str, Any] = {
+    "shuffle": lambda frame: frame.shuffle("level"),
+    "set_index": lambda frame: frame.set_index("x", drop=False, divisions=[0.0, 0.5, 1.0]),
+    "merge": lambda frame: frame.merge(frame[["x"]], on="x"),
+    "mean": lambda frame: frame.assign(x=frame.x - frame.x.mean()),
+    "grouped": lambda frame: frame.groupby("person").first().reset_index(),
+    "more partitions": lambda frame: frame[frame.x >= 0].repartition(npartitions=9),
+    "twice": lambda frame: dd.concat([frame[frame.x > 0]] * 2),
+}
+
+
+def test_plans_that_store_rows_are_refused_on_a_cluster_that_may_spill(tmp_path: Path) -> None:
+    marked = Marked.of(200)
+    frame = dd.from_pandas(marked.table, npartitions=4)
+    array = da.from_array(marked.table[["x", "y"]].to_numpy(float), chunks=(33, 1))
+    numbers = dpm.Schema(*marked.schema.columns[:2])
+    with dask.config.set(scheduler="threads"):
+        expected = {name: Rows.of(step(frame), marked.schema).moments() for name, step in STORING.items()}
+        counted = Rows.of((array * 1.0).rechunk((10, 1)), numbers).moments()
+    with spilling_cluster(tmp_path / "spills", SPILLING) as client:
+        with watched(tmp_path / "spills") as seen:
+            for step in STORING.values():
+                with pytest.raises(TypeError, match="write them to their disks"):
+                    Rows.of(step(frame), marked.schema).moments()
+            with pytest.raises(TypeError, match="write them to their disks"):
+                Rows.of((array * 1.0).rechunk((10, 1)), numbers).moments()
+        assert spilled(seen) == []
+        kept = array.persist()
+        client.gather(client.futures_of(kept))
+        with pytest.raises(TypeError, match="persist"):
+            Rows.of(kept, numbers).moments()
+        del kept
+    with spilling_cluster(tmp_path / "keeps", NEVER_SPILLING):
+        for name, step in STORING.items():
+            assert Rows.of(step(frame), marked.schema).moments() == expected[name], name
+        assert Rows.of((array * 1.0).rechunk((10, 1)), numbers).moments() == counted
+        with pytest.raises(TypeError, match="writes rows to a disk"):
+            Rows.of(frame.shuffle("level", shuffle_method="p2p"), marked.schema).moments()
+
+
+@pytest.mark.usefixtures("threads")
+def test_shuffles_by_way_of_a_disk_are_refused_wherever_they_run() -> None:
+    marked = Marked.of(200)
+    frame = dd.from_pandas(marked.table, npartitions=4)
+    with pytest.raises(TypeError, match="DiskShuffle, which writes rows to a disk"):
+        Rows.of(frame.shuffle("level", shuffle_method="disk"), marked.schema).moments()
+    assert Rows.of(frame.shuffle("level"), marked.schema).moments() == Rows.of(marked.table, marked.schema).moments()
+
+
+def test_no_log_of_a_worker_quotes_a_cell(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """An error of reading is caught within our task: Dask would log it, and what it was called with."""
+    marked = Marked.of(20)
+    frame = dd.from_pandas(marked.table, npartitions=2).map_partitions(fails_with_an_id, meta=marked.table.iloc[:0])
+    with spilling_cluster(tmp_path, SPILLING), pytest.raises(ValueError, match="the message is withheld"):
+        Rows.of(frame, marked.schema).moments()
+    assert "person-" not in "".join(capfd.readouterr())
+
+
+def fails_with_an_id(part: pd.DataFrame) -> pd.DataFrame:
+    raise ValueError(f"cannot read {part['person'].iloc[0] if len(part) else ''}")
+
+
+# Other ways to run -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_processes_give_the_same_bits() -> None:
+    with dask.config.set(scheduler="processes", num_workers=2):
+        assert Rows.of(dd.from_pandas(FRAME, npartitions=5), SCHEMA).moments() == EXPECTED
+
+
+def test_the_command_line_reads_files_with_an_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    SCHEMA.save(tmp_path / "t.yaml")
+    common = [str(tmp_path / "t.parquet"), "--schema", str(tmp_path / "t.yaml")]
+    spend = [*common, "--neighbors", "add_remove", "--rho", "0.5", "--insecure-seed", "3", "--output"]
+    for command, released in (("release", "noisy_gram"), ("release-mean", "noisy_mean")):
+        for engine in ([], ["--engine", "dask"], ["--engine", "local"]):
+            assert main([command, *spend, str(tmp_path / f"{command}{len(engine) and engine[1]}.json"), *engine]) == 0
+        first, second, third = (dpm.load(tmp_path / f"{command}{name}.json") for name in ("0", "dask", "local"))
+        assert np.array_equal(getattr(first, released), getattr(second, released))
+        assert np.array_equal(getattr(first, released), getattr(third, released))
+    capsys.readouterr()
+    shown = []
+    for engine in ([], ["--engine", "dask"]):
+        main(["preflight", *common, *engine])
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert main([*["release", *spend], str(tmp_path / "x.json"), "--engine", "ray"]) == 2
+
+
+def test_an_engine_that_is_not_installed_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpmoments.rows.sources.engine.find_spec", lambda _: None)
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    for engine in ("dask", "spark"):
+        with pytest.raises(ModuleNotFoundError, match=rf"pip install 'dpmoments\[{engine}\]'"):
+            Rows.of(dpm.EngineFiles(tmp_path / "t.parquet", engine), SCHEMA)
+    with pytest.raises(ValueError, match="there is no engine 'ray'"):
+        dpm.EngineFiles(tmp_path, "ray")

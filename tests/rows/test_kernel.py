@@ -1,0 +1,515 @@
+"""Lattice rows: equal to the slow reference bit for bit, inside the ball, and a function of the row alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpmoments.rows import kernel, lattice, threads
+from dpmoments.rows.kernel import MomentSummary, exact_moments, transformed_norms
+from dpmoments.rows.lattice import EXACT, Lattice, _shrink_into_ball, clip_rows, squared_norms
+from references.reference_lattice import reference_lattice_row, reference_sums
+from support.lattice_rows import lattice_rows
+
+FloatArray = NDArray[np.float64]
+
+finite_cells = st.one_of(
+    st.floats(-2, 2),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([0.0, -0.0, 5e-324, 2.2e-308, 1e-300, 1e300, -1.7976931348623157e308, 0.6, 0.8, 1.0, 2.0**-21]),
+)
+any_cells = st.one_of(finite_cells, st.sampled_from([math.nan, math.inf, -math.inf]))
+
+
+@st.composite
+def encodings(draw: st.DrawFn) -> tuple[list[list[float]], int, dict[str, Any]]:
+    """Rows of cells, their number of columns, and options of the kernel."""
+    n_features = draw(st.integers(1, 5))
+    n_outputs = n_features
+    options: dict[str, Any] = {"missing": draw(st.sampled_from(["center", "drop"]))}
+    if draw(st.booleans()):
+        options["center"] = draw(st.lists(st.floats(-1e3, 1e3), min_size=n_features, max_size=n_features))
+    if draw(st.booleans()):
+        n_outputs = draw(st.integers(1, 5))
+        entries = st.one_of(st.floats(-3, 3), st.floats(-1e120, 1e120))
+        one_row = st.lists(entries, min_size=n_features, max_size=n_features)
+        options["linear"] = draw(st.lists(one_row, min_size=n_outputs, max_size=n_outputs))
+    options["bits"] = draw(st.integers(max(1, (n_outputs - 1).bit_length()), 24))
+    options["radius"] = draw(st.sampled_from([1.0, 0.3, 7.0, 1e-140, 1e140, math.sqrt(14)]))
+    one_row = st.lists(any_cells, min_size=n_features, max_size=n_features)
+    return draw(st.lists(one_row, max_size=6)), n_features, options
+
+
+@settings(deadline=None, max_examples=400)
+@given(encodings())
+def test_lattice_rows_equal_the_reference(case: tuple[list[list[float]], int, dict[str, Any]]) -> None:
+    rows, n_features, options = case
+    found = lattice_rows(np.array(rows, dtype=np.float64).reshape(-1, n_features), **options)
+    expected = [reference_lattice_row(row, **options)[0] for row in rows]
+    assert found.tolist() == expected
+    for row in found.tolist():
+        assert sum(int(entry) ** 2 for entry in row) <= 4 ** options["bits"]
+
+
+def layouts(rows: FloatArray) -> dict[str, NDArray[Any]]:
+    """The same rows in every way NumPy can store them."""
+    n_rows, n_features = rows.shape
+    wide = np.zeros((2 * n_rows, 3 * n_features))
+    wide[::2, 1::3] = rows
+    unaligned = np.zeros(rows.nbytes + 1, dtype=np.uint8)[1:].view(np.float64).reshape(rows.shape)
+    unaligned[:] = rows
+    read_only = rows.copy()
+    read_only.setflags(write=False)
+    return {
+        "C": rows.copy(),
+        "F": np.asfortranarray(rows),
+        "strided": wide[::2, 1::3],
+        "strided F": np.asfortranarray(wide)[::2, 1::3],
+        "backwards": rows[::-1, ::-1].copy()[::-1, ::-1],
+        "unaligned": unaligned,
+        "read-only": read_only,
+        "other byte order": rows.astype(rows.dtype.newbyteorder()),
+    }
+
+
+def boundary_rows(n_rows: int, n_features: int, rng: np.random.Generator) -> FloatArray:
+    """Rows to clip, each with a cell tuned so that a last-bit change of the norm flips its rounding at 20 bits."""
+    rows = rng.standard_normal((n_rows, n_features)) * 2.0
+    rows[:, 0] = 1.0
+    for _ in range(40):
+        norms = np.linalg.norm(rows, axis=1)
+        half_integer = np.floor(rows[:, 0] * (2.0**20 / norms)) + 0.5
+        rows[:, 0] = half_integer * norms / 2.0**20
+    return rows
+
+
+def rows_by_float_norm(rows: NDArray[Any]) -> FloatArray:
+    """Planted fault: the usual encoding, with NumPy's norm, whose last bit depends on the memory layout."""
+    norms = np.linalg.norm(rows, axis=1)
+    return np.rint(rows * (2.0**20 / np.maximum(norms, 1.0))[:, None])
+
+
+def rows_by_block_peak(rows: NDArray[Any]) -> FloatArray:
+    """Planted fault: a scale taken from the block, so that a row's encoding depends on its neighbours."""
+    peak = np.abs(rows).max()
+    first = np.rint(rows / peak * 2.0**20)
+    return np.rint(first * (2.0**20 / np.maximum(np.sqrt(squared_norms(first)), 2.0**20 / peak))[:, None])
+
+
+def depends_on_layout(encode: Any, rows: FloatArray) -> bool:
+    expected = encode(rows)
+    return not all(np.array_equal(encode(same), expected) for same in layouts(rows).values())
+
+
+def depends_on_company(encode: Any, rows: FloatArray) -> bool:
+    """Whether a row encodes differently alone, in pairs, or in another order."""
+    expected = encode(rows)
+    order = np.random.default_rng(5).permutation(len(rows))
+    alone = np.vstack([encode(rows[i : i + 1]) for i in range(len(rows))])
+    cut = np.vstack([encode(rows[:7]), encode(rows[7:])])
+    return not (
+        np.array_equal(alone, expected)
+        and np.array_equal(cut, expected)
+        and np.array_equal(encode(rows[order]), expected[order])
+    )
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 31, 32, 67, 200])
+def test_lattice_rows_depend_on_the_row_alone(n_features: int) -> None:
+    rng = np.random.default_rng(n_features)
+    rows = boundary_rows(60, n_features, rng)
+    rows[20:30] *= 1e-3
+    rows[30:40] *= 10.0 ** rng.uniform(-320, 300, (10, 1))
+    rows[40:45] = 0.0
+    rows[45] = 1.7e308
+    assert not depends_on_layout(lattice_rows, rows)
+    assert not depends_on_company(lattice_rows, rows)
+    matrix = rng.standard_normal((4, n_features))
+
+    def mapped(block: NDArray[Any]) -> FloatArray:
+        return lattice_rows(block, center=np.arange(float(n_features)), linear=matrix, radius=30.0)
+
+    assert not depends_on_layout(mapped, rows)
+    assert not depends_on_company(mapped, rows)
+
+
+def test_planted_layout_dependent_norm_is_rejected() -> None:
+    rows = boundary_rows(400, 67, np.random.default_rng(1))
+    assert depends_on_layout(rows_by_float_norm, rows)
+    assert not depends_on_layout(lattice_rows, rows)
+
+
+def test_planted_block_scale_is_rejected() -> None:
+    rows = np.random.default_rng(2).standard_normal((30, 4))
+    assert depends_on_company(rows_by_block_peak, rows)
+    assert not depends_on_company(lattice_rows, rows)
+
+
+def test_planted_blas_map_is_rejected() -> None:
+    """A plain matrix product rounds a row differently at the edge of a block: the reason for sliced products."""
+    rng = np.random.default_rng(3)
+    rows, matrix = rng.standard_normal((61, 301)), rng.standard_normal((57, 301))
+    assert depends_on_company(lambda block: block @ matrix.T, rows)
+    assert not depends_on_company(lambda block: lattice_rows(block, linear=matrix, radius=1e3), rows)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "bits"), [(1, 1), (1, 24), (2, 20), (10, 20), (2000, 20), (2000, 6), (8192, 20)]
+)
+def test_norms_are_bounded_and_rows_barely_moved(n_features: int, bits: int) -> None:
+    """Σz² ≤ 4^bits in integers; and z is within 1.5·√d + 1/64 lattice units of the clipped row."""
+    rng = np.random.default_rng(n_features + bits)
+    directions = rng.standard_normal((40, n_features))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    lengths = np.concatenate([rng.uniform(0.5, 1.5, 20), 10.0 ** rng.uniform(-3, 290, 18), [1.0, 0.0]])
+    rows = directions * lengths[:, None]
+    for radius in (1.0, 3.7):
+        found = lattice_rows(rows * radius, bits=bits, radius=radius)
+        integers = found.astype(np.int64)
+        assert np.array_equal(integers, found)
+        assert np.all(np.sum(integers**2, axis=1) <= 4**bits)
+        clipped = directions * np.minimum(lengths, 1.0)[:, None] * 2.0**bits
+        moved = np.linalg.norm(found - clipped, axis=1)
+        assert np.all(moved <= 1.5 * math.sqrt(n_features) + 2.0**-6 + 2.0**-20)
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
+@pytest.mark.parametrize("linear", [None, [[1.0, 0.5, 0.0], [0.0, 2.0, -1.0]]], ids=["plain", "mapped"])
+@pytest.mark.parametrize("n_rows", [1, 4, 5, 6, 9, 10, 11, 24])
+def test_a_block_of_several_steps_and_a_part_of_one(
+    n_rows: int, linear: Any, layout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps of five rows: every row is summed, and has a norm, whatever is left for the last step."""
+    monkeypatch.setattr(kernel, "_CELLS_PER_STEP", 15)
+    monkeypatch.setattr(kernel, "_MIN_ROWS_PER_STEP", 1)
+    rows = np.random.default_rng(n_rows).standard_normal((n_rows, 3))
+    options: dict[str, Any] = {"bits": 10, "radius": 1.0, "missing": "drop", "linear": linear}
+    rows[n_rows // 2, 1] = np.nan
+    encoded = [reference_lattice_row(row, **options)[0] for row in rows.tolist()]
+    total, gram = reference_sums(encoded, 3 if linear is None else 2)
+    found = exact_moments([np.array(rows, order=layout)], 3, threads=1, **options)
+    assert (found.count, found.dropped) == (n_rows, 1)
+    assert (found.sum.tolist(), found.gram.tolist()) == (total, gram)
+    one_by_one = np.concatenate([transformed_norms(rows[place : place + 1], **options) for place in range(n_rows)])
+    assert np.array_equal(transformed_norms(np.array(rows, order=layout), **options), one_by_one)
+    assert (one_by_one > 0).sum() == n_rows - 1
+
+
+def test_rows_at_the_radius_are_kept_where_the_lattice_allows() -> None:
+    assert lattice_rows(np.eye(3)).tolist() == (np.eye(3) * 2**20).tolist()
+    assert lattice_rows(np.full((1, 4), 0.5)).tolist() == [[2**19] * 4]
+    assert lattice_rows(np.array([[1.7e308, 0.0], [-1e-310, 0.0]]), bits=4).tolist() == [[15, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("n_features", [3, 40])
+def test_fallback_shrinks_any_integer_rows(n_features: int) -> None:
+    """The last check holds whatever came before it, in either layout, and leaves rows inside alone."""
+    rng = np.random.default_rng(n_features)
+    small = Lattice(n_features, bits=8, radius=1.0)
+    for order in ("C", "F"):
+        before = np.array(np.rint(rng.standard_normal((200, n_features)) * 2.0 ** rng.integers(0, 12, (200, 1))))
+        rows = before.copy(order=order)  # type: ignore[call-overload]
+        norms = squared_norms(rows)
+        was_inside = norms <= small.squared_limit
+        assert 20 < was_inside.sum() < 180
+        _shrink_into_ball(rows, norms, small)
+        assert np.array_equal(rows[was_inside], before[was_inside])
+        assert np.array_equal(np.sum(rows.astype(np.int64) ** 2, axis=1), norms)
+        assert np.all(norms <= small.squared_limit)
+        assert np.all(np.abs(rows) <= np.abs(before))
+        lost = np.sqrt(squared_norms(before[~was_inside]).clip(max=small.squared_limit)) - np.sqrt(norms[~was_inside])
+        assert np.all(lost <= math.sqrt(n_features))  # rounding toward zero loses less than 1 a coordinate
+
+
+def test_rows_without_an_exact_norm_are_never_let_through() -> None:
+    for norm in (math.nan, math.inf, 2.0**54):
+        with pytest.raises(FloatingPointError, match="exact norm"):
+            _shrink_into_ball(np.ones((1, 3)), np.array([norm]), Lattice(3, bits=8, radius=1.0))
+
+
+def test_fallback_catches_a_clip_that_aims_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted fault: clipping to the radius itself lets rounding exceed it; the recheck must catch that."""
+    rows = np.random.default_rng(4).standard_normal((500, 10))
+    monkeypatch.setattr(Lattice, "clip_target", property(lambda self: 2.0**self.bits))
+    caught = lattice_rows(rows, bits=10)
+    assert np.all(np.sum(caught.astype(np.int64) ** 2, axis=1) <= 4**10)
+    monkeypatch.setattr(lattice, "_shrink_into_ball", lambda *_: None)
+    missed = lattice_rows(rows, bits=10)
+    assert np.any(np.sum(missed.astype(np.int64) ** 2, axis=1) > 4**10)
+
+
+def test_one_clip_pass_serves_few_and_many() -> None:
+    """Rows clipped among few others (by index) and among many (in one pass) get the same bits."""
+    rng = np.random.default_rng(6)
+    for n_features in (4, 50):
+        long, short = rng.standard_normal((10, n_features)) * 3, rng.standard_normal((990, n_features)) * 1e-3
+        few = lattice_rows(np.vstack([long, short]))
+        assert np.array_equal(lattice_rows(long), few[:10])
+        assert np.array_equal(lattice_rows(short), few[10:])
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 31, 32, 100])
+def test_squared_norms_around_the_last_exact_integer(n_features: int) -> None:
+    """Exact below 2^53; not below 2^53 where the exact sum is not, in every layout, infinities included."""
+    rng = np.random.default_rng(n_features)
+    rows = np.rint(rng.standard_normal((300, n_features)) * 2.0**26.5 / math.sqrt(n_features))
+    rows[:2, 0] = [2.0**600, math.inf]
+    exact = [math.inf if math.inf in row else sum(int(entry) ** 2 for entry in row) for row in rows.tolist()]
+    assert any(truth < 2**53 for truth in exact)
+    assert any(2**53 <= truth < 2**60 for truth in exact)
+    with np.errstate(over="ignore"):
+        for layout in (rows, np.asfortranarray(rows), rows[::-1][::-1]):
+            for value, truth in zip(squared_norms(layout).tolist(), exact, strict=True):
+                if truth < 2**53:
+                    assert value == truth
+                else:
+                    assert not value < EXACT
+
+
+def test_clip_rows_leaves_unmarked_rows() -> None:
+    rows = np.array([[300.0, 0.0], [3.0, 4.0], [0.0, 0.0]])
+    norms = squared_norms(rows)
+    clip_rows(rows, norms, norms > 2.0**16, Lattice(2, bits=8, radius=1.0))
+    assert rows.tolist() == [[255.0, 0.0], [3.0, 4.0], [0.0, 0.0]]
+    assert norms.tolist() == [65025.0, 25.0, 0.0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.int8, np.uint64, np.bool_])
+def test_other_types_are_converted_exactly(dtype: type[np.generic]) -> None:
+    rng = np.random.default_rng(7)
+    rows = (rng.standard_normal((50, 6)) * 3).clip(0 if dtype is np.uint64 else -9, 9).astype(dtype)
+    for center in (None, np.linspace(-1, 1, 6)):
+        for layout in (rows, np.asfortranarray(rows)):
+            found = lattice_rows(layout, radius=5.0, center=center)
+            assert np.array_equal(found, lattice_rows(rows.astype(np.float64), radius=5.0, center=center))
+
+
+def test_missing_cells() -> None:
+    rows = np.array([[np.nan, 0.5], [np.inf, -np.inf], [0.25, 0.25], [1e300, np.nan]])
+    center = np.array([0.25, 0.0])
+    assert lattice_rows(rows, bits=4, missing="center").tolist() == [[0, 8], [0, 0], [4, 4], [15, 0]]
+    assert lattice_rows(rows, bits=4, missing="drop").tolist() == [[0, 0], [0, 0], [4, 4], [0, 0]]
+    # With a center, a missing cell takes its value: it adds nothing to x − center.
+    assert lattice_rows(rows, bits=4, missing="center", center=center).tolist() == [[0, 8], [0, 0], [0, 4], [15, 0]]
+    swap = np.array([[0.0, 1.0], [1.0, 0.0]])
+    assert lattice_rows(rows, bits=4, missing="center", center=center, linear=swap).tolist() == [
+        [8, 0],
+        [0, 0],
+        [4, 0],
+        [0, 15],
+    ]
+    with pytest.raises(ValueError, match="missing='error'") as caught:
+        lattice_rows(rows)
+    assert "0.25" not in str(caught.value)
+    assert "nan" not in str(caught.value)
+
+
+def test_missing_cells_are_zeros_at_every_length() -> None:
+    """A row with missing cells encodes as the same row with zeros there, short, long or huge."""
+    rng = np.random.default_rng(12)
+    lengths = np.concatenate([2.0 ** rng.uniform(6, 7, 5000), 2.0 ** rng.uniform(-4, 900, 100)])
+    filled = rng.standard_normal((5100, 4)) * (lengths / 2.0)[:, None]
+    filled[:, 1] = 0.0
+    rows = filled.copy()
+    rows[:, 1] = rng.choice([np.nan, np.inf, -np.inf], 5100)
+    squares = np.sum(np.rint(filled[:5000] * 2.0**20) ** 2, axis=1)
+    assert np.sum((squares >= 2.0**53) & (squares < 2.0**54)) > 1000
+    assert np.sum((squares >= 2.0**52) & (squares < 2.0**53)) > 1000
+    found = lattice_rows(rows, missing="center")
+    assert np.array_equal(found, lattice_rows(filled))
+    expected = [reference_lattice_row(row, bits=20, radius=1.0)[0] for row in filled[:2000].tolist()]
+    assert found[:2000].tolist() == expected
+    norms = transformed_norms(filled)
+    assert np.array_equal(transformed_norms(rows, missing="center"), norms)
+
+
+@pytest.mark.parametrize(("n_features", "bits"), [(2, 20), (17, 24)])
+def test_huge_rows_reach_the_radius(n_features: int, bits: int) -> None:
+    """Also where scaling by a power of two alone leaves a row shorter than the radius (17 features, 24 bits)."""
+    rows = np.zeros((2, n_features))
+    rows[0, -1], rows[1, :2] = -0.6e300, [0.6e250, 0.6e250]
+    target = 2**bits - math.sqrt(n_features) / 2 - 2**-6
+    for linear in (None, np.eye(n_features)):
+        found = lattice_rows(rows, bits=bits, linear=linear)
+        assert found[0, -1] == -round(target)
+        assert found[1, :2].tolist() == [round(target / 2**0.5)] * 2
+        assert exact_moments([rows], n_features, bits=bits, linear=linear).clipped == 2
+
+
+def test_transformed_norms() -> None:
+    rng = np.random.default_rng(8)
+    rows = rng.standard_normal((60, 5)) * 10.0 ** rng.uniform(-7, 290, (60, 1))
+    rows[0], rows[1, 2] = 0.0, np.nan
+    matrix = rng.standard_normal((3, 5))
+    filled = np.nan_to_num(rows)
+    for options, image in (({}, filled), ({"linear": matrix}, filled @ matrix.T)):
+        norms = transformed_norms(rows, radius=2.0, missing="center", **options)
+        peaks = np.abs(image).max(axis=1)
+        truth = peaks * np.linalg.norm(image / np.where(peaks == 0, 1, peaks)[:, None], axis=1)
+        assert np.all(np.abs(norms - truth) <= 2.0 * math.sqrt(5) * 2.0**-20 * np.maximum(1.0, truth))
+        for same in layouts(rows).values():
+            again = transformed_norms(same, radius=2.0, missing="center", **options)
+            assert np.array_equal(again, norms)
+        alone = [transformed_norms(rows[i : i + 1], radius=2.0, missing="center", **options)[0] for i in range(60)]
+        assert np.array_equal(alone, norms)
+    assert transformed_norms(rows[:2], missing="drop").tolist() == [0.0, 0.0]
+    assert transformed_norms(rows[:0]).shape == (0,)
+
+
+def test_input_is_not_modified() -> None:
+    rows = np.random.default_rng(9).standard_normal((20, 3)) * 2
+    rows[3, 1] = np.inf
+    before = rows.copy()
+    lattice_rows(rows, missing="center", center=np.ones(3), linear=np.eye(3))
+    lattice_rows(rows, missing="drop")
+    assert np.array_equal(rows, before)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bits": 25}, "bits must lie in"),
+        ({"bits": 0}, "bits must lie in"),
+        ({"radius": 0.0}, "radius"),
+        ({"radius": math.nan}, "radius"),
+        ({"radius": 1e200}, "radius"),
+        ({"missing": "ignore"}, "missing must be"),
+        ({"center": np.zeros(2)}, "center must have shape"),
+        ({"center": [0.0, math.inf, 0.0]}, "center must be finite"),
+        ({"center": [0.0, math.nan, 0.0]}, "center must be finite"),
+        ({"center": [0.0, np.nextafter(-(2.0**900), -math.inf), 0.0]}, "center must be finite"),
+        ({"linear": np.eye(2)}, "linear must have shape"),
+        ({"linear": np.ones(3)}, "two-dimensional"),
+        ({"linear": np.full((3, 3), np.nan)}, "finite entries"),
+        ({"linear": np.full((3, 3), 1e200)}, "finite entries"),
+    ],
+)
+def test_arguments_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        lattice_rows(np.zeros((1, 3)), **options)
+
+
+def test_bits_are_limited_by_the_number_of_features() -> None:
+    assert Lattice(2000, 21, 1.0).bits == 21
+    with pytest.raises(ValueError, match=r"bits must lie in \[6, 21\] for 2000 features"):
+        Lattice(2000, 22, 1.0)
+    with pytest.raises(ValueError, match=r"bits must lie in \[6, 21\]"):
+        Lattice(2000, 5, 1.0)
+    with pytest.raises(ValueError, match=r"\[7, 19\]"):
+        Lattice(8193, 20, 1.0)
+    for n_features in (1, 2, 3, 50, 2000, 8192):
+        dimension_bits = (n_features - 1).bit_length()
+        for bits in range(max(1, (dimension_bits + 1) // 2), min(24, (53 - dimension_bits) // 2) + 1):
+            fine = Lattice(n_features, bits, 1.0)
+            assert n_features * 4**fine.peak_bits <= 2**53
+            assert fine.peak_bits >= bits
+            assert fine.rows_per_product * 4**bits <= 2**53
+            assert fine.clip_target > 0
+
+
+@pytest.mark.parametrize(
+    ("block", "error"),
+    [
+        ([[1.0, 2.0]], TypeError),
+        (np.ma.masked_array(np.zeros((2, 2)), mask=True), TypeError),
+        (np.zeros((2, 2), dtype=complex), TypeError),
+        (np.zeros((2, 2), dtype=object), TypeError),
+        (np.zeros((2, 2), dtype=np.longdouble), TypeError),
+        (np.array([["1"]]), TypeError),
+    ],
+)
+def test_blocks_are_refused(block: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="block must"):
+        transformed_norms(block)
+
+
+def test_reduced_precision_products_are_detected() -> None:
+    """Planted fault: a library that multiplies in single precision, or that loses one unit."""
+    assert threads._products_are_exact()
+    assert not threads._products_are_exact(
+        lambda a, b: (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float64)
+    )
+
+    def off_by_one(a: FloatArray, b: FloatArray) -> FloatArray:
+        product: FloatArray = a @ b
+        product[-1, 0] += 1.0
+        return product
+
+    assert not threads._products_are_exact(off_by_one)
+
+
+def test_blas_threads_are_restored() -> None:
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def blas_threads() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    threads._blas_libraries.cache_clear()  # another test may have loaded a library since
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with threads.single_threaded_blas(), threads.single_threaded_blas():
+            assert set(blas_threads()) == {1}
+        assert blas_threads() == before
+        with pytest.raises(KeyError), threads.single_threaded_blas():
+            raise KeyError
+        assert blas_threads() == before
+
+
+def test_defaults_are_20_bits_and_the_unit_ball() -> None:
+    rows = np.random.default_rng(14).standard_normal((40, 3)) / 3.0
+    assert exact_moments([rows], 3) == exact_moments([rows], 3, bits=20, radius=1.0)
+    assert exact_moments([rows / 10.0, rows / 10.0], 3).clipped == 0
+    summary = MomentSummary(3)
+    assert (summary.bits, summary.radius, summary.missing, summary.keep_dropped) == (20, 1.0, "error", False)
+    np.testing.assert_array_equal(transformed_norms(rows), transformed_norms(rows, bits=20, radius=1.0))
+    with pytest.raises(ValueError, match="missing='error'"):
+        transformed_norms(np.full((1, 3), math.nan))
+
+
+def test_a_dropped_row_is_counted_by_those_who_ask_for_it() -> None:
+    rows = np.array([[math.nan, 0.0], [0.5, 0.5]])
+    assert (exact_moments([rows], 2, missing="drop").count, exact_moments([rows], 2, missing="drop").dropped) == (2, 1)
+    for keep, count in ((False, 1), (True, 2)):
+        summary = MomentSummary(2, missing="drop", keep_dropped=keep)
+        running = summary.start()
+        summary.add(running, rows)
+        found = summary.finish(running)
+        assert (found.count, found.dropped) == (count, count - 1)
+        assert summary.merge(found, found).count == 2 * count
+
+
+def test_a_large_center_is_subtracted_and_a_small_matrix_multiplied() -> None:
+    """At the ends of what is accepted: nothing overflows, and a row far beyond the radius comes back at it."""
+    center = 2.0**900
+    assert lattice_rows(np.array([[center], [-1e308], [0.0]]), center=[center], bits=4).tolist() == [[0], [-15], [-15]]
+    # A factor of 2^662 takes the image of this row, 2^600, to units of 2^332/2^20.
+    for row, linear, radius in ((2.0**1000, 2.0**-400, 2.0**332), (-(2.0**1000), -(2.0**390), 2.0**-460)):
+        options: dict[str, Any] = {"linear": [[linear]], "radius": radius}
+        assert lattice_rows(np.array([[row], [0.0]]), **options).tolist() == [[2**20 - 1], [0]]
+        assert exact_moments([np.array([[row], [0.0]])], 1, **options).clipped == 1
+    assert transformed_norms(np.array([[2.0**1000]]), linear=[[2.0**-400]], radius=2.0**332).tolist() == [2.0**600]
+
+
+def rows_whose_squares_round_to_2_to_the_53(how_many: int) -> FloatArray:
+    """Rows of four integers whose squares add up to 2^53 + 1, which floating point takes for 2^53."""
+    rng, found = np.random.default_rng(15), list[list[int]]()
+    while len(found) < how_many:
+        first = int(rng.integers(2**25, 2**26))
+        second = math.isqrt(2**53 + 1 - first**2)
+        rest = 2**53 + 1 - first**2 - second**2
+        third = next((c for c in range(math.isqrt(rest) + 1) if math.isqrt(rest - c * c) ** 2 == rest - c * c), None)
+        if third is not None:
+            found.append([first, second, third, math.isqrt(rest - third**2)])
+    return np.array(found, dtype=np.float64)
+
+
+def test_a_sum_of_squares_that_rounds_to_the_last_exact_integer_is_not_exact() -> None:
+    rows = rows_whose_squares_round_to_2_to_the_53(40) * 2.0**-20
+    expected = [reference_lattice_row(row, bits=20, radius=1.0)[0] for row in rows.tolist()]
+    assert lattice_rows(rows).tolist() == expected

@@ -1,0 +1,422 @@
+"""One table in every form it can come in gives the same bits, again and again, and is left as it was."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+from collections.abc import Callable
+from decimal import Decimal
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpmoments as dpm
+from dpmoments.cells.columns import ColumnTable
+from dpmoments.rows.kernel import exact_moments
+from dpmoments.rows.moments import Moments
+from dpmoments.rows.rows import Rows
+from dpmoments.schema import Coordinate, Schema
+from support.encoded_blocks import encoded_blocks
+from support.spark_session import of_spark
+from support.table_forms import (
+    EXPECTED,
+    FILES,
+    FORMS,
+    N_ROWS,
+    REGIONS,
+    SCHEMA,
+    TABLE,
+    csv_text,
+    parquet,
+    reference_moments,
+    reference_rows,
+    write,
+)
+
+
+@pytest.fixture(params=[*FORMS, *FILES])
+def form(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    name = request.param
+    return FORMS[name]() if name in FORMS else FILES[name](tmp_path)
+
+
+def test_the_reference_itself_is_a_full_table() -> None:
+    rows, dropped = reference_rows(TABLE, SCHEMA)
+    assert 50 < dropped.sum() < 200
+    assert EXPECTED.count == N_ROWS - dropped.sum()
+    assert (rows[~dropped].min(axis=0) < rows[~dropped].max(axis=0)).all()
+
+
+def test_every_form_gives_the_same_bits(form: Any) -> None:
+    for neighbors in ("replace_one", "add_remove"):
+        rows = Rows.of(form, SCHEMA, neighbors=neighbors)
+        assert rows.moments() == EXPECTED
+        assert rows.moments() == EXPECTED  # and again
+        assert (rows.count(), rows.table_size()) == (EXPECTED.count, N_ROWS)
+
+
+def test_every_form_gives_the_same_release(form: Any) -> None:
+    options: dict[str, Any] = dict(epsilon=1.0, neighbors="replace_one", insecure_seed=4, mean=False)
+    released = dpm.release(form, SCHEMA, **options)
+    expected = dpm.release(TABLE, SCHEMA, **options)
+    assert released.noisy_gram.tobytes() == expected.noisy_gram.tobytes()
+
+
+OF_NUMBERS = Schema(
+    dpm.Numeric("age", 0, 100, missing="center"),
+    dpm.Numeric("visits", -5, 5),
+    dpm.Numeric("price", 0, 20, missing="drop"),
+)
+PLAIN = TABLE.select(["visits", "price", "age"])
+IN_ORDER = np.column_stack([PLAIN[name].to_numpy() for name in OF_NUMBERS.names])
+NO_WARNINGS = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+
+def of_dask(make: Callable[[Any, Any, Path], Any]) -> Any:
+    def made(tmp: Path, _: Any) -> Any:
+        frames = pytest.importorskip("dask.dataframe", reason="Dask is not installed: pip install 'dpmoments[dask]'")
+        return make(frames, pytest.importorskip("dask.array"), tmp)
+
+    return pytest.param(made, marks=NO_WARNINGS)
+
+
+def on_spark(make: Callable[[Any, Path], Any]) -> Any:
+    def made(tmp: Path, request: pytest.FixtureRequest) -> Any:
+        return make(request.getfixturevalue("spark"), tmp)
+
+    return pytest.param(made, marks=of_spark)
+
+
+KINDS: dict[str, Any] = {
+    "NumPy": lambda *_: IN_ORDER,
+    "pandas": lambda *_: PLAIN.to_pandas(),
+    "Polars": lambda *_: pl.from_arrow(PLAIN),
+    "Arrow": lambda *_: PLAIN,
+    "Parquet": lambda tmp, _: parquet(tmp / "t.parquet", PLAIN),
+    "CSV": lambda tmp, _: write(tmp / "t.csv", csv_text(PLAIN)),
+    "DuckDB": lambda *_: duckdb.connect().from_arrow(PLAIN),
+    "Dask frame": of_dask(lambda dd, _, __: dd.from_pandas(PLAIN.to_pandas(), npartitions=3)),
+    "Dask array": of_dask(lambda _, da, __: da.from_array(IN_ORDER, chunks=(90, 2))),
+    "Dask frame of files": of_dask(lambda dd, _, tmp: dd.read_parquet(parquet(tmp / "t.parquet", PLAIN))),
+    "files on Dask": of_dask(lambda _, __, tmp: dpm.EngineFiles(write(tmp / "t.csv", csv_text(PLAIN)), "dask")),
+    "Spark frame": on_spark(lambda spark, _: spark.createDataFrame(PLAIN).repartition(3)),
+    "Spark frame of files": on_spark(lambda spark, tmp: spark.read.parquet(str(parquet(tmp / "t.parquet", PLAIN)))),
+    "files on Spark": on_spark(lambda _, tmp: dpm.EngineFiles(parquet(tmp / "t.parquet", PLAIN), "spark")),
+}
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_one_table_gives_the_same_bits_whatever_holds_it(
+    make: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    data = make(tmp_path, request)
+    expected = reference_moments(PLAIN, OF_NUMBERS)
+    rows = Rows.of(data, OF_NUMBERS, neighbors="replace_one")
+    assert rows.moments() == expected
+    assert (rows.count(), rows.table_size()) == (expected.count, N_ROWS)
+
+
+def snapshot(data: Any) -> Any:
+    if isinstance(data, str | Path):
+        base = Path(str(data).split("*")[0].split("?")[0])
+        files = [base] if base.is_file() else sorted(path for path in base.rglob("*") if path.is_file())
+        return [(path, path.read_bytes(), path.stat().st_mtime_ns) for path in files]
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        return [column.to_pylist() for column in data.columns]
+    if isinstance(data, pd.DataFrame):
+        return (data.copy(deep=True), data.index.copy(), list(data.columns), [str(dtype) for dtype in data.dtypes])
+    if isinstance(data, pl.DataFrame):
+        return data.rows()
+    if isinstance(data, ds.Dataset):
+        return data.to_table().to_pylist()
+    if isinstance(data, ColumnTable):
+        return {name: pa.array(data.cells(name)).to_pylist() for name in data.columns}
+    return data.fetchall() if hasattr(data, "fetchall") else data.collect().rows()
+
+
+def same(before: Any, after: Any) -> bool:
+    if isinstance(before, tuple):
+        return before[0].equals(after[0]) and before[1].equals(after[1]) and before[2:] == after[2:]
+    return repr(before) == repr(after)
+
+
+def test_no_form_is_changed(form: Any) -> None:
+    before = snapshot(form)
+    rows = Rows.of(form, SCHEMA, neighbors="replace_one")
+    rows.moments()
+    rows.histogram(lambda block: block.sum(axis=1) * 0, [-1.0, 1.0])
+    for block in encoded_blocks(rows):
+        block[:] = 7.0  # what is handed out is no view of the table
+    assert same(before, snapshot(form))
+    assert rows.moments() == EXPECTED
+
+
+def test_an_interrupted_pass_can_be_begun_anew(form: Any) -> None:
+    rows = Rows.of(form, SCHEMA, neighbors="replace_one")
+    blocks = encoded_blocks(rows)
+    next(blocks)
+    blocks.close()
+    assert rows.moments() == EXPECTED
+
+
+def ball_table(dtype: Any = np.float64) -> np.ndarray:
+    """Multiples of 1/8 with a few longer rows: exact in float16 and up."""
+    rng = np.random.default_rng(1)
+    return (rng.integers(-9, 9, (300, 4)) / 8).astype(dtype)
+
+
+ARRAYS: dict[str, Callable[[np.ndarray], Any]] = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "strided": lambda table: np.repeat(np.repeat(table, 3, axis=0), 2, axis=1)[1::3, ::2],
+    "backwards": lambda table: np.ascontiguousarray(table[::-1, ::-1])[::-1, ::-1],
+    "transposed": lambda table: np.ascontiguousarray(table.T).T,
+    "read-only": lambda table: np.frombuffer(table.tobytes()).reshape(table.shape),
+    "float32": lambda table: table.astype(np.float32),
+    "float16": lambda table: table.astype(np.float16),
+    "long double": lambda table: table.astype(np.longdouble),
+    "big-endian": lambda table: table.astype(">f8"),
+    "object": lambda table: table.astype(object),
+    "object of many types": lambda table: np.array(
+        [[np.float32(a), Decimal(b), np.float64(c), float(d)] for a, b, c, d in table.tolist()], dtype=object
+    ),
+    "unaligned": lambda table: np.frombuffer(b"x" + table.tobytes(), offset=1).reshape(table.shape),
+}
+INTEGERS: dict[str, Callable[[np.ndarray], Any]] = {
+    "int64": lambda table: table.astype(np.int64),
+    "int8": lambda table: table.astype(np.int8),
+    "int16 big-endian, F": lambda table: np.asfortranarray(table.astype(">i2")),
+    "objects": lambda table: table.astype(np.int64).astype(object),
+    "float32": lambda table: table.astype(np.float32),
+}
+ARRAY_SCHEMAS: dict[str, Schema] = {
+    "unit ball": Schema.unit_ball(4),
+    "unbounded": Schema.unbounded(4),
+    "coordinates of norm 3": Schema(*(Coordinate(name) for name in "abcd"), row_norm=3),
+    "coordinates of norm 1/3": Schema(*(Coordinate(name) for name in "abcd"), row_norm=1 / 3),
+    "coordinates of two rules": Schema(*(Coordinate(n, missing="drop" if n < "c" else "center") for n in "abcd"), row_norm=1),
+    "bounds": Schema(*(dpm.Numeric(name, -1, 3) for name in "abcd")),
+    "bounds, longer rows clipped": Schema(*(dpm.Numeric(name, -1, 3) for name in "abcd"), row_norm=0.3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("schema", ARRAY_SCHEMAS.values(), ids=ARRAY_SCHEMAS)
+@pytest.mark.parametrize("layout", ARRAYS)
+def test_layouts_and_types_of_an_array(layout: str, schema: Schema) -> None:
+    table = ball_table()
+    frame = pl.DataFrame({name: table[:, index] for index, name in enumerate(schema.names)})
+    expected = Rows.of(frame, schema).moments()
+    array = ARRAYS[layout](table)
+    before = copy.deepcopy(array)
+    assert Rows.of(array, schema).moments() == expected
+    assert Rows.of(array, schema).moments(center=np.full(4, 0.25)) == Rows.of(frame, schema).moments(
+        center=np.full(4, 0.25)
+    )
+    assert (array == before).all()
+    assert Rows.of(array, schema).count() == 300
+
+
+@pytest.mark.parametrize("schema", ARRAY_SCHEMAS.values(), ids=ARRAY_SCHEMAS)
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_integers_in_an_array(kind: str, schema: Schema) -> None:
+    table = np.random.default_rng(2).integers(-3, 4, (200, 4)).astype(float)
+    assert Rows.of(INTEGERS[kind](table), schema).moments() == Rows.of(table, schema).moments()
+
+
+def test_booleans_and_levels_in_an_array() -> None:
+    flags = np.random.default_rng(2).random((100, 2)) < 0.3
+    schema = Schema(dpm.Boolean("a"), dpm.Boolean("b"))
+    assert Rows.of(flags, schema).moments() == Rows.of(flags.astype(float), schema).moments()
+    levels = Schema(dpm.Categorical("a", [0, 1]), dpm.Categorical("b", ["0", "1"]))
+    expected = Rows.of(
+        pl.DataFrame({"a": flags[:, 0].astype(int), "b": flags[:, 1].astype(int).astype(str)}), levels
+    ).moments()
+    assert Rows.of(flags.astype(np.int8), levels).moments() == expected
+    assert Rows.of(flags.astype(int).astype(object), levels).moments() == expected
+
+
+def test_a_float32_array_is_not_divided_in_float32() -> None:
+    """Planted fault: NumPy divides float32 by a Python number in float32, and the bits are others."""
+    table = np.random.default_rng(0).random((50, 3)).astype(np.float32)
+    schema = Schema(*(Coordinate(name) for name in "abc"), row_norm=3)
+    fine = exact_moments([table.astype(float) / 3], 3, bits=24)
+    assert Rows.of(table, schema).moments(bits=24) == fine
+    assert exact_moments([table / 3], 3, bits=24) != fine
+
+
+def test_huge_coordinates_keep_their_rule() -> None:
+    """A finite cell is never taken for a missing one, though the division by a small row norm overflows."""
+    schema = Schema(Coordinate("a", missing="drop"), Coordinate("b", missing="drop"), row_norm=0.01)
+    table = np.array([[1e308, 0.0], [np.inf, 0.0]])
+    moments = Rows.of(table, schema, neighbors="replace_one").moments()
+    assert (moments.count, moments.dropped) == (1, 0)
+    assert float(moments.gram[0, 0]) * moments.scale**2 == pytest.approx(1.0, abs=1e-5)
+
+
+@st.composite
+def small_tables(draw: st.DrawFn) -> pa.Table:
+    n_rows = draw(st.integers(0, 25))
+
+    def column(cells: st.SearchStrategy[Any], kind: pa.DataType) -> pa.Array:
+        return pa.array(draw(st.lists(st.none() | cells, min_size=n_rows, max_size=n_rows)), kind)
+
+    return pa.table(
+        {
+            "age": column(st.floats() | st.floats(0, 100), pa.float64()),
+            "visits": column(st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5), pa.int64()).fill_null(0),
+            "price": column(st.floats(-1, 30), pa.float64()),
+            "member": column(st.booleans(), pa.bool_()),
+            "region": column(st.sampled_from(REGIONS) | st.text(st.characters(codec="utf-8"), max_size=3), pa.string()),
+            "code": column(st.sampled_from([1, 2, 30]) | st.integers(-(2**63), 2**63 - 1), pa.int64()),
+        }
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(table=small_tables(), data=st.data())
+def test_any_order_and_partition_of_any_table(table: pa.Table, data: st.DataObject) -> None:
+    expected = reference_moments(table)
+    order = data.draw(st.permutations(range(len(table))))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(table)), max_size=4)))
+    shuffled = table.take(pa.array(order, pa.int64()))
+    pieces = [shuffled.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, len(table)], strict=True)]
+    parts = [Rows.of(piece, SCHEMA, neighbors="replace_one").moments() for piece in pieces]
+    assert reduce(Moments.merge, parts) == expected
+    assert Rows.of(pa.concat_tables(pieces), SCHEMA, neighbors="replace_one").moments() == expected
+    frames = (shuffled.to_pandas(), pl.from_arrow(shuffled), shuffled.to_pandas(types_mapper=pd.ArrowDtype))
+    for frame in frames:
+        assert Rows.of(frame, SCHEMA, neighbors="replace_one").moments() == expected
+
+
+@settings(max_examples=25, deadline=None)
+@given(table=small_tables(), group=st.integers(1, 9), data=st.data())
+def test_any_table_through_files(
+    table: pa.Table, group: int, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("files")
+    shuffled = table.take(pa.array(data.draw(st.permutations(range(len(table)))), pa.int64()))
+    expected = reference_moments(table)
+    pq.write_table(shuffled, folder / "t.parquet", row_group_size=group)
+    (folder / "t.csv").write_bytes(csv_text(shuffled, quote=data.draw(st.sampled_from(["needed", "all_valid"]))))
+    assert Rows.of(folder / "t.parquet", SCHEMA, neighbors="replace_one").moments() == expected
+    assert Rows.of(folder / "t.csv", SCHEMA, neighbors="replace_one").moments() == expected
+    assert Rows.of(duckdb.connect().from_arrow(shuffled), SCHEMA, neighbors="replace_one").moments() == expected
+
+
+@pytest.mark.parametrize("batch", [1, 7, 100_000])
+def test_block_sizes_do_not_matter(batch: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("dpmoments.rows.sources.arrow._ROWS_PER_BATCH", batch)
+    monkeypatch.setattr("dpmoments.rows.sources.text._CSV_BLOCK_BYTES", 300 if batch < 100_000 else 4 << 20)
+    monkeypatch.setattr("dpmoments.rows.level_sums._MAX_ROWS_PER_BLOCK", batch)
+    monkeypatch.setattr("dpmoments.rows.sources.memory._RAW_ROWS_PER_BLOCK", batch)
+    for data in (parquet(tmp_path / "t.parquet", row_group_size=50), write(tmp_path / "t.csv", csv_text(TABLE)), TABLE):
+        rows = Rows.of(data, SCHEMA, neighbors="replace_one")
+        assert rows.moments() == EXPECTED
+        assert max(map(len, encoded_blocks(rows))) <= batch
+    table = ball_table()
+    assert Rows.of(table, Schema.unit_ball(4)).moments() == exact_moments([table], 4)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_do_not_matter(threads: int, tmp_path: Path) -> None:
+    for data in (TABLE, parquet(tmp_path / "t.parquet"), write(tmp_path / "t.csv", csv_text(TABLE))):
+        assert Rows.of(data, SCHEMA, neighbors="replace_one", threads=threads).moments() == EXPECTED
+
+
+def test_wide_tables_are_encoded_in_small_blocks() -> None:
+    schema = Schema(dpm.Categorical("a", list(range(3000))))
+    rows = Rows.of(pl.DataFrame({"a": list(range(3000)) * 5}), schema)
+    sizes = [block.nbytes for block in encoded_blocks(rows)]
+    assert len(sizes) > 5
+    assert max(sizes) <= 8 << 22
+
+
+EMPTY: dict[str, Callable[[Path], Any]] = {
+    "arrow": lambda _: TABLE.slice(0, 0),
+    "arrow no chunks": lambda _: pa.table({name: pa.chunked_array([], TABLE[name].type) for name in SCHEMA.names}),
+    "pandas": lambda _: TABLE.slice(0, 0).to_pandas(),
+    "polars": lambda _: pl.from_arrow(TABLE.slice(0, 0)),
+    "lazy": lambda _: pl.from_arrow(TABLE).lazy().filter(pl.lit(False)),
+    "parquet": lambda tmp: parquet(tmp / "t.parquet", TABLE.slice(0, 0)),
+    "csv": lambda tmp: write(tmp / "t.csv", csv_text(TABLE.slice(0, 0))),
+    "csv one open line": lambda tmp: write(tmp / "t.csv", csv_text(TABLE.slice(0, 0)).rstrip(b"\n")),
+    "csv gz one open line": lambda tmp: write(
+        tmp / "t.csv.gz", gzip.compress(csv_text(TABLE.slice(0, 0)).rstrip(b"\n"))
+    ),
+    "duckdb": lambda _: duckdb.connect().from_arrow(TABLE).filter("false"),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_empty_table_is_a_table_where_n_is_private(name: str, tmp_path: Path) -> None:
+    empty = EMPTY[name](tmp_path)
+    assert Rows.of(empty, SCHEMA, neighbors="replace_one").moments() == Moments.empty(
+        SCHEMA.n_features, bits=20, radius=1.0
+    )
+    for mean in (True, False):
+        assert np.isfinite(dpm.release(empty, SCHEMA, epsilon=1.0, mean=mean, insecure_seed=0).gram).all()
+    with pytest.raises(ValueError, match="no rows"):
+        dpm.release(empty, SCHEMA, epsilon=1.0, neighbors="replace_one")
+
+
+def test_which_files_a_folder_means(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"the folder .* holds no"):
+        Rows.of(tmp_path, SCHEMA, neighbors="replace_one")
+    with pytest.raises(FileNotFoundError, match="the path is empty"):
+        Rows.of("", SCHEMA, neighbors="replace_one")
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        Rows.of(tmp_path / "absent-*.parquet", SCHEMA, neighbors="replace_one")
+    parquet(tmp_path / "a.parquet")
+    write(tmp_path / "a.csv", csv_text(TABLE))
+    with pytest.raises(ValueError, match=r"by its ending \(\.csv, \.parquet\)"):
+        Rows.of(tmp_path, SCHEMA, neighbors="replace_one")
+    with pytest.raises(ValueError, match=r"by its ending \(\.csv, \.parquet\)"):
+        Rows.of(str(tmp_path / "a.*"), SCHEMA, neighbors="replace_one")
+    with pytest.raises(ValueError, match=r"by its ending \(\.xlsx\)"):
+        Rows.of(write(tmp_path / "t.xlsx", b""), SCHEMA, neighbors="replace_one")
+    assert (
+        Rows.of(parquet(tmp_path / "odd[1]*.parquet"), SCHEMA).table_size() == N_ROWS
+    )  # a name before it is a pattern
+
+
+@pytest.mark.parametrize("name", ["a.b", 'a"b', "a b", "Ä", "select", "a'b", "a\nb", "a,b"])
+def test_odd_column_names(name: str, tmp_path: Path) -> None:
+    table = pa.table({"a": [{"b": 1}], "z": ["text"]}).append_column(name, pa.array([1.5]))
+    schema = Schema(dpm.Numeric(name, 0, 2))
+    expected = Rows.of(np.array([[1.5]]), schema).moments()
+    flat = table.drop_columns(["a"])
+    for data in (
+        table, flat.to_pandas(), pl.from_arrow(flat), duckdb.connect().from_arrow(table),
+        parquet(tmp_path / "t.parquet", table), write(tmp_path / "t.csv", csv_text(flat)),
+    ):  # fmt: skip
+        assert Rows.of(data, schema).moments() == expected
+
+
+@pytest.mark.parametrize("block_bytes", [200, 333, 1001])
+@pytest.mark.parametrize("ending", ["\r\n", "\n", "\r"])
+def test_a_line_break_in_quotes_on_the_edge_of_a_block_is_kept(
+    block_bytes: int, ending: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Arrow's reader lost the LF of a CR LF that a block ended in, so that one row changed the levels of others."""
+    schema = Schema(dpm.Categorical("c", ["a\r\nb", "a\nb", "a\rb", "z"]), dpm.Numeric("x", 0, 10))
+    for shift in range(block_bytes % 60 + 5):
+        text = f"c,x\r\nz,1.{'0' * shift}\r\n" + f'"a{ending}b",2\r\n' * 60
+        path = tmp_path / f"{shift}.csv"
+        path.write_bytes(text.encode())
+        whole = Rows.of(str(path), schema).moments()
+        with monkeypatch.context() as patch:
+            patch.setattr("dpmoments.rows.sources.text._CSV_BLOCK_BYTES", block_bytes)
+            assert Rows.of(str(path), schema).moments() == whole
+        level = schema.feature_names.index(f"c=a{ending}b")
+        assert whole.gram[level, level] > 59 * 4**19

@@ -1,0 +1,432 @@
+"""Tables of Spark give the bits of a local pass, on threads and on a cluster of processes, whatever becomes of its tasks.
+
+They need a Java that Spark runs on, see ``spark_session.py``; sessions of their own are in programs that they run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpmoments as dpm
+from dpmoments.cli import main
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.sources.engine import PartitionJob
+from dpmoments.rows.sources.sealing import Seal
+from dpmoments.rows.sources.spark import _SparkFilesSource, _SparkFrameSource
+from dpmoments.rows.sources.spark_scans import scanned_files
+from support.spark_session import of_spark
+from support.table_forms import EXPECTED, N_ROWS, SCHEMA, TABLE, csv_text, decimals, make_table, with_column
+
+pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'dpmoments[spark]'")
+pytestmark = of_spark
+TESTS = Path(__file__).parents[1]
+
+
+def test_any_partitioning_gives_the_same_bits(spark: Any, tmp_path: Path) -> None:
+    frame = spark.createDataFrame(TABLE)
+    rows = Rows.of(frame.repartition(5), SCHEMA)
+    assert rows.moments() == EXPECTED
+    assert rows.moments() == EXPECTED  # and again
+    frame.write.parquet(str(tmp_path / "t.parquet"))
+    files = spark.read.parquet(str(tmp_path / "t.parquet"))
+    for data, kind in (files, _SparkFilesSource), (files.filter("age > -1e9 or age is null"), _SparkFrameSource):
+        rows = Rows.of(data, SCHEMA, neighbors="replace_one")
+        assert isinstance(rows.source, kind)
+        assert (rows.moments(), rows.table_size()) == (EXPECTED, N_ROWS)
+    scan = data.select(*SCHEMA.names)._jdf.queryExecution().executedPlan().toString()
+    assert "unread" not in scan
+    nothing = Rows.of(frame.filter("age > 1e9"), SCHEMA)
+    assert (nothing.count(), nothing.table_size()) == (0, 0)
+
+
+def test_a_frame_of_files_alone_is_read_as_files_and_no_other(spark: Any, tmp_path: Path) -> None:
+    functions = pyspark.sql.functions
+    (tmp_path / "a folder").mkdir()
+    for number, first in enumerate(range(0, N_ROWS, 150)):
+        pq.write_table(TABLE.slice(first, 150), tmp_path / "a folder" / f"{number}.parquet")
+    frame = spark.read.parquet(str(tmp_path / "a folder"))
+    assert {path.name for path in scanned_files(frame, SCHEMA.names) or ()} == {"0.parquet", "1.parquet", "2.parquet"}
+    assert scanned_files(frame.select("region", *SCHEMA.names[:2]).drop("region"), SCHEMA.names[:2])
+    others = {
+        "rows": frame.filter("visits > 0"),
+        "a sample": frame.sample(0.5, seed=1),
+        "a limit": frame.limit(5),
+        "twice": frame.union(frame),
+        "once each": frame.distinct(),
+        "other names": frame.select(functions.col("price").alias("age"), functions.col("age").alias("price")),
+        "a cast": frame.withColumn("age", functions.col("age").cast("float")),
+        "an option": spark.read.option("mergeSchema", "true").parquet(str(tmp_path / "a folder")),
+        "another schema": spark.read.schema("age double, price string").parquet(str(tmp_path / "a folder")),
+        "memory": spark.createDataFrame(TABLE),
+    }
+    for name, data in others.items():
+        assert scanned_files(data, ["age", "price"]) is None, name
+    assert scanned_files(frame.cache(), SCHEMA.names) is None
+    frame.unpersist()
+    spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")  # columns by their numbers, not by their names
+    try:
+        assert scanned_files(spark.read.parquet(str(tmp_path / "a folder")), ["age"]) is None
+    finally:
+        spark.conf.unset("spark.sql.parquet.fieldId.read.enabled")
+    for key in (1, 2):  # a folder's key comes before a column of its name
+        (tmp_path / "keys" / f"age={key}").mkdir(parents=True)
+        pq.write_table(TABLE.select(["age", "price"]), tmp_path / "keys" / f"age={key}" / "0.parquet")
+    assert scanned_files(spark.read.parquet(str(tmp_path / "keys")), ["age", "price"]) is None
+    (tmp_path / "capitals").mkdir()
+    both = pa.table({"age": [1.0], "Age": [2.0]})
+    pq.write_table(both, tmp_path / "capitals" / "0.parquet")
+    assert scanned_files(spark.read.schema("age double").parquet(str(tmp_path / "capitals")), ["age"]) is None
+    pq.write_table(TABLE.select(["age"]), tmp_path / "a folder" / "3.parquet")  # what it lacks, Spark fills
+    assert scanned_files(spark.read.parquet(str(tmp_path / "a folder")), ["age", "price"]) is None
+
+
+def test_large_results_come_in_several_jobs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    d, sizes = 30, []
+    run_job = type(spark.sparkContext).runJob
+
+    def counted(context: Any, results: Any, run: Any, indices: Any) -> Any:
+        sizes.append(len(indices))
+        return run_job(context, results, run, indices)
+
+    monkeypatch.setattr(type(spark.sparkContext), "runJob", counted)
+    monkeypatch.setattr("dpmoments.rows.sources.spark._BYTES_PER_JOB", 5 * 8 * d * (d + 1))
+    table = pa.table({f"x{i}": np.random.default_rng(i).random(400) for i in range(d)})
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in table.column_names))
+    frame = spark.createDataFrame(table).repartition(40)
+    assert Rows.of(frame, schema).moments() == Rows.of(table, schema).moments()
+    assert sizes[0] == 5
+    assert sum(sizes) == 40
+    assert 4 < len(sizes) < 20
+    sizes.clear()
+    strict = dpm.Schema(dpm.Numeric("x0", 0, 1, missing="error"), *schema.columns[1:])
+    broken = frame.withColumn("x0", pyspark.sql.functions.expr("CASE WHEN x0 > 0.5 THEN x0 END"))
+    with pytest.raises(ValueError, match="column 'x0' has an empty or non-finite cell"):
+        Rows.of(broken, strict).moments()
+    assert sizes == [5]  # the jobs to come are left out
+
+
+def test_very_many_partitions_are_read_several_in_a_task(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpmoments.rows.sources.spark._MIN_MAX_TASKS", 3)
+    rows = Rows.of(spark.createDataFrame(TABLE).repartition(20), SCHEMA)
+    job = PartitionJob(rows.source.reading, len, max, False)
+    assert rows.source.results(job, Seal())[1] == rows.source.max_tasks == 8  # four for each thread
+    assert rows.moments() == EXPECTED
+
+
+@pytest.mark.slow
+def test_every_form_gives_the_same_bits(spark: Any) -> None:
+    frame = spark.createDataFrame(TABLE)
+    forms: dict[str, Any] = {
+        "two partitions": frame,
+        "by a column": frame.repartition(3, "region"),
+        "empty partitions": frame.repartition(6, "member"),
+        "many partitions": frame.repartition(70),
+        "twice, half of it dropped": frame.union(frame.withColumn("unread", pyspark.sql.functions.lit("x"))).filter(
+            "unread != 'x'"
+        ),
+        "decimals": spark.createDataFrame(with_column("price", pa.array(decimals(), pa.decimal128(9, 2)))),
+    }
+    for name, form in forms.items():
+        assert Rows.of(form, SCHEMA).moments() == EXPECTED, name
+    assert Rows.of(spark.createDataFrame([], frame.schema), SCHEMA).moments().count == 0
+
+
+@pytest.mark.slow
+def test_releases_units_groups_and_preflight_are_as_in_a_local_pass(spark: Any) -> None:
+    rng = np.random.default_rng(0)
+    table = make_table(2000, 8).append_column("person", pa.array([f"p{i}" for i in rng.zipf(1.4, 2000) % 300]))
+    frame = spark.createDataFrame(table).repartition(3)
+    told: list[float | None] = []
+    for options in (
+        dict(mechanism="coinpress", rho=0.5),
+        dict(epsilon=1.0, privacy_unit=dpm.PrivacyUnit("person", max_rows=3)),
+    ):
+        kept: dict[str, Any] = dict(options, insecure_seed=3)
+        released = dpm.release(frame, SCHEMA, progress=told.append, **kept)
+        assert released.noisy_gram.tobytes() == dpm.release(table, SCHEMA, **kept).noisy_gram.tobytes()
+    assert told[:100] == [step / 100 for step in range(1, 101)]
+    assert len(told) % 100 == 0
+    groups, wanted = (
+        dpm.release_groups(data, SCHEMA_OF_GROUPS, by="member", epsilon=1.0, insecure_seed=3) for data in (frame, table)
+    )
+    for one, other in zip(groups.releases, wanted.releases, strict=True):
+        assert one.noisy_gram.tobytes() == other.noisy_gram.tobytes()
+    found, facts = (dpm.preflight(data, SCHEMA).private_facts() for data in (frame, table))
+    assert found == facts
+
+
+SCHEMA_OF_GROUPS = dpm.Schema(dpm.Numeric("visits", -5, 5), dpm.Boolean("member", missing="center"))
+
+
+def test_files_are_read_by_the_workers(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del spark
+    (tmp_path / "csv").mkdir()
+    for number, first in enumerate(range(0, N_ROWS, 150)):
+        (tmp_path / "csv" / f"{number}.csv").write_bytes(csv_text(TABLE.slice(first, 150)))
+    assert Rows.of(dpm.EngineFiles(tmp_path / "csv", "spark"), SCHEMA).moments() == EXPECTED
+    monkeypatch.setattr("dpmoments.rows.sources.arrow._MIN_ROWS_PER_PIECE", 100)
+    pq.write_table(TABLE, tmp_path / "t.parquet", row_group_size=60)
+    SCHEMA.save(tmp_path / "t.yaml")
+    common = [str(tmp_path / "t.parquet"), "--schema", str(tmp_path / "t.yaml"), "--neighbors", "add_remove"]
+    for engine in ("local", "spark"):
+        output = str(tmp_path / f"{engine}.json")
+        assert (
+            main(["release", *common, "--epsilon=1", "--insecure-seed=3", "--output", output, "--engine", engine]) == 0
+        )
+    capsys.readouterr()
+    first, second = (dpm.load(tmp_path / f"{engine}.json") for engine in ("local", "spark"))
+    assert np.array_equal(first.noisy_gram, second.noisy_gram)  # type: ignore[union-attr]
+
+
+def test_frames_that_cannot_serve_are_refused(spark: Any) -> None:
+    functions = pyspark.sql.functions
+    frame = spark.createDataFrame(TABLE)
+    with pytest.raises(ValueError, match="plan of the Spark frame is not deterministic"):
+        Rows.of(frame.withColumn("age", functions.rand()), SCHEMA)
+    with pytest.raises(TypeError, match="column 'age' of the Spark frame is of the nested type struct"):
+        Rows.of(frame.withColumn("age", functions.struct("age", "visits")), SCHEMA)
+    with pytest.raises(TypeError, match="nested type array"):
+        Rows.of(frame.withColumn("age", functions.array("age")), SCHEMA)
+    with pytest.raises(ValueError, match="the Spark frame has no column 'height'"):
+        Rows.of(frame, dpm.Schema(dpm.Numeric("height", 0, 1)))
+    with pytest.raises(TypeError, match=r"column 'region' has type .*string"):
+        Rows.of(frame, dpm.Schema(dpm.Numeric("region", 0, 1))).moments()
+    with pytest.raises(TypeError, match="pass a DataFrame of Spark SQL"):
+        Rows.of(frame.rdd, SCHEMA)
+
+
+def test_a_frame_that_hides_its_chance_is_found_at_the_second_pass(spark: Any) -> None:
+    def random_batches(batches: Any) -> Any:
+        for batch in batches:
+            yield pa.record_batch({"x": np.random.default_rng().random(batch.num_rows)})
+
+    frame = spark.range(100).mapInArrow(random_batches, "x double")
+    rows = Rows.of(frame, dpm.Schema(dpm.Numeric("x", 0, 1)))
+    rows.moments()
+    with pytest.raises(ValueError, match="the Spark frame gave other rows at this pass"):
+        rows.moments()
+
+
+def test_no_cell_is_in_any_error(spark: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    frame = spark.createDataFrame(TABLE)
+    cast = frame.withColumn("age", pyspark.sql.functions.col("unread").cast("double"))  # quotes the cell it stops at
+    with pytest.raises(ValueError, match=r"the Spark frame cannot be read: ") as caught:
+        Rows.of(cast, SCHEMA).moments()
+    assert "secret" not in repr(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    strict = dpm.Schema(dpm.Numeric("age", 0, 100, missing="error"))
+    with pytest.raises(
+        ValueError, match="column 'age' has an empty or non-finite cell and its rule is missing='error'"
+    ):
+        Rows.of(frame, strict).moments()
+    assert "secret" not in "".join(capfd.readouterr())
+
+
+def fails_once(marker: str, how: str) -> Callable[[Any], Any]:
+    """A task whose worker dies, or that raises, the first time, after it gave rows."""
+
+    def batches(given: Any) -> Any:
+        for number, batch in enumerate(given):
+            yield batch
+            if number == 0 and not os.path.exists(marker):
+                with open(marker, "w"):
+                    pass
+                if how == "dies":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                raise ValueError("once")
+
+    return batches
+
+
+@pytest.mark.parametrize("how", ["dies", pytest.param("raises", marks=pytest.mark.slow)])
+def test_a_task_that_is_repeated_changes_no_bit(spark: Any, how: str, tmp_path: Path) -> None:
+    frame = spark.createDataFrame(TABLE).repartition(4)
+    fragile = frame.mapInArrow(fails_once(str(tmp_path / "marker"), how), frame.schema)
+    assert Rows.of(fragile, SCHEMA).moments() == EXPECTED
+    assert (tmp_path / "marker").exists()
+
+
+def test_an_interrupted_pass_leaves_nothing_spent_and_nothing_running(spark: Any, tmp_path: Path) -> None:
+    ledger = dpm.Ledger(tmp_path / "ledger.json")
+    ledger.grant("people", epsilon=1.0, neighbors="add_remove")
+
+    def slow_batches(batches: Any) -> Any:
+        for batch in batches:
+            time.sleep(0.4)
+            yield batch
+
+    frame = spark.createDataFrame(TABLE).repartition(12)
+    slow = frame.mapInArrow(slow_batches, frame.schema)
+    options: dict[str, Any] = dict(epsilon=1.0, dataset="people", ledger=ledger, neighbors="add_remove")
+    threading.Timer(1.0, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        dpm.release(slow, SCHEMA, output=tmp_path / "people.json", **options)
+    assert not (tmp_path / "people.json").exists()
+    assert dpm.release(TABLE, SCHEMA, **options).privacy.private
+
+
+CLUSTER = """
+import os, sys, time
+from pathlib import Path
+sys.path[:0] = [{tests!r}]
+import pyspark
+from support.spark_session import start
+from support.table_forms import EXPECTED, SCHEMA, TABLE
+from dpmoments.rows.rows import Rows
+
+spark = start("local-cluster[2,1,1024]",
+              spark_executorEnv_PYTHONPATH=os.pathsep.join(filter(None, [{tests!r}, os.environ.get("PYTHONPATH", "")])))
+marker = Path(sys.argv[1])
+
+
+def kills_the_executor(batches):
+    from pyspark import TaskContext
+    for batch in batches:
+        yield batch
+    if TaskContext.get().partitionId() == 5 and not marker.exists():
+        marker.touch()
+        daemon = os.getppid()
+        executor = int(Path(f"/proc/{{daemon}}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        assert b"java" in Path(f"/proc/{{executor}}/cmdline").read_bytes()
+        os.kill(executor, 9)
+
+
+frame = spark.createDataFrame(TABLE).repartition(8)
+assert Rows.of(frame, SCHEMA).moments() == EXPECTED
+assert Rows.of(frame.mapInArrow(kills_the_executor, frame.schema), SCHEMA).moments() == EXPECTED
+assert marker.exists()
+print("same bits")
+spark.stop()
+"""
+
+
+SPECULATION = """
+import os, sys, time
+from pathlib import Path
+sys.path[:0] = [{tests!r}]
+from support.spark_session import start
+from support.table_forms import EXPECTED, SCHEMA, TABLE
+from dpmoments.rows.rows import Rows
+
+folder = Path(sys.argv[1])
+options = dict(
+    spark_speculation="true", spark_speculation_interval="100ms", spark_speculation_quantile="0.5",
+    spark_speculation_multiplier="1.1", spark_speculation_minTaskRuntime="100ms", spark_executor_memory="512m",
+    spark_driver_host="127.0.0.1",
+    spark_executorEnv_PYTHONPATH=os.pathsep.join(filter(None, [{tests!r}, os.environ.get("PYTHONPATH", "")])),
+)
+spark = start(sys.argv[2], **options)
+copied = folder / "copied"
+
+
+def slow_at_first(batches):
+    from pyspark import TaskContext
+    task = TaskContext.get()
+    for batch in batches:
+        yield batch
+    if task.partitionId() == 5:
+        if task.attemptNumber() > 0:
+            copied.touch()
+        until = time.monotonic() + 120
+        while not copied.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+
+
+frame = spark.createDataFrame(TABLE).repartition(8)
+assert Rows.of(frame.mapInArrow(slow_at_first, frame.schema), SCHEMA).moments() == EXPECTED
+assert copied.exists()  # by a second attempt, for which the first, still running, waits
+print("same bits")
+spark.stop()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.mark.slow
+def test_a_speculative_copy_of_a_task_changes_no_bit(tmp_path: Path) -> None:
+    """A standalone cluster of two workers on two addresses: Spark copies no task on the host of the first."""
+    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
+    port = free_port()
+    master = [*command, "org.apache.spark.deploy.master.Master", "--host=127.0.0.1", f"--port={port}", "--webui-port=0"]
+    worker = [*command, "org.apache.spark.deploy.worker.Worker", "--cores=1", "--memory=1g", "--webui-port=0"]
+    (tmp_path / "folder").mkdir()
+    started = []
+    try:
+        for number, line in enumerate((master, *([*worker, f"--host=127.0.0.{host}"] for host in (2, 3)))):
+            place = [] if number == 0 else [f"--work-dir={tmp_path / str(number)}", f"spark://127.0.0.1:{port}"]
+            with (tmp_path / f"{number}.log").open("w") as log:
+                split = [word for option in [*line, *place] for word in option.split("=", 1)]
+                started.append(subprocess.Popen(split, stdout=log, stderr=log))
+        program = [sys.executable, "-W", "ignore", "-c", SPECULATION.format(tests=str(TESTS)), str(tmp_path / "folder")]
+        ran = subprocess.run(
+            [*program, f"spark://127.0.0.1:{port}"], capture_output=True, text=True, check=False, timeout=400
+        )
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait()
+    assert "same bits" in ran.stdout, ran.stdout + ran.stderr
+
+
+@pytest.mark.slow
+def test_a_cluster_of_processes_gives_the_same_bits_though_an_executor_is_killed(tmp_path: Path) -> None:
+    """Two executors, one of which is killed in mid-pass."""
+    program = CLUSTER.format(tests=str(TESTS))
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, str(tmp_path / "marker")],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert "same bits" in ran.stdout, ran.stdout + ran.stderr
+
+
+@pytest.mark.slow
+def test_the_example_runs() -> None:
+    script = TESTS.parent / "examples" / "spark_job.py"
+    ran = subprocess.run([sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, check=False)
+    assert "the same bits as a local pass: True" in ran.stdout, ran.stderr
+
+
+def test_a_machine_without_java_is_told_what_spark_needs(tmp_path: Path) -> None:
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    SCHEMA.save(tmp_path / "t.yaml")
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        "import sys; from dpmoments.cli import main; sys.exit(main(sys.argv[1:]))",
+    ]
+    arguments = ["preflight", str(tmp_path / "t.parquet"), "--schema", str(tmp_path / "t.yaml"), "--engine", "spark"]
+    ran = subprocess.run(
+        [*command, *arguments],
+        env=os.environ | {"JAVA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert "Spark cannot be started" in ran.stderr
+    assert re.search(r"Java 17 or later with the module jdk\.incubator\.vector", ran.stderr)

@@ -1,0 +1,250 @@
+"""Spark frames are accepted only if their plan shows that the types of their columns were declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpmoments as dpm
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.sources.spark_types import _declares_types, _FileScan
+from support.spark_session import of_spark
+
+pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'dpmoments[spark]'")
+pytestmark = of_spark
+
+SCHEMA = dpm.Schema(dpm.Categorical("c", ["007", "7"], missing="zero", other="zero"), dpm.Numeric("x", 0, 10))
+TYPES = "c string, x double"
+TABLE = pa.table({"c": ["007", "7"], "x": [3.0, 4.0]})
+
+
+def text(tmp: Path, ending: str, header: str = "c,x\n") -> str:
+    cells = {
+        "csv": header + "007,3\n7,4\n",
+        "json": '{"c": "007", "x": 3.0}\n{"c": "7", "x": 4.0}\n',
+        "xml": "<t><r><c>007</c><x>3.0</x></r></t>",
+    }[ending]
+    (tmp / "texts").mkdir(exist_ok=True)
+    (tmp / "texts" / f"t.{ending}").write_text(cells)
+    return str(tmp / "texts" / f"t.{ending}")
+
+
+def folders(tmp: Path, key: str = "c") -> str:
+    for number in ("007", "7"):
+        (tmp / "keys" / f"{key}={number}").mkdir(parents=True)
+        pq.write_table(TABLE.drop_columns([key]), tmp / "keys" / f"{key}={number}" / "0.parquet")
+    return str(tmp / "keys")
+
+
+def parquet(tmp: Path) -> str:
+    pq.write_table(TABLE, tmp / "t.parquet")
+    return str(tmp / "t.parquet")
+
+
+def viewed(_spark: Any, frame: Any, name: str) -> str:
+    frame.createOrReplaceTempView(name)
+    return name
+
+
+def catalog(spark: Any, tmp: Path, kind: str, path: str, columns: str = "", options: str = "") -> Any:
+    name = f"{kind}_{abs(hash(str(tmp)))}"
+    spark.sql(f"CREATE TABLE {name} {columns} USING {kind} {options} LOCATION '{path}'")
+    frame = spark.table(name)
+    frame.schema  # noqa: B018  # it is read from the catalog
+    return frame
+
+
+def second_version(spark: Any, make: Callable[[], Any]) -> Any:
+    """A frame made while Spark reads files by its second interface."""
+    spark.conf.set("spark.sql.sources.useV1SourceList", "")
+    try:
+        return make()
+    finally:
+        spark.conf.unset("spark.sql.sources.useV1SourceList")
+
+
+def numbered(frame: Any) -> Any:
+    """The same columns, of types that the schema can read."""
+    return frame.selectExpr("cast(c AS string) AS c", "cast(x AS double) AS x")
+
+
+def inferred(spark: Any, tmp: Path) -> Any:
+    return spark.read.json(text(tmp, "json"))
+
+
+def good(spark: Any) -> Any:
+    return spark.createDataFrame(TABLE)
+
+
+def csv(spark: Any) -> Any:
+    return spark.read.option("header", "true")
+
+
+REFUSED: dict[str, Callable[[Any, Path], Any]] = {
+    "csv, inferred": lambda s, tmp: csv(s).csv(text(tmp, "csv"), inferSchema=True),
+    "csv, inferred, in capitals": lambda s, tmp: csv(s).option("INFERSCHEMA", "TRUE").csv(text(tmp, "csv")),
+    "csv, inferred, as dates": lambda s, tmp: csv(s).options(inferSchema=True, prefersDate=True).csv(text(tmp, "csv")),
+    "csv, inferred, cast": lambda s, tmp: numbered(csv(s).csv(text(tmp, "csv"), inferSchema=True)),
+    "csv, inferred, by the second interface": lambda s, tmp: second_version(
+        s, lambda: csv(s).option("inferSchema", True).csv(text(tmp, "csv"))
+    ),
+    "csv without a header": lambda s, tmp: s.read.csv(text(tmp, "csv", "")).toDF("c", "x"),
+    "csv by its path": lambda s, tmp: s.sql(f"SELECT _c0 AS c, _c1 AS x FROM csv.`{text(tmp, 'csv')}`"),
+    "json": inferred,
+    "json, all text": lambda s, tmp: s.read.option("primitivesAsString", True).json(text(tmp, "json")),
+    "json by its path": lambda s, tmp: s.sql(f"SELECT * FROM json.`{text(tmp, 'json')}`"),
+    "json, by the second interface": lambda s, tmp: second_version(s, lambda: s.read.json(text(tmp, "json"))),
+    "json lines in memory": lambda s, _: s.read.json(s.sparkContext.parallelize(['{"c": "7", "x": 3.0}'])),
+    "csv lines in memory": lambda s, _: s.read.csv(s.sparkContext.parallelize(["c,x", "7,3"]), header=True),
+    "xml": lambda s, tmp: s.read.option("rowTag", "r").xml(text(tmp, "xml")),
+    "json in a view": lambda s, tmp: s.table(viewed(s, inferred(s, tmp), "json_view")),
+    "a view of a view": lambda s, tmp: s.sql(f"SELECT * FROM {viewed(s, inferred(s, tmp), 'json_view')} WHERE x > 0"),
+    "a union with json": lambda s, tmp: good(s).union(inferred(s, tmp)),
+    "a join with json": lambda s, tmp: good(s).join(inferred(s, tmp).select("c"), "c"),
+    "json, cached": lambda s, tmp: inferred(s, tmp).cache(),
+    "json in a filter": lambda s, tmp: s.sql(
+        f"SELECT * FROM {viewed(s, good(s), 'good')} WHERE EXISTS (SELECT 1 FROM "
+        f"{viewed(s, inferred(s, tmp), 'json_view')} j WHERE j.c = good.c)"
+    ),
+    "json in a scalar": lambda s, tmp: s.sql(
+        f"SELECT c, x + (SELECT max(x) FROM {viewed(s, inferred(s, tmp), 'json_view')}) AS x FROM {viewed(s, good(s), 'good')}"
+    ),
+    "json in a common table": lambda s, tmp: s.sql(
+        f"WITH j AS (SELECT * FROM {viewed(s, inferred(s, tmp), 'json_view')}) SELECT * FROM j UNION ALL SELECT * FROM j"
+    ),
+    "a row's own query of json": lambda s, tmp: s.sql(
+        f"SELECT g.c, z AS x FROM {viewed(s, good(s), 'good')} g, "
+        f"LATERAL (SELECT max(x) AS z FROM {viewed(s, inferred(s, tmp), 'json_view')})"
+    ),
+    "json in a catalog, inferred": lambda s, tmp: catalog(s, tmp, "json", text(tmp, "json")),
+    "json in a catalog": lambda s, tmp: catalog(s, tmp, "json", text(tmp, "json"), f"({TYPES})"),
+    "csv in a catalog, inferred": lambda s, tmp: catalog(
+        s, tmp, "csv", text(tmp, "csv"), options="OPTIONS (header true, inferSchema true)"
+    ),
+    "a local checkpoint": lambda s, tmp: inferred(s, tmp).localCheckpoint(),
+    "a local checkpoint to come": lambda s, tmp: inferred(s, tmp).localCheckpoint(eager=False),
+    "rows of a frame": lambda s, tmp: inferred(s, tmp).rdd.toDF(),
+    "lines of a file": lambda s, tmp: (
+        s.sparkContext.textFile(text(tmp, "csv", "")).map(lambda line: line.split(",")).toDF(["c", "x"])
+    ),
+    "folders": lambda s, tmp: s.read.parquet(folders(tmp)),
+    "folders, renamed": lambda s, tmp: (
+        s.read.parquet(folders(tmp)).selectExpr("cast(c AS int) AS k", "x").selectExpr("cast(k AS string) AS c", "x")
+    ),
+    "folders in a filter": lambda s, tmp: s.read.parquet(folders(tmp)).filter("c = 7").selectExpr("'7' AS c", "x"),
+    "the type of folders": lambda s, tmp: (
+        s.read.parquet(folders(tmp)).filter("typeof(c) = 'int'").selectExpr("'7' AS c", "x")
+    ),
+    "folders, once each": lambda s, tmp: s.read.parquet(folders(tmp)).distinct().selectExpr("'7' AS c", "x"),
+    "folders in a union": lambda s, tmp: s.read.parquet(folders(tmp)).selectExpr("c", "x").union(good(s)),
+    "folders, by the second interface": lambda s, tmp: second_version(s, lambda: s.read.parquet(folders(tmp))),
+    "folders with a schema of the rest": lambda s, tmp: s.read.schema("x double").parquet(folders(tmp)),
+    "a command": lambda s, _: s.sql("SHOW TABLES").selectExpr("tableName AS c", "1.0 AS x"),
+    "files as they are": lambda s, tmp: s.read.format("binaryFile").load(text(tmp, "csv")).selectExpr("path AS c", "1.0 AS x"),
+    "csv of a schema, stopped by a cell": lambda s, tmp: (
+        s.read.schema(TYPES).option("Mode", "failfast").csv(text(tmp, "csv", ""))
+    ),
+    "json of a schema, stopped by a cell": lambda s, tmp: s.read.schema(TYPES).json(text(tmp, "json"), mode="FAILFAST"),
+    "csv, stopped by a cell, by the second interface": lambda s, tmp: second_version(
+        s, lambda: s.read.schema(TYPES).csv(text(tmp, "csv", ""), mode="FAILFAST")
+    ),
+    "a stream": lambda s, tmp: s.readStream.schema(TYPES).json(str(Path(text(tmp, "json")).parent)),
+    "a stream of numbers": lambda s, _: s.readStream.format("rate").load().selectExpr("'7' AS c", "value AS x"),
+}  # fmt: skip
+
+ACCEPTED: dict[str, Callable[[Any, Path], Any]] = {
+    "parquet": lambda s, tmp: s.read.parquet(parquet(tmp)),
+    "parquet, by the second interface": lambda s, tmp: second_version(s, lambda: s.read.parquet(parquet(tmp))),
+    "parquet, merged": lambda s, tmp: s.read.option("mergeSchema", True).parquet(parquet(tmp)).filter("x > 0"),
+    "orc": lambda s, tmp: (good(s).write.orc(str(tmp / "orc")), s.read.orc(str(tmp / "orc")))[1],
+    "parquet in a catalog": lambda s, tmp: catalog(s, tmp, "parquet", parquet(tmp)),
+    "csv, all text": lambda s, tmp: numbered(csv(s).csv(text(tmp, "csv"))),
+    "csv, not inferred": lambda s, tmp: numbered(csv(s).csv(text(tmp, "csv"), inferSchema=False)),
+    "csv, all text, by the second interface": lambda s, tmp: second_version(
+        s, lambda: numbered(csv(s).csv(text(tmp, "csv")))
+    ),
+    "csv of a schema": lambda s, tmp: s.read.schema(TYPES).csv(text(tmp, "csv", "")),
+    "csv of a schema, inferred for nothing": lambda s, tmp: (
+        csv(s).schema(TYPES).option("inferSchema", True).csv(text(tmp, "csv"))
+    ),
+    "json of a schema": lambda s, tmp: s.read.schema(TYPES).json(text(tmp, "json")),
+    "json of a schema, by the second interface": lambda s, tmp: second_version(
+        s, lambda: s.read.schema(TYPES).json(text(tmp, "json"))
+    ),
+    "xml of a schema": lambda s, tmp: s.read.schema(TYPES).option("rowTag", "r").xml(text(tmp, "xml")),
+    "text": lambda s, tmp: s.read.text(text(tmp, "csv", "")).selectExpr(
+        "split(value, ',')[0] AS c", "cast(split(value, ',')[1] AS double) AS x"
+    ),
+    "folders of a schema": lambda s, tmp: s.read.schema(TYPES).parquet(folders(tmp)),
+    "folders that nobody asks for": lambda s, tmp: s.read.parquet(folders(tmp)).selectExpr("'7' AS c", "x"),
+    "folders in a view, that nobody asks for": lambda s, tmp: (
+        s.table(viewed(s, s.read.parquet(folders(tmp)), "keys")).selectExpr("*", "'7' AS d").selectExpr("d AS c", "x")
+    ),
+    "folders in a catalog": lambda s, tmp: (
+        good(s).write.option("path", str(tmp / "table")).partitionBy("c").saveAsTable(f"keys_{abs(hash(str(tmp)))}"),
+        s.table(f"keys_{abs(hash(str(tmp)))}"),
+    )[1],
+    "a list": lambda s, _: s.createDataFrame([("7", 3.0)], ["c", "x"]),
+    "an RDD in memory": lambda s, _: s.sparkContext.parallelize([("7", 3.0)]).union(
+        s.sparkContext.parallelize([("007", 3.0)])).toDF(["c", "x"]),
+    "pandas": lambda s, _: s.createDataFrame(TABLE.to_pandas()),
+    "arrow": lambda s, _: good(s),
+    "numbers": lambda s, _: s.range(9).selectExpr("'7' AS c", "id AS x"),
+    "one row": lambda s, _: s.sql("SELECT '7' AS c, 3.0D AS x"),
+    "values": lambda s, _: s.sql("SELECT * FROM VALUES ('7', 3.0D) AS t(c, x)"),
+    "cached": lambda s, _: good(s).cache(),
+    "a common table": lambda s, _: s.sql(
+        f"WITH g AS (SELECT * FROM {viewed(s, good(s), 'good')}) SELECT * FROM g UNION ALL SELECT * FROM g"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED)
+def test_a_frame_of_types_that_may_be_inferred_is_refused(spark: Any, make: Any, tmp_path: Path) -> None:
+    frame = make(spark, tmp_path)
+    with pytest.raises(TypeError, match=r"infer|first row decides|hides where|streaming|FAILFAST") as caught:
+        Rows.of(frame, SCHEMA)
+    assert "007" not in str(caught.value)
+
+
+@pytest.mark.parametrize("make", ACCEPTED.values(), ids=ACCEPTED)
+def test_a_frame_of_declared_types_is_read(spark: Any, make: Any, tmp_path: Path) -> None:
+    assert Rows.of(make(spark, tmp_path), SCHEMA).moments().count > 0
+
+
+def test_one_text_among_codes_changes_no_other_row(spark: Any, tmp_path: Path) -> None:
+    """What inferred types did: the count went from 10 to 2,001 as one row came."""
+    schema = dpm.Schema(dpm.Categorical("c", ["7"], missing="drop", other="drop"))
+    counts = []
+    for odd in ([], ["abc"]):
+        (tmp_path / "t.csv").write_text("\n".join(["c", *["007"] * 1_990, *["7"] * 10, *odd, ""]))
+        with pytest.raises(TypeError, match=r"spark\.read\.schema\(.* EngineFiles\(path, engine='spark'\)"):
+            Rows.of(spark.read.csv(str(tmp_path / "t.csv"), header=True, inferSchema=True), schema)
+        declared = spark.read.schema("c string").csv(str(tmp_path / "t.csv"), header=True)
+        counts.append(Rows.of(declared, schema).moments().count)
+    assert counts == [10, 10]
+
+
+@pytest.mark.parametrize(
+    ("name", "declared"),
+    [
+        ("org.apache.spark.sql.delta.DeltaParquetFileFormat", True),
+        ("org.apache.spark.sql.delta.catalog.DeltaTableV2", True),
+        ("org.apache.iceberg.spark.source.SparkTable", True),
+        ("org.apache.spark.sql.avro.AvroFileFormat", True),
+        ("org.apache.spark.sql.execution.datasources.json.JsonFileFormat", False),
+        ("com.example.iceberg.Csv", False),
+        ("org.apache.spark.sql.execution.datasources.v2.python.PythonTable", False),
+    ],
+)
+def test_formats_are_known_by_their_classes(name: str, declared: bool) -> None:
+    assert _declares_types(name) == declared
+    scan = _FileScan(name, {}, False, None, {1: "c"})
+    assert (scan.problem is None) == declared
+    of_delta = "delta" in name or "apache.iceberg" in name
+    assert scan.inferred_keys == ({} if of_delta else {1: "c"})

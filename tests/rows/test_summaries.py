@@ -1,0 +1,223 @@
+"""Summaries: whatever the partitions, their order and how they are merged, the same integers; and nothing that cannot travel."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import reduce
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpmoments as dpm
+from contracts.cases import CASES, Case, run_plan
+from dpmoments.mechanisms.coordinatewise import Coordinate
+from dpmoments.mechanisms.row_norm_histogram import TransformedNorm
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.rows import kernel
+from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount
+from dpmoments.rows.kernel import MomentSummary, RunningMoments
+from dpmoments.rows.moments import Moments
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.summary import Summary
+from dpmoments.rows.threads import summarise_in_threads
+from support.table_forms import EXPECTED, FORMS, N_ROWS, SCHEMA
+
+Running = TypeVar("Running")
+Result = TypeVar("Result")
+
+D = 3
+LINEAR = np.array([[1.0, 0.5, 0.0], [0.0, 2.0, -1.0]])
+SUMMARIES: dict[str, Callable[[bool], Summary[Any, Any]]] = {
+    "moments": lambda keep: MomentSummary(D, 12, 0.8, missing="drop", keep_dropped=keep),
+    "moments about a centre": lambda keep: MomentSummary(
+        D, 20, 1.5, np.full(D, 0.25), LINEAR, missing="drop", keep_dropped=keep
+    ),
+    "moments, missing at the centre": lambda keep: MomentSummary(D, missing="center", keep_dropped=keep),
+    "norms": lambda _: HistogramSummary(
+        TransformedNorm(np.zeros(D), LINEAR, 1.0), np.array([0.1, 0.5, 1.0, 2.0]), missing="drop"
+    ),
+    "coordinate": lambda _: HistogramSummary(Coordinate(1), np.linspace(-1, 1, 9), missing="drop"),
+    "count": lambda keep: RowCount(missing="drop", keep_dropped=keep),
+}
+every_summary = pytest.mark.parametrize("make", SUMMARIES.values(), ids=SUMMARIES)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_steps() -> Iterator[None]:
+    """Five rows a step of the moment kernel, so that small blocks take several steps and a part of one."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(kernel, "_CELLS_PER_STEP", 5 * D)
+        patched.setattr(kernel, "_MIN_ROWS_PER_STEP", 1)
+        yield
+
+
+def plain(result: Any) -> Any:
+    if isinstance(result, Moments):
+        return (result.count, result.dropped, result.clipped, result.limbs.tobytes())
+    return (result.counts.tolist(), result.below, result.above) if isinstance(result, Histogram) else result
+
+
+def of_partition(summary: Summary[Any, Any], blocks: list[np.ndarray]) -> Any:
+    running = summary.start()
+    for block in blocks:
+        summary.add(running, block)
+    return summary.finish(running)
+
+
+rows_of_a_table = st.lists(
+    st.lists(st.floats(-3, 3) | st.sampled_from([np.nan, np.inf, 0.0, 1e200]), min_size=D, max_size=D), max_size=12
+)
+
+
+@every_summary
+@settings(deadline=None, max_examples=60)
+@given(rows=rows_of_a_table, keep=st.booleans(), data=st.data())
+def test_any_partitioning_in_any_order_gives_the_same_bits(
+    make: Callable[[bool], Summary[Any, Any]], rows: list[list[float]], keep: bool, data: st.DataObject
+) -> None:
+    summary, table = make(keep), np.array(rows, dtype=np.float64).reshape(-1, D)
+    whole = plain(of_partition(summary, [table]))
+    order = data.draw(st.permutations(range(len(table))))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(table)), max_size=4)))
+    blocks = np.split(table[order], cuts)
+    split = data.draw(st.integers(0, len(blocks)))
+    parts = [of_partition(summary, [block]) for block in blocks[:split]] + [of_partition(summary, blocks[split:])]
+    parts = data.draw(st.permutations(parts))
+    assert plain(reduce(summary.merge, parts)) == whole
+    folded_back = reduce(lambda last, part: summary.merge(part, last), reversed(parts))
+    assert plain(folded_back) == whole
+    nothing = summary.finish(summary.start())
+    assert plain(summary.merge(nothing, parts[0])) == plain(parts[0]) == plain(summary.merge(parts[0], nothing))
+
+
+@every_summary
+def test_a_summary_and_its_results_travel_as_plain_values(make: Callable[[bool], Summary[Any, Any]]) -> None:
+    """An engine of its own may pickle them on the wire; the library itself keeps no pickle."""
+    table = np.random.default_rng(0).normal(size=(50, D))
+    summary = make(True)
+    sent = pickle.loads(pickle.dumps(summary))
+    result = of_partition(sent, [table])
+    assert plain(pickle.loads(pickle.dumps(result))) == plain(of_partition(summary, [table]))
+    with pytest.raises(AttributeError):
+        summary.missing = "center"  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class MeanOfNorms(Summary[list[float], float]):
+    """Planted fault: a floating-point sum, which depends on the order."""
+
+    def start(self) -> list[float]:
+        return [0.0]
+
+    def add(self, running: list[float], block: np.ndarray) -> None:
+        for norm in np.linalg.norm(block, axis=1):
+            running[0] += float(norm)
+
+    def finish(self, running: list[float]) -> float:
+        return running[0]
+
+    def merge(self, first: float, second: float) -> float:
+        return first + second
+
+
+def test_a_sum_that_depends_on_the_order_is_found() -> None:
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        test_any_partitioning_in_any_order_gives_the_same_bits(lambda _: MeanOfNorms())
+
+
+@pytest.mark.parametrize("name", [name for name in SUMMARIES if name.startswith("moments")])
+@pytest.mark.parametrize("n_rows", [5, 6, 10, 13])
+def test_blocks_of_several_steps_lose_no_row(name: str, n_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = np.random.default_rng(n_rows).normal(size=(n_rows, D))
+    summary = SUMMARIES[name](True)
+    parts = [of_partition(summary, [row[None]]) for row in table]
+    whole = of_partition(summary, [table])
+    assert whole.count == n_rows
+    assert plain(whole) == plain(reduce(summary.merge, parts))
+
+    def whole_steps_alone(running: RunningMoments, block: np.ndarray) -> None:
+        step = running._rounder.max_rows
+        for start in range(0, len(block) - len(block) % step, step):
+            running._add_step(block[start : start + step])
+
+    # planted fault: what is left over after the last whole step is lost
+    monkeypatch.setattr(RunningMoments, "add", whole_steps_alone)
+    assert (plain(of_partition(summary, [table])) == plain(whole)) == (n_rows % 5 == 0)
+
+
+@every_summary
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_do_not_matter(make: Callable[[bool], Summary[Any, Any]], threads: int) -> None:
+    table = np.random.default_rng(1).normal(size=(5000, D))
+    table[::7] = np.nan
+    for keep in (True, False):
+        summary = make(keep)
+        found = summarise_in_threads(summary, np.array_split(table, 23), lambda part: part, threads)
+        assert plain(found) == plain(of_partition(summary, [table]))
+
+
+def test_an_error_in_a_thread_is_raised_and_stops_the_pass() -> None:
+    read = []
+
+    def parts() -> Any:
+        for index in range(10_000):
+            read.append(index)
+            yield np.full((1, D), np.nan)
+
+    with pytest.raises(ValueError, match="missing='error'"):
+        summarise_in_threads(MomentSummary(D), parts(), lambda part: part, 2)
+    assert len(read) < 100
+    with pytest.raises(ValueError, match="threads=0 must be at least 1"):
+        summarise_in_threads(RowCount(), [], lambda part: part, 0)
+
+
+def test_the_count_is_that_of_the_rows_kept() -> None:
+    for name, form in FORMS.items():
+        for relation in ("replace_one", "add_remove"):
+            rows = Rows.of(form(), SCHEMA, neighbors=relation)
+            all_of_them = rows.summarise(RowCount(missing=rows.source.missing, keep_dropped=True))
+            assert rows.table_size() == all_of_them == N_ROWS, name
+            assert rows.count() == rows.moments().count == EXPECTED.count < N_ROWS, name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TravellingRows(Rows):
+    """Rows whose every summary and result goes over a wire, as on an engine of several machines."""
+
+    sent: list[Summary[Any, Any]] = field(default_factory=list)
+
+    def summarise(self, summary: Summary[Running, Result]) -> Result:
+        self.sent.append(summary)
+        arrived = pickle.loads(pickle.dumps(summary))
+        result = super().summarise(arrived)
+        returned: Result = pickle.loads(pickle.dumps(result))
+        return returned
+
+
+def travelling(rows: Rows) -> TravellingRows:
+    return TravellingRows(rows.schema, rows.neighbors, rows.source)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_what_mechanisms_ask_travels(case: Case) -> None:
+    rows = travelling(case.rows())
+    found = run_plan(case.plan(), rows, insecure_generator(5))
+    assert found.gram.tobytes() == run_plan(case.plan(), case.rows(), insecure_generator(5)).gram.tobytes()
+    for summary in rows.sent:
+        assert is_dataclass(summary)
+        statistic = getattr(summary, "statistic", None)
+        assert statistic is None or is_dataclass(statistic)
+
+
+def test_moments_without_their_dropped_rows() -> None:
+    table = np.array([[np.nan] * D, [0.5] * D])
+    kept = of_partition(MomentSummary(D, missing="drop", keep_dropped=True), [table])
+    assert (kept.count, kept.dropped) == (2, 1)
+    assert kept.without_dropped() == replace(kept, count=1, dropped=0)
+    assert [entry.name for entry in fields(MomentSummary)][-1] == "keep_dropped"
+    assert dpm.rows.Rows.of(table, dpm.Schema.unit_ball(D, missing="drop")).moments().count == 1

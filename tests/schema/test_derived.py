@@ -1,0 +1,770 @@
+"""Derived features: what their cells, bounds, names and files are, that rows stay in the ball, and that mechanisms serve them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dpmoments as dpm
+from dpmoments.audit.replay import replay
+from dpmoments.audit.settings import configuration
+from dpmoments.mechanisms.means.base import MeanMechanism
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.unit import Neighbors
+from dpmoments.rows.encode import encode_columns
+from dpmoments.rows.rows import Rows
+from dpmoments.schema import Coordinate, DerivedColumn, Schema, derived_values
+from dpmoments.schema.constraints import Constraints, LevelBlock
+from dpmoments.schema.document import parse_yaml
+from dpmoments.schema.encoding import may_be_shortened
+from dpmoments.schema.entries import column_from_dict
+from dpmoments.schema.typical import column_weights
+
+EPSILON = 2.0**-53
+BOUNDS = [
+    (0.0, 100.0), (-100.0, 0.0), (-10.0, 100.0), (-100.0, 10.0), (10.0, 100.0), (-100.0, -10.0), (-1.0, 1.0), (0.1, 0.3),
+    (-3.0, 1e-3), (1e9, 1e9 + 1), (-1e24, 1e20), (1e-20, 1e-19), (-1.0, 1e-24), (1e16, 1e16 + 6),
+]  # fmt: skip
+numbers = st.floats(-1e6, 1e6)
+bounds = st.one_of(st.sampled_from(BOUNDS), st.tuples(numbers, numbers).filter(lambda ends: ends[1] - ends[0] > 1e-6))
+
+
+# Random schemas and tables, and the exact reference -----------------------------------------------------------------------------
+
+
+@st.composite
+def schemas(draw: st.DrawFn, *, typical: bool = False) -> Schema:
+    """A few columns of every kind, and derived features of all kinds, before and after them."""
+    columns: list[Any] = []
+    for index in range(draw(st.integers(1, 2))):
+        lower, upper = draw(bounds)
+        inside = (
+            (lower + (upper - lower) * 0.25, lower + (upper - lower) * 0.5) if typical and draw(st.booleans()) else None
+        )
+        rule = draw(st.sampled_from(["center", "drop"]))
+        columns.append(dpm.Numeric(f"n{index}", lower, upper, missing=rule, typical=inside))
+    booleans = st.lists(st.sampled_from(["center", "drop"]), max_size=2)
+    columns += [dpm.Boolean(f"b{index}", missing=rule) for index, rule in enumerate(draw(booleans))]
+    for index in range(draw(st.integers(0, 2))):
+        rules = draw(st.sampled_from(["zero", "drop"])), draw(st.sampled_from(["zero", "drop"]))
+        columns.append(dpm.Categorical(f"c{index}", ["x", "y", "z"][: draw(st.integers(1, 3))], *rules))
+    derived: list[Any] = [
+        *(dpm.Power(column.name, exponent) for column in columns if column.kind == "numeric" for exponent in (2, 3, 4)),
+        *(
+            dpm.Product(*draw(st.permutations([one.name, other.name])))
+            for one, other in itertools.combinations(columns, 2)
+            if (one.kind, other.kind) != ("categorical", "categorical")
+        ),
+    ]
+    chosen = draw(st.lists(st.sampled_from(derived), min_size=1, max_size=4, unique=True))
+    return Schema(*draw(st.permutations(columns + chosen)))
+
+
+def cell_of(column: Any) -> st.SearchStrategy[Any]:
+    if column.kind == "numeric":
+        lower, upper = column.bounds
+        ends = [
+            lower,
+            upper,
+            (lower + upper) / 2,
+            0.0,
+            None,
+            math.nan,
+            math.inf,
+            -math.inf,
+            1e300,
+            -1e300,
+            2 * upper - lower,
+        ]
+        return st.one_of(st.floats(lower, upper), st.sampled_from(ends))
+    if column.kind == "boolean":
+        return st.sampled_from([True, False, True, False, None])
+    return st.sampled_from(["x", "y", "z", "else", "", None])
+
+
+@st.composite
+def tables(draw: st.DrawFn, *, typical: bool = False, most: int = 8) -> tuple[Schema, pa.Table]:
+    schema, n_rows = draw(schemas(typical=typical)), draw(st.integers(1, most))
+    types = {"numeric": pa.float64(), "boolean": pa.bool_(), "categorical": pa.string()}
+    cells = {
+        column.name: pa.array(
+            draw(st.lists(cell_of(column), min_size=n_rows, max_size=n_rows)), types[column.kind], from_pandas=False
+        )
+        for column in schema.table_columns
+    }
+    return schema, pa.table(cells)
+
+
+def kept_cells(schema: Schema, row: dict[str, Any]) -> dict[str, list[Fraction]] | None:
+    """What the rules leave of a row's cells, without rounding, derived features included; None where it is dropped."""
+    kept: dict[str, list[Fraction]] = {}
+    for column in schema.table_columns:
+        cell = row[column.name]
+        if isinstance(column, dpm.Categorical):
+            rule = column.missing if cell in (None, "") else column.other if cell not in column.levels else "keep"
+            if rule == "drop":
+                return None
+            kept[column.name] = [Fraction(cell == level) for level in column.levels]
+            continue
+        lower, upper = map(Fraction, column.bounds)
+        missing = cell is None or not math.isfinite(cell)
+        if missing and column.missing == "drop":
+            return None
+        kept[column.name] = [(lower + upper) / 2 if missing else min(max(Fraction(cell), lower), upper)]
+    for derived in schema.derived_columns:
+        if isinstance(derived.stated, dpm.Power):
+            kept[derived.name] = [kept[derived.stated.column][0] ** derived.stated.exponent]
+        else:
+            one, other = (kept[name] for name in derived.stated.factors)
+            kept[derived.name] = [first * second for first in one for second in other]
+    return kept
+
+
+def exact_range(schema: Schema, derived: DerivedColumn) -> tuple[Fraction, Fraction]:
+    """Interval arithmetic, case by case."""
+    ranges = {
+        column.name: (Fraction(0), Fraction(1)) if column.kind != "numeric" else tuple(map(Fraction, column.bounds))
+        for column in schema.table_columns
+    }
+    if isinstance(derived.stated, dpm.Power):
+        lower, upper = ranges[derived.stated.column]
+        exponent = derived.stated.exponent
+        if exponent % 2:
+            return lower**exponent, upper**exponent
+        largest = max(abs(lower), abs(upper)) ** exponent
+        return (Fraction(0) if lower <= 0 <= upper else min(abs(lower), abs(upper)) ** exponent), largest
+    (a, b), (c, d) = (ranges[name] for name in derived.stated.factors)
+    products = [a * c, a * d, b * c, b * d]
+    return min(products), max(products)
+
+
+def exact_rows(schema: Schema, table: pa.Table, mean: bool) -> list[list[Fraction] | None]:
+    """Encoded rows in units of the columns' bounds (not yet of the row norm); None where a row is dropped."""
+    rows: list[list[Fraction] | None] = []
+    for row in table.to_pylist():
+        kept = kept_cells(schema, row)
+        if kept is None:
+            rows.append(None)
+            continue
+        encoded: list[Fraction] = []
+        for column in schema.columns:
+            if isinstance(column, dpm.Categorical):
+                encoded += kept[column.name]
+                continue
+            lower, upper = (
+                exact_range(schema, column)
+                if isinstance(column, DerivedColumn)
+                else tuple(map(Fraction, column.bounds))
+            )
+            of_levels = isinstance(column, DerivedColumn) and any(
+                isinstance(part, dpm.Categorical) for part in column.factors
+            )
+            centred = mean and not of_levels
+            offset, unit = (
+                ((lower + upper) / 2, (upper - lower) / 2) if centred else (Fraction(0), max(abs(lower), abs(upper)))
+            )
+            encoded += [(value - offset) / unit for value in kept[column.name]]
+        rows.append(encoded)
+    return rows
+
+
+def rounding(schema: Schema, mean: bool) -> np.ndarray:
+    """What rounding may do to encoded cells: a part of their magnitude, not of the distance of their bounds; shape (d,)."""
+    encoding = schema.encoding(mean=mean)
+    return 32 * EPSILON * (np.abs(encoding.offset) / encoding.unit + 1.0)
+
+
+def encoded_rows(schema: Schema, table: pa.Table, mean: bool) -> np.ndarray:
+    return encode_columns({name: table[name] for name in schema.names}, schema, mean=mean)
+
+
+# Cells -----------------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=300, deadline=None)
+@given(made=tables(), mean=st.booleans())
+def test_derived_cells_are_those_of_the_cells_that_rules_leave_and_rows_stay_in_the_ball(
+    made: tuple[Schema, pa.Table], mean: bool
+) -> None:
+    schema, table = made
+    block, tolerance = encoded_rows(schema, table, mean), rounding(schema, mean)
+    for found, expected in zip(block, exact_rows(schema, table, mean), strict=True):
+        if expected is None:
+            assert np.isnan(found).all()
+            continue
+        off = [
+            abs(Fraction(cell) * Fraction(schema.row_norm) - exact) for cell, exact in zip(found, expected, strict=True)
+        ]
+        assert all(error <= limit for error, limit in zip(off, tolerance, strict=True))
+        assert (np.abs(found) <= 1.0 / schema.row_norm).all()
+        assert np.linalg.norm(found) <= 1.0 + 8 * EPSILON * len(found)
+
+
+@settings(max_examples=100, deadline=None)
+@given(made=tables(typical=True), mean=st.booleans())
+def test_rows_stay_in_the_ball_where_factors_have_typical_ranges(made: tuple[Schema, pa.Table], mean: bool) -> None:
+    schema, table = made
+    norms = np.linalg.norm(encoded_rows(schema, table, mean), axis=1)
+    assert not (norms > 1.0 + 1e-14 * schema.n_features).any()
+    weights = column_weights(schema.columns, mean=mean)
+    if weights is not None:
+        np.testing.assert_allclose((weights**2).sum(), len(schema.columns))
+        assert (weights**2 >= 0.5 - 1e-12).all()
+        about_means = column_weights(schema.columns, mean=True)  # what the centre is for
+        widths = np.repeat(about_means, [len(column.feature_names) for column in schema.columns])
+        assert (np.abs(schema.typical_center) * schema.row_norm <= widths * (1.0 + 1e-12)).all()
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(made=tables(most=40), data=st.data(), mean=st.booleans())
+def test_moments_are_the_same_from_every_source_in_every_chunking_and_those_of_plain_numpy(
+    made: tuple[Schema, pa.Table], data: st.DataObject, mean: bool, tmp_path: Path
+) -> None:
+    schema, table = made
+    moments = Rows.of(table, schema, mean=mean).moments()
+    cuts = [0, *sorted(data.draw(st.lists(st.integers(0, len(table)), max_size=4))), len(table)]
+    pieces = [table.slice(start, stop - start) for start, stop in itertools.pairwise(cuts)]
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=data.draw(st.integers(1, 7)))
+    backwards = table.take(list(range(len(table)))[::-1])
+    forms = [
+        pa.concat_tables(pieces), backwards, table.to_pandas(), pl.from_arrow(table), pl.from_arrow(table).lazy(),
+        tmp_path / "t.parquet", duckdb.connect().from_arrow(table),
+    ]  # fmt: skip
+    for form in forms:
+        assert Rows.of(form, schema, mean=mean, threads=2).moments() == moments
+    parts = [Rows.of(piece, schema, mean=mean).moments() for piece in pieces]
+    assert sum(parts[1:], parts[0]) == moments
+
+    kept = [cells for row in table.to_pylist() if (cells := kept_cells(schema, row)) is not None]
+    assert moments.count == len(kept)
+    plain = np.array([[float(v) for c in schema.columns for v in cells[c.name]] for cells in kept])
+    plain = plain.reshape(len(kept), schema.n_features)
+    encoding = schema.encoding(mean=mean)
+    own = (plain - encoding.offset) / encoding.scale
+    tolerance = len(kept) * (moments.scale + rounding(schema, mean))  # half a lattice unit a cell
+    assert (np.abs(moments.sum * moments.scale - own.sum(axis=0)) <= tolerance).all()
+    assert (np.abs(moments.gram * moments.scale**2 - own.T @ own) <= np.add.outer(tolerance, tolerance)).all()
+
+
+def test_one_rows_derived_cells_never_depend_on_the_others() -> None:
+    rng = np.random.default_rng(0)
+    schema = Schema(
+        dpm.Power("a", 4),
+        dpm.Numeric("a", -3, 7.1),
+        dpm.Power("a", 3),
+        dpm.Numeric("b", 0.1, 9.7),
+        dpm.Product("a", "b"),
+    )
+    table = pa.table({"a": rng.normal(0, 5, 1037), "b": rng.normal(5, 5, 1037)})
+    together = encoded_rows(schema, table, True)
+    for index in range(0, 1037, 31):
+        assert encoded_rows(schema, table.slice(index, 1), True).tobytes() == together[index].tobytes()
+
+
+def test_powers_are_products_rounded_correctly_and_no_call_of_pow() -> None:
+    """pow may round otherwise on another machine, or at another place of an array."""
+    schema = Schema(dpm.Numeric("x", -50, 50), *(dpm.Power("x", exponent) for exponent in (2, 3, 4)))
+    x = np.random.default_rng(0).uniform(-50, 50, 2000)
+    values = derived_values(schema, np.column_stack([x, x, x, x]))
+    assert values.tolist() == [[v, v * v, v * v * v, (v * v) * (v * v)] for v in x.tolist()]
+    assert not np.array_equal(values[:, 2], x**3)  # planted fault
+
+
+# Bounds ----------------------------------------------------------------------------------------------------------------------
+
+RANGES: list[tuple[Any, list[Any], tuple[float, float]]] = [
+    (dpm.Power("x", 2), [dpm.Numeric("x", 0, 100)], (0, 1e4)),
+    (dpm.Power("x", 2), [dpm.Numeric("x", -10, 100)], (0, 1e4)),
+    (dpm.Power("x", 2), [dpm.Numeric("x", -100, 10)], (0, 1e4)),
+    (dpm.Power("x", 2), [dpm.Numeric("x", -100, 0)], (0, 1e4)),
+    (dpm.Power("x", 2), [dpm.Numeric("x", 10, 100)], (100, 1e4)),
+    (dpm.Power("x", 2), [dpm.Numeric("x", -100, -10)], (100, 1e4)),
+    (dpm.Power("x", 3), [dpm.Numeric("x", -10, 100)], (-1e3, 1e6)),
+    (dpm.Power("x", 3), [dpm.Numeric("x", -100, -10)], (-1e6, -1e3)),
+    (dpm.Power("x", 4), [dpm.Numeric("x", -10, 1)], (0, 1e4)),
+    (dpm.Product("x", "y"), [dpm.Numeric("x", 2, 3), dpm.Numeric("y", 5, 7)], (10, 21)),
+    (dpm.Product("x", "y"), [dpm.Numeric("x", -2, 3), dpm.Numeric("y", 5, 7)], (-14, 21)),
+    (dpm.Product("x", "y"), [dpm.Numeric("x", -2, 3), dpm.Numeric("y", -7, 5)], (-21, 15)),
+    (dpm.Product("x", "y"), [dpm.Numeric("x", -3, -2), dpm.Numeric("y", -7, -5)], (10, 21)),
+    (dpm.Product("x", "y"), [dpm.Numeric("x", -3, -2), dpm.Numeric("y", 0, 5)], (-15, 0)),
+    (dpm.Product("x", "b"), [dpm.Numeric("x", 16, 100), dpm.Boolean("b")], (0, 100)),
+    (dpm.Product("b", "x"), [dpm.Numeric("x", -9, -5), dpm.Boolean("b")], (-9, 0)),
+    (dpm.Product("b", "x"), [dpm.Numeric("x", -9, 5), dpm.Boolean("b")], (-9, 5)),
+    (dpm.Product("a", "b"), [dpm.Boolean("a"), dpm.Boolean("b")], (0, 1)),
+    (dpm.Product("x", "c"), [dpm.Numeric("x", 16, 100), dpm.Categorical("c", ["u", "v"])], (0, 100)),
+    (dpm.Product("c", "b"), [dpm.Boolean("b"), dpm.Categorical("c", ["u", "v"])], (0, 1)),
+]
+
+
+@pytest.mark.parametrize(("stated", "columns", "expected"), RANGES, ids=lambda value: str(value)[:60])
+def test_bounds_follow_from_those_of_the_factors(
+    stated: Any, columns: list[Any], expected: tuple[float, float]
+) -> None:
+    schema = Schema(*columns, stated)
+    derived = schema.columns[-1]
+    assert derived.bounds == expected
+    lower, upper = schema.feature_bounds
+    k = len(derived.feature_names)
+    assert lower[-k:].tolist() == [expected[0]] * k
+    assert upper[-k:].tolist() == [expected[1]] * k
+    for mean, largest in ((True, (expected[1] - expected[0]) / 2), (False, max(map(abs, expected)))):
+        centred = mean and derived.levels is None
+        assert derived.offset(mean).tolist() == [(expected[0] + expected[1]) / 2 if centred else 0] * k
+        assert derived.unit(mean).tolist() == [largest if centred else max(map(abs, expected))] * k
+
+
+@settings(max_examples=200, deadline=None)
+@given(schema=schemas())
+def test_bounds_hold_the_exact_range_and_little_more(schema: Schema) -> None:
+    for derived in schema.derived_columns:
+        lower, upper = map(Fraction, derived.bounds)
+        least, most = exact_range(schema, derived)
+        assert lower <= least < most <= upper
+        slack = 4 * EPSILON * max(abs(least), abs(most))
+        assert least - lower <= slack
+        assert upper - most <= slack
+
+
+# Names, order, files -----------------------------------------------------------------------------------------------------------
+
+AGE, HOURS, SMOKER = dpm.Numeric("age", 0, 100), dpm.Numeric("hours", 0, 80), dpm.Boolean("smoker")
+REGION = dpm.Categorical("region", ["north", "south"])
+EVERYTHING = Schema(
+    dpm.Product("age", "region"), AGE, dpm.Power("age", 2), HOURS, SMOKER, dpm.Product("smoker", "age"), REGION,
+    dpm.Product("region", "smoker"), dpm.Power("hours", 4), dpm.Product("hours", "age"),
+)  # fmt: skip
+
+
+def test_names_order_and_row_norm() -> None:
+    assert EVERYTHING.feature_names == (
+        "age:region=north", "age:region=south", "age", "age^2", "hours", "smoker", "smoker:age", "region=north", "region=south",
+        "region=north:smoker", "region=south:smoker", "hours^4", "hours:age",
+    )  # fmt: skip
+    assert EVERYTHING.names == ("age", "hours", "smoker", "region")
+    assert EVERYTHING.table_columns == (AGE, HOURS, SMOKER, REGION)
+    assert [column.name for column in EVERYTHING.derived_columns] == [
+        "age:region", "age^2", "smoker:age", "region:smoker", "hours^4", "hours:age",
+    ]  # fmt: skip
+    assert EVERYTHING.row_norm == pytest.approx(math.sqrt(10), rel=5e-5)  # a block of k features counts as one column
+    assert Schema(*EVERYTHING.columns) == EVERYTHING
+    assert EVERYTHING.without_derived == Schema(AGE, HOURS, SMOKER, REGION)
+    assert Schema(AGE, dpm.Power("age", 2), row_norm=1.2).without_derived.row_norm == 1.0
+    assert Schema(AGE, HOURS, dpm.Power("age", 2), row_norm=1.2).without_derived.row_norm == 1.2
+    assert repr(Schema(AGE, dpm.Power("age", 2), SMOKER, dpm.Product("age", "smoker"))).count("Power('age', 2)") == 1
+
+
+def test_another_exponent_or_factor_is_another_schema() -> None:
+    assert Schema(AGE, HOURS, dpm.Power("age", 2)) != Schema(AGE, HOURS, dpm.Power("age", 3))
+    assert Schema(AGE, HOURS, dpm.Power("age", 2)) != Schema(AGE, HOURS, dpm.Power("hours", 2))
+    assert dpm.Power("age", np.int64(2)) == dpm.Power("age", 2)
+
+
+def test_a_file_says_what_is_derived_and_of_what(tmp_path: Path) -> None:
+    EVERYTHING.save(tmp_path / "schema.yaml")
+    assert Schema.load(tmp_path / "schema.yaml") == EVERYTHING
+    entries = EVERYTHING.to_dict()["columns"]
+    assert entries[0] == {"kind": "product", "factors": ["age", "region"]}
+    assert entries[2] == {"kind": "power", "column": "age", "exponent": 2}
+    release = dpm.release(people(200), EVERYTHING, epsilon=1.0, output=tmp_path / "release.json")
+    assert dpm.load(tmp_path / "release.json").schema == EVERYTHING
+    assert release.feature_names == EVERYTHING.feature_names
+    assert "age^2: computed from the cells of age, after the rules for them." in release.privacy.rules
+
+
+SCALED = dpm.Numeric("income", scale=(1, 1e6))
+REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
+    ("exponent 1", lambda: dpm.Power("age", 1), ValueError, "exponent=1 must be 2, 3 or 4"),
+    ("exponent 5", lambda: dpm.Power("age", 5), ValueError, "2, 3 or 4"),
+    ("half an exponent", lambda: dpm.Power("age", 2.5), TypeError, "whole number, got float"),
+    ("true exponent", lambda: dpm.Power("age", True), TypeError, "whole number, got bool"),
+    ("a column for a name", lambda: dpm.Power(AGE, 2), TypeError, "name is a non-empty string"),
+    ("columns for names", lambda: dpm.Product(AGE, HOURS), TypeError, "name is a non-empty string"),
+    ("one factor", lambda: dpm.Product("age"), ValueError, "two factors.*got 1"),
+    ("three factors", lambda: dpm.Product("age", "hours", "smoker"), ValueError, "two factors.*got 3"),
+    ("with itself", lambda: dpm.Product("age", "age"), ValueError, "use Power\\('age', 2\\)"),
+    ("no such column", lambda: Schema(AGE, dpm.Power("agee", 2)), ValueError, "no column 'agee'"),
+    ("of a derived one", lambda: Schema(AGE, dpm.Power("age", 2), dpm.Power("age^2", 2)), ValueError, "not of other derived"),
+    ("alone", lambda: Schema(dpm.Power("age", 2)), ValueError, "no column 'age'"),
+    ("power of a flag", lambda: Schema(SMOKER, dpm.Power("smoker", 2)), ValueError, "boolean, which is its own power"),
+    ("power of levels", lambda: Schema(REGION, dpm.Power("region", 2)), ValueError, "categorical, whose levels are no numbers"),
+    (
+        "two categoricals",
+        lambda: Schema(REGION, dpm.Categorical("sex", ["f", "m"]), dpm.Product("region", "sex")),
+        ValueError,
+        "both columns are categorical.*counted in the Gram matrix already",
+    ),
+    ("coordinate", lambda: Schema(Coordinate("x"), dpm.Power("x", 2), row_norm=1), ValueError, "is a coordinate"),
+    ("of a scaled column", lambda: Schema(SCALED, dpm.Power("income", 2)), ValueError, "'income' has a scale in place of bounds"),
+    ("beside a scaled one", lambda: Schema(AGE, SCALED, dpm.Power("age", 2)), ValueError, "'income' has a scale.*derived"),
+    ("twice", lambda: Schema(AGE, dpm.Power("age", 2), dpm.Power("age", 2)), ValueError, "duplicate column names.*'age\\^2'"),
+    (
+        "the same product",
+        lambda: Schema(AGE, SMOKER, dpm.Product("age", "smoker"), dpm.Product("smoker", "age")),
+        ValueError,
+        "'age:smoker' and 'smoker:age' are the same product",
+    ),
+    ("name taken", lambda: Schema(AGE, dpm.Numeric("age^2", 0, 1), dpm.Power("age", 2)), ValueError, "duplicate column"),
+    (
+        "feature taken",
+        lambda: Schema(AGE, REGION, dpm.Boolean("age:region=north"), dpm.Product("age", "region")),
+        ValueError,
+        "same feature name: 'age:region=north'",
+    ),
+    ("too large", lambda: Schema(dpm.Numeric("x", 0, 1e40), dpm.Power("x", 3)), ValueError, "beyond 1e\\+100"),
+    ("beyond floats", lambda: Schema(dpm.Numeric("x", 0, 1e90), dpm.Power("x", 4)), ValueError, "beyond 1e\\+100"),
+    ("too small", lambda: Schema(dpm.Numeric("x", 0, 1e-60), dpm.Power("x", 2)), ValueError, "within 1e-100"),
+    ("blank exponent", lambda: from_file("{kind: power, column: age, exponent: }"), ValueError, "a power has no exponent"),
+    ("no factors", lambda: from_file("{kind: product}"), ValueError, "a product has no factors"),
+    ("text for factors", lambda: from_file("{kind: product, factors: age}"), ValueError, "give a list"),
+    ("a name in a file", lambda: from_file("{kind: power, name: a, column: age, exponent: 2}"), ValueError, "unknown entries"),
+    ("number for a factor", lambda: from_file("{kind: product, factors: [age, 3]}"), TypeError, "non-empty string"),
+]  # fmt: skip
+
+
+def from_file(entry: str) -> Schema:
+    return Schema.from_dict(parse_yaml(f"columns: [{{name: age, kind: numeric, lower: 0, upper: 1}}, {entry}]"))
+
+
+@pytest.mark.parametrize(("make", "kind", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_what_cannot_be_derived_is_refused_with_the_reason(
+    make: Callable[[], object], kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        make()
+
+
+# What else asks the schema ------------------------------------------------------------------------------------------------------
+
+
+def people(n_rows: int, seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "age": rng.uniform(-20, 120, n_rows),
+            "hours": rng.uniform(0, 80, n_rows),
+            "smoker": rng.random(n_rows) < 0.3,
+            "region": rng.choice(["north", "south"], n_rows),
+        }
+    )
+
+
+@pytest.mark.parametrize("mean", [True, False])
+def test_a_release_gives_the_moments_of_the_derived_features(mean: bool) -> None:
+    table = people(500)
+    age, hours = np.clip(table["age"].to_numpy(), 0, 100), table["hours"].to_numpy()
+    smoker = table["smoker"].to_numpy(zero_copy_only=False).astype(float)
+    north = np.array(table["region"].to_pylist()) == "north"
+    own = np.column_stack(
+        [
+            age * north,
+            age * ~north,
+            age,
+            age**2,
+            hours,
+            smoker,
+            smoker * age,
+            north,
+            ~north,
+            north * smoker,
+            ~north * smoker,
+        ]
+        + [hours**4, hours * age]
+    ).astype(float)
+    released = dpm.release(
+        table, EVERYTHING, epsilon=1e13, neighbors="replace_one", mean=mean, repair="none", insecure_seed=1
+    )
+    lower, upper = EVERYTHING.feature_bounds
+    units = np.maximum(upper, -lower)
+    squares = np.outer(units, units)
+    np.testing.assert_allclose(released.second_moment / squares, own.T @ own / 500 / squares, atol=1e-5)
+    if mean:
+        np.testing.assert_allclose(released.mean / units, own.mean(axis=0) / units, atol=1e-5)
+
+
+def test_an_array_and_a_file_have_the_tables_columns_alone(tmp_path: Path) -> None:
+    schema = Schema(dpm.Power("age", 2), AGE, SMOKER, dpm.Product("age", "smoker"))
+    table = people(50).select(["smoker", "age"])
+    expected = Rows.of(table, schema).moments()
+    array = np.column_stack([table["age"], table["smoker"].to_numpy(zero_copy_only=False).astype(float)])
+    assert Rows.of(array, schema).moments() == expected
+    with pytest.raises(ValueError, match=r"4 columns and the schema 2.*without derived features"):
+        Rows.of(np.ones((3, 4)), schema)
+    # a column of that name in the table is not read, whatever it holds
+    odd = table.append_column("age^2", pa.array(["Smith"] * 50)).append_column("age:smoker", pa.array([None] * 50))
+    pq.write_table(odd, tmp_path / "t.parquet")
+    for data in (
+        odd,
+        odd.to_pandas(),
+        pl.from_arrow(odd).lazy(),
+        tmp_path / "t.parquet",
+        duckdb.connect().from_arrow(odd),
+    ):
+        assert Rows.of(data, schema).moments() == expected
+
+
+def test_rules_of_factors_drop_rows_and_derived_features_have_none() -> None:
+    assert not Schema(AGE, dpm.Power("age", 2)).drops_rows
+    assert Schema(replace(AGE, missing="drop"), dpm.Power("age", 2)).drops_rows
+    assert not Schema(AGE, SMOKER, dpm.Product("age", "smoker")).is_coordinates
+    assert not Schema(SMOKER, dpm.Boolean("b"), dpm.Product("b", "smoker")).has_numbers
+
+
+def test_what_the_encoding_makes_true_is_claimed_and_no_more() -> None:
+    other = dpm.Boolean("other", missing="drop")
+    unsure = dpm.Boolean("unsure", missing="center")
+    schema = Schema(
+        dpm.Product("other", "smoker"), SMOKER, other, unsure, dpm.Product("unsure", "smoker"), AGE, dpm.Product("age", "smoker"),
+        REGION, dpm.Product("region", "age"), dpm.Product("smoker", "region"),
+    )  # fmt: skip
+    found = Constraints.of(schema, mean=True)
+    assert found.flags == (0, 1, 2)
+    assert found.blocks == (LevelBlock(7, 9, complete=True),)
+    assert found.lower.tolist() == [-1] * 7 + [0] * 6
+    assert found.upper.tolist() == [1] * 13
+    assert Constraints.of(schema, mean=False).flags == ()
+    assert not may_be_shortened(schema.columns, schema.row_norm)
+    # planted fault: as if derived features were no columns in the bound on a row
+    assert may_be_shortened(schema.columns, math.sqrt(len(schema.table_columns)))
+
+
+@pytest.mark.parametrize("repair", ["structured", "auto", "clip", "shrink"])
+def test_repaired_moments_of_derived_features_are_possible(repair: str) -> None:
+    schema = Schema(*EVERYTHING.columns, dpm.Boolean("b"), dpm.Product("b", "smoker"))
+    table = people(300)
+    table = table.append_column("b", pa.array(np.random.default_rng(1).random(300) < 0.5))
+    for mean in (True, False):
+        released = dpm.release(
+            table, schema, epsilon=0.5, neighbors="replace_one", mechanism="gaussian", delta=1e-6, mean=mean, repair=repair,
+            insecure_seed=3,
+        )  # fmt: skip
+        assert np.linalg.eigvalsh(released.unit_ball_gram)[0] > -1e-6 * np.trace(released.unit_ball_gram)
+        if mean:
+            lower, upper = schema.feature_bounds
+            assert (released.mean >= lower - 1e-9).all()
+            assert (released.mean <= upper + 1e-9).all()
+
+
+def test_typical_ranges_of_factors_are_passed_on() -> None:
+    age = dpm.Numeric("age", 0, 120, typical=(20, 75))
+    schema = Schema(
+        age, SMOKER, REGION, dpm.Power("age", 2), dpm.Product("age", "smoker"), dpm.Product("age", "region")
+    )
+    power, product, block = schema.derived_columns
+    assert power.typical_within_bounds == (400.0, 5625.0)
+    assert product.typical_within_bounds == block.typical_within_bounds == (0.0, 75.0)
+    assert Schema(HOURS, dpm.Power("hours", 2)).derived_columns[0].typical_within_bounds is None
+    center = schema.encoding(mean=True).decode_mean(schema.typical_center)
+    np.testing.assert_allclose(center, [47.5, 0.5, 0.0, 0.0, 3012.5, 37.5, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("mean", [True, False])
+def test_a_block_asks_for_the_part_of_the_ball_that_its_mean_square_calls_for(mean: bool) -> None:
+    """As much as one numeric column in [−1, 1] with half of its mean square, of which the levels' means take 2/(k + 1)."""
+    columns = [dpm.Numeric("age", 0, 120, typical=(20, 75)), REGION]
+    deviation, middle = 75 / 4 / 120, 75 / 2 / 120  # the product is 0 to 75, typically, in units of 120
+    mean_square = deviation**2 + middle**2 * (1 / 3 if mean else 1)
+    end = 2 * math.sqrt(mean_square / 2)
+    found = column_weights(Schema(*columns, dpm.Product("age", "region")).columns, mean=mean)
+    alike = column_weights(Schema(*columns, dpm.Numeric("z", -1, 1, typical=(-end, end))).columns, mean=mean)
+    np.testing.assert_allclose(found, alike, rtol=1e-12)
+
+
+# Values for predictions --------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=100, deadline=None)
+@given(made=tables())
+def test_derived_values_are_those_of_a_release(made: tuple[Schema, pa.Table]) -> None:
+    schema, table = made
+    rows = [row for row in table.to_pylist() if kept_cells(schema, row) is not None]
+    plain = np.full((len(rows), schema.n_features), np.nan)
+    kept = np.full((len(rows), schema.n_features), np.nan)
+    names = list(schema.feature_names)
+    for index, row in enumerate(rows):
+        cells = kept_cells(schema, row) or {}
+        for column in schema.table_columns:
+            for name, value in zip(column.feature_names, cells[column.name], strict=True):
+                raw = row[column.name]
+                inside = column.kind == "categorical" or raw is None or not math.isfinite(raw)
+                plain[index, names.index(name)] = float(value) if inside else float(raw)
+        kept[index] = [float(value) for column in schema.columns for value in cells[column.name]]
+    before = plain.tobytes()
+    np.testing.assert_allclose(derived_values(schema, plain, within_bounds=True), kept, rtol=1e-14, atol=0)
+    assert plain.tobytes() == before
+
+
+def test_derived_values_of_a_frame_as_it_is() -> None:
+    schema = Schema(
+        dpm.Power("age", 2), AGE, SMOKER, REGION, dpm.Product("age", "smoker"), dpm.Product("age", "region")
+    )
+    gap = math.nan
+    values = np.array(
+        [[7.0, 200.0, 1, 0, 1, 7, 7, 7], [7.0, gap, 0, 1, 0, 7, 7, 7], [7.0, -1.0, gap, gap, gap, 7, 7, 7]]
+    )
+    found = derived_values(schema, values)
+    np.testing.assert_array_equal(
+        found,
+        [
+            [40000.0, 200, 1, 0, 1, 200, 0, 200],
+            [gap, gap, 0, 1, 0, gap, gap, gap],
+            [1.0, -1, gap, gap, gap, gap, gap, gap],
+        ],
+    )
+    inside = derived_values(schema, values, within_bounds=True)
+    np.testing.assert_array_equal(inside[0], [10000.0, 100, 1, 0, 1, 100, 0, 100])
+    with pytest.raises(ValueError, match=r"shape \(n, 8\).*got \(3, 7\)"):
+        derived_values(schema, values[:, :7])
+
+
+# What they cost ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "matrix-laplace", "laplace"])
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("mean", [True, False])
+def test_the_forecast_says_what_derived_features_cost_in_noise(
+    mechanism: str, neighbors: str, mean: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against the noise laws of two releases, with and without, in the table's units."""
+    budget: dict[str, Any] = dict(rho=0.5) if mechanism == "gaussian" else dict(epsilon=1.0)
+    monkeypatch.setattr(sys.modules["dpmoments.planning.forecast"], "MECHANISMS", {mechanism: MECHANISMS[mechanism]})
+    table, less = people(100), EVERYTHING.without_derived
+    cost = dpm.forecast(EVERYTHING, n_rows=100, neighbors=neighbors, mean=mean, **budget).derived_cost
+    assert cost is not None
+    assert cost.mechanism == mechanism
+    assert cost.names == ("age:region", "age^2", "smoker:age", "region:smoker", "hours^4", "hours:age")
+    noises = []
+    for schema in (EVERYTHING, less):
+        released = dpm.release(
+            table, schema, neighbors=neighbors, mean=mean, mechanism=mechanism, insecure_seed=0, **budget
+        )
+        law = released.noise
+        assert law is not None
+        age, hours = (released.encoding.scale[schema.feature_names.index(name)] for name in ("age", "hours"))
+        of_sum = None if law.sum_variance is None else age * math.sqrt(law.sum_variance)
+        noises.append((age * hours * math.sqrt(law.off_diagonal_variance), of_sum))
+    assert cost.second_moment == pytest.approx(noises[0][0] / noises[1][0] - 1.0, rel=1e-9)
+    assert cost.second_moment > 0.5
+    if mean:
+        assert cost.mean == pytest.approx(noises[0][1] / noises[1][1] - 1.0, rel=1e-9)
+        assert cost.mean > 0.2
+    else:
+        assert cost.mean is None
+
+
+def test_the_cost_of_derived_features_is_told() -> None:
+    told = dpm.forecast(EVERYTHING, n_rows=1000, rho=0.5)
+    assert told.derived_cost is not None
+    sentence = "derived features age:region, age^2, smoker:age, region:smoker, hours^4, hours:age raise the noise on every second"
+    assert sentence in str(told)
+    assert f"{told.derived_cost.second_moment:.0%}" in str(told)
+    assert dpm.forecast(EVERYTHING.without_derived, n_rows=1000, rho=0.5).derived_cost is None
+
+
+def test_the_page_on_derived_features_shows_what_the_library_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to-derived-features.md").read_text(encoding="utf-8")
+    schema = re.search(r"```python\n(.*?)```", page, re.S)
+    entries = re.search(r"```yaml\n(.*?)```", page, re.S)
+    assert schema is not None
+    assert entries is not None
+    made: dict[str, Any] = {"dpm": dpm}
+    exec(schema[1], made)
+    assert str(dpm.forecast(made["schema"], n_rows=50_000, epsilon=1.0).derived_cost) in page
+    stated = [column_from_dict(entry) for entry in parse_yaml(entries[1])]
+    assert stated == [dpm.Power("age", 2), dpm.Product("age", "smoker")]
+
+
+# Every mechanism, replayed -----------------------------------------------------------------------------------------------------
+
+SMALL = Schema(
+    dpm.Power("x", 2), dpm.Numeric("x", -5, 10, missing="drop"), dpm.Boolean("flag", missing="drop"), dpm.Product("x", "flag"),
+    dpm.Categorical("level", ["a", "b"], missing="zero", other="drop"), dpm.Product("level", "x"),
+)  # fmt: skip
+ORDINARY = {"x": 3.0, "flag": True, "level": "a"}
+ROWS: dict[str, dict[str, Any]] = {
+    "at the bounds": {"x": 10.0, "flag": True, "level": "b"},
+    "at the other bound": {"x": -5.0, "flag": False, "level": "a"},
+    "far outside": {"x": 1e300, "flag": True, "level": "b"},
+    "of no level": {"x": -1e300, "flag": True, "level": None},
+    "dropped by a factor": {"x": None, "flag": True, "level": "a"},
+    "dropped by another factor": {"x": 10.0, "flag": None, "level": "b"},
+    "dropped for its level": {"x": 10.0, "flag": True, "level": "else"},
+}
+
+
+def small_table(last: dict[str, Any] | None) -> pa.Table:
+    rng = np.random.default_rng(4)
+    n_rows = 40
+    rows = [
+        {"x": float(x), "flag": bool(flag), "level": str(level)}
+        for x, flag, level in zip(
+            rng.normal(2, 4, n_rows), rng.random(n_rows) < 0.5, rng.choice(["a", "b"], n_rows), strict=True
+        )
+    ]
+    kinds = pa.schema({"x": pa.float64(), "flag": pa.bool_(), "level": pa.string()})
+    return pa.Table.from_pylist(rows + ([] if last is None else [last]), schema=kinds)
+
+
+BUDGETS = {
+    BudgetKind.PURE: PrivacyBudget.pure(1.0),
+    BudgetKind.APPROXIMATE: PrivacyBudget.approximate(1.0, 1e-6),
+    BudgetKind.ZCDP: PrivacyBudget.zcdp(0.5),
+}
+SERVED: list[Any] = [
+    made
+    for made in (
+        *(configuration(name) for name in MECHANISMS),
+        *(make_mean_mechanism(name) for name in MEAN_MECHANISMS),
+    )
+    if made.most_features is None
+]
+
+
+FEW_ROWS = ("far outside", "dropped by a factor")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "neighbors"),
+    [(mechanism, neighbors) for mechanism in SERVED for neighbors in sorted(mechanism.supported_neighbors)],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_no_mechanism_lets_a_row_of_derived_features_move_a_query_further_than_it_pays_for(
+    mechanism: Any, neighbors: Neighbors
+) -> None:
+    of_means = isinstance(mechanism, MeanMechanism)
+    plans = 0
+    for mean in (True,) if of_means else (True, False):
+        before = small_table(None if neighbors is Neighbors.ADD_REMOVE else ORDINARY)
+        n_rows = len(before) if neighbors.table_size_is_public else None
+        shape = MomentShape.of(SMALL, mean=mean, n_rows=n_rows)
+        try:
+            plan = mechanism.plan(shape, BUDGETS[min(mechanism.budget_kinds)], neighbors)
+        except ValueError:  # not with the mean, or not without
+            continue
+        plans += 1
+        for name in FEW_ROWS if of_means else ROWS:
+            first, second = (
+                Rows.of(table, SMALL, mean=mean, neighbors=neighbors, threads=1)
+                for table in (before, small_table(ROWS[name]))
+            )
+            assert replay(plan, first, second, insecure_generator(1)) == (), name
+    assert plans

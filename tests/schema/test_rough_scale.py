@@ -1,0 +1,330 @@
+"""Columns that give a rough scale in place of bounds: from the schema to the release and its file."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import dpmoments as dpm
+from dpmoments.cli.entry import main
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.schema.entries import column_from_dict
+from dpmoments.schema.typical import RoughScale
+
+ROOT = Path(__file__).parents[2]
+SCALES = np.array([1e-3, 1.0, 50.0, 1e4])
+MEANS = np.array([0.02, -3.0, 100.0, 2e5])
+
+
+def normal_rows(n_rows: int = 4000, seed: int = 0, correlation: float = 0.8) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    d = len(SCALES)
+    root = np.linalg.cholesky(np.full((d, d), correlation) + (1 - correlation) * np.eye(d))
+    return rng.normal(size=(n_rows, d)) @ root.T * SCALES + MEANS
+
+
+def rough_schema(width: float = 30.0, **options: Any) -> dpm.Schema:
+    """Every true standard deviation off the middle of its range, by up to a factor of 10."""
+    off = np.array([0.1, 1.0, 10.0, 3.0])
+    columns = [
+        dpm.Numeric(f"x{index}", scale=(scale / width, scale * width), **options)
+        for index, scale in enumerate(SCALES * off)
+    ]
+    return dpm.Schema(*columns)
+
+
+def relative_error(found: np.ndarray, table: np.ndarray) -> float:
+    """Mahalanobis error against the table's own covariance."""
+    exact = np.cov(table.T, bias=True)
+    root = np.linalg.inv(np.linalg.cholesky(exact))
+    return float(np.linalg.norm(root @ found @ root.T - np.eye(len(exact))))
+
+
+# ---------------------------------------------------------------- the release
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("budget", [dict(rho=1.0), dict(epsilon=5.0, delta=1e-6)])
+def test_auto_releases_the_moments_in_the_tables_units(neighbors: str, budget: dict[str, float]) -> None:
+    table = normal_rows()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        release = dpm.release(table, rough_schema(), neighbors=neighbors, insecure_seed=0, **budget)
+    assert release.mechanism == "coinpress"
+    assert release.warnings == ()
+    assert abs(release.n_rows - len(table)) <= (0 if neighbors == "replace_one" else 100)
+    np.testing.assert_allclose((release.mean - table.mean(axis=0)) / SCALES, 0, atol=0.05)
+    assert relative_error(release.covariance, table) < 0.12
+    mean = release.mean
+    np.testing.assert_allclose(
+        release.second_moment / np.outer(MEANS, MEANS),
+        (release.covariance + np.outer(mean, mean)) / np.outer(MEANS, MEANS),
+        rtol=1e-9,
+    )
+    np.testing.assert_allclose(
+        release.second_moment / np.outer(MEANS, MEANS), table.T @ table / len(table) / np.outer(MEANS, MEANS), rtol=0.05
+    )
+    # planted fault: moments left in encoded units
+    assert relative_error(release.unit_ball_covariance, table) > 0.5
+
+
+def test_without_noise_the_moments_are_exact() -> None:
+    """A centre off zero, a missing cell that counts as the centre, and a budget that leaves clipping alone."""
+    rng = np.random.default_rng(3)
+    table = np.sign(rng.normal(size=(501, 2))) * [3.0, 0.5] + [1e4, -7.0]
+    table[0, 0] = np.nan
+    schema = dpm.Schema(
+        dpm.Numeric("a", scale=(1, 10), center=1e4, radius=5, missing="center"), dpm.Numeric("b", scale=(0.1, 1))
+    )
+    release = dpm.release(table, schema, rho=1e12, neighbors="replace_one", insecure_seed=0)
+    table[0, 0] = 1e4
+    np.testing.assert_allclose(release.mean, table.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(release.covariance, np.cov(table.T, bias=True), atol=1e-4)
+    np.testing.assert_allclose(release.second_moment, table.T @ table / 501, rtol=1e-6)
+
+
+def test_the_second_moment_alone() -> None:
+    table = normal_rows()
+    schema = dpm.Schema(*[dpm.Numeric(f"x{i}", scale=(s / 9, s * 9), center=1) for i, s in enumerate(SCALES)])
+    release = dpm.release(table, schema, rho=1.0, neighbors="replace_one", mean=False, insecure_seed=0)
+    exact = table.T @ table / len(table)
+    size = np.sqrt(np.diag(exact))
+    np.testing.assert_allclose(release.second_moment / np.outer(size, size), exact / np.outer(size, size), atol=0.05)
+
+
+def test_a_wide_range_costs_little() -> None:
+    table = normal_rows(8000)
+    schemas = [rough_schema(30.0), rough_schema(1e5)]
+    errors = [
+        np.mean(
+            [
+                relative_error(
+                    dpm.release(table, schema, rho=0.5, neighbors="replace_one", insecure_seed=s).covariance, table
+                )
+                for s in range(3)
+            ]
+        )
+        for schema in schemas
+    ]
+    assert errors[1] < 1.5 * errors[0] < 0.1
+
+
+def test_mixed_schemas() -> None:
+    rng = np.random.default_rng(1)
+    n_rows = 6000
+    income, age = rng.lognormal(10, 0.4, n_rows), rng.uniform(18, 90, n_rows)
+    region, employed = rng.choice(["n", "s"], n_rows), rng.random(n_rows) < 0.3
+    table = pa.table({"income": income, "age": age, "region": region, "employed": employed})
+    schema = dpm.Schema(
+        dpm.Numeric("income", scale=(1, 1e6)),
+        dpm.Numeric("age", 0, 120),
+        dpm.Categorical("region", ["n", "s"]),
+        dpm.Boolean("employed"),
+    )
+    plain = np.column_stack([income, age, region == "n", region == "s", employed]).astype(float)
+    size = plain.std(axis=0)
+    release = dpm.release(table, schema, rho=0.5, insecure_seed=0)
+    np.testing.assert_allclose((release.mean - plain.mean(axis=0)) / size, 0, atol=0.05)
+    difference = (release.covariance - np.cov(plain.T, bias=True)) / np.outer(size, size)
+    assert float(np.linalg.norm(difference)) < 0.15
+
+
+@pytest.mark.parametrize("factor", [1e6, 1e-6, 1e300])
+def test_data_far_from_the_stated_scale(factor: float) -> None:
+    """Above it: finite, and warned of, privately. Below: silent, with the absolute error of the least scale."""
+    rng = np.random.default_rng(2)
+    table = rng.normal(size=(3000, 3)) * factor
+    schema = dpm.Schema(*[dpm.Numeric(f"x{index}", scale=(1, 10)) for index in range(3)])
+    options: dict[str, Any] = dict(rho=0.5, insecure_seed=0)
+    if factor < 1:
+        release = dpm.release(table, schema, **options)
+        assert release.warnings == ()
+        assert float(np.abs(release.covariance).max()) < 0.1
+        return
+    with pytest.warns(dpm.ReleaseWarning, match="most rows were clipped") as caught:
+        release = dpm.release(table, schema, **options)
+    assert np.isfinite(release.covariance).all()
+    assert isinstance(caught[0].message, dpm.ReleaseWarning)
+    assert caught[0].message.release is release
+    assert caught[0].filename == __file__
+
+
+def test_columns_that_nearly_cancel_degrade_gracefully() -> None:
+    """Variances within a factor of 1.01 of the truth, and a combination of columns 10⁵ times below the least of them."""
+    rng = np.random.default_rng(4)
+    shared = rng.normal(size=(4000, 1))
+    table = shared + rng.normal(size=(4000, 3)) * 3e-3
+    schema = dpm.Schema(*[dpm.Numeric(f"x{index}", scale=(0.99, 1.01), radius=1) for index in range(3)])
+    release = dpm.release(table, schema, rho=0.5, neighbors="replace_one", insecure_seed=0)
+    exact = np.cov(table.T, bias=True)
+    np.testing.assert_allclose(release.covariance, exact, atol=0.05)
+    eigenvalues, eigenvectors = np.linalg.eigh(exact)
+    assert eigenvalues[0] < 1e-5
+    found = np.diag(eigenvectors.T @ release.covariance @ eigenvectors)
+    assert (found[:2] >= -1e-12).all()
+    assert (found[:2] < 0.1 * 0.1).all()  # the noise of the least eigenvalue planned for, a tenth of the least variance
+
+
+def test_what_the_schema_says_of_the_eigenvalues_holds() -> None:
+    """Σ ⪯ spread·A for covariances of the stated variances, nearly attained by equal columns at the top of their ranges."""
+    columns = [dpm.Numeric("a", scale=(1, 7)), dpm.Numeric("b", scale=(0.5, 40)), dpm.Numeric("c", scale=(2, 3))]
+    rough = RoughScale.of(columns, mean=True)
+    assert rough is not None
+    anchor = np.array(rough.anchor)
+    encoding = dpm.Schema(*columns).encoding()
+    top = np.array([7.0, 40.0, 3.0]) / encoding.scale
+    ratios = []
+    for correlation in (0.0, 0.5, 1 - 1e-9):
+        covariance = np.outer(top, top) * (np.full((3, 3), correlation) + (1 - correlation) * np.eye(3))
+        ratios.append(float(np.linalg.eigvals(np.linalg.solve(anchor, covariance)).real.max()))
+    assert max(ratios) <= rough.spread * (1 + 1e-9)
+    assert max(ratios) > 0.999 * rough.spread
+    np.testing.assert_allclose(np.diag(anchor), (np.array([1, 0.5, 2]) / encoding.scale) ** 2)
+    assert rough.mean_radius == pytest.approx(math.sqrt(70**2 + 800**2 + 15**2))
+
+
+# ---------------------------------------------------------------- refusals
+
+REFUSALS = [
+    (dict(scale=(0, 1)), ValueError, "0 < least ≤ largest"),
+    (dict(scale=(-1, 1)), ValueError, "0 < least ≤ largest"),
+    (dict(scale=(2, 1)), ValueError, "0 < least ≤ largest"),
+    (dict(scale=(1, math.inf)), ValueError, "must be finite"),
+    (dict(scale=(math.nan, 1)), ValueError, "must be finite"),
+    (dict(scale=(1, 1e13)), ValueError, "span a factor of 1e\\+12"),
+    (dict(scale=(1e-150, 1e-149)), ValueError, "begin at 1e-100"),
+    (dict(scale=(1, 2, 3)), ValueError, "must be a pair"),
+    (dict(scale=5.0), ValueError, "must be a pair"),
+    (dict(scale="12"), ValueError, "must be a pair"),
+    (dict(scale=("1", 2)), TypeError, "must be a number, got the text '1'"),
+    (dict(scale=(True, 2)), TypeError, "must be a number, got bool"),
+    (dict(lower=0, upper=1, scale=(1, 2)), ValueError, "lower and upper, or scale, not both"),
+    (dict(lower=0, scale=(1, 2)), ValueError, "not both"),
+    (dict(lower=0, upper=1, radius=3), ValueError, "go with scale"),
+    (dict(center=3), ValueError, "go with scale"),
+    (dict(scale=(1, 2), radius=-1), ValueError, "must not be negative"),
+    (dict(scale=(1, 2), radius=1e16), ValueError, "too far from 0"),
+    (dict(scale=(1, 2), center=-1e16), ValueError, "too far from 0"),
+    (dict(), ValueError, "has no bounds.*or a rough scale"),
+]
+
+
+@pytest.mark.parametrize(("options", "kind", "message"), REFUSALS, ids=lambda value: str(value)[:40])
+def test_bad_input_is_refused(options: dict[str, Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        dpm.Numeric("income", **options)
+
+
+def test_schemas_that_cannot_be() -> None:
+    income = dpm.Numeric("income", scale=(1, 10))
+    with pytest.raises(ValueError, match="leave row_norm out"):
+        dpm.Schema(income, row_norm=1.0)
+    with pytest.raises(ValueError, match="there are coordinates"):
+        dpm.Schema(income, dpm.Coordinate("x"))
+    assert dpm.Schema(income).row_norm is None
+
+
+def test_what_cannot_be_spent_is_refused_before_a_row_is_read(tmp_path: Path) -> None:
+    schema = rough_schema()
+    absent_rows = tmp_path / "table.csv"
+    absent_rows.write_text("x0,x1,x2,x3\nsecret,secret,secret,secret\n")
+    with pytest.raises(ValueError, match="Give rho, or epsilon and delta > 0, or give every column lower and upper"):
+        dpm.release(absent_rows, schema, epsilon=1.0)
+    with pytest.raises(ValueError, match="give it epsilon and delta > 0 or rho"):
+        dpm.release(absent_rows, schema, epsilon=1.0, mechanism="coinpress")
+    with pytest.raises(ValueError, match="needs a bound on the norm of a row"):
+        dpm.release(absent_rows, schema, rho=1.0, mechanism="gaussian")
+    with pytest.raises(ValueError, match="needs a bound on the norm of a row"):
+        dpm.release(np.zeros((3, 2)), dpm.Schema.unbounded(2), rho=1.0)
+
+
+def test_explicit_options_override_the_schema() -> None:
+    shape = MomentShape.of(rough_schema(), mean=True, n_rows=1000)
+    budget = dpm.PrivacyBudget.zcdp(0.5)
+    spread = {
+        options: dpm.mechanisms.CoinPress(**dict(options)).plan(shape, budget, "replace_one").details["spread"]
+        for options in ((), (("mean_radius", 0.0),), (("eigenvalue_bounds", (1.0, 2.0)), ("mean_radius", 2.0)))
+    }
+    assert [*spread.values()] == pytest.approx([10 * 4 * 900**2 * 101, 10 * 4 * 900**2, 6.0])
+
+
+# ---------------------------------------------------------------- files and the command line
+
+
+def test_a_schema_comes_back_from_yaml(tmp_path: Path) -> None:
+    schema = dpm.Schema(
+        dpm.Numeric("income", scale=(1, 1e6), missing="drop"),
+        dpm.Numeric("rent", scale=[0.1, np.float64(7)], center=-3, radius=1 / 3),
+        dpm.Numeric("age", 0, 100),
+    )
+    schema.save(tmp_path / "schema.yaml")
+    assert dpm.Schema.load(tmp_path / "schema.yaml") == schema
+    by_hand = {"name": "income", "kind": "numeric", "lower": None, "upper": None, "scale": [1, 1e6], "missing": "drop"}
+    assert column_from_dict(by_hand) == schema.columns[0]
+    (tmp_path / "hand.yaml").write_text(yaml.safe_dump({"columns": [by_hand]}))
+    assert dpm.Schema.load(tmp_path / "hand.yaml").columns == schema.columns[:1]
+    (tmp_path / "hand.yaml").write_text("columns: [{name: income, kind: numeric, scale: }]")
+    with pytest.raises(ValueError, match="'income' has no scale"):
+        dpm.Schema.load(tmp_path / "hand.yaml")
+
+
+def test_a_release_comes_back_from_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "release.json"
+    release = dpm.release(normal_rows(), rough_schema(), rho=0.5, output=path, insecure_seed=0)
+    loaded = dpm.load(path)
+    assert loaded.schema == release.schema
+    for name in ("mean", "covariance", "second_moment"):
+        assert getattr(loaded, name).tobytes() == getattr(release, name).tobytes()
+    words = loaded.privacy.in_words()
+    assert "x1: taken as it is; expected: standard deviation from 0.0333333 to 30, mean within 300 of 0" in words
+    assert "privacy does not" in words
+
+
+def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = normal_rows() * 1e7
+    pq.write_table(pa.table({f"x{index}": column for index, column in enumerate(table.T)}), "table.parquet")
+    assert main(["init", "table.parquet"]) == 0
+    text = Path("table.yaml").read_text(encoding="utf-8")
+    assert "scale: [1, 1e6]" in text
+    text = re.sub(r"(?m)^( *)lower:\n *upper:$", r"\1scale: [1e-4, 1e4]", text)
+    Path("table.yaml").write_text(text, encoding="utf-8")
+    capsys.readouterr()
+    assert (
+        main(["forecast", "--schema", "table.yaml", "--n-rows", "4000", "--rho", "1", "--neighbors", "add_remove"]) == 0
+    )
+    shown = capsys.readouterr().out
+    assert re.search(r"(?m)^ *auto ", shown)
+    assert re.search(r"gaussian[^()]*\(needs\s+bounds\s+on\s+every\s+column\)", shown)
+    command = ["release", "table.parquet", "--schema", "table.yaml", "--neighbors", "add_remove", "--output", "a.json"]
+    assert main([*command, "--epsilon", "1"]) == 1
+    assert "Give rho" in capsys.readouterr().err
+    assert main([*command, "--rho", "1", "--insecure-seed", "0"]) == 0
+    assert "most rows were clipped" in capsys.readouterr().err
+    assert main(["show", "a.json"]) == 0
+    shown = capsys.readouterr().out
+    assert "standard deviation from 0.0001 to 10000" in shown
+    assert "WARNING: most rows were clipped" in shown
+    assert main(["show", "a.json", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == list(dpm.load("a.json").warnings)
+    assert main(["verify", "a.json"]) == 0
+    assert "ok        noise as the stated budget calls for" in capsys.readouterr().out
+
+
+def test_the_page_on_rough_scales_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "how-to-rough-scales.md").read_text(encoding="utf-8"), re.S
+    )
+    exec(compile(block, "how-to-rough-scales.md", "exec"), {})
+    mechanism, ratios, *_ = capsys.readouterr().out.splitlines()
+    assert (mechanism, ratios) == ("coinpress", "[1. 1. 1.]")

@@ -1,0 +1,120 @@
+"""Pages that are written from the code are current, and the README's example runs as printed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dpmoments.cli.catalogue import _WITHOUT_A_PROOF, _mechanisms_page
+from dpmoments.mechanisms.registry import MECHANISMS
+from support.doc_blocks import run_in_order
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_table_of_mechanisms_is_current() -> None:
+    written = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
+    assert written == _mechanisms_page(), "run dpmoments mechanisms --markdown > docs/mechanisms.md"
+
+
+def test_the_readmes_example_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "privacy" in printed
+    assert "least squares regression of hours-per-week" in printed
+    assert (tmp_path / "people.json").exists()
+    assert "differential privacy" in (tmp_path / "people.html").read_text(encoding="utf-8")
+
+
+def test_the_page_on_groups_and_sites_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its blocks continue one another."""
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "groups-and-sites.md"
+    run_in_order(page)
+    printed = capsys.readouterr().out
+    assert "by parallel composition" in printed
+    assert {path.name for path in tmp_path.iterdir()} == {"regions.json", "all-sites.json"}
+
+
+def test_the_page_on_preflight_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its blocks continue one another."""
+    page = ROOT / "docs" / "preflight.md"
+    names: dict[str, object] = {}
+    shown = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+    assert len(shown) == 2
+    for block, printed in shown:
+        exec(compile(block, str(page), "exec"), names)
+        assert capsys.readouterr().out == printed
+
+
+def test_the_page_on_synthetic_rows_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = ROOT / "docs" / "synthetic-rows.md"
+    (block,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+    exec(compile(block, str(page), "exec"), {})
+    assert "alcohol" in capsys.readouterr().out
+
+
+def test_the_page_of_pictures_draws_each_of_them() -> None:
+    from benchmarks.practice.pictures import pictures
+
+    drawn = {place.name: figure.axes[0].get_title(loc="left") for place, figure in pictures()}
+    page = (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
+    assert sorted([*drawn, "notebook-card.png"]) == sorted(re.findall(r"\(images/([^)]+)\)", page))
+    assert all((ROOT / "docs" / "images" / name).stat().st_size < 150_000 for name in drawn)
+    assert drawn["pictures-steps.png"].startswith("coinpress: after 3 steps")
+    assert drawn["pictures-groups.png"] == "mean of hours-per-week by education"
+
+
+def test_links_of_the_readme_and_the_docs_lead_somewhere() -> None:
+    front = [ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md")]
+    for page in [*front, *sorted((ROOT / "docs").rglob("*.md"))]:
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
+
+
+def test_every_mechanism_has_its_derivation() -> None:
+    for name, mechanism in MECHANISMS.items():
+        module = mechanism.__module__.rsplit(".", 1)[-1]
+        assert (ROOT / "docs" / "derivations" / f"{module}.md").exists() == (name not in _WITHOUT_A_PROOF), module
+
+
+def test_the_page_on_reading_tables_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its blocks continue one another, and its commands run after them."""
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "how-to-read-tables.md"
+    run_in_order(page)
+    printed = capsys.readouterr().out
+    assert "'Station=ICU'" in printed
+    assert "2020-01-01 to 2024-12-31, in days since 2020-01-01" in printed
+    assert "('age', 'ward', 'seen')" in printed
+    assert (tmp_path / "clinic.json").exists()
+
+
+def test_the_page_on_people_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_in_order(ROOT / "docs" / "people-not-rows.md")
+    assert "all rows with one value of person_id present or absent" in " ".join(capsys.readouterr().out.split())
+    assert (tmp_path / "visits.json").exists()
+
+
+def test_the_choice_of_a_budget_leads_to_people() -> None:
+    whom = (
+        (ROOT / "docs" / "choose-a-budget.md").read_text(encoding="utf-8").partition("## Whom")[2].partition("\n## ")[0]
+    )
+    assert "dpm.PrivacyUnit(" in whom
+    assert "](people-not-rows.md)" in whom

@@ -1,0 +1,152 @@
+"""The documentation site: every public name is in the reference, every page in the menu, and every block runs."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+import dpmoments as dpm
+from dpmoments import audit, estimators, noise, repair
+from dpmoments.analysis import methods
+from dpmoments.analysis.answers import TableAnswer
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
+from support.doc_blocks import run_in_order
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+DIRECTIVE = re.compile(r"^::: (\S+)$", re.M)
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+RUN_BY = {
+    "forecast": "test_forecast_units",
+    "groups-and-sites": "test_docs",
+    "how-to-command-line": "test_cli",
+    "how-to-derived-features": "test_derived",
+    "how-to-read-tables": "test_docs",
+    "how-to-rough-scales": "test_rough_scale",
+    "ledger": "test_ledger",
+    "people-not-rows": "test_docs",
+    "preflight": "test_docs",
+    "synthetic-rows": "test_docs",
+}
+"""Pages whose blocks another test runs, with what they print."""
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """The list of a package's face; of a file what it defines without an underscore."""
+    own = [n for n, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+    return list(getattr(module, "__all__", [name for name in own if not name.startswith("_")]))
+
+
+def public_objects(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Classes and functions that can be reached from a module by public names."""
+    for name in public_names(module):
+        value = getattr(module, name)
+        if inspect.ismodule(value):
+            yield from public_objects(value)
+        elif inspect.isclass(value) or inspect.isfunction(value):
+            yield f"{module.__name__}.{name}", value
+
+
+def described() -> set[int]:
+    """Identities of what the pages of the reference describe."""
+    found = set()
+    for page in (DOCS / "api").glob("*.md"):
+        for path in DIRECTIVE.findall(page.read_text(encoding="utf-8")):
+            module, _, name = path.rpartition(".")
+            try:
+                value = getattr(importlib.import_module(module), name)
+            except (ImportError, AttributeError):
+                value = importlib.import_module(path)
+            if inspect.ismodule(value):
+                found |= {id(member) for _, member in public_objects(value)}
+            found.add(id(value))
+    return found
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    wanted = dict(public_objects(dpm))
+    for module in (audit, estimators, methods, noise, repair):
+        wanted |= dict(public_objects(module))
+    wanted |= {f"mechanism {name}": found for name, found in (MECHANISMS | MEAN_MECHANISMS).items()}
+    wanted |= {found.__qualname__: found for found in answers(TableAnswer)}
+    place = described()
+    assert not [name for name, value in wanted.items() if id(value) not in place]
+
+
+def answers(kind: type) -> Iterator[type]:
+    """Every class of answers that is public."""
+    for found in kind.__subclasses__():
+        if not found.__name__.startswith("_") and found.__module__.startswith("dpmoments."):
+            yield found
+        yield from answers(found)
+
+
+def test_every_page_is_in_the_menu() -> None:
+    menu = yaml.safe_load(re.sub(r"!!\S+", "", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))["nav"]
+
+    def pages(entry: Any) -> Iterator[str]:
+        if isinstance(entry, str):
+            yield entry
+        for value in entry.values() if isinstance(entry, dict) else entry if isinstance(entry, list) else ():
+            yield from pages(value)
+
+    listed = list(pages(menu))
+    written = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    assert len(listed) == len(set(listed))
+    assert {page for page in listed if not page.startswith("repository/")} == written
+
+
+WITH_BLOCKS = sorted(
+    str(page.relative_to(DOCS).with_suffix(""))
+    for page in DOCS.rglob("*.md")
+    if BLOCK.search(page.read_text(encoding="utf-8"))
+)
+
+
+@pytest.mark.parametrize("page", [page for page in WITH_BLOCKS if page not in RUN_BY])
+def test_every_block_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a page continue one another, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    try:
+        run_in_order(DOCS / f"{page}.md")
+    except ConnectionError as error:  # a public table that the page downloads
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("page", [page for page in WITH_BLOCKS if page in RUN_BY])
+def test_what_is_run_elsewhere_is(page: str) -> None:
+    (test,) = (ROOT / "tests").rglob(f"{RUN_BY[page]}.py")
+    assert f"{page}.md" in test.read_text(encoding="utf-8")
+
+
+def test_what_the_theme_leaves_unsaid_is_said() -> None:
+    import material
+    from tools.documentation.accessibility import SEARCH, on_page_content, on_post_page
+
+    search = Path(material.__file__).parent / "templates" / "partials" / "search.html"
+    assert f'{SEARCH} aria-label="Search"' in on_post_page(search.read_text(encoding="utf-8"))
+    assert on_page_content('<th style="text-align: right;"></th><th>rows</th>') == "<td></td><th>rows</th>"
+
+
+def test_a_search_shows_proofs_after_pages_that_say_how() -> None:
+    from types import SimpleNamespace
+
+    from tools.documentation.search_order import BOOST, LAST, on_page_markdown
+
+    def weight(name: str) -> float:
+        page = SimpleNamespace(file=SimpleNamespace(src_uri=name), meta={})
+        assert on_page_markdown("text", page) == "text"
+        return float(page.meta.get("search", {}).get("boost", 1.0))
+
+    assert weight("people-not-rows.md") == 1.0
+    assert weight("derivations/means.md") == BOOST < 1.0
+    names = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")] + ["repository/CHANGELOG.md"]
+    assert all(any(name.startswith(last) for name in names) for last in LAST)

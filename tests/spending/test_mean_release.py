@@ -1,0 +1,321 @@
+"""A mean release: its file, exact to the bit and refused where it is not as written, and what becomes of it when it is made."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import tempfile
+import warnings
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpmoments as dpm
+from dpmoments.audit.verification import Check, checks
+from dpmoments.foundation import documents
+from dpmoments.releases.mean_release import MEAN_RELEASE_FILE
+from dpmoments.releases.moment_release import RELEASE_FILE
+from support.forged_files import FORGED_RECEIPTS, Edit, forge, signed, smaller_budget_everywhere
+
+SCHEMA = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south"], other="zero"))
+CASES: dict[str, dict[str, Any]] = {
+    "variance-aware, private count": dict(rho=0.5),
+    "variance-aware, public count": dict(rho=0.5, neighbors="replace_one"),
+    "variance-aware, (ε, δ)": dict(epsilon=1.0, delta=1e-6),
+    "coinpress": dict(rho=0.5, mechanism="coinpress"),
+    "coinpress, (ε, δ), a known covariance": dict(
+        epsilon=1.0, delta=1e-6, mechanism="coinpress", radius=50.0, covariance=np.diag([0.2, 0.3, 0.3]).tolist()
+    ),
+    "coinpress, the paper's constants": dict(rho=0.5, mechanism="coinpress", constants="paper"),
+    "karwa-vadhan, pure": dict(epsilon=1.0, neighbors="replace_one", mechanism="karwa-vadhan"),
+    "karwa-vadhan, ρ": dict(rho=0.5, neighbors="replace_one", mechanism="karwa-vadhan"),
+    "naive, pure": dict(epsilon=1.0, neighbors="replace_one", mechanism="naive"),
+    "symq, (ε, δ)": dict(epsilon=1.0, delta=1e-6, neighbors="replace_one", mechanism="symq", quantile=0.4),
+}
+FORGED = ["variance-aware, private count", "variance-aware, public count", "naive, pure"]
+ENTRIES = (
+    "schema", "privacy", "receipt", "mechanism", "mechanism_options", "noisy_mean", "noisy_count", "diagnostics", "noise",
+    "origin",
+)  # fmt: skip
+
+
+def release_mean(**options: Any) -> dpm.MeanRelease:
+    rng = np.random.default_rng(0)
+    frame = {"age": rng.uniform(0, 100, 400), "region": rng.choice(["north", "south"], 400)}
+    return dpm.release_mean(pa.table(frame), SCHEMA, **(options or {"rho": 0.5}))
+
+
+def bits(made: dpm.MeanRelease) -> tuple[object, ...]:
+    """All of a release; what it holds of floats, to the bit."""
+    values = (made.schema, made.privacy, made.receipt, made.mechanism, repr(made.mechanism_options))
+    return *values, made.noisy_mean.tobytes(), float(made.noisy_count).hex(), repr(made.diagnostics)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    release_mean().save(tmp_path / "mean.json")
+    return tmp_path / "mean.json"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what was written comes back
+
+
+@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+def test_a_mean_release_comes_back_to_the_bit(options: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "mean.json"
+    made = release_mean(**options, output=path)
+    loaded = dpm.load(str(path))
+    assert isinstance(loaded, dpm.MeanRelease)
+    assert bits(loaded) == bits(made)
+    assert loaded.mean.tobytes() == made.mean.tobytes()
+    assert (loaded.n_rows, loaded.feature_names, loaded.warnings) == (made.n_rows, made.feature_names, made.warnings)
+    assert loaded.privacy.in_words() == made.privacy.in_words()
+    first = path.read_bytes()
+    loaded.save(path, overwrite=True)
+    assert path.read_bytes() == first
+
+
+@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+def test_every_mean_release_verifies(options: dict[str, Any], tmp_path: Path) -> None:
+    release_mean(**options, output=tmp_path / "mean.json")
+    outcomes = checks(dpm.load(tmp_path / "mean.json"))
+    assert [check for check in outcomes if not check.passed] == []
+
+
+def test_unusual_numbers_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "mean.json"
+    diagnostics = {
+        "steps": [math.nan, -0.0, math.inf],
+        "grid": np.array([[1.0, math.nan]]),
+        "$tag": (1, (2,)),
+        "warnings": [],
+    }
+    made = replace(
+        release_mean(), noisy_mean=np.array([-0.0, 5e-324, 0.1 + 0.2]), noisy_count=-0.0, diagnostics=diagnostics
+    )
+    made.save(path)
+    loaded = dpm.load(path)
+    assert bits(loaded) == bits(made)
+    assert loaded.n_rows == 1
+    assert type(loaded.diagnostics["$tag"]) is tuple
+
+
+def test_a_mean_release_is_no_other_kind(saved: Path) -> None:
+    """The kind stands in the file: neither can be read as the other, and any other document is refused."""
+    document = json.loads(saved.read_text())
+    assert document["format"] == MEAN_RELEASE_FILE.format != RELEASE_FILE.format
+    with pytest.raises(ValueError, match="unknown entries 'noisy_mean'"):
+        dpm.MomentRelease.from_dict(document["content"])
+    moments = dpm.release(np.zeros((5, 2)), dpm.Schema.unit_ball(2), epsilon=1.0)
+    with pytest.raises(ValueError, match="unknown entries"):
+        dpm.MeanRelease.from_dict(moments.to_dict())
+    for kind in (RELEASE_FILE.format, "dpmoments-schema", None):
+        saved.write_text(json.dumps(document | {"format": kind}))
+        with pytest.raises(
+            ValueError, match=r"is not a dpmoments release or mean release|does not hold a consistent release"
+        ):
+            dpm.load(saved)
+    for version in (2, "1", True, None):
+        saved.write_text(json.dumps(document | {"version": version}))
+        with pytest.raises(ValueError, match=r"is a mean release of file version .* this library reads version 1"):
+            dpm.load(saved)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# damage and edits
+
+
+def test_damage_is_refused(saved: Path) -> None:
+    whole = saved.read_text()
+    for size in range(0, len(whole), 211):
+        saved.write_text(whole[:size])
+        with pytest.raises(ValueError, match="is not a release"):
+            dpm.load(saved)
+    saved.write_text(whole.replace('"rho": 0.5', '"rho": 0.1'))
+    with pytest.raises(ValueError, match="checksum does not match"):
+        dpm.load(saved)
+
+
+@cache
+def text_of_saved(case: str) -> str:
+    """A release's file, made once for all that is done to it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mean.json"
+        release_mean(**CASES[case], output=path)
+        return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", FORGED)
+@pytest.mark.parametrize("forgery", FORGED_RECEIPTS)
+def test_a_forged_receipt_is_refused(tmp_path: Path, case: str, forgery: str) -> None:
+    path = tmp_path / "mean.json"
+    path.write_text(text_of_saved(case), encoding="utf-8")
+    forge(path, lambda content: content)
+    dpm.load(path)  # the checksum alone is not what refuses
+    edit, words = FORGED_RECEIPTS[forgery]
+    forge(path, edit)
+    with pytest.raises(ValueError, match=words) as caught:
+        dpm.load(path)
+    assert f"{path} does not hold a consistent mean release" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "words"),
+    [
+        ("noisy_mean", [1.0], "noisy_mean must hold 3 finite numbers"),
+        ("noisy_mean", [1.0, 2.0, True], "noisy_mean must hold 3 finite numbers"),
+        ("noisy_mean", None, "noisy_mean must hold 3 finite numbers"),
+        ("noisy_count", "400", "noisy_count is not a finite number"),
+        ("noisy_count", None, "noisy_count is not a finite number"),
+        ("noisy_count", 10**400, "noisy_count is not a finite number"),
+        ("mechanism", 3, "mechanism must be a text"),
+        ("mechanism_options", [], "mechanism_options must be a mapping"),
+        ("diagnostics", None, "diagnostics must be a mapping"),
+        ("privacy", [], "privacy must be a mapping"),
+        ("schema", None, "not a schema"),
+        ("diagnostics", {"a": {"$code": "1"}}, "is not one"),
+        ("pickle", "gASV", "unknown entries 'pickle'"),
+        ("noisy_gram_upper_triangle", [1.0] * 6, "unknown entries 'noisy_gram_upper_triangle'"),
+    ],
+)
+def test_an_edit_with_a_mended_checksum_is_refused(saved: Path, entry: str, value: Any, words: str) -> None:
+    forge(saved, lambda content: content.update({entry: value}))
+    with pytest.raises(ValueError, match=words) as caught:
+        dpm.load(saved)
+    assert f"{saved} does not hold a consistent mean release" in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_missing_entry_is_named(saved: Path, entry: str) -> None:
+    document = json.loads(saved.read_text())
+    assert sorted(document["content"]) == sorted(ENTRIES)
+    del document["content"][entry]
+    saved.write_text(signed(document))
+    with pytest.raises(ValueError, match=f"has no entry '{entry}'"):
+        dpm.load(saved)
+
+
+INCONSISTENT: dict[str, tuple[Edit, str]] = {
+    "no draws": (lambda content: content["receipt"].update(draws=[]), "receipt adds up to the stated budget"),
+    "not all spent": (
+        lambda content: content["receipt"].update(draws=content["receipt"]["draws"][:-1]),
+        "known mechanism that spends the stated budget",
+    ),
+    "a mechanism for second moments": (lambda content: content.update(mechanism="gaussian"), "known mechanism"),
+    "unknown options": (lambda content: content.update(mechanism_options={"x": 1}), "known mechanism"),
+    "a mechanism that cannot spend it": (lambda content: content.update(mechanism="naive"), "known mechanism"),
+    "better arithmetic": (lambda content: content["privacy"].update(arithmetic="idealized"), "known mechanism"),
+    "other rules": (lambda content: content["privacy"]["rules"].pop(), "rules of the statement"),
+    "no rows": (lambda content: content.update(noisy_count=0.0), "number of rows"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edit", INCONSISTENT)
+def test_verify_finds_what_loading_does_not_look_for(saved: Path, edit: str) -> None:
+    assert all(check.passed for check in checks(dpm.load(saved)))
+    change, words = INCONSISTENT[edit]
+    forge(saved, change)
+    failed = [check.what for check in checks(dpm.load(saved)) if check.passed is False]
+    assert any(words in what for what in failed), failed
+
+
+def test_a_public_number_of_rows_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "mean.json"
+    release_mean(rho=0.5, neighbors="replace_one", output=path)
+    forge(path, lambda content: content.update(noisy_count=400.5))
+    assert [check.what for check in checks(dpm.load(path)) if not check.passed] == ["number of rows"]
+
+
+def test_the_receipt_shows_consistency_and_verify_says_that_it_shows_no_more(saved: Path) -> None:
+    """A forger who writes ten times the noise everywhere is not found out, and the check does not claim it."""
+
+    def of_receipt() -> Check:
+        (found,) = [check for check in checks(dpm.load(saved)) if check.what == "receipt adds up to the stated budget"]
+        return found
+
+    forge(saved, smaller_budget_everywhere)
+    assert dpm.load(saved).privacy.rho == 0.05
+    assert of_receipt().passed
+    assert "does not show that the draws took place" in of_receipt().detail
+
+
+def test_versions_may_calibrate_otherwise(saved: Path) -> None:
+    forge(saved, lambda content: [content["privacy"].update(version="0.0.1"), content.update(mechanism="magic")])
+    outcomes = checks(dpm.load(saved))
+    assert [check.passed for check in outcomes] == [True, True, True, True, None]
+    assert "made by dpmoments 0.0.1" in outcomes[-1].detail
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# making and writing
+
+
+def test_a_mean_release_is_not_overwritten(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = saved.read_bytes()
+    with pytest.raises(FileExistsError, match="not overwritten"):
+        release_mean().save(saved)
+    with monkeypatch.context() as patch:
+        patch.setattr("dpmoments.privacy.filter.PrivacyFilter.draw", lambda *_, **__: pytest.fail("noise was drawn"))
+        with pytest.raises(FileExistsError, match="not overwritten"):
+            release_mean(rho=0.5, output=saved)
+        with pytest.raises(FileNotFoundError, match="does not exist: make it first"):
+            release_mean(rho=0.5, output=saved.parent / "absent" / "mean.json")
+    assert saved.read_bytes() == before
+    release_mean().save(saved, overwrite=True)
+    assert saved.read_bytes() != before
+
+
+def test_a_mean_that_cannot_be_written_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "mean.json"
+    with monkeypatch.context() as patch:
+        patch.setattr(documents.os, "fsync", full)
+        with pytest.raises(
+            dpm.UnsavedReleaseError, match=r"its budget is spent, but .*mean.json could not be written"
+        ) as caught:
+            release_mean(rho=0.5, output=path)
+    assert os.listdir(tmp_path) == []
+    assert isinstance(caught.value.release, dpm.MeanRelease)
+    caught.value.release.save(path)
+    assert bits(dpm.load(path)) == bits(caught.value.release)
+
+
+def test_a_warning_comes_after_the_file_and_carries_the_release(tmp_path: Path) -> None:
+    path = tmp_path / "mean.json"
+    table = np.random.default_rng(1).normal(50.0, 1.0, (2000, 2))
+    options = {"rho": 0.5, "mechanism": "coinpress", "radius": 1.0, "scale": 0.01}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(dpm.ReleaseWarning, match="most rows were clipped") as caught:
+            dpm.release_mean(table, dpm.Schema.unbounded(2), output=path, **options)
+    assert isinstance(caught.value.release, dpm.MeanRelease)
+    loaded = dpm.load(path)
+    assert bits(loaded) == bits(caught.value.release)
+    assert loaded.warnings[0] == str(caught.value)
+    assert any("beyond the stated radius" in text for text in loaded.warnings)
+
+
+def test_an_insecure_mean_stays_marked(tmp_path: Path) -> None:
+    release_mean(rho=0.5, insecure_seed=1, output=tmp_path / "mean.json")
+    loaded = dpm.load(tmp_path / "mean.json")
+    assert not loaded.privacy.private
+    assert "NOT PRIVATE" in repr(loaded)
+
+
+def test_a_receipt_for_another_statement_is_refused_by_the_class_itself() -> None:
+    made, other = release_mean(rho=0.5), release_mean(rho=0.25)
+    with pytest.raises(ValueError, match="not for the stated budget and relation"):
+        replace(made, receipt=other.receipt)
+    with pytest.raises(ValueError, match="read-only"):
+        made.noisy_mean[0] = 1.0

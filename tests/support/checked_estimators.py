@@ -1,0 +1,66 @@
+"""Estimators as scikit-learn's common checks take them, and the table of what they do not pass.
+
+    python tests/support/checked_estimators.py
+
+writes the table into ``docs/scikit-learn.md``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge
+from dpmoments.estimators.checks import _REASONS
+from dpmoments.estimators.tables import class_column, public_schema
+from dpmoments.schema.schema import Schema
+
+PAGE = Path(__file__).parents[2] / "docs" / "scikit-learn.md"
+MARKS = ("<!-- checks: begin -->\n", "<!-- checks: end -->")
+
+
+class CheckedDiscriminant(DPLinearDiscriminant):
+    """Takes its classes off y: the checks fit one instance to many lists of classes. Nothing in the library does."""
+
+    def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, str]:
+        levels = np.unique(y)
+        if levels.dtype.kind == "f" and (levels == np.rint(levels)).all():
+            levels = levels.astype(int)
+        return public_schema(None, self.bounds, None, names, class_column("y", levels)), "y"
+
+
+ESTIMATORS = {
+    "DPCovariance": DPCovariance,
+    "DPPCA": DPPCA,
+    "DPRidge": DPRidge,
+    "DPLinearDiscriminant": CheckedDiscriminant,
+}
+
+
+def for_checks(name: str, **parameters: Any) -> Any:
+    """Bounds that hold the data of all checks, some of which are near 100; an ε at which accuracy is not what fails."""
+    more = {"target_bounds": (-20.0, 20.0)} if name == "DPRidge" else {}
+    return ESTIMATORS[name](bounds=(-200.0, 200.0), epsilon=1e6, mechanism="laplace", **more, **parameters)
+
+
+def table_of_checks() -> str:
+    lines = ["| check | estimators | what | why |", "| --- | --- | --- | --- |"]
+    for name, reason in _REASONS.items():
+        whose = (
+            "all" if len(reason.estimators) == len(ESTIMATORS) else ", ".join(f"`{each}`" for each in reason.estimators)
+        )
+        what = "left out by scikit-learn" if reason.skipped else "may fail" if reason.only_noise else "fails"
+        lines.append(f"| `{name}` | {whose} | {what} | {reason.words} |")
+    return "\n".join(lines) + "\n"
+
+
+def page_with_table(page: str) -> str:
+    before, _, rest = page.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    return f"{before}{MARKS[0]}\n{table_of_checks()}\n{MARKS[1]}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
