@@ -123,7 +123,9 @@ def _measured(noise: ForecastNoise, features: Sequence[int]) -> tuple[float, str
     return (float(np.median(relative)) if np.isfinite(relative).all() else math.nan), "sd on a mean"
 
 
-def _compared(kind: str, what: str, before: ForecastNoise, planned: tuple[ForecastNoise, str] | None) -> Iterator[Change]:
+def _compared(
+    kind: str, what: str, before: ForecastNoise, planned: tuple[ForecastNoise, str] | None
+) -> Iterator[Change]:
     """The same features before and after."""
     if planned is None:
         return

@@ -207,10 +207,7 @@ def _derived_cost(
     for mechanism in mechanisms:
         shapes = shape, MomentShape.of(less, mean=shape.mean, n_rows=shape.n_rows)
         try:
-            plans = [
-                planned(MECHANISMS[mechanism](), either, budget, neighbors, privacy_unit)
-                for either in shapes
-            ]
+            plans = [planned(MECHANISMS[mechanism](), either, budget, neighbors, privacy_unit) for either in shapes]
         except (ValueError, OverflowError):  # one column may be too few for it
             continue
         laws = [plan.noise for plan in plans]
@@ -262,12 +259,12 @@ def _row(
 
 
 def _typical_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> float | None:
-    """On a typical correlation; with one column on its mean, in its standard deviations; None where it is not known."""
+    """On a typical correlation; if no two columns vary, on a mean, in standard deviations; None if it is not known."""
     noise = forecast_noise(plan, typical, n_rows)
     if noise is None:
         return None
     result = noise.typical_correlation()
-    if not math.isfinite(result) and len(typical.features_of_columns) == 1:
+    if not math.isfinite(result):
         with np.errstate(divide="ignore", invalid="ignore"):
             result = float(np.nanmax(noise.mean / typical.standard_deviations))
     return result if math.isfinite(result) else None

@@ -237,7 +237,7 @@ def _describe_noise(noise: ForecastNoise, worst: ForecastNoise | None, mechanism
     """
     lines = _describe_correlations(noise, worst, mechanism)
     if not lines and worst is not None:
-        times = float(np.nanmax(worst.mean / noise.mean))
+        times = float(np.max(np.divide(worst.mean, noise.mean, out=np.ones(len(noise.mean)), where=noise.mean > 0.0)))
         lines = [f"where rows fill their bounds and {mechanism} gains nothing the noise is up to {times:.2g} × that"]
     return tuple(filter(None, [noise.description.noise_text, *lines, noise.typical.words]))
 

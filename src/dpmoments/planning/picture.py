@@ -143,7 +143,9 @@ def _in_units(ax: Axes, noise: ForecastNoise, chosen: Sequence[int]) -> None:
     typical, said = noise.typical, noise.description
     for place, index in enumerate(chosen):
         mean = "noise" if said.mean_is_noise[index] else f"± {_digits(noise.mean[index])}"
-        deviation = "noise" if said.standard_deviation_is_noise[index] else f"± {_digits(noise.standard_deviation[index])}"
+        deviation = (
+            "noise" if said.standard_deviation_is_noise[index] else f"± {_digits(noise.standard_deviation[index])}"
+        )
         known = f"{'~' if typical.assumed[index] else ''}{_digits(float(typical.standard_deviations[index]), 3)}"
         words = mean + ("" if typical.shares[index] else f", {deviation}") + f"  ({known})"
         ax.annotate(
