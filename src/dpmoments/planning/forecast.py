@@ -255,6 +255,7 @@ def _row(
         guaranteed_error=plan.guaranteed_error / assumed.n_rows if plan.guaranteed_error is not None else None,
         chosen_because=plan.chosen_because,
         typical_noise=_typical_noise(plan, typical, assumed.n_rows),
+        clipped=errors.clipped,
     )
 
 

@@ -67,6 +67,8 @@ class ForecastRow:
     typical_noise : float or None
         Standard deviation of the noise on a typical correlation (on a mean, in its standard deviations, where there is one
         column); None where it is not known beforehand.
+    clipped : float
+        Largest fraction of the assumed rows that a query clipped; the errors then include what that took away.
     """
 
     mechanism: str
@@ -80,6 +82,7 @@ class ForecastRow:
     chosen_because: str | None = None
     short_refusal: str | None = None
     typical_noise: float | None = None
+    clipped: float = 0.0
 
     @property
     def second_moment_shown(self) -> str:
@@ -111,6 +114,7 @@ class ForecastRow:
             "guaranteed_error": self.guaranteed_error,
             "chosen_because": self.chosen_because,
             "typical_noise": self.typical_noise,
+            "clipped": self.clipped,
         }
 
 
@@ -557,9 +561,12 @@ class Forecast(TableAnswer):
         ]
         derived = () if self.derived_cost is None else (str(self.derived_cost),)
         refused = _refusals_in_a_line(self.rows)
+        clipped = [f"{row.mechanism} ({row.clipped:.2g} of them)" for row in self.rows if row.clipped > 0.0]
+        of_clipped = (f"errors of clipped rows, on the table assumed: {', '.join(clipped)}",) if clipped else ()
         return (
             *derived,
             *adaptive,
+            *of_clipped,
             *(f"{row.mechanism}: {row.chosen_because}" for row in self.rows if row.chosen_because),
             *((refused,) if refused else ()),
         )
