@@ -138,7 +138,9 @@ WEIGHTS = np.diag([1.0, 0.5, 0.8])
 MIDDLE = np.array([0.2, 0.0, -0.1])
 
 
-@pytest.mark.parametrize(("center", "linear", "radius"), [(None, WEIGHTS, 1.0), (MIDDLE, None, 1.3), (MIDDLE, WEIGHTS, 2.0)])
+@pytest.mark.parametrize(
+    ("center", "linear", "radius"), [(None, WEIGHTS, 1.0), (MIDDLE, None, 1.3), (MIDDLE, WEIGHTS, 2.0)]
+)
 def test_mapped_moments_that_clip_no_row_of_the_ball_are_those_of_the_stated_matrix(
     center: Any, linear: Any, radius: float
 ) -> None:
@@ -157,6 +159,7 @@ def unequal_noise(radius: float) -> Any:
     """A run of a mechanism with unequal noise per coordinate, of rows mapped to a ball of that radius."""
 
     def run(rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
+        del privacy_filter
         linear = np.diag([1.0, 0.5, 0.25])
         moments = rows.moments(None, linear, radius, bits=20)
         back = np.linalg.inv(linear)

@@ -24,7 +24,7 @@ from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import _refusals_in_a_line
 from dpmoments.planning.imagined_release import EXPLAINED, ForecastNoise, ReleasePlan
 from dpmoments.planning.needed import Wanted
-from dpmoments.planning.possible_runs import PossibleRun, possible_runs
+from dpmoments.planning.possible_runs import possible_runs
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors

@@ -114,7 +114,7 @@ def forecast(
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option("--html", help="Write the planner's page instead: budget and rows to slide, columns to tick."),
+        typer.Option("--html", help="Write a page instead, with forecasts for a few budgets and numbers of rows."),
     ] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,

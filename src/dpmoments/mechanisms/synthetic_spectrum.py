@@ -97,8 +97,8 @@ class SyntheticSpectrum:
 class _AssumedRows(Rows):
     """Synthetic rows, each of which counts ``size``/``n_distinct`` times.
 
-    Moments that clip no row of the unit ball are those of the stated Gram matrix to the last lattice unit. Others are those of the
-    synthetic rows as clipped, and ``clipped`` holds the fraction of rows that each such query clipped.
+    Moments that clip no row of the unit ball are those of the stated Gram matrix to the last lattice unit. Others are those of
+    the synthetic rows as clipped, and ``clipped`` holds the fraction of rows that each such query clipped.
     """
 
     size: int
@@ -113,7 +113,9 @@ class _AssumedRows(Rows):
             d = self.n_features
             mapped = np.eye(d) if linear is None else linear
             mean = np.zeros(len(mapped)) if center is None else -mapped @ center
-            farthest = float(np.linalg.norm(mapped, 2)) * (1.0 + (0.0 if center is None else float(np.linalg.norm(center))))
+            farthest = float(np.linalg.norm(mapped, 2)) * (
+                1.0 + (0.0 if center is None else float(np.linalg.norm(center)))
+            )
             if farthest <= radius * _ROUNDING:
                 gram = (mapped * self.gram) @ mapped.T + self.size * np.outer(mean, mean)
                 return self._of_stated(self.size * mean / radius, gram / radius**2, bits, radius)
@@ -121,7 +123,9 @@ class _AssumedRows(Rows):
         if result.clipped:
             self.clipped.append(result.clipped / self.n_distinct)
         cells = np.vstack([result.sum[None, :], result.gram]).astype(object) * self.size // self.n_distinct
-        return replace(result, count=self.size, clipped=result.clipped * self.size // self.n_distinct, limbs=_limbs(cells))
+        return replace(
+            result, count=self.size, clipped=result.clipped * self.size // self.n_distinct, limbs=_limbs(cells)
+        )
 
     def _of_stated(self, total: FloatArray, gram: FloatArray, bits: int, radius: float) -> Moments:
         """The moments, in units of the radius, on the lattice."""

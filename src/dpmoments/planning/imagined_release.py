@@ -256,8 +256,8 @@ class ForecastNoise:
     Attributes
     ----------
     releases : tuple of (float, ImaginedRelease)
-        With their probabilities. Two if a run may find a ball or stay at the public bounds: numbers are then root mean squares over
-        both, and what counts as noise is what does in the likelier.
+        With their probabilities. Two if a run may find a ball or stay at the public bounds: numbers are then root mean squares
+        over both, and what counts as noise is what does in the likelier.
     """
 
     releases: tuple[tuple[float, ImaginedRelease], ...]

@@ -16,6 +16,8 @@ _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _FEW_FACTORS = (0.5, 1.0, 2.0)
 _MANY_FEATURES = 40
 """With more features the page has fewer forecasts, so that its size stays moderate."""
+_MAX_TABLES = 150
+"""With more features only the forecast that was asked for has a table."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,9 @@ class _Block:
 def planner_page(forecast: Forecast) -> str:
     """Return the page of a forecast, as text.
 
-    It has the numbers of :func:`dpmoments.forecast`, by the mechanism that a release takes by default, for the budget and the number
-    of rows of the forecast and some smaller and larger ones. A reader chooses which are shown; the page has no script, no network
-    and no data.
+    It has the numbers of :func:`dpmoments.forecast`, by the mechanism that a release takes by default, for the budget and the
+    number of rows of the forecast and some smaller and larger ones. A reader chooses which are shown; the page has no script, no
+    network and no data.
 
     Raises
     ------
@@ -45,9 +47,8 @@ def planner_page(forecast: Forecast) -> str:
         raise ValueError(f"there is no page to plan with: {forecast.without_units}")
     plan = replace(forecast.setting, mechanism=make_mechanism(forecast.asked_of))
     factors = _FACTORS if len(plan.typical.columns) <= _MANY_FEATURES else _FEW_FACTORS
-    budgets = [_rounded(plan.size_of_budget, factor) for factor in factors]
-    budgets = [size for size in budgets if size <= MAX_LOSS]
-    rows = sorted({max(1, round(_rounded(plan.n_rows, factor))) for factor in factors})
+    budgets = [size for size in (plan.size_of_budget * factor for factor in factors) if size <= MAX_LOSS]
+    rows = sorted({max(1, round(plan.n_rows * factor)) for factor in factors})
     blocks = [
         _block(replace(plan.with_budget(size), n_rows=n_rows), budgets.index(size), rows.index(n_rows), forecast)
         for size in budgets
@@ -75,11 +76,6 @@ def planner_page(forecast: Forecast) -> str:
     )
 
 
-def _rounded(value: float, factor: float) -> float:
-    """The product to two digits; the value itself for 1."""
-    return value if factor == 1.0 else float(f"{value * factor:.2g}")
-
-
 def _budget_text(plan: ReleasePlan, size: float) -> str:
     symbol = "ρ" if plan.budget.kind is BudgetKind.ZCDP else "ε"
     delta = f", δ = {plan.budget.delta:g}" if plan.budget.kind is BudgetKind.APPROXIMATE else ""
@@ -92,8 +88,11 @@ def _block(plan: ReleasePlan, budget: int, rows: int, forecast: Forecast) -> _Bl
         noise = plan.noise
     except (ValueError, OverflowError):  # a budget can be too small for any
         noise = None
+    as_asked = plan.n_rows == forecast.n_rows and plan.budget == forecast.budget
     if noise is None:
         return _Block(budget, rows, title, "No release is possible with this budget.", None)
+    if len(plan.typical.columns) > _MAX_TABLES and not as_asked:
+        return _Block(budget, rows, title, _summary(noise), None)
     table = PageTable.of("What describe() would show, if the table is as assumed", column_table(noise))
     return _Block(budget, rows, title, _summary(noise), table)
 
@@ -104,5 +103,7 @@ def _summary(noise: ForecastNoise) -> str:
         return f"By {by}: no two columns vary, so there is no correlation."
     words = f"By {by}: ± {correlation_text(noise)} on a typical correlation"
     if noise.regression is not None:
-        words += f", ± {coefficient_text(noise)} on a standardized coefficient of {noise.regression.target} on the others"
+        words += (
+            f", ± {coefficient_text(noise)} on a standardized coefficient of {noise.regression.target} on the others"
+        )
     return f"{words}.".replace("± noise", "noise")
