@@ -208,14 +208,17 @@ _FAR_WORSE = 1.5
 
 
 def column_table(noise: ForecastNoise) -> list[tuple[str, ...]]:
-    """Rows of text, the head first: what ``describe()`` shows, a line a feature; ~ marks what is assumed."""
+    """Rows of text, the head first: what ``describe()`` shows, a line per feature; ~ marks what is assumed.
+
+    Of a Boolean or a level the share says all that its standard deviation would.
+    """
     typical = noise.typical
     _, *rows = noise.description.table()
     lines: list[tuple[str, ...]] = [("feature", "typical mean", "± noise", "typical sd", "± noise")]
     for index, (name, mean, of_mean, deviation, of_deviation) in enumerate(rows):
         guesses = ((mean, typical.assumed_means[index]), (deviation, typical.assumed[index]))
         mean, deviation = (f"~{text}" if assumed and text != _NOISE else text for text, assumed in guesses)
-        lines.append((name, mean, of_mean, deviation, of_deviation))
+        lines.append((name, mean, of_mean, deviation, "–" if typical.shares[index] else of_deviation))
     return lines
 
 
