@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MUTANTS_STAMP := $(VENV)/.mutants-installed
 
-.PHONY: demo test test-slow test-oldest test-newest site lint readme bench reproduce audit fuzz mutants clean
+.PHONY: demo test test-fast test-slow test-oldest test-newest site lint readme bench reproduce audit fuzz mutants clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpmoments needs Python 3.11 or newer; set PYTHON=python3.11 or later")'
@@ -29,6 +29,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 test: $(STAMP) lint site
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# For every commit: what takes long is left out.
+test-fast: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not (slow or law or process or site)" tests
 
 test-slow: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow --hypothesis-profile=default

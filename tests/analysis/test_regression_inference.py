@@ -170,6 +170,7 @@ def test_derived_features_and_formulas() -> None:
         fit.predict(table), np.column_stack([np.ones(len(design)), design]) @ solution, rtol=1e-3
     )
     assert exact().ols("income ~ age + I(age**2)").features == ("age", "age^2")
+    assert exact().ols("income ~ (age + smoker)**2").features == ("age", "smoker", "age:smoker")
     assert not exact().ols("income ~ age - 1").with_intercept
     assert exact().ols("`region=north` ~ age").target == "region=north"
     assert exact().ols("income", ["age"]).features == ("age",)
@@ -183,6 +184,8 @@ def test_derived_features_and_formulas() -> None:
         ("income ~ age:region", "must be released with dpm.Product"),
         ("income ~ np.log(age)", "no column and no feature"),
         ("income ~ age +", "cannot be read"),
+        ("income ~ age + age**2", "without its power"),
+        ("income ~ smoker + `age` ^ 2", "without its power"),
         ("income ~ height", "no column and no feature"),
         ("income ~ C(age)", "no categorical column"),
         ("age^2 ~ age", "computed one from the other"),

@@ -6,10 +6,10 @@ import datetime as dt
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -63,7 +63,8 @@ ROWS_AT_A_TIME = 7
 ODD_ROWS_AT_A_TIME = 8
 CSV_BLOCK_BYTES = 900
 MOST_SHOWN = 60
-MANY = 150
+SOME_ODD_ROWS = 10
+"""At an entrance in the default suite, and under one rule; the slow tests try all."""
 FEW_KINDS = ("text", "nothing", "2^63")
 
 
@@ -171,10 +172,20 @@ class Report:
         return "\n".join([f"{len(self.faults)} faults of {self.applicable} odd rows", *self.faults[:MOST_SHOWN]])
 
 
-def thinned(odd: Sequence[OddRow], rule: str, first: int, *, singly: bool) -> list[OddRow]:
-    """All odd rows for an entrance that is tested singly; of many of them else every second or third, others at each entrance."""
-    step = 1 if singly or len(odd) < MANY else 2 if rule == "drop" else 3
+EXTENT = pytest.mark.parametrize(
+    "every", [pytest.param(False, id="some"), pytest.param(True, id="every", marks=pytest.mark.slow)]
+)
+
+
+def thinned(odd: Sequence[OddRow], first: int, *, every: bool, some: int = SOME_ODD_ROWS) -> list[OddRow]:
+    """Of many odd rows some, others at each entrance: every one is tried at several entrances."""
+    step = 1 if every else -(-len(odd) // some)
     return list(odd[first % step :: step])
+
+
+def turn_of(name: str, entrances: Iterable[str], rule: str) -> int:
+    """A number that differs between entrances and rules, from which :func:`thinned` starts."""
+    return 3 * list(entrances).index(name) + list(RULES).index(rule)
 
 
 def examine(ask: Ask, rule: str, odd: Sequence[OddRow], *, singly: bool) -> Report:
@@ -257,22 +268,25 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- rows, one by one -------------------------------------------------------------------------------------------------
 
 
+@EXTENT
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", LOCAL)
-def test_a_row_is_read_by_itself(name: str, rule: str, tmp_path: Path) -> None:
-    entrance = LOCAL[name]
-    if entrance.like is not None:
-        report = examine_alike(name, LOCAL, rule, tmp_path)
-    else:
-        odd = list(odd_rows(entrance.odd or entrance.names))
-        some = thinned(odd, rule, list(LOCAL).index(name), singly=entrance.singly)
-        singly = entrance.singly and rule != "center"
-        report = examine(asked(entrance, rule, tmp_path / "t"), rule, some, singly=singly)
-        if not report.applicable:  # a narrow type holds few of them
-            report = examine(asked(entrance, rule, tmp_path / "t"), rule, odd, singly=singly)
+def test_a_row_is_read_by_itself(name: str, rule: str, every: bool, tmp_path: Path) -> None:
+    report = examined(name, rule, tmp_path, every=every)
+    if not report.applicable:  # a narrow type holds few odd rows
+        report = examined(name, rule, tmp_path, every=True)
     assert not report.faults, str(report)
     assert report.applicable
+
+
+def examined(name: str, rule: str, folder: Path, *, every: bool) -> Report:
+    entrance = LOCAL[name]
+    if entrance.like is not None:
+        return examine_alike(name, LOCAL, rule, folder, every=every)
+    odd = thinned(list(odd_rows(entrance.odd or entrance.names)), turn_of(name, LOCAL, rule), every=every)
+    singly = entrance.singly and rule != "center"
+    return examine(asked(entrance, rule, folder / "t"), rule, odd, singly=singly)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -367,12 +381,18 @@ def units_of(entrance: Entrance) -> list[OddRow]:
     return [one for one in odd_units() if one.column == "person" or one.column in entrance.names]
 
 
+@EXTENT
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("rule", ["drop", "error"])
 @pytest.mark.parametrize("name", [name for name, entrance in LOCAL.items() if entrance.unit])
-def test_the_rows_of_a_unit_depend_on_its_own_rows(name: str, rule: str, tmp_path: Path) -> None:
+def test_the_rows_of_a_unit_depend_on_its_own_rows(name: str, rule: str, every: bool, tmp_path: Path) -> None:
     entrance = LOCAL[name]
-    report = examine_units(asked(entrance, rule, tmp_path / "t", unit=True), rule, units_of(entrance), entrance.ids)
+    ask = asked(entrance, rule, tmp_path / "t", unit=True)
+    report = examine_units(
+        ask, rule, thinned(units_of(entrance), turn_of(name, LOCAL, rule), every=every, some=5), entrance.ids
+    )
+    if not report.applicable:
+        report = examine_units(ask, rule, units_of(entrance), entrance.ids)
     assert not report.faults, str(report)
     assert report.applicable
 
@@ -422,26 +442,25 @@ def fitted(entrance: EstimatorEntrance, rule: str) -> Ask:
     return ask
 
 
+@EXTENT
 @pytest.mark.usefixtures("small_blocks", "fits_end_at_moments")
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_an_estimator_reads_a_row_by_itself(name: str, rule: str) -> None:
+def test_an_estimator_reads_a_row_by_itself(name: str, rule: str, every: bool) -> None:
     entrance = ESTIMATORS[name]
     of_y = ", y " in name and ", X " not in name
     names = entrance.names if not of_y else (entrance.target or "",)
     singly = name == "DPCovariance, X lists"
-    odd = thinned(list(odd_rows(names)), rule, list(ESTIMATORS).index(name), singly=singly)
-    if not of_y and not singly:
-        odd = odd[list(ESTIMATORS).index(name) % 3 :: 3]
+    odd = thinned(list(odd_rows(names)), turn_of(name, ESTIMATORS, rule), every=every)
     report = examine(fitted(entrance, rule), rule, odd, singly=singly and rule != "center")
     assert not report.faults, str(report)
-    assert report.applicable or rule != "drop"  # of a typed y few rows are left
+    assert report.applicable or rule != "drop" or not every  # of a typed y few rows are left
 
 
 # --- engines ----------------------------------------------------------------------------------------------------------
 
 
-def examine_alike(name: str, entrances: dict[str, Entrance], rule: str, folder: Path) -> Report:
+def examine_alike(name: str, entrances: dict[str, Entrance], rule: str, folder: Path, *, every: bool) -> Report:
     """As :func:`examine`; what each odd row is alone comes from the local entrance that holds the same cells.
 
     An engine gets all odd rows in one pass. One that reads text by readers of its own is asked for the odd rows without the
@@ -454,7 +473,11 @@ def examine_alike(name: str, entrances: dict[str, Entrance], rule: str, folder: 
     rows, base = ordinary(by_itself, rule)
     alone: list[tuple[OddRow, Moments]] = []
     refused: list[OddRow] = []
-    for one, outcome in alone_at(entrance.like or "arrow", rule, folder):
+    odd = thinned(
+        odd_rows_of(entrance.like or "arrow"), turn_of(name, entrances, rule), every=every or entrances is not LOCAL
+    )
+    for one in odd:
+        outcome = alone_at(entrance.like or "arrow", one, rule, folder)
         try:
             if outcome is None:
                 raise NotHeldError
@@ -490,21 +513,23 @@ def examine_alike(name: str, entrances: dict[str, Entrance], rule: str, folder: 
     return report
 
 
-_ALONE: dict[tuple[str, str], list[tuple[OddRow, Outcome | str | None]]] = {}
+@cache
+def odd_rows_of(name: str) -> list[OddRow]:
+    return list(odd_rows(LOCAL[name].names))
 
 
-def alone_at(name: str, rule: str, folder: Path) -> list[tuple[OddRow, Outcome | str | None]]:
-    """What each odd row is alone at a local entrance, read once; None where it cannot be there."""
-    if (name, rule) not in _ALONE:
-        ask = asked(LOCAL[name], rule, folder / "alone")
-        found: list[tuple[OddRow, Outcome | str | None]] = []
-        for one in odd_rows(LOCAL[name].names):
-            try:
-                found.append((one, tried_unless_not_held(ask, [one.row])))
-            except NotHeldError:
-                found.append((one, None))
-        _ALONE[name, rule] = found
-    return _ALONE[name, rule]
+_ALONE: dict[tuple[str, str, str], Outcome | str | None] = {}
+
+
+def alone_at(name: str, one: OddRow, rule: str, folder: Path) -> Outcome | str | None:
+    """What an odd row is alone at a local entrance, read once; None where it cannot be there."""
+    key = name, rule, one.name
+    if key not in _ALONE:
+        try:
+            _ALONE[key] = tried_unless_not_held(asked(LOCAL[name], rule, folder / "alone"), [one.row])
+        except NotHeldError:
+            _ALONE[key] = None
+    return _ALONE[key]
 
 
 def by_halves(
@@ -558,10 +583,11 @@ of_dask = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::Depreca
 
 @of_dask
 @pytest.mark.usefixtures("small_blocks", "dask_here")
+@EXTENT
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", DASK)
-def test_a_row_is_read_by_itself_on_dask(name: str, rule: str, tmp_path: Path) -> None:
-    report = examine_alike(name, DASK, rule, tmp_path)
+def test_a_row_is_read_by_itself_on_dask(name: str, rule: str, every: bool, tmp_path: Path) -> None:
+    report = examine_alike(name, DASK, rule, tmp_path, every=every)
     assert not report.faults, str(report)
     assert report.applicable
 
@@ -580,10 +606,11 @@ def on_spark(test: Any) -> Any:
 
 @on_spark
 @pytest.mark.usefixtures("spark")
+@EXTENT
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", SPARK)
-def test_a_row_is_read_by_itself_on_spark(name: str, rule: str, tmp_path: Path) -> None:
-    report = examine_alike(name, SPARK, rule, tmp_path)
+def test_a_row_is_read_by_itself_on_spark(name: str, rule: str, every: bool, tmp_path: Path) -> None:
+    report = examine_alike(name, SPARK, rule, tmp_path, every=every)
     assert not report.faults, str(report)
     assert report.applicable
 

@@ -27,6 +27,10 @@ _NO_ARITHMETIC = (
 )
 
 
+_CALL = re.compile(r"\b[A-Za-z_]\w*\([^()]*\)")
+_NAME = re.compile(r"(`[^`]*`|[A-Za-z_.][\w.]*)(?:\s*(?:\*\*|\^)\s*(\d+))?")
+
+
 def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | None]:
     """The target, the columns or features, and whether there is an intercept (None: as usual), of an R formula.
 
@@ -49,6 +53,14 @@ def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | 
     from formulaic import Formula
     from formulaic.errors import FormulaicError
 
+    for found in _NAME.finditer(_CALL.sub("", formula)):
+        name, exponent = found.groups()
+        if exponent is None:
+            continue
+        raise ValueError(
+            f"the formula has {found[0]!r}, which in a formula crosses a column with itself and would fit {name} without its "
+            f"power: write I({name}**{exponent}), which must be released with dpm.Power({name.strip('`')!r}, {exponent})"
+        )
     try:
         read: Any = Formula(formula)
         left, right = list(read.lhs), list(read.rhs)

@@ -1,0 +1,199 @@
+"""Plain English in docstrings, notes, messages and reader pages: counts of what the style forbids, which may only fall.
+
+    python tests/contracts/test_language.py          counts, and the baseline lowered to them
+    python tests/contracts/test_language.py told     every place of one rule
+
+A sentence that is right as it stands says ``language: ok`` in a comment on its last line.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BASELINE = ROOT / "tests" / "golden" / "language.json"
+_PAGES = """
+index start-curator start-analyst faq forecast ledger known-limits people-not-rows choose-bounds choose-a-budget
+choose-a-mechanism read-a-report pictures scikit-learn preflight how-to-command-line how-to-read-tables
+synthetic-rows groups-and-sites threat-model how-to-derived-features how-to-rough-scales scale
+"""
+READER_PAGES = ("README.md", *(f"docs/{name}.md" for name in _PAGES.split()))
+
+FIRST_LINES = {
+    "clause": r"(Of|What|Whose|Which|How|Whether|That|Those|Its|Their|As|For|On|Where|Who|Whoever)\b",
+    "pronoun": r"(The same|It|They|This|One sentence)\b",
+}
+"""What no first line of a docstring, and no note of a constant, begins with."""
+
+PHRASES = {
+    "out of the noise": r"\bout of the noise\b",
+    "so many": r"\bso (many|much|few) (?!that|as)",
+    "is none": r"\b(is|are|was|were) none\b",
+    "is no x": (
+        r"\b(is|are|was|were|be) no (?!longer|more|less|larger|smaller|better|worse|closer|way|reason|need|such|noise|file)[a-z]+"
+    ),
+    "whoever": r"\b[Ww]ho(so)?ever\b",
+    "beside": r"\bbeside\b",
+    "x alone": r"\b(?!let|stand)[a-z]+ alone\b",
+    "told": r"\b(be|is|are|was|not) told\b|\btells? (nobody|nothing|of)\b",
+    "that of": r"\b(is|are|be|was|were|has|have|and|as|than) (that|those) of\b",
+    ", too": r", too\b",
+    "archaic": r"\b(anew|for ever|farther|seldom|whither|thereof|therein|hereby|lest|the like|in the part of)\b",
+    "taken for": r"\btaken (for|as)\b|\btaken to be\b",
+    "one a row": (
+        r"\b(one|two|numbers?|values?|line|sentence|sequence|feature|step|sum|entry|page|correlation) an? "
+        r"(row|cell|feature|column|level|group|step|unit|partition|coordinate|side|pair|piece|line|place|mechanism|method|draw)\b"
+    ),
+    "as it stands": r"\bas (it|they) (stands?|was|were)\b",
+    "say": r", say\b|\bsay, ",
+    "law": r"\blaws?\b",
+    "becomes of": r"\bbecomes? of\b",
+    "turn round": r"\bturn(s|ed)? (it|them)? ?round\b",
+    "moved into": r"\bmoved (in)?to (a|the|its|their|it)\b",
+    "comes to": r"\bcomes? to\b",
+    "words for nothing": r"\bwords? for nothing\b",
+    "tell apart": r"\btell?s? .{0,12}apart\b|\btold apart\b",
+    "where it is": r"^.{0,40}\bwhere (it|they|there|that) (is|are)\b",
+}
+"""What no docstring, message or reader page says."""
+
+VERBS = frozenset(
+    """Add Adjust Allocate Allow Append Apply Ask Assert Bound Build Calibrate Call Cast Center Charge Check Choose
+    Clip Close Collect Combine Compare Compile Compose Compute Configure Convert Copy Count Create Decide Decode
+    Derive Describe Detect Divide Download Draft Draw Drop Emit Encode Ensure Escape Estimate Evaluate Expand Export
+    Fill Filter Find Finish Fit Flag Forecast Format Generate Grant Group Hash Invert Iterate Join List Load Log
+    Make Map Mark Mask Measure Merge Normalize Open Parse Pick Plan Plot Pool Predict Prepare Print Process Project
+    Quote Raise Rank Read Rebuild Record Refund Refuse Register Reject Release Remove Render Repair Replace Replay
+    Report Require Reserve Restrict Return Round Run Sample Save Scale Scan Search See Select Send Serialize Set
+    Show Shrink Simulate Solve Sort Split Start Stop Store Sum Test Track Transform Try Undo Update Use Validate
+    Verify Warn Whiten Wrap Write Yield""".split()  # noqa: SIM905
+)
+"""First words of docstrings of functions that are no properties."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A place that breaks a rule."""
+
+    rule: str
+    where: str
+    text: str
+
+
+def hits_in_phrases(text: str, where: str) -> Iterator[Hit]:
+    for rule, pattern in PHRASES.items():
+        for hit in re.finditer(pattern, text):
+            yield Hit(rule, where, text[max(0, hit.start() - 40) : hit.end() + 40].replace("\n", " "))
+
+
+def hits_in_source(source: str, name: str) -> Iterator[Hit]:
+    tree, lines = ast.parse(source), source.split("\n")
+    documented: set[int] = set()
+
+    def excused(node: ast.expr) -> bool:
+        return "language: ok" in lines[(node.end_lineno or node.lineno) - 1]
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node)):
+            a_property = any("property" in ast.unparse(one) for one in node.decorator_list)
+            if not a_property and text.split()[0].strip(".,:;") not in VERBS:
+                yield Hit("no verb", f"{name}:{node.lineno}", text.splitlines()[0])
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else ():
+            value = getattr(statement, "value", None)
+            if isinstance(statement, ast.Expr) and isinstance(value, ast.Constant) and isinstance(value.value, str):
+                documented.add(id(value))
+                text = value.value.strip()
+                if excused(value):
+                    continue
+                for rule, opening in FIRST_LINES.items():
+                    if re.match(opening, text):
+                        yield Hit(rule, f"{name}:{value.lineno}", text.splitlines()[0])
+                yield from hits_in_phrases(text, f"{name}:{value.lineno}")
+    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented | inner:
+            text = node.value
+        else:
+            continue
+        if len(text.split()) >= 3 and not excused(node):
+            yield from hits_in_phrases(text, f"{name}:{node.lineno}")
+
+
+def hits_in_page(page: str, name: str) -> Iterator[Hit]:
+    prose = re.sub(r"```.*?```", lambda block: "\n" * block[0].count("\n"), page, flags=re.S)
+    for number, line in enumerate(prose.split("\n"), 1):
+        if "language: ok" not in line:
+            yield from hits_in_phrases(line, f"{name}:{number}")
+
+
+def all_hits() -> list[Hit]:
+    hits: list[Hit] = []
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        hits += hits_in_source(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT)))
+    for page in READER_PAGES:
+        hits += hits_in_page((ROOT / page).read_text(encoding="utf-8"), page)
+    return hits
+
+
+def test_nothing_forbidden_is_added() -> None:
+    allowed = json.loads(BASELINE.read_text(encoding="utf-8"))
+    found = Counter(hit.rule for hit in all_hits())
+    more = {
+        rule: f"{number}, {allowed.get(rule, 0)} before"
+        for rule, number in found.items()
+        if number > allowed.get(rule, 0)
+    }
+    assert not more, f"{more}: python tests/contracts/test_language.py RULE lists the places"
+    fewer = {rule: f"{found[rule]}, {number} before" for rule, number in allowed.items() if number > found[rule]}
+    assert not fewer, f"{fewer}: lower the baseline, python tests/contracts/test_language.py"
+
+
+@pytest.mark.parametrize(
+    ("source", "rule"),
+    [
+        ('def f():\n    """What it gives."""\n', "clause"),
+        ('def f():\n    """Those of it."""\n', "no verb"),
+        ('A = 1\n"""It is one."""\n', "pronoun"),
+        ('raise ValueError("there are so many rows")\n', "so many"),
+        ('raise ValueError(f"{x} is no column of the table")\n', "is no x"),
+        ('class A:\n    """Rows.\n\n    Nobody is told of them.\n    """\n', "told"),
+    ],
+)
+def test_a_planted_sentence_is_found(source: str, rule: str) -> None:
+    assert rule in {hit.rule for hit in hits_in_source(source, "x.py")}
+    excused = source.replace('"""\n', '"""  # language: ok\n').replace('")\n', '")  # language: ok\n')
+    assert rule == "no verb" or rule not in {hit.rule for hit in hits_in_source(excused, "x.py")}
+
+
+def test_code_of_a_page_is_no_prose() -> None:
+    page = "We are told.\n```python\nis_told  # is told\n```\nAll is told.\n"
+    assert [hit.where for hit in hits_in_page(page, "p")] == ["p:1", "p:5"]
+
+
+if __name__ == "__main__":
+    every = all_hits()
+    if len(sys.argv) > 1:
+        for hit in every:
+            if hit.rule == sys.argv[1]:
+                print(f"{hit.where}: {hit.text}")
+    else:
+        counts = Counter(hit.rule for hit in every)
+        before = json.loads(BASELINE.read_text(encoding="utf-8")) if BASELINE.exists() else dict(counts)
+        kept = {
+            rule: min(counts[rule], before.get(rule, 0)) for rule in sorted(before) if min(counts[rule], before[rule])
+        }
+        BASELINE.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        for rule, number in counts.most_common():
+            print(f"{number:5d}  {rule}")
