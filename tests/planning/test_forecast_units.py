@@ -189,6 +189,45 @@ def test_what_is_lost_is_called_noise() -> None:
     assert "noise: that is" not in str(clear).split("Expected error")[0]
 
 
+def test_an_imagined_release_is_read_by_analyses_and_is_no_release() -> None:
+    """Its moments are the typical ones: what analyses estimate is what was assumed."""
+    noise = setting("gaussian", rho=0.5, typical_sd=SPREADS, typical_mean={"age": 40.0}).noise
+    assert noise is not None
+    release, said = noise.release, noise.description
+    assert said.mean is not None
+    assert said.standard_deviation is not None
+    np.testing.assert_allclose(said.mean, noise.typical.means)
+    np.testing.assert_allclose(said.standard_deviation, noise.typical.standard_deviations)
+    assert (said.mean[0], said.standard_deviation[0]) == pytest.approx((40.0, 18.0))
+    apart = np.isfinite(noise.correlation)
+    np.testing.assert_allclose(release.correlations().correlation[apart], 0.0, atol=1e-12)
+    assert noise.regression is not None
+    target = noise.regression.target
+    fit = release.explained_by_others(SCHEMA.feature_names.index(target)).ols(target)
+    assert fit.released_r_squared == pytest.approx(EXPLAINED)
+    places = [SCHEMA.feature_names.index(name) for name in fit.features if name in SPREADS]
+    deviations = noise.typical.standard_deviations
+    errors = [
+        fit.privacy_errors[fit.features.index(SCHEMA.feature_names[place])] * deviations[place] for place in places
+    ]
+    assert noise.coefficient == pytest.approx(np.median(errors) / deviations[SCHEMA.feature_names.index(target)])
+    assert not release.privacy.private
+    assert not hasattr(release, "save")
+    assert not hasattr(release, "receipt")
+
+
+def test_noise_means_the_same_in_every_part_of_a_forecast() -> None:
+    table = dpm.forecast(SCHEMA, n_rows=120, epsilon=0.5, typical_sd=SPREADS)
+    for row in table:
+        if row.typical_noise is not None:
+            noise = table.noise_of(row.mechanism)
+            hidden = noise.release.correlations().privacy_noise[0, 1]
+            assert row.typical_is_noise == noise.typical_correlation_is_noise == math.isnan(hidden)
+            assert (row.correlation_shown == "noise") == row.typical_is_noise
+    assert {row.typical_is_noise for row in table if row.typical_noise is not None} == {True}
+    assert not dpm.forecast(SCHEMA, n_rows=10**6, epsilon=0.5, typical_sd=SPREADS)["laplace"].typical_is_noise
+
+
 # ---------------------------------------------------------------- adaptive-ball
 
 

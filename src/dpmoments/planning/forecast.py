@@ -245,6 +245,7 @@ def _row(
     except (ValueError, OverflowError) as refusal:  # of the plan, or of numbers beyond all tables
         few = short_refusal(mechanism, shape, budget, str(refusal))
         return ForecastRow(name, refusal=str(refusal), short_refusal=few)
+    noise, is_noise = _typical_noise(plan, typical, assumed.n_rows)
     return ForecastRow(
         mechanism=name,
         second_moment_error=errors.gram / assumed.n_rows,
@@ -254,18 +255,20 @@ def _row(
         mean_assumed=errors.sum_assumed,
         guaranteed_error=plan.guaranteed_error / assumed.n_rows if plan.guaranteed_error is not None else None,
         chosen_because=plan.chosen_because,
-        typical_noise=_typical_noise(plan, typical, assumed.n_rows),
+        typical_noise=noise,
+        typical_is_noise=is_noise,
         clipped=errors.clipped,
     )
 
 
-def _typical_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> float | None:
-    """On a typical correlation; if no two columns vary, on a mean, in standard deviations; None if it is not known."""
+def _typical_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[float | None, bool]:
+    """The noise on a typical correlation and whether that hides it; if no two columns vary, on a mean, in standard deviations."""
     noise = forecast_noise(plan, typical, n_rows)
     if noise is None:
-        return None
-    result = noise.typical_correlation()
+        return None, False
+    result, is_noise = noise.typical_correlation(), noise.typical_correlation_is_noise
     if not math.isfinite(result):
         with np.errstate(divide="ignore", invalid="ignore"):
             result = float(np.nanmax(noise.mean / typical.standard_deviations))
-    return result if math.isfinite(result) else None
+        is_noise = all(noise.description.mean_is_noise)
+    return (result, is_noise) if math.isfinite(result) else (None, False)

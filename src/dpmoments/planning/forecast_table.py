@@ -67,6 +67,8 @@ class ForecastRow:
     typical_noise : float or None
         Standard deviation of the noise on a typical correlation (on a mean, in its standard deviations, where there is one
         column); None where it is not known beforehand.
+    typical_is_noise : bool
+        True if that noise hides it, as ``correlations()`` (``describe()``) of the imagined release says.
     clipped : float
         Largest fraction of the assumed rows that a query clipped; the errors then include what that took away.
     """
@@ -82,6 +84,7 @@ class ForecastRow:
     chosen_because: str | None = None
     short_refusal: str | None = None
     typical_noise: float | None = None
+    typical_is_noise: bool = False
     clipped: float = 0.0
 
     @property
@@ -96,10 +99,10 @@ class ForecastRow:
 
     @property
     def correlation_shown(self) -> str:
-        """``typical_noise`` to two digits, ``noise`` where no correlation would be left."""
+        """``typical_noise`` to two digits, ``noise`` if it hides a typical correlation."""
         if self.typical_noise is None:
             return "–"
-        return f"{self.typical_noise:.2g}" if self.typical_noise < 1.0 else "noise"
+        return "noise" if self.typical_is_noise else f"{self.typical_noise:.2g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
@@ -114,6 +117,7 @@ class ForecastRow:
             "guaranteed_error": self.guaranteed_error,
             "chosen_because": self.chosen_because,
             "typical_noise": self.typical_noise,
+            "typical_is_noise": self.typical_is_noise,
             "clipped": self.clipped,
         }
 

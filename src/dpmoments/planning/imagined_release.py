@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -94,10 +94,10 @@ class ImaginedRelease:
 
     # What an analysis asks of a release ----------------------------------------------------------------------------------
 
-    repair = Repair.AUTO
-    noise = None
-    pivot = None
-    warnings: tuple[str, ...] = ()
+    repair: ClassVar = Repair.AUTO
+    noise: ClassVar = None
+    pivot: ClassVar = None
+    warnings: ClassVar[tuple[str, ...]] = ()
 
     @property
     def schema(self) -> Schema:
@@ -328,6 +328,8 @@ class ForecastNoise:
     @cached_property
     def correlation_is_noise(self) -> BoolArray:
         """Correlations that noise hides, shape (d, d): the variance of one of the two features is lost in it."""
+        if not self._correlations:
+            return np.zeros((1, 1), dtype=bool)
         likeliest = next(each for release, each in self._correlations if release is self.release)
         return self._apart & np.isnan(likeliest.privacy_noise)
 
@@ -385,14 +387,12 @@ class ForecastNoise:
             return None
         deviations = self.typical.in_unit_ball[0][candidates]
         target = int(candidates[np.argsort(deviations, kind="stable")[(len(candidates) - 1) // 2]])
-        said = [_regression(release, target) for _, release in self.releases]
-        if said[0] is None:
-            return None
-        known = [fit for fit in said if fit is not None]
-        likeliest = known[self.releases.index(max(self.releases, key=lambda entry: entry[0]))]
-        if len(known) == 1 or not math.isfinite(likeliest.noise):
+        likeliest = _regression(self.release, target)
+        if likeliest is None or len(self.releases) == 1 or not math.isfinite(likeliest.noise):
             return likeliest
-        return replace(likeliest, noise=float(self._averaged([np.array(min(fit.noise, 1.0)) for fit in known])))
+        said = [_regression(release, target, first_order=True) for _, release in self.releases]
+        noise = [np.array(1.0 if fit is None else min(fit.noise, 1.0)) for fit in said]
+        return replace(likeliest, noise=float(self._averaged(noise)))
 
     @property
     def coefficient(self) -> float:
@@ -416,7 +416,8 @@ class TypicalRegression:
     target : str
     regressors : int
     noise : float
-        Standard deviation of the noise on a standardized coefficient, the median; infinite if the fit is not identified.
+        Standard deviation of the noise on a standardized coefficient, the median of columns of numbers (of all features if there
+        are none); infinite if the fit is not identified.
     """
 
     target: str
@@ -424,17 +425,21 @@ class TypicalRegression:
     noise: float
 
 
-def _regression(release: ImaginedRelease, target: int) -> TypicalRegression | None:
-    name = release.feature_names[target]
+def _regression(release: ImaginedRelease, target: int, *, first_order: bool = False) -> TypicalRegression | None:
+    """The regression; with ``first_order``, the size of noise that hides it, too."""
+    name, times = release.feature_names[target], _MANY_TIMES if first_order else 1
     try:
+        release = replace(release, n_rows=release.n_rows * times)
         imagined = release.explained_by_others(target)
     except ValueError:  # no features, or none whose number of rows noise does not hide
         return None
     fit = imagined.ols(name)
-    deviations = dict(zip(release.feature_names, release.typical.standard_deviations.tolist(), strict=True))
-    own = np.array([deviations[feature] for feature in fit.features])
-    noise = float(np.median(fit.privacy_errors * own)) / deviations[name] if deviations[name] > 0.0 else math.nan
-    return TypicalRegression(name, len(own), noise if math.isfinite(noise) else math.inf)
+    deviations, places = release.typical.standard_deviations, [release.feature_names.index(f) for f in fit.features]
+    numbers = ~release.typical.shares[places]
+    kept = numbers if numbers.any() else ~numbers
+    noise = float(np.median((fit.privacy_errors * deviations[places])[kept])) * times
+    noise = noise / float(deviations[target]) if deviations[target] > 0.0 else math.inf
+    return TypicalRegression(name, len(places), noise if math.isfinite(noise) else math.inf)
 
 
 def _first_order(release: ImaginedRelease, noise: FloatArray) -> FloatArray:
