@@ -97,8 +97,8 @@ class SyntheticSpectrum:
 class _AssumedRows(Rows):
     """Synthetic rows, each of which counts ``size``/``n_distinct`` times.
 
-    Moments that clip no row of the unit ball are those of the stated Gram matrix to the last lattice unit. Others are those of
-    the synthetic rows as clipped, and ``clipped`` holds the fraction of rows that each such query clipped.
+    Queries that can clip no row of the unit ball have the stated Gram matrix to the last lattice unit. Others sum the synthetic
+    rows as clipped, and ``clipped`` holds the fraction of rows that each of them clipped.
     """
 
     size: int

@@ -91,7 +91,7 @@ def forecast(
         If the budget, the number of rows, the spectrum or a guess is not possible, a guess names an unknown feature, or the
         privacy unit cannot serve.
     TypeError
-        If the privacy unit is none.
+        If the privacy unit is not a :class:`dpmoments.PrivacyUnit`.
 
     Examples
     --------

@@ -52,7 +52,7 @@ class ImaginedRelease:
     noise_law : NoiseLaw
         Of the noise that the plan would add, with the right variances and normal cells: intervals are approximate.
     centered : bool
-        True if the moments are about the typical means, as those of a ball that was found.
+        True if the moments are about the typical means, as in a ball that was found.
     unit_ball_covariance : ndarray of shape (d, d)
         Of the encoded rows.
     """
@@ -74,7 +74,7 @@ class ImaginedRelease:
     ) -> ImaginedRelease:
         """The release with the noise of runs that are alike in their center: variances are means over them.
 
-        A forecast states variances alone, for which the family of the noise does not matter: cells are taken to be normal.
+        A forecast states variances alone, for which the family of the noise does not matter: cells are normal here.
         """
         weights = np.array([run.probability for run in runs])
         weights = weights / weights.sum()
@@ -128,7 +128,7 @@ class ImaginedRelease:
 
     @property
     def diagnostics(self) -> Mapping[str, Any]:
-        """What a run learned: nothing, since there was none."""
+        """Nothing: no run was made."""
         return {}
 
     @property
@@ -396,7 +396,7 @@ class ForecastNoise:
 
     @property
     def coefficient(self) -> float:
-        """On a standardized coefficient of that regression: the median. Infinite if noise hides it; NaN if there is none."""
+        """On a standardized coefficient of that regression: the median. Infinite if noise hides it; NaN without a regression."""
         return math.nan if self.regression is None else self.regression.noise
 
     def _averaged(self, found: Sequence[FloatArray]) -> FloatArray:
@@ -416,8 +416,8 @@ class TypicalRegression:
     target : str
     regressors : int
     noise : float
-        Standard deviation of the noise on a standardized coefficient, the median of columns of numbers (of all features if there
-        are none); infinite if the fit is not identified.
+        Standard deviation of the noise on a standardized coefficient, the median of columns of numbers, or without any of all
+        features; infinite if the fit is not identified.
     """
 
     target: str

@@ -100,7 +100,7 @@ def _block(plan: ReleasePlan, budget: int, rows: int, forecast: Forecast) -> _Bl
 def _summary(noise: ForecastNoise) -> str:
     by = noise.release.mechanism
     if not math.isfinite(noise.typical_correlation()):
-        return f"By {by}: no two columns vary, so there is no correlation."
+        return f"By {by}: correlations need two columns that vary."
     words = f"By {by}: ± {correlation_text(noise)} on a typical correlation"
     if noise.regression is not None:
         words += (
