@@ -98,7 +98,7 @@ def _most_helpful(found: Iterator[Change]) -> list[Change]:
 
 def _planned(setting: ReleasePlan) -> tuple[ForecastNoise, str] | None:
     """The noise by the best of the mechanisms, and which one that is, where it is a rival."""
-    result = list[tuple[float, ForecastNoise, str]]()
+    result = list[tuple[ForecastNoise, str]]()
     for mechanism in (setting.mechanism, *setting.rivals):
         try:
             noise = replace(setting, mechanism=mechanism).noise
@@ -106,11 +106,25 @@ def _planned(setting: ReleasePlan) -> tuple[ForecastNoise, str] | None:
             continue
         if noise is not None:
             said = "" if mechanism is setting.mechanism else f", with {mechanism.name}"
-            result.append((_measured(noise, range(len(noise.typical.columns)))[0], noise, said))
-    if not result:
-        return None
-    least = min(result, key=lambda entry: entry[0])
-    return least[1], least[2]
+            result.append((noise, said))
+    noises = [noise for noise, _ in result]
+    kept = [
+        entry for place, entry in enumerate(result) if not _has_more(entry[0], noises[:place] + noises[place + 1 :])
+    ]
+    if len(kept) < 2:
+        return next(iter(kept or result), None)
+    return min(kept, key=lambda entry: _measured(entry[0], range(len(entry[0].typical.columns)))[0])
+
+
+def _has_more(noise: ForecastNoise, others: Sequence[ForecastNoise]) -> bool:
+    """Whether every cell has more noise than by another mechanism: so has all that is made of them."""
+
+    def is_plain(known: ForecastNoise) -> bool:
+        return len(known.releases) == 1 and not known.release.centered
+
+    own = noise.release.noise_law.cell_variances()
+    known = [other.release.noise_law.cell_variances() for other in others if is_plain(other)]
+    return is_plain(noise) and any(bool((less <= own).all() and (less < own).any()) for less in known)
 
 
 def _measured(noise: ForecastNoise, features: Sequence[int]) -> tuple[float, str]:

@@ -28,7 +28,6 @@ from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.columns import Categorical
-from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
@@ -317,12 +316,16 @@ class ForecastNoise:
 
     @cached_property
     def correlation(self) -> FloatArray:
-        """On the correlation of every two uncorrelated features, to first order, shape (d, d); NaN within a column."""
+        """On the correlation of every two uncorrelated features, to first order, shape (d, d).
+
+        NaN within a column, and for a feature that does not vary.
+        """
         said = [_first_order(release, each.privacy_noise) for release, each in self._correlations]
         if len(said) > 1:
             said = [np.minimum(noise, 1.0) for noise in said]
         result = self._averaged(said)
-        result[~self._apart] = np.nan
+        columns = np.array(self.typical.columns, dtype=object)
+        result[columns[:, None] == columns[None, :]] = np.nan
         return result
 
     @cached_property
@@ -331,21 +334,13 @@ class ForecastNoise:
         if not self._correlations:
             return np.zeros((1, 1), dtype=bool)
         likeliest = next(each for release, each in self._correlations if release is self.release)
-        return self._apart & np.isnan(likeliest.privacy_noise)
+        return np.isfinite(self.correlation) & np.isnan(likeliest.privacy_noise)
 
     @cached_property
     def _correlations(self) -> tuple[tuple[ImaginedRelease, Correlations], ...]:
         if len(self.typical.columns) < 2:
             return ()
         return tuple((release, release.correlations()) for _, release in self.releases)
-
-    @cached_property
-    def _apart(self) -> BoolArray:
-        """Pairs of features of different columns, both of which vary, shape (d, d)."""
-        columns = np.array(self.typical.columns, dtype=object)
-        varies = np.ones(len(columns), dtype=bool)
-        varies[list(Constraints.of(self.typical.schema, mean=True).certain)] = False
-        return np.asarray((columns[:, None] != columns[None, :]) & varies[:, None] & varies[None, :])
 
     def typical_correlation(self, among: Sequence[int] | None = None) -> float:
         """Median of the noise on correlations of two columns of numbers; of any two columns if there are fewer; else NaN."""
@@ -361,7 +356,7 @@ class ForecastNoise:
     @property
     def worst_correlation(self) -> tuple[str, str, float, bool]:
         """The two features whose correlation has most noise, how much, and whether that hides it; no names for one column."""
-        first, second = np.nonzero(np.tril(self._apart, -1))
+        first, second = np.nonzero(np.tril(np.isfinite(self.correlation), -1))
         if not len(first):
             return "", "", math.nan, False
         worst = int(np.argmax(self.correlation[first, second]))
@@ -373,7 +368,7 @@ class ForecastNoise:
         numbers = chosen[~self.typical.shares[chosen]]
         for candidates in (numbers, chosen):
             first, second = (candidates[indices] for indices in np.tril_indices(len(candidates), -1))
-            apart = self._apart[first, second]
+            apart = np.isfinite(self.correlation[first, second])
             if apart.any():
                 return first[apart], second[apart]
         return np.zeros(0, dtype=int), np.zeros(0, dtype=int)
@@ -382,7 +377,7 @@ class ForecastNoise:
     def regression(self) -> TypicalRegression | None:
         """``ols()`` of a typical feature on all others; None if there is nothing to regress it on."""
         numbers = np.flatnonzero(~self.typical.shares)
-        candidates = numbers if len(numbers) else np.flatnonzero(self._apart.any(axis=0))
+        candidates = numbers if len(numbers) else np.flatnonzero(np.isfinite(self.correlation).any(axis=0))
         if len(set(self.typical.columns)) < 2 or not len(candidates):
             return None
         deviations = self.typical.in_unit_ball[0][candidates]
