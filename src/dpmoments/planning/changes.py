@@ -117,7 +117,7 @@ def _planned(setting: ReleasePlan) -> tuple[ForecastNoise, str] | None:
 
 
 def _has_more(noise: ForecastNoise, others: Sequence[ForecastNoise]) -> bool:
-    """Whether every cell has more noise than by another mechanism: so has all that is made of them."""
+    """Return True if every cell has more noise than by another mechanism: so has all that is made of them."""
 
     def is_plain(known: ForecastNoise) -> bool:
         return len(known.releases) == 1 and not known.release.centered
