@@ -22,7 +22,7 @@ import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from benchmarks.practice.tables import Made, chosen, made
 from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.planning.imagined_release import NoiseInUnits
+from dpmoments.planning.imagined_release import ForecastNoise
 
 DESIGN = (
     "wine", "airfoil", "diabetes", "adult-numbers", "loose-10000", "student-500", "clusters-500", "mixed-dependent-1000",
@@ -124,22 +124,28 @@ def compared(name: str, table: Made, truth: Truth, mechanism: str, options: dict
             found[guess, measure] = (values / simulated[measure])[known]
             found[guess, measure + ALONE] = (values / simulated[measure + ALONE])[known]
         if guess == "sd and mean":
-            of_noise = float(noise.correlation_is_noise[possible].mean())
+            of_noise = float(_lost(noise)[possible].mean())
     return Ratios(name, mechanism, _in_words(options), found, of_noise)
 
 
 def _forecast(
-    noise: NoiseInUnits, possible: BoolArray, shares: Sequence[bool]
+    noise: ForecastNoise, possible: BoolArray, shares: Sequence[bool]
 ) -> dict[str, tuple[FloatArray, BoolArray]]:
     """Each measure's numbers and which of them are stated: those that are called noise are not."""
     pairs = np.tril(np.ones_like(noise.correlation, dtype=bool), -1) & np.isfinite(noise.correlation)
-    usable = possible & ~noise.correlation_is_noise
+    pairs &= possible[:, None] & possible[None, :] & ~noise.correlation_is_noise
     numbers = possible & ~np.array(shares)
     return {
-        "mean": (noise.mean, possible & ~noise.mean_is_noise),
-        "sd": (noise.standard_deviation, numbers & ~noise.standard_deviation_is_rough),
-        "correlation": (noise.correlation, pairs & usable[:, None] & usable[None, :]),
+        "mean": (noise.mean, possible & ~np.array(noise.description.mean_is_noise)),
+        "sd": (noise.standard_deviation, numbers & ~_lost(noise)),
+        "correlation": (noise.correlation, pairs),
     }
+
+
+def _lost(noise: ForecastNoise) -> BoolArray:
+    """Features whose variance is lost: none of their correlations is stated."""
+    apart = np.isfinite(noise.correlation)
+    return np.asarray(apart.any(axis=1) & (noise.correlation_is_noise | ~apart).all(axis=1))
 
 
 def _in_words(options: dict[str, Any]) -> str:

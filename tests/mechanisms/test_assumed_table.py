@@ -13,7 +13,7 @@ import dpmoments as dpm
 from contracts.cases import CASES, N_ROWS, Case
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.row_norm_histogram import TransformedNorm
-from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.mechanisms.synthetic_spectrum import SyntheticSpectrum, _normal_rows, measured_errors
 from dpmoments.papers.mechanisms.padded_gram import PaddedGramPlan
 from dpmoments.privacy.budget import PrivacyBudget
@@ -132,6 +132,55 @@ def test_the_gram_matrix_in_the_ball_is_the_stated_one(n_rows: int) -> None:
     stated = [[round(n_rows * SPECTRUM[i] * 4**20) if i == j else 0 for j in range(3)] for i in range(3)]
     assert moments.gram.tolist() == stated
     assert moments.sum.tolist() == [0, 0, 0]
+
+
+WEIGHTS = np.diag([1.0, 0.5, 0.8])
+MIDDLE = np.array([0.2, 0.0, -0.1])
+
+
+@pytest.mark.parametrize(
+    ("center", "linear", "radius"), [(None, WEIGHTS, 1.0), (MIDDLE, None, 1.3), (MIDDLE, WEIGHTS, 2.0)]
+)
+def test_mapped_moments_that_clip_no_row_of_the_ball_are_those_of_the_stated_matrix(
+    center: Any, linear: Any, radius: float
+) -> None:
+    """Some of the synthetic rows are longer than 1: they were clipped without a word."""
+    rows = SyntheticSpectrum(1000, SPECTRUM).rows(Neighbors.ADD_REMOVE, bounded=True)
+    moments = rows.moments(center, linear, radius, bits=20)
+    mapped, middle = (np.eye(3) if linear is None else linear), (np.zeros(3) if center is None else center)
+    gram = mapped @ (np.diag(SPECTRUM) + np.outer(middle, middle)) @ mapped.T
+    np.testing.assert_allclose(moments.gram.astype(float) * moments.scale**2, 1000 * gram, atol=1e-6)
+    np.testing.assert_allclose(moments.sum.astype(float) * moments.scale, -1000 * mapped @ middle, atol=1e-3)
+    assert moments.clipped == 0
+    assert rows.clipped == []
+
+
+def unequal_noise(radius: float) -> Any:
+    """A run of a mechanism with unequal noise per coordinate, of rows mapped to a ball of that radius."""
+
+    def run(rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
+        del privacy_filter
+        linear = np.diag([1.0, 0.5, 0.25])
+        moments = rows.moments(None, linear, radius, bits=20)
+        back = np.linalg.inv(linear)
+        gram = back @ (moments.gram.astype(float) * moments.scale**2) @ back
+        return RunResult(float(moments.count), back @ (moments.sum.astype(float) * moments.scale), gram)
+
+    return run
+
+
+def test_errors_on_clipped_rows_say_so_and_others_are_of_no_clipped_row() -> None:
+    """Without any noise all that is measured is what clipping takes away."""
+    assumed = SyntheticSpectrum(1000, SPECTRUM)
+    plan = dpm.mechanisms.Gaussian().plan(MomentShape(3), PrivacyBudget.zcdp(0.5), "add_remove")
+    free = measured_errors(unequal_noise(1.0), assumed, plan.neighbors, 1.0, filters(plan, 1))
+    assert free.gram < 1e-6
+    assert free.clipped == 0.0
+    clipped = measured_errors(unequal_noise(0.5), assumed, plan.neighbors, 1.0, filters(plan, 1))
+    assert clipped.gram > 10.0
+    assert 0.1 < clipped.clipped < 1.0
+    unbounded = measured_errors(unequal_noise(0.5), assumed, plan.neighbors, None, filters(plan, 1))
+    assert unbounded.clipped == clipped.clipped
 
 
 @pytest.mark.parametrize(("n_rows", "n_features"), [(250, 1), (250, 10), (400, 100), (7, 5), (2, 3)])

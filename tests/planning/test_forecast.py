@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,15 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.mechanisms.base import Plan
+from dpmoments.mechanisms.gaussian import GaussianPlan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
-from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.shape import MomentShape, RunResult
+from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
 from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
+from dpmoments.rows.rows import Rows
 
 N_ROWS = 150
 BUDGETS: dict[str, dict[str, float]] = {
@@ -155,6 +159,40 @@ def test_auto_takes_what_remains_where_a_candidate_refuses() -> None:
 
 
 # ---------------------------------------------------------------- what is assumed
+
+
+@dataclass(frozen=True)
+class TightBallPlan(GaussianPlan):
+    """Clips rows to half the ball, and has no closed form of its error."""
+
+    def exact_errors_on(self, assumed: SyntheticSpectrum) -> ErrorsOnTable | None:
+        del assumed
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
+        result = self.released(rows.moments(radius=0.5, bits=self.bits), privacy_filter)
+        assert result.sum is not None
+        return replace(result, sum=result.sum * 0.5, gram=result.gram * 0.25)
+
+
+class TightBall(dpm.mechanisms.Gaussian):
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> GaussianPlan:
+        plan = super().calibrate(shape, budget, neighbors)
+        return TightBallPlan(**{entry.name: getattr(plan, entry.name) for entry in fields(plan)})
+
+
+def test_a_forecast_of_clipped_rows_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(dpm.forecast.__globals__, "MECHANISMS", {"tight-ball": TightBall})
+    table = dpm.forecast(SCHEMAS["columns"], n_rows=1000, rho=0.5)
+    assert table["tight-ball"].clipped > 0.1
+    assert table["tight-ball"].assumed
+    assert (
+        f"errors of clipped rows, on the table assumed: tight-ball ({table['tight-ball'].clipped:.2g} of them)"
+        in str(table)
+    )
+    assert table.to_dict()["mechanisms"][0]["clipped"] == table["tight-ball"].clipped
+    monkeypatch.undo()
+    plain = dpm.forecast(SCHEMAS["columns"], n_rows=1000, rho=0.5)
+    assert plain["gaussian"].clipped == plain["iterative-eigenvectors"].clipped == 0.0
 
 
 def test_what_does_not_depend_on_the_table_is_not_marked_and_does_not_move() -> None:

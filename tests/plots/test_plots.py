@@ -329,7 +329,8 @@ def test_a_forecast_is_drawn_as_it_is_printed() -> None:
         for y in line.get_ydata()
     }
     noise = forecast.noise
-    lost = [(noise.mean_is_noise, "o"), (noise.standard_deviation_is_noise & ~noise.typical.shares, "D")]
+    said = noise.description
+    lost = [(said.mean_is_noise, "o"), (np.array(said.standard_deviation_is_noise) & ~noise.typical.shares, "D")]
     assert hollow == {(int(place), marker) for where, marker in lost for place in np.flatnonzero(where)}
     assert hollow
     against = forecast.plot("budget", ax=Figure().subplots())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.reporting.planner import _planner_words
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 QUIET = (
@@ -117,42 +114,21 @@ def test_faults_of_a_page_are_found(browser: Any, tmp_path: Path) -> None:
     assert any(fault.startswith("image-alt") for fault in opened.inaccessible())
 
 
-def test_the_planner_answers_to_sliders_and_ticks(browser: Any, tmp_path: Path) -> None:
+def test_the_planner_shows_the_forecast_that_is_chosen(browser: Any, tmp_path: Path) -> None:
     columns = [dpm.Numeric(f"x{place}", 0, 100) for place in range(5)]
     schema = dpm.Schema(*columns, dpm.Power("x0", 2), dpm.Categorical("</script>", ["a", "b"]))
     dpm.report(dpm.forecast(schema, n_rows=4000, epsilon=1.0), tmp_path / "plan.html")
     opened = Opened(browser, tmp_path / "plan.html", 400)
     page = opened.page
-    before = page.locator("tbody").first.inner_text()
-    page.get_by_label("x0", exact=True).uncheck()
-    assert page.get_by_label("x0^2").is_disabled()
-    assert not page.get_by_label("x0^2").is_checked()
-    page.locator("#budget").press("ArrowRight")
-    page.locator("#rows").press("ArrowLeft")
-    again = dpm.forecast(dpm.Schema(*columns[1:], schema.columns[-1]), n_rows=2800, epsilon=1.4)
-    assert again.setting is not None
-    words = _planner_words(replace(again.setting, mechanism=make_mechanism("auto")), again.noise_of("auto"))
-    assert page.locator("#said").inner_text() == f"ε = 1.4, 2,800 rows, 5 of 7 columns. {words}"
+
+    def shown() -> list[str]:
+        return list(page.locator("section h3:visible").all_inner_texts())
+
+    assert shown() == ["ε = 1, 4,000 rows"]
+    page.get_by_label("ε = 2", exact=True).check()
+    page.get_by_label("1,000", exact=True).check()
+    assert shown() == ["ε = 2, 1,000 rows"]
+    assert page.locator("tbody:visible").first.locator("tr").count() == 8
     assert opened.overflow <= 0
     assert opened.inaccessible() == []
-    page.get_by_role("button", name="Back to what was asked for").click()
-    assert page.locator("tbody").first.inner_text() == before
     assert opened.happened == []
-
-
-def test_a_long_grid_is_inflated_by_the_browser(browser: Any, tmp_path: Path) -> None:
-    columns = [dpm.Numeric(f"x{place}", 0, 100) for place in range(60)]
-    dpm.report(dpm.forecast(dpm.Schema(*columns), n_rows=4000, rho=0.5), tmp_path / "plan.html")
-    opened = Opened(browser, tmp_path / "plan.html", 1400)
-    page = opened.page
-    page.get_by_label("x0", exact=True).uncheck()
-    again = dpm.forecast(dpm.Schema(*columns[1:]), n_rows=4000, rho=0.5)
-    assert again.setting is not None
-    words = _planner_words(replace(again.setting, mechanism=make_mechanism("auto")), again.noise_of("auto"))
-    assert page.locator("#said").inner_text() == f"ρ = 0.5, 4,000 rows, 59 of 60 columns. {words}"
-    assert opened.happened == []
-    old = browser.new_context(offline=True).new_page()
-    old.add_init_script("delete window.DecompressionStream")
-    old.goto((tmp_path / "plan.html").as_uri())
-    assert old.get_by_text("too old for the sliders").is_visible()
-    assert not old.locator("#choices").is_visible()

@@ -56,7 +56,7 @@ def _wanted_option(text: str) -> Option:
         "epsilon_needed": _wanted_option("Which epsilon it takes, with --n-rows rows."),
         "rho_needed": _wanted_option("Which rho, where --rho is given."),
         "mechanism": Option("The mechanism of these answers (default: auto, as a release has it).", TURNED_ROUND),
-        "html": Option("Write the planner's page instead: budget and rows to slide, columns to tick."),
+        "html": Option("Write a page instead, with forecasts for a few budgets and numbers of rows."),
     },
     objects={
         "typical_sd": (("typical_sd",), lambda given: _by_feature(given or [], "--typical-sd")),

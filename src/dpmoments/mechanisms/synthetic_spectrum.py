@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -27,6 +27,8 @@ from dpmoments.schema.schema import Schema
 _DISTINCT_ROWS = 250
 """Most rows that are made up, or four a feature where that is more; each stands for an equal share of the table."""
 
+_ROUNDING = 1.0 + 1e-12
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorsOnTable:
@@ -40,12 +42,15 @@ class ErrorsOnTable:
         Of the Euclidean norm of the error on the sum of rows; None where no mean is wanted.
     gram_assumed, sum_assumed : bool
         Whether the number depends on what was assumed of the table.
+    clipped : float
+        Largest fraction of the assumed rows that one query of a run clipped: the errors then include what clipping took away.
     """
 
     gram: float
     sum: float | None
     gram_assumed: bool = False
     sum_assumed: bool = False
+    clipped: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +75,7 @@ class SyntheticSpectrum:
         """Of the Gram matrix, in descending order."""
         return np.asarray(self.n_rows * np.sort(self.spectrum)[::-1])
 
-    def rows(self, neighbors: Neighbors, *, bounded: bool) -> Rows:
+    def rows(self, neighbors: Neighbors, *, bounded: bool) -> _AssumedRows:
         """Rows with these moments; ``bounded`` where the mechanism expects them in the unit ball."""
         d = len(self.spectrum)
         scales = np.sqrt(np.sort(self.spectrum)[::-1]) * (1.0 if self.units is None else self.units)
@@ -90,27 +95,46 @@ class SyntheticSpectrum:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class _AssumedRows(Rows):
-    """Made-up rows, each of which counts ``size``/``n_distinct`` times.
+    """Synthetic rows, each of which counts ``size``/``n_distinct`` times.
 
-    Moments in the unit ball are those of the stated Gram matrix to the last lattice unit: no row is clipped there.
+    Queries that can clip no row of the unit ball have the stated Gram matrix to the last lattice unit. Others sum the synthetic
+    rows as clipped, and ``clipped`` holds the fraction of rows that each of them clipped.
     """
 
     size: int
     n_distinct: int
     gram: FloatArray | None
+    clipped: list[float] = field(default_factory=list)
 
     def moments(
         self, center: FloatArray | None = None, linear: FloatArray | None = None, radius: float = 1.0, *, bits: int = 20
     ) -> Moments:
-        if self.gram is not None and center is None and linear is None and radius == 1.0:
-            cells = np.zeros((self.n_features + 1, self.n_features), dtype=object)
-            for index, eigenvalue in enumerate(self.gram.tolist()):
-                cells[index + 1, index] = round(math.ldexp(eigenvalue, 2 * bits))
-            empty = Moments.empty(self.n_features, bits=bits, radius=radius)
-            return replace(empty, count=self.size, limbs=_limbs(cells))
+        if self.gram is not None:
+            d = self.n_features
+            mapped = np.eye(d) if linear is None else linear
+            mean = np.zeros(len(mapped)) if center is None else -mapped @ center
+            farthest = float(np.linalg.norm(mapped, 2)) * (
+                1.0 + (0.0 if center is None else float(np.linalg.norm(center)))
+            )
+            if farthest <= radius * _ROUNDING:
+                gram = (mapped * self.gram) @ mapped.T + self.size * np.outer(mean, mean)
+                return self._of_stated(self.size * mean / radius, gram / radius**2, bits, radius)
         result = super().moments(center, linear, radius, bits=bits)
+        if result.clipped:
+            self.clipped.append(result.clipped / self.n_distinct)
         cells = np.vstack([result.sum[None, :], result.gram]).astype(object) * self.size // self.n_distinct
-        return replace(result, count=self.size, clipped=0, limbs=_limbs(cells))
+        return replace(
+            result, count=self.size, clipped=result.clipped * self.size // self.n_distinct, limbs=_limbs(cells)
+        )
+
+    def _of_stated(self, total: FloatArray, gram: FloatArray, bits: int, radius: float) -> Moments:
+        """The moments, in units of the radius, on the lattice."""
+        k = len(total)
+        cells = np.zeros((k + 1, k), dtype=object)
+        cells[0] = [round(math.ldexp(value, bits)) for value in total.tolist()]
+        for i, j in zip(*np.nonzero(gram), strict=True):
+            cells[i + 1, j] = round(math.ldexp(float(gram[i, j]), 2 * bits))
+        return replace(Moments.empty(k, bits=bits, radius=radius), count=self.size, limbs=_limbs(cells))
 
     def histogram(self, statistic: RowStatistic, edges: Iterable[float]) -> Histogram:
         result = super().histogram(statistic, edges)
@@ -144,7 +168,11 @@ def measured_errors(
             of_sum.append(float(np.linalg.norm(noisy.mean * noisy.count / units)) ** 2)
     total = math.sqrt(math.fsum(of_sum) / len(of_sum)) if of_sum else None
     return ErrorsOnTable(
-        math.sqrt(math.fsum(of_gram) / len(of_gram)), total, gram_assumed=True, sum_assumed=of_sum != []
+        math.sqrt(math.fsum(of_gram) / len(of_gram)),
+        total,
+        gram_assumed=True,
+        sum_assumed=of_sum != [],
+        clipped=max(rows.clipped, default=0.0),
     )
 
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
 from dpmoments.mechanisms.gaussian import Gaussian
-from dpmoments.planning.imagined_release import NoiseInUnits, ReleasePlan
+from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind, PrivacyBudget
-from dpmoments.schema.derived import DerivedColumn
+from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.encoding import longest_row_norm
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
@@ -96,9 +96,9 @@ def _most_helpful(found: Iterator[Change]) -> list[Change]:
     return [min(possible, key=lambda change: change.ratio)] if possible else []
 
 
-def _planned(setting: ReleasePlan) -> tuple[NoiseInUnits, str] | None:
+def _planned(setting: ReleasePlan) -> tuple[ForecastNoise, str] | None:
     """The noise by the best of the mechanisms, and which one that is, where it is a rival."""
-    result = list[tuple[float, NoiseInUnits, str]]()
+    result = list[tuple[ForecastNoise, str]]()
     for mechanism in (setting.mechanism, *setting.rivals):
         try:
             noise = replace(setting, mechanism=mechanism).noise
@@ -106,14 +106,28 @@ def _planned(setting: ReleasePlan) -> tuple[NoiseInUnits, str] | None:
             continue
         if noise is not None:
             said = "" if mechanism is setting.mechanism else f", with {mechanism.name}"
-            result.append((_measured(noise, range(len(noise.mean)))[0], noise, said))
-    if not result:
-        return None
-    least = min(result, key=lambda entry: entry[0])
-    return least[1], least[2]
+            result.append((noise, said))
+    noises = [noise for noise, _ in result]
+    kept = [
+        entry for place, entry in enumerate(result) if not _has_more(entry[0], noises[:place] + noises[place + 1 :])
+    ]
+    if len(kept) < 2:
+        return next(iter(kept or result), None)
+    return min(kept, key=lambda entry: _measured(entry[0], range(len(entry[0].typical.columns)))[0])
 
 
-def _measured(noise: NoiseInUnits, features: Sequence[int]) -> tuple[float, str]:
+def _has_more(noise: ForecastNoise, others: Sequence[ForecastNoise]) -> bool:
+    """Return True if every cell has more noise than by another mechanism: so has all that is made of them."""
+
+    def is_plain(known: ForecastNoise) -> bool:
+        return len(known.releases) == 1 and not known.release.centered
+
+    own = noise.release.noise.cell_variances()
+    known = [other.release.noise.cell_variances() for other in others if is_plain(other)]
+    return is_plain(noise) and any(bool((less <= own).all() and (less < own).any()) for less in known)
+
+
+def _measured(noise: ForecastNoise, features: Sequence[int]) -> tuple[float, str]:
     """The median noise on correlations among features; on their standard deviations, relative, where there is one column."""
     result = noise.typical_correlation(features)
     if math.isfinite(result):
@@ -123,7 +137,9 @@ def _measured(noise: NoiseInUnits, features: Sequence[int]) -> tuple[float, str]
     return (float(np.median(relative)) if np.isfinite(relative).all() else math.nan), "sd on a mean"
 
 
-def _compared(kind: str, what: str, before: NoiseInUnits, planned: tuple[NoiseInUnits, str] | None) -> Iterator[Change]:
+def _compared(
+    kind: str, what: str, before: ForecastNoise, planned: tuple[ForecastNoise, str] | None
+) -> Iterator[Change]:
     """The same features before and after."""
     if planned is None:
         return
@@ -137,18 +153,34 @@ def _compared(kind: str, what: str, before: NoiseInUnits, planned: tuple[NoiseIn
         yield Change(kind, what + said, measure + among, now, then)
 
 
-def _without_one_column(setting: ReleasePlan, noise: NoiseInUnits) -> Iterator[Change]:
+def _without_one_column(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
     columns = setting.typical.schema.table_columns
     if len(columns) < 2:
         return
-    for column in columns:
+    for column in _costliest(setting.typical, columns):
         typical = _without(setting.typical, {column.name})
         if typical is not None:
             after = _planned(replace(setting, typical=typical))
             yield from _compared("column", f"without {column.name}", noise, after)
 
 
-def _without_half(setting: ReleasePlan, noise: NoiseInUnits) -> Iterator[Change]:
+def _costliest(typical: TypicalTable, columns: Sequence[SchemaColumn]) -> list[SchemaColumn]:
+    """Of columns of one kind and size, those that leave the most if left out: the largest weight, and the largest spread."""
+    deviations, _ = typical.in_unit_ball
+    alike: dict[tuple[object, ...], list[tuple[float, float, int]]] = {}
+    for place, column in enumerate(columns):
+        own = list(typical.features_of_columns[column.name])
+        kind = type(column), len(own), getattr(column, "missing", None), getattr(column, "other", None)
+        needed = sum(column in derived.factors for derived in typical.schema.derived_columns)
+        weight = float(typical.encoding.weight[own[0]]) if typical.encoding.weight is not None else 0.0
+        entry = weight, float(np.sum(deviations[own] ** 2)), -place
+        alike.setdefault((*kind, needed), []).append(entry)
+    chosen = {-max(entries)[2] for entries in alike.values()}
+    chosen |= {-max(entries, key=lambda entry: entry[1:])[2] for entries in alike.values()}
+    return [columns[place] for place in sorted(chosen)]
+
+
+def _without_half(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
     columns = setting.typical.schema.table_columns
     kept = (len(columns) + 1) // 2
     if len(columns) < 4:
@@ -159,7 +191,7 @@ def _without_half(setting: ReleasePlan, noise: NoiseInUnits) -> Iterator[Change]
         yield from _compared("columns", what, noise, _planned(replace(setting, typical=typical)))
 
 
-def _tighter_bounds(setting: ReleasePlan, noise: NoiseInUnits) -> Iterator[Change]:
+def _tighter_bounds(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
     """Half the range of the column of numbers with the most noise on its mean for its spread, about its mean."""
     schema, known = setting.typical.schema, setting.typical.standard_deviations
     relative = np.divide(noise.mean, known, out=np.zeros(len(known)), where=known > 0.0)
@@ -199,7 +231,7 @@ def _own_row_norm(schema: Schema) -> bool:
     return schema.row_norm is None or not math.isclose(schema.row_norm, longest_row_norm(schema.columns), rel_tol=1e-9)
 
 
-def _of_size(setting: ReleasePlan, noise: NoiseInUnits) -> Iterator[Change]:
+def _of_size(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
     symbol = "ρ" if setting.budget.kind is BudgetKind.ZCDP else "ε"
     double = 2.0 * setting.size_of_budget
     if double <= MAX_LOSS:
@@ -209,7 +241,7 @@ def _of_size(setting: ReleasePlan, noise: NoiseInUnits) -> Iterator[Change]:
     yield from _compared("rows", f"twice the rows ({2 * setting.n_rows:,})", noise, rows)
 
 
-def _with_delta(setting: ReleasePlan, noise: NoiseInUnits) -> Iterator[Change]:
+def _with_delta(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
     if setting.budget.kind is not BudgetKind.PURE:
         return
     budget = PrivacyBudget.approximate(setting.budget.epsilon, _SMALL_DELTA)

@@ -17,11 +17,11 @@ from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
-from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.noise.models import AdditiveModel
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
-from dpmoments.planning.imagined_release import NoiseInUnits, ReleasePlan, laws_of_plan, worst_laws
+from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, forecast_noise, planned
+from dpmoments.planning.possible_runs import worst_run
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -92,7 +92,7 @@ def forecast(
         If the budget, the number of rows, the spectrum or a guess is not possible, a guess names an unknown feature, or the
         privacy unit cannot serve.
     TypeError
-        If the privacy unit is none.
+        If the privacy unit is not a :class:`dpmoments.PrivacyUnit`.
 
     Examples
     --------
@@ -165,12 +165,13 @@ def forecast(
 
 def _in_units(table: Forecast, setting: ReleasePlan) -> Forecast:
     """The forecast with the numbers of one mechanism in the table's units."""
-    worst = worst_laws(setting.plan)
+    plan = setting.plan
+    worst = worst_run(plan)
     return replace(
         table,
         setting=setting,
         noise=setting.noise,
-        worst=None if worst is None else NoiseInUnits(setting.typical, setting.n_rows, worst),
+        worst=None if worst is None else ForecastNoise.of(plan, setting.typical, setting.n_rows, (worst,)),
         changes=changes(setting),
     )
 
@@ -207,10 +208,7 @@ def _derived_cost(
     for mechanism in mechanisms:
         shapes = shape, MomentShape.of(less, mean=shape.mean, n_rows=shape.n_rows)
         try:
-            plans = [
-                plan_before_release(MECHANISMS[mechanism](), either, budget, neighbors, privacy_unit)
-                for either in shapes
-            ]
+            plans = [planned(MECHANISMS[mechanism](), either, budget, neighbors, privacy_unit) for either in shapes]
         except (ValueError, OverflowError):  # one column may be too few for it
             continue
         laws = [plan.model for plan in plans if isinstance(plan.model, AdditiveModel)]
@@ -241,13 +239,14 @@ def _row(
     typical: TypicalTable,
 ) -> ForecastRow:
     try:
-        plan = plan_before_release(mechanism, shape, budget, neighbors, privacy_unit)
+        plan = planned(mechanism, shape, budget, neighbors, privacy_unit)
         errors = plan.errors_on(
             assumed, (PrivacyFilter.open(plan, insecure_seed=seed) for seed in range(plan.measured_runs))
         )
     except (ValueError, OverflowError) as refusal:  # of the plan, or of numbers beyond all tables
         few = short_refusal(mechanism, shape, budget, str(refusal))
         return ForecastRow(name, refusal=str(refusal), short_refusal=few)
+    noise, is_noise = _typical_noise(plan, typical, assumed.n_rows)
     return ForecastRow(
         mechanism=name,
         second_moment_error=errors.gram / assumed.n_rows,
@@ -257,18 +256,20 @@ def _row(
         mean_assumed=errors.sum_assumed,
         guaranteed_error=plan.guaranteed_error / assumed.n_rows if plan.guaranteed_error is not None else None,
         chosen_because=plan.chosen_because,
-        typical_noise=_typical_noise(plan, typical, assumed.n_rows),
+        typical_noise=noise,
+        typical_is_noise=is_noise,
+        clipped=errors.clipped,
     )
 
 
-def _typical_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> float | None:
-    """On a typical correlation; with one column on its mean, in its standard deviations; None where it is not known."""
-    laws = laws_of_plan(plan, typical, n_rows)
-    if laws is None:
-        return None
-    noise = NoiseInUnits(typical, n_rows, laws)
-    result = noise.typical_correlation()
-    if not math.isfinite(result) and len(typical.features_of_columns) == 1:
+def _typical_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[float | None, bool]:
+    """The noise on a typical correlation and whether that hides it; if no two columns vary, on a mean, in standard deviations."""
+    noise = forecast_noise(plan, typical, n_rows)
+    if noise is None:
+        return None, False
+    result, is_noise = noise.typical_correlation(), noise.typical_correlation_is_noise
+    if not math.isfinite(result):
         with np.errstate(divide="ignore", invalid="ignore"):
             result = float(np.nanmax(noise.mean / typical.standard_deviations))
-    return result if math.isfinite(result) else None
+        is_noise = all(noise.description.mean_is_noise)
+    return (result, is_noise) if math.isfinite(result) else (None, False)

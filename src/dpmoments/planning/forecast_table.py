@@ -8,21 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpmoments.analysis.answers import Answer, aligned
+import numpy as np
+
+from dpmoments.analysis.answers import Answer, aligned, number_or_none
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import Assumption
 from dpmoments.planning.changes import Change
-from dpmoments.planning.imagined_release import (
-    NoiseInUnits,
-    ReleasePlan,
-    TableInWords,
-    column_table,
-    describe_columns,
-    plain_columns,
-    plain_noise,
-)
+from dpmoments.planning.imagined_release import EXPLAINED, ForecastNoise, ReleasePlan
 from dpmoments.planning.needed import Wanted, budget_needed, rows_needed
 from dpmoments.planning.picture import MAX_FEATURES, plot_forecast
 from dpmoments.plots.letters import fonts_for
@@ -73,6 +67,10 @@ class ForecastRow:
     typical_noise : float or None
         Standard deviation of the noise on a typical correlation (on a mean, in its standard deviations, where there is one
         column); None where it is not known beforehand.
+    typical_is_noise : bool
+        True if that noise hides it, as ``correlations()`` (``describe()``) of the imagined release says.
+    clipped : float
+        Largest fraction of the assumed rows that a query clipped; the errors then include what that took away.
     """
 
     mechanism: str
@@ -86,6 +84,8 @@ class ForecastRow:
     chosen_because: str | None = None
     short_refusal: str | None = None
     typical_noise: float | None = None
+    typical_is_noise: bool = False
+    clipped: float = 0.0
 
     @property
     def second_moment_shown(self) -> str:
@@ -99,10 +99,10 @@ class ForecastRow:
 
     @property
     def correlation_shown(self) -> str:
-        """``typical_noise`` to two digits, ``noise`` where no correlation would be left."""
+        """``typical_noise`` to two digits, ``noise`` if it hides a typical correlation."""
         if self.typical_noise is None:
             return "–"
-        return f"{self.typical_noise:.2g}" if self.typical_noise < 1.0 else "noise"
+        return "noise" if self.typical_is_noise else f"{self.typical_noise:.2g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
@@ -117,6 +117,8 @@ class ForecastRow:
             "guaranteed_error": self.guaranteed_error,
             "chosen_because": self.chosen_because,
             "typical_noise": self.typical_noise,
+            "typical_is_noise": self.typical_is_noise,
+            "clipped": self.clipped,
         }
 
 
@@ -202,6 +204,132 @@ def _refusals_in_a_line(rows: Sequence[ForecastRow]) -> str:
     return "cannot run here: " + "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
 
 
+# What the analyses say of the imagined releases, with what is assumed of the table.
+
+_NOISE = "noise"
+_FAR_WORSE = 1.5
+"""The worst pair is named if it has so many times the noise of the typical one."""
+
+
+def column_table(noise: ForecastNoise) -> list[tuple[str, ...]]:
+    """Rows of text, the head first: what ``describe()`` shows, a line per feature; ~ marks what is assumed.
+
+    Of a Boolean or a level the share says all that its standard deviation would.
+    """
+    typical = noise.typical
+    _, *rows = noise.description.table()
+    lines: list[tuple[str, ...]] = [("feature", "typical mean", "± noise", "typical sd", "± noise")]
+    for index, (name, mean, of_mean, deviation, of_deviation) in enumerate(rows):
+        guesses = ((mean, typical.assumed_means[index]), (deviation, typical.assumed[index]))
+        mean, deviation = (f"~{text}" if assumed and text != _NOISE else text for text, assumed in guesses)
+        lines.append((name, mean, of_mean, deviation, "–" if typical.shares[index] else of_deviation))
+    return lines
+
+
+def correlation_text(noise: ForecastNoise) -> str:
+    """The noise on a typical correlation, to two digits, or that it is noise."""
+    return _NOISE if noise.typical_correlation_is_noise else f"{noise.typical_correlation():.2g}"
+
+
+def coefficient_text(noise: ForecastNoise) -> str:
+    """The noise on a standardized coefficient, to two digits, or that it is noise."""
+    return f"{noise.coefficient:.2g}" if math.isfinite(noise.coefficient) else _NOISE
+
+
+def _describe_noise(noise: ForecastNoise, worst: ForecastNoise | None, mechanism: str) -> tuple[str, ...]:
+    """Sentences below that table.
+
+    Parameters
+    ----------
+    noise : ForecastNoise
+    worst : ForecastNoise or None
+        Where the mechanism gains nothing, if it adapts to the table.
+    mechanism : str
+    """
+    lines = _describe_correlations(noise, worst, mechanism)
+    if not lines and worst is not None:
+        times = float(np.max(np.divide(worst.mean, noise.mean, out=np.ones(len(noise.mean)), where=noise.mean > 0.0)))
+        lines = [f"where rows fill their bounds and {mechanism} gains nothing the noise is up to {times:.2g} × that"]
+    return tuple(filter(None, [noise.description.noise_text, *lines, noise.typical.words]))
+
+
+def _describe_correlations(noise: ForecastNoise, worst: ForecastNoise | None, mechanism: str) -> list[str]:
+    correlation = noise.typical_correlation()
+    if not math.isfinite(correlation):
+        return []
+    at_most = ""
+    if worst is not None:
+        at_most = f"; {correlation_text(worst)} where rows fill their bounds and {mechanism} gains nothing"
+    lines = [
+        f"± on a correlation (the median of two columns that are not correlated): {correlation_text(noise)}{at_most}"
+    ]
+    first, second, largest, is_noise = noise.worst_correlation
+    if largest > _FAR_WORSE * correlation:
+        lines.append(f"± on the worst, {first} ~ {second}: {_NOISE if is_noise else f'{largest:.2g}'}")
+    if noise.regression is not None:
+        k = noise.regression.regressors
+        which = "one regressor that explains" if k == 1 else f"{k} regressors that explain"
+        lines.append(
+            f"± on a standardized coefficient (of {noise.regression.target} on {which} {EXPLAINED:.0%} of its variance): "
+            f"{coefficient_text(noise)}"
+        )
+    return lines
+
+
+def _plain_columns(noise: ForecastNoise) -> Mapping[str, Sequence[Any]]:
+    """A feature a row as plain values."""
+    typical, said = noise.typical, noise.description.columns()
+    return {
+        "feature": typical.schema.feature_names,
+        "typical_mean": typical.means.tolist(),
+        "typical_mean_assumed": typical.assumed_means.tolist(),
+        "typical_sd": typical.standard_deviations.tolist(),
+        "typical_sd_assumed": typical.assumed.tolist(),
+        **{name: values for name, values in said.items() if name.endswith("noise")},
+    }
+
+
+def _plain_noise(noise: ForecastNoise, worst: ForecastNoise | None) -> dict[str, Any]:
+    """Columns, correlations and the coefficient as JSON holds them."""
+    regression = noise.regression
+    return {
+        "columns": {name: list(values) for name, values in _plain_columns(noise).items()},
+        "correlation": number_or_none(noise.typical_correlation()),
+        "correlation_is_noise": noise.typical_correlation_is_noise,
+        "correlation_at_most": None if worst is None else number_or_none(worst.typical_correlation()),
+        "coefficient": number_or_none(noise.coefficient),
+        "coefficient_is_noise": math.isinf(noise.coefficient),
+        "regressors": None if regression is None else regression.regressors,
+        "target": None if regression is None else regression.target,
+        "assumes": noise.typical.words,
+    }
+
+
+class _Part(Answer):
+    """One of the two tables of a forecast, with the lines above and below it."""
+
+    def __init__(self, heading: Sequence[str], rows: Sequence[Sequence[str]], remarks: Sequence[str]) -> None:
+        self._heading, self._rows, self._remarks = tuple(heading), rows, tuple(remarks)
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        return self._heading
+
+    def table(self) -> Sequence[Sequence[str]]:
+        return self._rows
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return self._remarks
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        head, *rows = self._rows
+        return {name: [row[index] for row in rows] for index, name in enumerate(head)}
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: list(values) for name, values in self.columns().items()}
+
+
 _ABOUT_AS_MUCH = 1.05
 _DEFAULT = "auto"
 """What a release takes unless told."""
@@ -225,9 +353,9 @@ class Forecast(Answer):
         None where the schema has no derived feature, or no mechanism with a law of its noise can run.
     setting : Setting or None
         The release that the numbers in the table's units are of: that by the best mechanism.
-    noise : NoiseInUnits or None
+    noise : ForecastNoise or None
         Its noise; None where no mechanism can run whose noise is known beforehand in the table's units.
-    worst : NoiseInUnits or None
+    worst : ForecastNoise or None
         For a mechanism that adapts to the table, its noise where it gains nothing.
     changes : tuple of Change
         What would lower the noise, the most helpful first.
@@ -244,8 +372,8 @@ class Forecast(Answer):
     assumption: Assumption
     derived_cost: DerivedCost | None = None
     setting: ReleasePlan | None = None
-    noise: NoiseInUnits | None = None
-    worst: NoiseInUnits | None = None
+    noise: ForecastNoise | None = None
+    worst: ForecastNoise | None = None
     changes: tuple[Change, ...] = ()
     without_units: str = ""
     privacy_unit: PrivacyUnit | None = None
@@ -341,7 +469,7 @@ class Forecast(Answer):
         setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
-    def noise_of(self, mechanism: str) -> NoiseInUnits:
+    def noise_of(self, mechanism: str) -> ForecastNoise:
         """The noise of a mechanism in the table's units.
 
         Raises
@@ -376,7 +504,7 @@ class Forecast(Answer):
         return (
             self.title,
             f"best: {self.best}{self._why_best}",
-            "noise in the table's units, standard deviations, before repair:",
+            "what describe() would show of a release, if the table is as assumed, in its own units:",
         )
 
     @property
@@ -402,7 +530,7 @@ class Forecast(Answer):
         return said.startswith(f"{self.best},")
 
     def table(self) -> list[tuple[str, ...]]:
-        """A line a feature: spread assumed, noise on the mean, on the standard deviation; the mechanisms where there is none."""
+        """A line per feature: mean and standard deviation as assumed, each with its noise; without any, the mechanisms."""
         return self.mechanism_table() if self.noise is None else column_table(self.noise)
 
     def mechanism_table(self) -> list[tuple[str, ...]]:
@@ -417,11 +545,11 @@ class Forecast(Answer):
 
     @property
     def in_words(self) -> tuple[str, ...]:
-        """What stands below the columns: correlations, a coefficient, what is assumed, what to change."""
+        """Lines below the columns: correlations, a coefficient, what is assumed, what to change."""
         if self.noise is None or self.best is None:
             return ()
         helpful = ("what would help:", *(f"  {change}" for change in self.changes)) if self.changes else ()
-        return (*describe_columns(self.noise, self.worst, self.best), *helpful)
+        return (*_describe_noise(self.noise, self.worst, self.best), *helpful)
 
     @property
     def mechanisms_text(self) -> tuple[str, ...]:
@@ -440,9 +568,12 @@ class Forecast(Answer):
         ]
         derived = () if self.derived_cost is None else (str(self.derived_cost),)
         refused = _refusals_in_a_line(self.rows)
+        clipped = [f"{row.mechanism} ({row.clipped:.2g} of them)" for row in self.rows if row.clipped > 0.0]
+        of_clipped = (f"errors of clipped rows, on the table assumed: {', '.join(clipped)}",) if clipped else ()
         return (
             *derived,
             *adaptive,
+            *of_clipped,
             *(f"{row.mechanism}: {row.chosen_because}" for row in self.rows if row.chosen_because),
             *((refused,) if refused else ()),
         )
@@ -465,7 +596,7 @@ class Forecast(Answer):
         if self.noise is None:
             fields = ("mechanism", "second_moment_error", "mean_error", "arithmetic", "refusal")
             return {name: [getattr(row, name) for row in self.rows] for name in fields}
-        return plain_columns(self.noise)
+        return _plain_columns(self.noise)
 
     def to_dict(self) -> dict[str, Any]:
         """The forecast as JSON holds it."""
@@ -482,7 +613,7 @@ class Forecast(Answer):
             "changes": [change.to_dict() for change in self.changes],
         }
         if self.noise is not None:
-            result["in_units"] = plain_noise(self.noise, self.worst)
+            result["in_units"] = _plain_noise(self.noise, self.worst)
         return result
 
     def plot(
@@ -511,6 +642,6 @@ class Forecast(Answer):
         """The answer for notebooks: two tables; every text is escaped."""
         if self.noise is None:
             return super()._repr_html_()
-        first = TableInWords(self.heading, self.table(), self.in_words)
-        second = TableInWords(self.mechanisms_text, self.mechanism_table(), self.mechanism_remarks)
+        first = _Part(self.heading, self.table(), self.in_words)
+        second = _Part(self.mechanisms_text, self.mechanism_table(), self.mechanism_remarks)
         return first._repr_html_() + second._repr_html_()

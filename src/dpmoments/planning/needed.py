@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpmoments.foundation.values import is_finite_number
-from dpmoments.planning.imagined_release import NoiseInUnits, ReleasePlan
+from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind
 
@@ -76,23 +76,20 @@ class Wanted:
             _by_feature("share", share, shares, numbers),
         )
 
-    def holds(self, noise: NoiseInUnits) -> bool:
+    def holds(self, noise: ForecastNoise) -> bool:
         """Whether all of it is reached; not where a number is called noise."""
         names = noise.typical.schema.feature_names
         if self.correlation is not None and not (
             noise.typical_correlation() <= self.correlation and not noise.typical_correlation_is_noise
         ):
             return False
-        if self.coefficient is not None and not (
-            noise.coefficient <= self.coefficient and not noise.coefficient_is_noise
-        ):
+        if self.coefficient is not None and not noise.coefficient <= self.coefficient:
             return False
+        deviations = np.where(noise.description.standard_deviation_is_noise, math.inf, noise.standard_deviation)
         return (
             _all_below(noise.mean, self.mean, names)
             and _all_below(noise.mean, self.share, names)
-            and _all_below(
-                np.where(noise.standard_deviation_is_noise, math.inf, noise.standard_deviation), self.sd, names
-            )
+            and _all_below(deviations, self.sd, names)
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.planning.imagined_release import NoiseInUnits, ReleasePlan, column_table
+from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
 from dpmoments.plots.canvas import (
     CERTAIN,
     HATCH,
@@ -40,7 +40,7 @@ _AS_LARGE = 1.0
 
 def plot_forecast(
     setting: ReleasePlan,
-    noise: NoiseInUnits,
+    noise: ForecastNoise,
     title: str,
     *,
     against: Literal["columns", "budget"],
@@ -53,7 +53,7 @@ def plot_forecast(
     ----------
     setting : Setting
         The release that the forecast is of.
-    noise : NoiseInUnits
+    noise : ForecastNoise
         Its noise.
     title : str
         What the forecast is of.
@@ -82,11 +82,12 @@ def plot_forecast(
     raise ValueError(f"against={against!r} is nothing that a forecast is drawn against: use 'columns' or 'budget'")
 
 
-def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | None) -> Axes:
+def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | None) -> Axes:
     """The noise on mean and standard deviation of every feature, over its typical standard deviation."""
     if n_features < 1:
         raise ValueError(f"n_features={n_features!r} shows nothing: give 1 or more")
-    typical = noise.typical
+    typical, said = noise.typical, noise.description
+    lost_means, lost_spreads = np.array(said.mean_is_noise), np.array(said.standard_deviation_is_noise)
     names, deviations = typical.schema.feature_names, typical.standard_deviations
     with np.errstate(divide="ignore", invalid="ignore"):
         of_mean, of_spread = noise.mean / deviations, noise.standard_deviation / deviations
@@ -98,8 +99,8 @@ def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | N
     ax.set_xscale("log")
     place = np.arange(len(chosen))
     for values, lost, marker, color, words in (
-        (of_mean, noise.mean_is_noise, "o", CERTAIN, "on the mean"),
-        (of_spread, noise.standard_deviation_is_noise, "D", PRIVACY, "on the standard deviation"),
+        (of_mean, lost_means, "o", CERTAIN, "on the mean"),
+        (of_spread, lost_spreads, "D", PRIVACY, "on the standard deviation"),
     ):
         _marks(ax, values[chosen], lost[chosen], place, marker, color, words)
     finite = np.concatenate([values[chosen][np.isfinite(values[chosen])] for values in (of_mean, of_spread)])
@@ -137,12 +138,16 @@ def _marks(
     ax.plot(values[shown & lost], place[shown & lost], marker, markerfacecolor="white", color=NOISE_COLOR, markersize=6)
 
 
-def _in_units(ax: Axes, noise: NoiseInUnits, chosen: Sequence[int]) -> None:
+def _in_units(ax: Axes, noise: ForecastNoise, chosen: Sequence[int]) -> None:
     """To the right of each line its numbers in the table's own units, as the forecast prints them."""
-    rows = column_table(noise)[1:]
+    typical, said = noise.typical, noise.description
     for place, index in enumerate(chosen):
-        _, spread, mean, _, deviation, _, _ = rows[index]
-        words = f"± {mean}" + ("" if deviation == "–" else f", ± {deviation}") + f"  ({spread})"
+        mean = "noise" if said.mean_is_noise[index] else f"± {_digits(noise.mean[index])}"
+        deviation = (
+            "noise" if said.standard_deviation_is_noise[index] else f"± {_digits(noise.standard_deviation[index])}"
+        )
+        known = f"{'~' if typical.assumed[index] else ''}{_digits(float(typical.standard_deviations[index]), 3)}"
+        words = mean + ("" if typical.shares[index] else f", {deviation}") + f"  ({known})"
         ax.annotate(
             words,
             (1.0, place),
@@ -203,11 +208,28 @@ def _noise_at(setting: ReleasePlan, mechanism: Mechanism, size: float, *, one_co
 
 
 def _noise_of(setting: ReleasePlan, *, one_column: bool = False) -> tuple[float, bool]:
-    """On a typical correlation, or on the mean of one column, and whether it hides it."""
+    """On a typical correlation, or on the mean of one column, and whether it hides that."""
     noise = setting.noise
     if noise is None:
         return math.nan, False
     if not one_column:
         return noise.typical_correlation(), noise.typical_correlation_is_noise
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.nanmax(noise.mean / noise.typical.standard_deviations)), bool(noise.mean_is_noise.all())
+        return float(np.nanmax(noise.mean / noise.typical.standard_deviations)), all(noise.description.mean_is_noise)
+
+
+def _digits(value: float, significant: int = 2) -> str:
+    """So many significant digits, without an exponent if the number is one that people write out.
+
+    Examples
+    --------
+    >>> _digits(20000.0), _digits(0.00451), _digits(1234567.0), _digits(0.0)
+    ('20,000', '0.0045', '1,200,000', '0')
+    """
+    if value == 0.0 or not math.isfinite(value):
+        return f"{value:g}"
+    size = math.floor(math.log10(abs(value)))
+    if not -5 < size < 9:
+        return f"{value:.{significant}g}"
+    rounded = round(value, significant - 1 - size)
+    return f"{rounded:,.0f}" if size >= significant - 1 else f"{rounded:.{max(0, significant - 1 - size)}f}"

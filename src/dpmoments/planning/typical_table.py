@@ -13,6 +13,7 @@ from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
+from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
@@ -36,8 +37,8 @@ class TypicalTable:
     schema : Schema
     standard_deviations, means : ndarray of shape (d,)
         In the table's units.
-    assumed : ndarray of bool, shape (d,)
-        Whether the standard deviation is a default, which neither the caller nor the schema's typical range gives.
+    assumed, assumed_means : ndarray of bool, shape (d,)
+        True if the standard deviation (the mean) is a default, which neither the caller nor the schema's typical range gives.
     shares : ndarray of bool, shape (d,)
         Features that are 0 or 1, whose mean is a share: flags and levels.
     columns : tuple of str
@@ -50,6 +51,7 @@ class TypicalTable:
     standard_deviations: FloatArray
     means: FloatArray
     assumed: BoolArray
+    assumed_means: BoolArray
     shares: BoolArray
     columns: tuple[str, ...]
     spectrum: tuple[float, ...]
@@ -82,23 +84,25 @@ class TypicalTable:
         parts = [_defaults(column, schema) for column in schema.columns]
         deviations, means, assumed, shares = (np.concatenate(values) for values in zip(*parts, strict=True))
         columns = tuple(column.name for column in schema.columns for _ in column.feature_names)
-        shares = shares.astype(bool)
+        shares, assumed_means = shares.astype(bool), assumed.astype(bool)
         for name, value in _checked(schema, "typical_mean", typical_mean).items():
             index = schema.feature_names.index(name)
-            means[index] = value
+            means[index], assumed_means[index] = value, False
             if shares[index]:
                 deviations[index], assumed[index] = math.sqrt(value * (1.0 - value)), 0.0
         for name, value in _checked(schema, "typical_sd", typical_sd).items():
             index = schema.feature_names.index(name)
             deviations[index], assumed[index] = value, 0.0
             if shares[index] and name not in (typical_mean or {}):
+                assumed_means[index] = False
                 means[index] = (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * value**2))) / 2.0
         falls = _DECAY if decay is None else decay
         numbers = max(1, int((~shares).sum()))
         values = spectrum or [float(index) ** -falls for index in range(1, numbers + 1)]
         for array in (deviations, means):
             array.setflags(write=False)
-        return cls(schema, deviations, means, assumed.astype(bool), shares, columns, tuple(map(float, values)))
+        spectrum_of_table = tuple(map(float, values))
+        return cls(schema, deviations, means, assumed.astype(bool), assumed_means, shares, columns, spectrum_of_table)
 
     @property
     def words(self) -> str:
@@ -128,9 +132,14 @@ class TypicalTable:
         }
 
     @cached_property
+    def encoding(self) -> Encoding:
+        """The affine map of a release with a mean."""
+        return self.schema.encoding(mean=True)
+
+    @cached_property
     def in_unit_ball(self) -> tuple[FloatArray, FloatArray]:
         """Standard deviations and means of the encoded rows."""
-        encoding = self.schema.encoding(mean=True)
+        encoding = self.encoding
         return self.standard_deviations / encoding.scale, (self.means - encoding.offset) / encoding.scale
 
     @cached_property

@@ -44,7 +44,7 @@ def report(
     cells that noise decides hatched, the spectrum against the noise floor, the analyses that are asked for, limits, and an
     appendix for auditors. It needs no network and no script, and may be printed. Post-processing: it costs no privacy.
 
-    The page of a forecast has ε and rows to slide and columns to tick (:func:`dpmoments.reporting.planner.planner_page`).
+    The page of a forecast has those for a few budgets and numbers of rows (:func:`dpmoments.reporting.planner.planner_page`).
 
     Parameters
     ----------
