@@ -303,18 +303,6 @@ def number_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def finite_or_none(values: FloatArray) -> list[float | None]:
-    """A list of the numbers of a vector, None for those that are not finite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> finite_or_none(np.array([1.5, np.nan]))
-    [1.5, None]
-    """
-    return [number_or_none(value) for value in values.tolist()]
-
-
 def confidence_level(level: float) -> float:
     """The level, if it is a confidence of 0.5 or more.
 
