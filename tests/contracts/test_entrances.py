@@ -97,7 +97,7 @@ def refusals() -> Iterator[list[Stop]]:
     except (TypeError, ValueError, FileNotFoundError) as error:
         if type(error).__module__.partition(".")[0] not in ("builtins", "dpmoments"):
             raise CrashError(f"{type(error).__module__}.{type(error).__name__}") from None
-        found.append(Stop(type(error)))
+        found.append(Stop(next(kind for kind in (TypeError, FileNotFoundError, ValueError) if isinstance(error, kind))))
     except Exception as error:
         raise CrashError(type(error).__name__) from None
 

@@ -17,7 +17,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
-from dpmoments.foundation.errors import has_own_words
+from dpmoments.foundation.errors import InputError
 from dpmoments.foundation.values import from_plain
 from dpmoments.privacy import receipt as receipt_module
 from dpmoments.privacy.budget import PrivacyBudget
@@ -39,7 +39,7 @@ Content = dict[str, Any]
 def refusal(step: Callable[[], Any], kind: type[Exception] | tuple[type[Exception], ...] = ValueError) -> str:
     with pytest.raises(kind) as caught:
         step()
-    assert has_own_words(caught.value), caught.value
+    assert isinstance(caught.value, InputError), caught.value
     return str(caught.value)
 
 

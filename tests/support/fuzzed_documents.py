@@ -24,7 +24,7 @@ import pyarrow as pa
 import dpmoments as dpm
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
-from dpmoments.foundation.errors import has_own_words
+from dpmoments.foundation.errors import InputError
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
@@ -45,7 +45,7 @@ def refused(error: Exception, during: str, kinds: tuple[type[Exception], ...] = 
     """Raise Fault unless an error is one that says what is wrong."""
     if not isinstance(error, kinds):
         raise Fault(f"{during}: {type(error).__name__}: {str(error)[:300]}") from error
-    if not has_own_words(error) and not isinstance(error, KeyError):  # of an entry that is absent
+    if not isinstance(error, InputError) and not isinstance(error, KeyError):  # of an entry that is absent
         raise Fault(f"{during}: not in words of its own: {type(error).__name__}: {str(error)[:300]}") from error
     if len(str(error)) > 200_000:
         raise Fault(f"{during}: a message of {len(str(error))} characters")

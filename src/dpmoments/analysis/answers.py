@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_libraries import pa
 
 # Tables for notebooks: one that is wider than the screen scrolls in a box of its own.
@@ -250,7 +251,7 @@ def unless_beyond_floating_point(
 
 
 def _refuse(*_: object, **__: object) -> Any:
-    raise ValueError(
+    raise InputValueError(
         "the numbers of this release are too large, too small or too far apart for floating point to tell what was asked"
     )
 
@@ -263,7 +264,7 @@ def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Paramete
     >>> in_floating_point(lambda number: number**2)(1e200)
     Traceback (most recent call last):
     ...
-    ValueError: the numbers of this release are too large, too small or too far apart for floating point ...
+    dpmoments.foundation.errors.InputValueError: the numbers of this release are too large, too small or too far apart ...
     """
     return unless_beyond_floating_point(_refuse)(compute)
 
@@ -316,10 +317,10 @@ def confidence_level(level: float) -> float:
     >>> confidence_level(0.05)
     Traceback (most recent call last):
     ...
-    ValueError: level=0.05: level is a confidence such as 0.95; statsmodels' alpha is 1 − level
+    dpmoments.foundation.errors.InputValueError: level=0.05: level is a confidence such as 0.95; statsmodels' alpha is 1 − level
     """
     if isinstance(level, bool) or not isinstance(level, Real) or not 0.5 <= level < 1.0:
-        raise ValueError(f"level={level!r}: level is a confidence such as 0.95; statsmodels' alpha is 1 − level")
+        raise InputValueError(f"level={level!r}: level is a confidence such as 0.95; statsmodels' alpha is 1 − level")
     return float(level)
 
 

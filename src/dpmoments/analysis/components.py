@@ -15,6 +15,7 @@ from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, LocalMoments, describe_law, indicators, noise_edges
 from dpmoments.analysis.released import Released, cautions, chosen_features, columns_with_places
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.schema.schema import Schema
 
@@ -355,11 +356,11 @@ def number_of_components(n_components: int | None, d: int) -> int:
     """How many of d components are asked for; raises ValueError where there are not so many."""
     k = d if n_components is None else n_components
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= d:
-        raise ValueError(f"n_components={n_components!r} must be a whole number from 1 to {d}")
+        raise InputValueError(f"n_components={n_components!r} must be a whole number from 1 to {d}")
     return int(k)
 
 
 def require_scaling(scaling: object) -> None:
     """Raise ValueError unless it is one of :data:`SCALINGS`."""
     if scaling not in SCALINGS:
-        raise ValueError(f"scaling={scaling!r}: use 'units', 'bounds' or 'correlation'")
+        raise InputValueError(f"scaling={scaling!r}: use 'units', 'bounds' or 'correlation'")

@@ -26,6 +26,7 @@ from dpmoments.analysis.functionals import (
 from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of, noise_is_additive
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 
 # How correlations vary from sample to sample, by what kind of features they are of.
 
@@ -252,7 +253,7 @@ def correlations(release: Released, columns: Sequence[str] | None = None, *, lev
     level = confidence_level(level)
     chosen = np.array(chosen_features(release, columns))
     if len(chosen) < 2:
-        raise ValueError("a correlation is of two features: name two columns at least")
+        raise InputValueError("a correlation is of two features: name two columns at least")
     opposite = opposite_levels(release)
     moments = LocalMoments.of(release).with_opposites(opposite)
     variances = FeatureVariances.of(release, moments)
@@ -351,10 +352,10 @@ def partial_correlation(
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise ValueError(f"partial correlations: {NO_MEAN}")
+        raise InputValueError(f"partial correlations: {NO_MEAN}")
     chosen = without_redundant_levels(release, columns)
     if len(chosen) < 2:
-        raise ValueError("a partial correlation is of two features: name two columns at least")
+        raise InputValueError("a partial correlation is of two features: name two columns at least")
     if int((np.diag(release.covariance)[chosen] > 0.0).sum()) < 2:
         return _not_identified(release, chosen, level)
     standardised = Standardised.of(release, chosen, by_deviation=False)

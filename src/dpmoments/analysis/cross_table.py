@@ -20,6 +20,7 @@ from dpmoments.analysis.functionals import (
 from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 
 _ROUNDS = 50
 """Of fitting counts to their margins in turn."""
@@ -158,10 +159,10 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise ValueError(f"a cross table: {NO_MEAN}")
+        raise InputValueError(f"a cross table: {NO_MEAN}")
     first, second = Levels.of(release, by), Levels.of(release, other)
     if by == other:
-        raise ValueError(f"a cross table is of two columns, and both are {by!r}: name another")
+        raise InputValueError(f"a cross table is of two columns, and both are {by!r}: name another")
     joint, noise, privacy, sampling = _joint_counts(release, first, second)
     p, q = _shares(joint.sum(axis=1)), _shares(joint.sum(axis=0))
     # (I − p1ᵀ) J (I − 1qᵀ): what is left of the counts when margins are taken away

@@ -26,6 +26,7 @@ from dpmoments.analysis.group_tests import between_groups
 from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.schema import Schema
 
@@ -111,7 +112,7 @@ class LinearDiscriminant(Answer):
         """
         scores = self.decision_function(frame)
         if np.isnan(scores).any():
-            raise ValueError("rows with an empty cell have no prediction: fill the cells, or leave those rows out")
+            raise InputValueError("rows with an empty cell have no prediction: fill the cells, or leave those rows out")
         return np.array(self.classes)[np.argmax(scores, axis=1)]
 
     @property
@@ -235,13 +236,13 @@ def lda(
     level = confidence_level(level)
     require_shrinkage(shrinkage)
     if release.noisy_sum is None:
-        raise ValueError(f"a discriminant: {NO_MEAN}")
+        raise InputValueError(f"a discriminant: {NO_MEAN}")
     levels = Levels.of(release, by)
     chosen = without_redundant_levels(release, columns)
     if columns is None:
         chosen = [feature for feature in chosen if feature not in levels.features]
     elif among := [release.feature_names[feature] for feature in chosen if feature in levels.features]:
-        raise ValueError(f"{among[0]!r} is of the column {by!r} that makes the classes: name other columns")
+        raise InputValueError(f"{among[0]!r} is of the column {by!r} that makes the classes: name other columns")
     standardised = Standardised.of(release, chosen, by_deviation=False)
     features, scale = standardised.features, standardised.scale
     sums = [GroupSums.of(release, int(feature), levels) for feature in features]
@@ -280,7 +281,7 @@ def lda(
 def require_shrinkage(shrinkage: float | str) -> None:
     """Raise ValueError unless it is "auto", or a number from 0."""
     if shrinkage != "auto" and not (isinstance(shrinkage, int | float) and math.isfinite(shrinkage) and shrinkage >= 0):
-        raise ValueError(f'shrinkage={shrinkage!r} must be "auto", zero or a positive number')
+        raise InputValueError(f'shrinkage={shrinkage!r} must be "auto", zero or a positive number')
 
 
 def _classes(release: Released, by: str) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, Standardised, describe_law
 from dpmoments.analysis.released import Released, cautions, chosen_features
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 
 _SHOWN_ROWS = 20
 """The text shows so many rows at most, the furthest; frames and JSON hold all."""
@@ -110,7 +111,7 @@ def mahalanobis(release: Released, frame: Any, columns: Sequence[str] | None = N
     array([0., 3.])
     """
     if release.noisy_sum is None:
-        raise ValueError(f"distances: {NO_MEAN}")
+        raise InputValueError(f"distances: {NO_MEAN}")
     standardised = Standardised.of(release, chosen_features(release, columns), by_deviation=False)
     features = standardised.features
     values = feature_values(release.schema, frame, features.tolist())[:, features]

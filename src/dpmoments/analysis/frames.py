@@ -11,6 +11,7 @@ from dpmoments.cells.columns import ColumnTable, declared_column
 from dpmoments.cells.objects import series_cells
 from dpmoments.cells.reading import MISSING, UNKNOWN, level_codes, strict_numbers
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Categorical
@@ -84,11 +85,11 @@ def named_values(schema: Schema, frame: Any, names: Sequence[str]) -> FloatArray
 
 def _of_array(schema: Schema, array: Any) -> FloatArray:
     if not schema.is_coordinates:
-        raise TypeError(
+        raise InputTypeError(
             "an array has no column names, and rows are read by name: pass a pandas, Polars or Arrow frame, or a dict of columns"
         )
     if array.ndim != 2 or array.shape[1] != schema.n_features or array.dtype.kind not in "biuf":
-        raise ValueError(
+        raise InputValueError(
             f"an array of shape {array.shape} is not one of rows of this release: its columns are the schema's "
             f"{schema.n_features}, in order"
         )
@@ -98,12 +99,12 @@ def _of_array(schema: Schema, array: Any) -> FloatArray:
 def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
     if isinstance(frame, Mapping):
         if scalar := [name for name in names if name in frame and _is_one_value(frame[name])]:
-            raise TypeError(
+            raise InputTypeError(
                 f"a dict of columns holds a list of values for each, and {scalar[0]!r} holds none: give [value]"
             )
         frame = ColumnTable({name: declared_column(frame[name], name) for name in names if name in frame})
     elif not isinstance(frame, ColumnTable) and not hasattr(frame, "columns") and not isinstance(frame, pa.RecordBatch):
-        raise TypeError(
+        raise InputTypeError(
             f"rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from {type(frame).__name__}"
         )
     if isinstance(frame, pa.RecordBatch):
@@ -113,11 +114,11 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
         alike = {name.strip().casefold(): name for name in present}
         close = [alike[key] for name in absent if (key := name.strip().casefold()) in alike]
         hint = f" (it has {', '.join(map(shown, close))})" if close else ""
-        raise ValueError(
+        raise InputValueError(
             f"the frame has no column {', '.join(map(repr, absent))}{hint}: the names must be the release's"
         )
     if repeated := [name for name in names if present.count(name) > 1]:
-        raise ValueError(f"the frame has more than one column named {', '.join(map(repr, repeated))}: rename them")
+        raise InputValueError(f"the frame has more than one column named {', '.join(map(repr, repeated))}: rename them")
     if isinstance(frame, ColumnTable):
         return {name: frame.cells(name) for name in names}
     native = frame.select(list(names)) if isinstance(frame, pa.Table) else frame
@@ -125,7 +126,7 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
         native = native.loc[:, list(names)]  # narwhals refuses repeated names, wanted or not
     read = nw.from_native(native, pass_through=True)
     if not isinstance(read, nw.DataFrame):
-        raise TypeError(
+        raise InputTypeError(
             f"rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from {type(frame).__name__}"
         )
     return {name: series_cells(read[name], name) for name in names}
@@ -141,7 +142,7 @@ def _one_hot(cells: Any, column: Categorical) -> FloatArray:
         levels = ", ".join(map(repr, column.levels[:_SHOWN_LEVELS])) + (
             ", …" if len(column.levels) > _SHOWN_LEVELS else ""
         )
-        raise ValueError(
+        raise InputValueError(
             f"{n_unknown} of the frame's {len(codes)} rows hold a value of {column.name!r} that is none of its levels, {levels}: "
             "leave those rows out, or give them a level"
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpmoments.analysis.released import Released, chosen_features
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.repair import Repair
 from dpmoments.repair.spectral import SpectralNoise
@@ -72,7 +73,7 @@ class LocalMoments:
             If no mean was released.
         """
         if release.noisy_sum is None and not about_zero:
-            raise ValueError(NO_MEAN)
+            raise InputValueError(NO_MEAN)
         n_rows, encoding = float(release.n_rows), release.encoding
         total = np.zeros(len(release.feature_names)) if release.noisy_sum is None else np.asarray(release.noisy_sum)
         mean = total / n_rows
@@ -136,7 +137,7 @@ class LocalMoments:
         weights : ndarray of shape (P, m, m)
         """
         if self.opposite is not None:
-            raise ValueError("covariances are of the moments as they were released")
+            raise InputValueError("covariances are of the moments as they were released")
         if self.law is None:
             return np.full((len(weights), len(weights)), np.nan)
         result = self._of_released(np.broadcast_to(places, (len(weights), len(places))), weights)
@@ -399,11 +400,11 @@ class Standardised:
             If no mean was released, or no feature varies.
         """
         if release.noisy_sum is None:
-            raise ValueError(NO_MEAN)
+            raise InputValueError(NO_MEAN)
         variances = np.diag(release.covariance)
         features = np.array([feature for feature in chosen if variances[feature] > 0.0], dtype=int)
         if not len(features):
-            raise ValueError(
+            raise InputValueError(
                 "no feature has a released variance above 0: the noise hides them all, or they are constant; name other columns"
             )
         scale = np.sqrt(variances[features]) if by_deviation else release.encoding.scale[features]
@@ -474,7 +475,7 @@ def precision(release: Released) -> tuple[FloatArray, int]:
     d = len(release.feature_names)
     result = np.zeros((d, d))
     if release.noisy_sum is None:
-        raise ValueError(NO_MEAN)
+        raise InputValueError(NO_MEAN)
     if not (np.diag(release.covariance) > 0.0).any():
         return result, d
     standardised = Standardised.of(release, range(d), by_deviation=False)

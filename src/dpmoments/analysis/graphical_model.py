@@ -20,6 +20,7 @@ from dpmoments.analysis.functionals import (
 )
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 
 _PENALTY = 3.0
 """Of the noise on a correlation, noise and sampling together (measured: ``docs/comparisons.md``)."""
@@ -141,14 +142,14 @@ def graphical_lasso(
     [('x0', 'x1')]
     """
     if alpha != "auto" and not (isinstance(alpha, int | float) and math.isfinite(alpha) and alpha > 0):
-        raise ValueError(f'alpha={alpha!r} must be "auto" or a number above 0')
+        raise InputValueError(f'alpha={alpha!r} must be "auto" or a number above 0')
     if release.noisy_sum is None:
-        raise ValueError(f"a graph of dependence: {NO_MEAN}")
+        raise InputValueError(f"a graph of dependence: {NO_MEAN}")
     if alpha == "auto" and release.noise is None:
-        raise ValueError('alpha="auto" is made of the noise, whose law this mechanism has not: give a number')
+        raise InputValueError('alpha="auto" is made of the noise, whose law this mechanism has not: give a number')
     chosen = without_redundant_levels(release, columns)
     if len(chosen) < 2:
-        raise ValueError("a graph is of two features: name two columns at least")
+        raise InputValueError("a graph is of two features: name two columns at least")
     if int((np.diag(release.covariance)[chosen] > 0.0).sum()) < 2:
         names = tuple(release.feature_names[feature] for feature in chosen)
         penalty, alone = 1.0 if alpha == "auto" else float(alpha), np.eye(len(chosen))
@@ -195,7 +196,7 @@ def _solved(correlation: FloatArray, penalty: float) -> tuple[FloatArray, FloatA
         try:
             covariance, precision = solve(correlation, penalty, max_iter=200)
         except FloatingPointError:
-            raise ValueError(
+            raise InputValueError(
                 f"the correlations are too nearly singular for alpha={penalty:g}: give a larger one, or fewer columns"
             ) from None
     return np.asarray(covariance), np.asarray(precision)

@@ -25,6 +25,7 @@ from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.released import Released, cautions, chosen_features
 from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.errors import InputValueError
 
 # Differences of the means of groups, pair by pair: estimates, intervals, and which mean is higher.
 
@@ -247,13 +248,13 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise ValueError(f"group means: {NO_MEAN}")
+        raise InputValueError(f"group means: {NO_MEAN}")
     levels = Levels.of(release, by)
     chosen = chosen_features(release, of)
     if of is None:
         chosen = [feature for feature in chosen if feature not in levels.features]
     if not chosen:
-        raise ValueError(f"there is no feature besides those of {by!r}: nothing has a mean by it")
+        raise InputValueError(f"there is no feature besides those of {by!r}: nothing has a mean by it")
     sums = [GroupSums.of(release, feature, levels) for feature in chosen]
     counts, result = _repaired(release, levels, chosen)
     bounds = [

@@ -10,6 +10,7 @@ from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilin
 from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.errors import InputValueError
 
 _OWN_VARIANCE = 2.0
 """A group's own second moment is used where it stands so many standard deviations of its noise out of it."""
@@ -58,7 +59,7 @@ class GroupSums:
             If no mean was released, or the feature is one of the column that makes the groups.
         """
         if feature in levels.features:
-            raise ValueError(
+            raise InputValueError(
                 f"{release.feature_names[feature]!r} is of the column {levels.column!r} that makes the groups: name another"
             )
         products = levels.own_values(release, release.feature_names[feature])

@@ -17,6 +17,7 @@ from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.released import Released, cautions, feature_place, shown_names
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,12 +154,12 @@ def t_test(
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise ValueError(f"t-test: {NO_MEAN}")
+        raise InputValueError(f"t-test: {NO_MEAN}")
     feature = feature_place(release, target)
     every = Levels.of(release, by)
     two = every if groups is None else every.chosen(groups)
     if len(two.names) != 2:
-        raise ValueError(
+        raise InputValueError(
             f"a t-test is of two groups, and here are {len(two.names)} ({shown_names(two.names)}): name two by groups=, or use "
             "anova"
         )
@@ -382,7 +383,7 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise ValueError(f"analysis of variance: {NO_MEAN}")
+        raise InputValueError(f"analysis of variance: {NO_MEAN}")
     levels = Levels.of(release, by)
     sums = GroupSums.of(release, feature_place(release, target), levels)
     squares, added, p_value = between_groups(sums)

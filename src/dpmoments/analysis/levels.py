@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmoments.analysis.released import Released, columns_with_places, shown_names
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.schema.columns import Boolean, Categorical
 
 
@@ -61,8 +62,10 @@ class Levels:
                     return cls(name, (f"{name}=false", f"{name}=true"), indices, np.array([[1.0, -1.0], [0.0, 1.0]]))
         which = f"of columns that do there are {shown_names(sorting)}" if sorting else "no column of this release does"
         if name in [column.name for column in release.schema.columns]:
-            raise ValueError(f"{name!r} holds numbers, and groups are made by a categorical or Boolean column: {which}")
-        raise ValueError(f"the release has no column {name!r} that sorts rows into groups: {which}")
+            raise InputValueError(
+                f"{name!r} holds numbers, and groups are made by a categorical or Boolean column: {which}"
+            )
+        raise InputValueError(f"the release has no column {name!r} that sorts rows into groups: {which}")
 
     def chosen(self, names: Sequence[str]) -> Levels:
         """Some of the groups, by full name or by level.
@@ -73,14 +76,14 @@ class Levels:
             If a name is none of them, or stands there twice.
         """
         if isinstance(names, str):
-            raise TypeError("groups are a list of names, not one string")
+            raise InputTypeError("groups are a list of names, not one string")
         full = [name if name in self.names else f"{self.column}={name}" for name in map(str, names)]
         if unknown := [str(name) for name, whole in zip(names, full, strict=True) if whole not in self.names]:
-            raise ValueError(
+            raise InputValueError(
                 f"{self.column!r} has no level {', '.join(map(repr, unknown))}: its levels are {shown_names(self.names)}"
             )
         if len(set(full)) < len(full):
-            raise ValueError("a level is named twice")
+            raise InputValueError("a level is named twice")
         indices = [index for index, name in enumerate(self.names) if name in full]
         return Levels(self.column, tuple(self.names[index] for index in indices), self.features, self.weights[indices])
 

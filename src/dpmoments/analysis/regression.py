@@ -16,6 +16,7 @@ from dpmoments.analysis.regression_results import ClippingEffect, ExplainedVaria
 from dpmoments.analysis.regressors import Regressors, regressed_moment
 from dpmoments.analysis.released import Released, describe_contribution
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number, shown
 from dpmoments.noise.models import MomentInterval
 from dpmoments.privacy import sensitivity
@@ -260,7 +261,7 @@ def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
     if alpha == "auto":
         return None
     if not (is_finite_number(alpha) and float(alpha) >= 0.0):
-        raise ValueError(f"alpha={shown(alpha)} must be zero, a positive number, or 'auto'")
+        raise InputValueError(f"alpha={shown(alpha)} must be zero, a positive number, or 'auto'")
     return float(alpha)
 
 
@@ -275,7 +276,7 @@ def _penalised_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> F
     a = list(chosen.features)
     system = moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a))
     if float(np.linalg.eigvalsh(system)[0]) <= 1e-12 * max(1.0, float(np.trace(system))):
-        raise ValueError(
+        raise InputValueError(
             f"the system is singular at alpha={alpha!r}: features are collinear or the noise hides them: leave features out, or "
             "use ridge with alpha > 0 (or 'auto')"
         )

@@ -17,6 +17,7 @@ from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.released import Released, describe_caveats
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.schema.schema import Schema
 
@@ -120,7 +121,9 @@ class Intervals(Answer):
         if key in self.beside:
             return self.beside[key]
         if key not in self.names:
-            raise KeyError(f"there is no interval of {key!r}: there are those of {', '.join(map(repr, self.names))}")
+            raise InputKeyError(
+                f"there is no interval of {key!r}: there are those of {', '.join(map(repr, self.names))}"
+            )
         lower, upper = self.limits[self.names.index(key)]
         return float(lower), float(upper)
 
@@ -691,7 +694,7 @@ class FittedLine(Answer):
         equations = self.equations
         if equations is None or not equations.identified or self.method != "least squares":
             why = "a penalty shrank it" if self.method != "least squares" else "noise does not let it be identified"
-            raise ValueError(
+            raise InputValueError(
                 f"this fit has no prediction intervals, since {why}: use ols(), with fewer features or more rows"
             )
         values = named_values(self.schema, frame, self.features)

@@ -18,6 +18,7 @@ from dpmoments.analysis.released import (
     named_features,
 )
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, Product
@@ -61,7 +62,7 @@ def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | 
         name, exponent = found.groups()
         if exponent is None:
             continue
-        raise ValueError(
+        raise InputValueError(
             f"the formula has {found[0]!r}, which in a formula crosses a column with itself and would fit {name} without its "
             f"power: write I({name}**{exponent}), which must be released with dpm.Power({name.strip('`')!r}, {exponent})"
         )
@@ -69,12 +70,12 @@ def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | 
         read: Any = Formula(formula)
         left, right = list(read.lhs), list(read.rhs)
     except (FormulaicError, AttributeError, TypeError, ValueError) as error:
-        raise ValueError(
+        raise InputValueError(
             f"the formula {shown(formula)} cannot be read ({type(error).__name__}): write it as 'target ~ feature + feature', "
             "names with other signs in backticks: `hours-per-week`"
         ) from None
     if len(left) != 1:
-        raise ValueError(f"the formula {shown(formula)} has {len(left)} targets: a regression has one")
+        raise InputValueError(f"the formula {shown(formula)} has {len(left)} targets: a regression has one")
     terms = [[str(factor.expr) for factor in term.factors] for term in right]
     constant = ["1"] in terms
     features = [_feature(factors, schema) for factors in terms if factors != ["1"]]
@@ -100,16 +101,16 @@ def _feature(factors: list[str], schema: Schema) -> str:
             if sorted(feature.split(":")) == sorted(names):
                 return feature
     if cut := next((factor for factor in factors if factor.startswith("C(")), ""):
-        raise ValueError(
+        raise InputValueError(
             f"the formula has {cut!r}, and {_name(cut)!r} is no categorical column of the release: C() takes the name of one "
             "alone (its reference level is given by reference=), and nothing else can be cut into levels any more"
         )
     if len(names) == 2:
-        raise ValueError(
+        raise InputValueError(
             f"the formula has {':'.join(names)!r}, and the schema has no product of the two: it must be released with "
             f"dpm.Product({names[0]!r}, {names[1]!r}) in the schema"
         )
-    raise ValueError(
+    raise InputValueError(
         f"the formula has {':'.join(names)!r}, which is no column and no feature of the release: {_NO_ARITHMETIC}; names with "
         "other signs than letters, digits, points and underscores stand in backticks, `hours-per-week`"
     )
@@ -183,46 +184,48 @@ class Regressors:
         """
         names = release.feature_names
         if not isinstance(target, str):
-            raise TypeError(f"target must be the name of a feature, or a formula, got {type(target).__name__}")
+            raise InputTypeError(f"target must be the name of a feature, or a formula, got {type(target).__name__}")
         if "~" in target and target not in names:
             if features is not None:
-                raise ValueError(
+                raise InputValueError(
                     f"{target!r} is a formula, which names its features: leave features={list(features)!r} out"
                 )
             target, features, stated = _read_formula(target, release.schema)
             intercept = stated if intercept is None else intercept
             if stated is False and intercept:
-                raise ValueError(
+                raise InputValueError(
                     "the formula has no intercept (it ends in - 1 or + 0) and intercept=True: take one of them"
                 )
         with_mean = release.noisy_sum is not None
         if intercept and not with_mean:
-            raise ValueError("an intercept needs the mean, and the release has none (mean=False): pass intercept=False")
+            raise InputValueError(
+                "an intercept needs the mean, and the release has none (mean=False): pass intercept=False"
+            )
         constant = with_mean if intercept is None else intercept
         y = feature_place(release, target)
         named = (
             _default_features(release, y) if features is None else named_features(release, features, word="features")
         )
         if y in named:
-            raise ValueError(f"the target {names[y]!r} is among the features: leave it out")
+            raise InputValueError(f"the target {names[y]!r} is among the features: leave it out")
         related = _computed_with(release, y)
         if computed := [names[index] for index in named if index in related]:
-            raise ValueError(
+            raise InputValueError(
                 f"{computed[0]!r} and the target {names[y]!r} are computed one from the other: leave it out"
             )
         stated_references = _stated_references(release, reference)
         kept, references = _without_references(release, named, stated_references, constant)
         if unused := sorted(set(stated_references) - set(references)):
-            raise ValueError(
+            raise InputValueError(
                 f"reference names {unused[0]!r}, of which the regression does not have all levels: leave it out"
             )
         if not kept:
-            raise ValueError("no features: name at least one")
+            raise InputValueError("no features: name at least one")
         lost = _lost_levels(release, kept, references)
         too_few = tuple(names[index] for index in kept if index in lost)
         kept = [index for index in kept if index not in lost]
         if not kept:
-            raise ValueError(
+            raise InputValueError(
                 f"noise hides how many rows {', '.join(too_few)} have, so that nothing can be compared with {references}"
             )
         return cls(y, tuple(kept), constant, references, too_few)
@@ -252,18 +255,18 @@ def _stated_references(release: Released, reference: Sequence[str] | Mapping[str
     if reference is None:
         return {}
     if isinstance(reference, str):
-        raise TypeError("reference is a list of features, or a mapping of column to level, not one string")
+        raise InputTypeError("reference is a list of features, or a mapping of column to level, not one string")
     features = [f"{name}={level}" for name, level in reference.items()] if isinstance(reference, Mapping) else reference
     blocks = [column for column in release.schema.columns if isinstance(column, Categorical)]
     result: dict[str, str] = {}
     for feature in features:
         column = next((column for column in blocks if feature in column.feature_names), None)
         if column is None:
-            raise ValueError(
+            raise InputValueError(
                 f"reference {shown(feature)} is no level of a categorical column of the release: give one as 'column=level'"
             )
         if column.name in result:
-            raise ValueError(f"reference names two levels of {column.name!r}: give one")
+            raise InputValueError(f"reference names two levels of {column.name!r}: give one")
         result[column.name] = feature
     return result
 

@@ -15,6 +15,7 @@ import numpy as np
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import plain_mapping, require_kinds, to_plain
 from dpmoments.noise.models import AdditiveModel, NoiseModel, PooledModel
 from dpmoments.noise.terms import NoiseLaw
@@ -282,9 +283,9 @@ class Moments(Release):
 
     def __post_init__(self) -> None:
         if self.center is not None and self.noisy_sum is None:
-            raise ValueError("moments about a centre need the sum about it, else their mean is not known")
+            raise InputValueError("moments about a centre need the sum about it, else their mean is not known")
         if self.noisy_sum is not None and self.noisy_count is None:
-            raise ValueError("a sum of rows without their number makes no mean: release both, or neither")
+            raise InputValueError("a sum of rows without their number makes no mean: release both, or neither")
         super().__post_init__()
         for array in (self.noisy_sum, self.noisy_gram, self.center):
             if array is not None:
@@ -314,7 +315,7 @@ class Moments(Release):
             If no count was released.
         """
         if self.noisy_count is None:
-            raise ValueError(
+            raise InputValueError(
                 "no count was released: under add_remove the number of rows is private, and mean=False spends nothing on it. "
                 "Use release.gram, release with mean=True, or pass a public n_rows to release()"
             )
@@ -392,7 +393,7 @@ class Moments(Release):
         """E[x] of the encoded rows, repaired, shape (d,)."""
         mean = self._repaired[0]
         if mean is None:
-            raise ValueError(_WITHOUT_MEAN)
+            raise InputValueError(_WITHOUT_MEAN)
         return mean if self.center is None else self.center + mean
 
     @property
@@ -411,7 +412,7 @@ class Moments(Release):
         """Cov(x) of the encoded rows, repaired, shape (d, d)."""
         mean, gram = self._repaired
         if mean is None:
-            raise ValueError(_WITHOUT_MEAN)
+            raise InputValueError(_WITHOUT_MEAN)
         return gram / self.n_rows - np.outer(mean, mean)
 
     @property
@@ -487,10 +488,10 @@ def feature_place(release: Stated, name: str) -> int:
         if column.name == name:
             such_as = "such as " if len(column.feature_names) > _SHOWN_FEATURES else ""
             listed = ", ".join(map(repr, column.feature_names[:_SHOWN_FEATURES]))
-            raise ValueError(
+            raise InputValueError(
                 f"{name!r} is categorical, and one feature is wanted: name one of its features, {such_as}{listed}"
             )
-    raise ValueError(f"the release has no feature {name!r}; its features are {shown_names(names)}")
+    raise InputValueError(f"the release has no feature {name!r}; its features are {shown_names(names)}")
 
 
 def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:
@@ -526,15 +527,15 @@ def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[
         If a name is neither, or there is none, or a feature is named twice.
     """
     if isinstance(names, str):
-        raise TypeError(f"{word} are a list of names, not one string")
+        raise InputTypeError(f"{word} are a list of names, not one string")
     of_columns = {column.name: indices for column, indices in columns_with_places(release)}
     result: list[int] = []
     for name in names:
         result += of_columns[name] if name in of_columns else [feature_place(release, name)]
     if not result:
-        raise ValueError(f"no {word}: name at least one")
+        raise InputValueError(f"no {word}: name at least one")
     if len(set(result)) < len(result):
-        raise ValueError("a feature is named twice")
+        raise InputValueError("a feature is named twice")
     return result
 
 

@@ -22,6 +22,7 @@ import scipy
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
@@ -183,11 +184,11 @@ def synthetic_rows(
 def _check(release: Released, n_rows: object, seed: object, format: object) -> None:
     for name, value, least in (("n_rows", n_rows, 1), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name}={value!r} must be a whole number, {least} or more")
+            raise InputValueError(f"{name}={value!r} must be a whole number, {least} or more")
     if format not in ("pandas", "arrow"):
-        raise ValueError(f"format={format!r}: use 'pandas' or 'arrow'")
+        raise InputValueError(f"format={format!r}: use 'pandas' or 'arrow'")
     if release.noisy_count is None or release.noisy_sum is None:
-        raise ValueError(_NO_MEAN.format(absent="mean" if release.noisy_sum is None else "count"))
+        raise InputValueError(_NO_MEAN.format(absent="mean" if release.noisy_sum is None else "count"))
 
 
 def _blocks(release: Released) -> tuple[list[_Block], npt.NDArray[np.intp]]:

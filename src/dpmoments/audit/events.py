@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dpmoments.audit.statistics import epsilon_lower_bound
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.mechanisms.base import CalibratedPlan
 from dpmoments.mechanisms.shape import RunResult
@@ -100,7 +101,7 @@ def best_events(
                         name, column, float(thresholds[index]), above, swapped, promise=float(scores[index])
                     )
     if not best:
-        raise ValueError("there is no statistic to choose from")
+        raise InputValueError("there is no statistic to choose from")
     return best[False], best[True]
 
 
@@ -317,7 +318,9 @@ def _flatten(name: str, value: Any, record: Record) -> None:
         for index, entry in enumerate(value):
             _flatten(f"{name}.{index}", entry, record)
     elif value is not None:
-        raise TypeError(f"the diagnostic {name!r} is a {type(value).__name__}: the audit reads plain values and arrays")
+        raise InputTypeError(
+            f"the diagnostic {name!r} is a {type(value).__name__}: the audit reads plain values and arrays"
+        )
 
 
 def _code(text: str) -> float:

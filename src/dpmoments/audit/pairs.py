@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.schema import Schema
 
@@ -89,7 +90,7 @@ def neighboring_pairs(n_features: int, neighbors: Neighbors | str) -> tuple[Neig
     """
     neighbors = Neighbors.of(neighbors)
     if n_features < 1:
-        raise ValueError(f"n_features={n_features}: a table needs at least one feature")
+        raise InputValueError(f"n_features={n_features}: a table needs at least one feature")
     if neighbors is Neighbors.ADD_REMOVE:
         return tuple(
             NeighboringPair(name, neighbors, common, np.vstack([common, row]))
@@ -122,7 +123,7 @@ def distant_pairs(n_features: int, neighbors: Neighbors | str, rows_apart: int) 
     """
     neighbors = Neighbors.of(neighbors)
     if n_features < 1 or rows_apart < 1:
-        raise ValueError(f"n_features={n_features}, rows_apart={rows_apart}: both are at least 1")
+        raise InputValueError(f"n_features={n_features}, rows_apart={rows_apart}: both are at least 1")
     axes, k = np.eye(n_features), rows_apart
     none, ours, theirs = np.zeros((0, n_features)), _copies(axes[0], k), _copies(axes[-1], k)
     if neighbors is Neighbors.ADD_REMOVE:
@@ -160,7 +161,7 @@ def unit_pairs(n_features: int, privacy_unit: PrivacyUnit) -> tuple[NeighboringP
     [5, 15, 21, 31, 31]
     """
     if n_features < 1:
-        raise ValueError(f"n_features={n_features}: a table needs at least one feature")
+        raise InputValueError(f"n_features={n_features}: a table needs at least one feature")
     k, many = privacy_unit.max_rows, _TIMES_TOO_MANY * privacy_unit.max_rows
     axes, none = np.eye(n_features), np.zeros((0, n_features))
     some, last = _copies(axes[0], _SOME_ROWS), axes[-1]

@@ -31,6 +31,7 @@ from dpmoments.audit.pairs import NeighboringPair, distant_pairs, neighboring_pa
 from dpmoments.audit.results import AuditEffort, AuditResult, MeasuredDirection
 from dpmoments.audit.statistics import LearnedScores, epsilon_lower_bound, learn_scores, noisy_grams, raw_statistics
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputRuntimeError, InputValueError
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult
@@ -90,7 +91,7 @@ class Trial:
         first, first_failure = run_repeatedly(self.run_plan, self.first, size, generator)
         second, second_failure = run_repeatedly(self.run_plan, self.second, size, generator)
         if first_failure is not None and second_failure is not None:
-            raise RuntimeError(f"every run failed on both tables of {self.pair.name!r}") from first_failure
+            raise InputRuntimeError(f"every run failed on both tables of {self.pair.name!r}") from first_failure
         return first, second
 
 
@@ -121,7 +122,7 @@ def make_trials(
         return trials
     if refusals := [plan for plan in plans.values() if isinstance(plan, ValueError)]:
         raise refusals[0]
-    raise ValueError("there is no pair of tables to audit on")
+    raise InputValueError("there is no pair of tables to audit on")
 
 
 def _tables(pair: NeighboringPair) -> tuple[RepeatedRows, RepeatedRows]:
@@ -276,7 +277,7 @@ def audit(
     started = time.process_time()
     mechanism = make_mechanism(mechanism)
     if not 0.0 < level < 1.0:
-        raise ValueError(f"level={level!r} is a probability, above 0 and below 1: use 0.999, say")
+        raise InputValueError(f"level={level!r} is a probability, above 0 and below 1: use 0.999, say")
     if privacy_unit is not None:
         require_unit(privacy_unit, (), Neighbors.of(neighbors))
         pairs = unit_pairs(n_features, privacy_unit) if pairs is None else pairs

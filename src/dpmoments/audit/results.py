@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
@@ -35,7 +36,7 @@ class AuditEffort:
 
     def __post_init__(self) -> None:
         if self.pilot < 20 or self.final < 20 or self.finalists < 1:
-            raise ValueError(f"{self}: an audit needs at least 20 pilot and 20 final draws and one finalist")
+            raise InputValueError(f"{self}: an audit needs at least 20 pilot and 20 final draws and one finalist")
 
     @classmethod
     def of_draws(cls, draws: int) -> AuditEffort:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpmoments.audit.procedure import LEVEL, audit
 from dpmoments.audit.results import AuditEffort, AuditResult
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms import CoinPress, InverseGaussian, PrivatePreconditioning
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
@@ -151,7 +152,7 @@ def audit_plan(
         except ValueError as refusal:
             refusals[mechanism.name] = str(refusal)
     if not result:
-        raise ValueError(f"nothing to audit: {'; '.join(refusals.values())}")
+        raise InputValueError(f"nothing to audit: {'; '.join(refusals.values())}")
     return AuditPlan(tuple(result), refusals)
 
 
@@ -174,7 +175,9 @@ def audit_generator(index: int, *, seed: int | None = None, exact_noise: bool = 
     """
     if exact_noise:
         if seed is not None:
-            raise ValueError(f"seed={seed}: exact noise comes from the operating system and has no seed; leave one out")
+            raise InputValueError(
+                f"seed={seed}: exact noise comes from the operating system and has no seed; leave one out"
+            )
         return secure_generator()
     return insecure_generator(secrets.randbits(64) if seed is None else seed + index)
 
@@ -216,7 +219,8 @@ def _audit_settings(
     if means is None:
         means = (True,) if mechanism.name in _ALWAYS_WITH_MEAN else (True, False)
     features = _features_of(mechanism, n_features)
-    result, refusal = [], ValueError(f"mechanism {mechanism.name!r} supports none of these budgets and relations")
+    result: list[AuditSetting] = []
+    refusal: ValueError = InputValueError(f"mechanism {mechanism.name!r} supports none of these budgets and relations")
     for budget in budgets:
         for relation in neighbors:
             if budget.kind not in mechanism.budget_kinds or relation not in mechanism.supported_neighbors:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.cells.objects import array_cells, series_cells
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
 
 _READABLE_KINDS = "biufOUSTM"
@@ -38,7 +39,9 @@ class ColumnTable:
 
     def __post_init__(self) -> None:
         if len({len(column) for column in self.columns.values()}) > 1:
-            raise ValueError("the columns of the table have different numbers of rows: each row has one cell of each")
+            raise InputValueError(
+                "the columns of the table have different numbers of rows: each row has one cell of each"
+            )
 
     @property
     def n_rows(self) -> int:
@@ -83,9 +86,9 @@ def declared_column(values: Any, name: str) -> Any:
         return series
     cells = declared_array(values, name)
     if cells.ndim != 1:
-        raise ValueError(f"column {name!r} must have one dimension, one value for each row, and has {cells.ndim}")
+        raise InputValueError(f"column {name!r} must have one dimension, one value for each row, and has {cells.ndim}")
     if cells.dtype.kind not in _READABLE_KINDS:
-        raise TypeError(
+        raise InputTypeError(
             f"column {name!r} has NumPy's type {cells.dtype.type.__name__}, which is none of numbers, text or dates: convert it"
         )
     return cells
@@ -100,7 +103,7 @@ def declared_array(values: Any, name: str) -> npt.NDArray[Any]:
         If the values are no array or sequence in memory, or masked.
     """
     if isinstance(values, np.ma.MaskedArray):
-        raise TypeError(
+        raise InputTypeError(
             f"{name!r} is a masked array, whose mask would be lost: fill it, array.filled(np.nan), and choose each column's "
             "missing rule"
         )
@@ -111,7 +114,7 @@ def declared_array(values: Any, name: str) -> npt.NDArray[Any]:
         return np.asarray(values)
     if isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray):
         return objects_of(values, len(values))
-    raise TypeError(
+    raise InputTypeError(
         f"{name!r} is no array, list, or column of a frame in memory, but {type(values).__name__}: convert it, for "
         "instance to a NumPy array"
     )
@@ -129,7 +132,7 @@ def _array_cells(column: npt.NDArray[Any], name: str) -> Any:
         return objects_of(column, len(column))
     with suppress(pa.ArrowException, TypeError, ValueError):  # whose message may quote a cell
         return array_cells(column)
-    raise TypeError(f"column {name!r} cannot be converted to plain numbers or text: convert it first")
+    raise InputTypeError(f"column {name!r} cannot be converted to plain numbers or text: convert it first")
 
 
 def _whole_text(cell: object) -> str | None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from dpmoments.cells.objects import is_missing, plain_text, read_objects
 from dpmoments.cells.text_numbers import TextCells, decoded_bytes, is_nothing
 from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.schema.dates import MICROSECONDS, MONTHS, Date, date_pattern
@@ -71,7 +72,7 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
         counts = pc.cast(chunk, pa.int64())
         times = _scaled(counts, MICROSECONDS // per_second) if per_second <= MICROSECONDS else _floored(counts, 1_000)
     else:
-        raise TypeError(
+        raise InputTypeError(
             f"column {column.name!r} has a type that holds no dates in the table, and a date column needs dates, timestamps or "
             "text: convert it, or describe it as Numeric"
         )

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from dpmoments.cells.dates import date_numbers, object_dates
 from dpmoments.cells.objects import object_numbers, object_texts
 from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
@@ -80,12 +81,12 @@ def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | N
             # Through text, which rounds each cell correctly: the direct cast's rounding depends on the type's scale.
             chunk = pc.cast(chunk, pa.string())
         elif pa.types.is_temporal(kind):
-            raise TypeError(
+            raise InputTypeError(
                 f"column {column.name!r} holds dates or times in the table and a {column.kind} column needs numbers: describe it "
                 "as Date, with dates for bounds"
             )
         elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
-            raise TypeError(
+            raise InputTypeError(
                 f"column {column.name!r} has type {_type_name(kind)} in the table and a {column.kind} column needs numbers: "
                 "convert it, or describe it as Categorical"
             )
@@ -105,7 +106,7 @@ def strict_numbers(cells: Any, column: NumberColumn) -> FloatArray:
     """
     values, unreadable = numbers(cells, column)
     if unreadable is not None:
-        raise TypeError(_unreadable_cell(column))
+        raise InputTypeError(_unreadable_cell(column))
     return values
 
 
@@ -164,7 +165,7 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
             missing = pc.is_null(chunk, nan_is_null=True)
             known = pa.array([float(level) for level in column.levels], pa.float64())
         else:
-            raise TypeError(
+            raise InputTypeError(
                 f"column {column.name!r} has type {_type_name(kind)} in the table and a categorical column needs text or "
                 "integers: convert it, or describe it as Numeric or Boolean"
             )

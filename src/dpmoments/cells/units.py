@@ -31,6 +31,7 @@ import numpy as np
 
 from dpmoments.cells.objects import is_missing, read_objects
 from dpmoments.foundation.arrays import BoolArray
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
 
 _NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
@@ -72,12 +73,12 @@ def unit_ids(cells: Any, column: str, *, strict: bool = True) -> Any:
         if isinstance(cells, np.ndarray):
             result = read_objects(cells, _object_id, _UNREADABLE)
             if strict and _UNREADABLE in result:
-                raise TypeError(_refusal(column, "objects, one of which is no integer, text, bytes or UUID"))
+                raise InputTypeError(_refusal(column, "objects, one of which is no integer, text, bytes or UUID"))
             return pa.array([cell or None for cell in result], pa.large_binary())
         chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
         read = [_chunk_ids(chunk, column, strict=strict) for chunk in chunks]
         return read[0] if len(read) == 1 else pa.concat_arrays([pa.array([], pa.large_binary()), *read])
-    raise TypeError(_refusal(column, "values that cannot be read as text or bytes"))
+    raise InputTypeError(_refusal(column, "values that cannot be read as text or bytes"))
 
 
 def _chunk_ids(chunk: Any, column: str, *, strict: bool) -> Any:
@@ -105,7 +106,7 @@ def _chunk_ids(chunk: Any, column: str, *, strict: bool) -> Any:
         result = chunk.cast(pa.large_binary())
         return _null_where(result, pc.equal(pc.binary_length(result), 0))
     name = "true and false" if pa.types.is_boolean(kind) else "nested values" if pa.types.is_nested(kind) else None
-    raise TypeError(_refusal(column, name or re.split(r"[\[(<]", str(kind))[0]))
+    raise InputTypeError(_refusal(column, name or re.split(r"[\[(<]", str(kind))[0]))
 
 
 def _plain_texts(texts: Any) -> Any:
@@ -120,7 +121,7 @@ def _plain_texts(texts: Any) -> Any:
 def _ids_of_floats(chunk: Any, column: str, *, strict: bool) -> Any:
     readable = _whole_or_missing(chunk)
     if strict and not readable.all():
-        raise TypeError(_refusal(column, "floating-point numbers that do not stand for one integer each"))
+        raise InputTypeError(_refusal(column, "floating-point numbers that do not stand for one integer each"))
     values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
     missing = np.isnan(values) | ~readable
     integers = np.where(missing, 0.0, values).astype(np.int64)

@@ -17,6 +17,7 @@ import dpmoments
 from dpmoments.analysis.answers import Answer, aligned
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import print_json, print_lines, print_text
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc
 
 # What a numpydoc docstring says of the parameters: the command line and the pages of the mechanisms read it.
@@ -129,12 +130,12 @@ def moments_in(release_file: Path, name: str) -> dpmoments.MomentRelease:
     """The release in a file, where it is one that can be analysed."""
     released = dpmoments.load(release_file)
     if isinstance(released, dpmoments.MeanRelease):
-        raise ValueError(
+        raise InputValueError(
             f"{release_file} holds a mean alone, and {name!r} needs count, mean and second moment, which 'dpmoments release' "
             f"makes: 'dpmoments show {release_file}' prints the mean"
         )
     if isinstance(released, dpmoments.GroupReleases):
-        raise ValueError(
+        raise InputValueError(
             f"{release_file} holds a release for each level of {released.by.name}, and {name!r} takes one: 'dpmoments groups "
             f"{release_file} --into FOLDER' writes each as a file of its own"
         )
@@ -179,7 +180,7 @@ def _kind(parameter: inspect.Parameter, hint: Any) -> tuple[Any, bool, Callable[
         kind, several, parser = _kind(parameter, get_args(members[0])[0])
         if not several:
             return kind, True, parser
-    raise TypeError(
+    raise InputTypeError(
         f"parameter {parameter.name!r} is of type {hint}, which no option has: use str, bool, int, float, a Literal of words, "
         "a number or such a Literal, or a sequence of one of them, each or None; or Any, for a frame"
     )
@@ -191,7 +192,9 @@ def _read_frame(path: Path) -> Any:
 
     ending = file_ending(path)
     if not path.is_file():
-        raise ValueError(f"there is no file {str(path)!r}: rows to analyse are read from a .parquet, .csv or .tsv file")
+        raise InputValueError(
+            f"there is no file {str(path)!r}: rows to analyse are read from a .parquet, .csv or .tsv file"
+        )
     try:
         if ending in PARQUET_ENDINGS:
             return parquet.read_table(path)
@@ -201,8 +204,8 @@ def _read_frame(path: Path) -> Any:
         if ending in CSV_DELIMITERS:
             return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=CSV_DELIMITERS[ending]))
     except (ArrowInvalid, ValueError):
-        raise ValueError(f"{path} does not read as {ending}") from None
-    raise ValueError(f"{path} is no .parquet, .csv or .tsv file: rows to analyse are read from one")
+        raise InputValueError(f"{path} does not read as {ending}") from None
+    raise InputValueError(f"{path} is no .parquet, .csv or .tsv file: rows to analyse are read from one")
 
 
 def _print_answer(answer: Answer) -> None:

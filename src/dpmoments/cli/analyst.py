@@ -13,6 +13,7 @@ from dpmoments.cli.analyses import moments_in
 from dpmoments.cli.options import AsJson, ReleaseFile, registry_fields
 from dpmoments.cli.tables import complain, print_json, print_lines, print_table, print_text
 from dpmoments.foundation.documents import check_output
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_files import write_table
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
@@ -142,11 +143,11 @@ def groups(
     """
     released = dpmoments.load(file)
     if not isinstance(released, GroupReleases):
-        raise ValueError(
+        raise InputValueError(
             f"{file} holds one release: 'dpmoments release --by COLUMN' makes one for every level of a column"
         )
     if not into.is_dir():
-        raise ValueError(f"{into} is not a folder: make it first")
+        raise InputValueError(f"{into} is not a folder: make it first")
     released.save(into)
     print_text(f"Wrote {len(released)} releases into the folder {into}")
 
@@ -175,7 +176,7 @@ def pool(
     released = [dpmoments.load(file) for file in files]
     for file, one in zip(files, released, strict=True):
         if isinstance(one, GroupReleases):
-            raise ValueError(
+            raise InputValueError(
                 f"{file} holds several releases: 'dpmoments groups {file} --into FOLDER' writes one a file"
             )
     pooled = dpmoments.pool(released, repair=repair)

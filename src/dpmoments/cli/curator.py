@@ -12,6 +12,7 @@ import typer
 import dpmoments
 from dpmoments.cli.options import REQUIRED, Option, options_of
 from dpmoments.cli.tables import complain, print_command, print_text, printing
+from dpmoments.foundation.errors import InputFileExistsError
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.inspection.messages import Outcome
 from dpmoments.schema.drafting import default_output
@@ -48,7 +49,7 @@ def init(
     try:
         drafted.save(path)
     except FileExistsError:
-        raise FileExistsError(
+        raise InputFileExistsError(
             f"{path} exists already and is not overwritten: name another file with --output"
         ) from None
     print_text(f"{path}: fill in its blanks from public knowledge, delete the columns that are not wanted, then")

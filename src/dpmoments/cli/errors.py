@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from dpmoments.cli.tables import OutputError
-from dpmoments.foundation.errors import has_own_words, place_of
+from dpmoments.foundation.errors import InputError, place_of
 from dpmoments.foundation.values import number_as_text
 from dpmoments.spending.run import NOTES
 
@@ -125,7 +125,7 @@ def _whole_number(text: str) -> str:
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class StoppedError(Exception):
+class StoppedError(InputError):
     """A job was stopped by the keyboard; the message says whether anything was spent."""
 
 
@@ -152,7 +152,7 @@ def notes_of(error: BaseException) -> list[str]:
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno is not None:
         return _refusal(error)
-    if has_own_words(error):
+    if isinstance(error, InputError):
         return in_options(" ".join(str(error).split()))
     return (
         f"stopped by an unexpected {type(error).__name__} at {place_of(error.__traceback__)}; its message is withheld, because "

@@ -13,6 +13,7 @@ from dpmoments.analysis.answers import number
 from dpmoments.cli.options import AsJson, Option, Overwrite, budget_of, options_of
 from dpmoments.cli.tables import print_json, print_table, print_text
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.budget import BudgetKind
 
@@ -217,7 +218,9 @@ def _numbers(text: str) -> list[float]:
     try:
         return [float(number) for number in text.split(",")]
     except ValueError:
-        raise ValueError(f"--spectrum {text!r}: give numbers with commas between them, as in 0.3,0.1,0.05") from None
+        raise InputValueError(
+            f"--spectrum {text!r}: give numbers with commas between them, as in 0.3,0.1,0.05"
+        ) from None
 
 
 # What a release of a mean alone would be worth, before anything is spent: forecast-mean.

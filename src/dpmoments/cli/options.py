@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 
 import typer
 
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_files import ENGINES, EngineFiles
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
@@ -214,7 +215,9 @@ def options_of(
         parts[name] = [part for part in (objects[name][0] if name in objects else (name,)) if part not in leave_out]
         for part in parts[name]:
             if part not in words:
-                raise TypeError(f"{function.__qualname__} has the parameter {part!r}, and no option has words for it")
+                raise InputTypeError(
+                    f"{function.__qualname__} has the parameter {part!r}, and no option has words for it"
+                )
             made[part] = words[part].parameter(part, hints[name], declared.default if part == name else None)
 
     def decorate(body: Callable[..., None]) -> Callable[..., None]:

@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from dpmoments.foundation.errors import visible
+from dpmoments.foundation.errors import InputError, visible
 from dpmoments.foundation.progress import log
 
 
-class OutputError(OSError):
+class OutputError(InputError, OSError):
     """Standard output took not all that was printed; a reader that went away early is no such error."""
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from dpmoments.foundation.errors import InputConnectionError, InputNotADirectoryError, InputOSError, InputValueError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.table_libraries import pa_csv as csv
 from dpmoments.schema.columns import Boolean, Categorical
@@ -50,7 +51,7 @@ def _find_local(file: PublishedFile) -> bytes | None:
     chosen = os.environ.get(_FOLDER_VARIABLE)
     if chosen:
         if not Path(chosen).is_dir():
-            raise NotADirectoryError(
+            raise InputNotADirectoryError(
                 f"{_FOLDER_VARIABLE} is set to {chosen!r}, which is not a folder; name the folder that holds "
                 f"{file.name}, or unset the variable"
             )
@@ -87,7 +88,9 @@ def load(file: PublishedFile) -> bytes:
 def _check(file: PublishedFile, content: bytes, where: str, advice: str) -> None:
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if md5 != file.md5:
-        raise ValueError(f"{where} is not the published {file.name}: its md5 is {md5}, expected {file.md5}; {advice}")
+        raise InputValueError(
+            f"{where} is not the published {file.name}: its md5 is {md5}, expected {file.md5}; {advice}"
+        )
 
 
 def _download(file: PublishedFile) -> bytes:
@@ -99,7 +102,7 @@ def _download(file: PublishedFile) -> bytes:
             # The limit keeps an endless answer from filling the memory; an answer that it cuts fails the md5 check.
             content: bytes = response.read(_MAX_DOWNLOAD)
     except (OSError, http.client.HTTPException) as error:
-        raise ConnectionError(
+        raise InputConnectionError(
             f"could not download {file.url} ({error}). Get {file.name} by other means and place it at "
             f"{_cache_folder() / file.name}, or set {_FOLDER_VARIABLE} to a folder that holds it"
         ) from error
@@ -118,7 +121,7 @@ def _store(path: Path, content: bytes) -> None:
     except OSError as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        raise OSError(
+        raise InputOSError(
             f"could not store {path} ({error}); set XDG_CACHE_HOME to a folder that can be written, or place "
             f"the file in a folder of your own and name that in {_FOLDER_VARIABLE}"
         ) from error
@@ -374,7 +377,7 @@ def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True
     """
     files = {"train": (ADULT_TRAIN,), "test": (_ADULT_TEST,), "all": (ADULT_TRAIN, _ADULT_TEST)}
     if subset not in files:
-        raise ValueError(f"subset must be one of {', '.join(files)}; got {subset!r}")
+        raise InputValueError(f"subset must be one of {', '.join(files)}; got {subset!r}")
     schema = _adult_schema()
     parts = [_read_adult(_complete_rows(file) if complete else load(file), schema) for file in files[subset]]
     frame = pa.concat_tables(parts)

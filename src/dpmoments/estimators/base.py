@@ -25,6 +25,7 @@ from dpmoments.estimators.tables import (
     public_schema,
 )
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
 from dpmoments.ledger import BudgetExceededError, Ledger
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
@@ -63,7 +64,7 @@ _FROM_ELSEWHERE = (
 )
 
 
-class UnreadableTableError(ValueError, TypeError):
+class UnreadableTableError(InputError, ValueError, TypeError):
     """A cell of X or y stopped the release: scikit-learn's users expect either type. Nothing was spent."""
 
 
@@ -305,7 +306,7 @@ class PrivateEstimator(BaseEstimator):
         self
         """
         if not isinstance(release, MomentRelease):
-            raise TypeError(
+            raise InputTypeError(
                 f"fit_release takes a dpmoments release, got {type(release).__name__}: dpm.release(…), or dpm.load('people.json')"
             )
         columns = tuple(column.name for column in feature_columns(release.schema, self._target_of(release.schema)))
@@ -328,7 +329,7 @@ class PrivateEstimator(BaseEstimator):
     def _require_columns(own: tuple[str, ...], expected: tuple[str, ...], *, named: bool) -> None:
         """Raise ValueError unless the columns of X are those of the schema, in its order: arrays of results are in the same."""
         if len(own) != len(expected) and not named:
-            raise ValueError(
+            raise InputValueError(
                 f"X has {len(own)} columns, and the schema has {len(expected)} beside y ({', '.join(map(repr, expected))}): "
                 "the columns of an array are the schema's, in order"
             )
@@ -342,7 +343,7 @@ class PrivateEstimator(BaseEstimator):
                 if more
                 else "has them in another order"
             )
-            raise ValueError(
+            raise InputValueError(
                 f"the columns of X must be the schema's, in its order, so that results are in the order of X, and X {why}: pass "
                 f"X[{list(expected)!r}]"
             )
@@ -366,7 +367,7 @@ class PrivateEstimator(BaseEstimator):
         own = features.own_names(None if unit is None else unit.column)
         validate_data(self, _shaped(X, features, own), y="no_validation", reset=False, skip_check_array=True)
         if not features.n_rows:
-            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows")
+            raise InputValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows")
         table = features.by_position([column.name for column in columns], None if unit is None else unit.column)
         schema = self.release_.schema
         slices = dict(zip((column.name for column in schema.columns), feature_slices(schema.columns), strict=True))
@@ -377,7 +378,7 @@ class PrivateEstimator(BaseEstimator):
             for index in range(schema.n_features)[slices[column.name]]
         ]
         if not np.isfinite(feature_values(schema, table, strict)[:, strict]).all():
-            raise ValueError(_NOT_FINITE)
+            raise InputValueError(_NOT_FINITE)
         return table
 
     @property
@@ -400,7 +401,7 @@ def _in_words_of_scikit_learn() -> Iterator[None]:
         try:
             yield
         except (ValueError, TypeError) as error:
-            if not runs.begun or runs.spent or type(error) not in (ValueError, TypeError):
+            if not runs.begun or runs.spent or type(error) not in (InputValueError, InputTypeError):
                 raise
             refused = UnreadableTableError(f"{error}. {_AS_SCIKIT_LEARN_SAYS}")
             for note in getattr(error, "__notes__", ()):

@@ -12,6 +12,7 @@ from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.functionals import precision
 from dpmoments.estimators.base import PrivateEstimator
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -123,7 +124,7 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.assume_centered and not Neighbors.of(self.neighbors).table_size_is_public:
-            raise ValueError(
+            raise InputValueError(
                 "assume_centered=True under neighbors='add_remove' leaves no number of rows to divide by: it is private there. "
                 "Take neighbors='replace_one', or assume_centered=False"
             )

@@ -13,6 +13,7 @@ from dpmoments.analysis.discriminant import require_shrinkage
 from dpmoments.estimators.base import PrivateEstimator
 from dpmoments.estimators.tables import class_column, column_of, public_schema, target_column
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -126,7 +127,7 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
         if self.schema is None and self.bounds is not None:
             beside = class_column(self.target or _MADE_UP, self.classes)
         elif self.classes is not None:
-            raise ValueError("classes go with bounds, and a schema has the levels of every column: leave them out")
+            raise InputValueError("classes go with bounds, and a schema has the levels of every column: leave them out")
         schema = public_schema(self.schema, self.bounds, None, names, beside)
         return schema, self._target_of(schema)
 
@@ -166,7 +167,7 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
         """The most likely class of rows, shape (m,); of private rows they are private."""
         scores = self._scores(X)
         if np.isnan(scores).any():
-            raise ValueError("rows with an empty cell have no prediction: fill the cells, or leave those rows out")
+            raise InputValueError("rows with an empty cell have no prediction: fill the cells, or leave those rows out")
         return self.classes_[np.argmax(scores, axis=1)]
 
     def predict_proba(self, X: Any) -> FloatArray:

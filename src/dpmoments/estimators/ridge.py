@@ -10,6 +10,7 @@ from dpmoments.analysis.regression import stated_penalty
 from dpmoments.estimators.base import PrivateEstimator
 from dpmoments.estimators.tables import column_of, numeric_column, public_schema, target_column
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -125,13 +126,15 @@ class DPRidge(RegressorMixin, PrivateEstimator):
         beside = None
         if self.schema is None and self.bounds is not None:
             if self.target_bounds is None:
-                raise ValueError(
+                raise InputValueError(
                     "target_bounds=None: noise must hide every y too, and its bounds are never read off y. Give "
                     "target_bounds=(low, high), known without looking at the table"
                 )
             beside = numeric_column(name, self.target_bounds)
         elif self.target_bounds is not None:
-            raise ValueError("target_bounds go with bounds, and a schema has those of every column: leave them out")
+            raise InputValueError(
+                "target_bounds go with bounds, and a schema has those of every column: leave them out"
+            )
         schema = public_schema(self.schema, self.bounds, None, names, beside)
         return schema, self._target_of(schema)
 

@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 
 from dpmoments.cells.columns import ColumnTable, declared_array, declared_column, objects_of
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
@@ -52,15 +53,15 @@ def public_schema(
         name for name, value in (("schema", schema), ("bounds", bounds), ("row_norm", row_norm)) if value is not None
     ]
     if not given:
-        raise ValueError(_NO_BOUNDS)
+        raise InputValueError(_NO_BOUNDS)
     if len(given) > 1:
-        raise ValueError(
+        raise InputValueError(
             f"{' and '.join(given)} were given, and each says all that is public of the columns: keep one of them (a Schema has "
             "a row_norm of its own)"
         )
     if schema is not None:
         if not isinstance(schema, Schema):
-            raise TypeError(
+            raise InputTypeError(
                 f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …)"
             )
         return schema
@@ -73,13 +74,13 @@ def public_schema(
 def _pairs(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
     """A lower and an upper bound for every column."""
     if isinstance(bounds, str | bytes) or not hasattr(bounds, "__len__") or len(bounds) != 2:
-        raise ValueError(
+        raise InputValueError(
             f"bounds={shown(bounds)} are no pair: give (low, high), each a number or one number for every column"
         )
     ends = [np.asarray(end, dtype=np.float64) for end in bounds]
     if any(end.shape not in ((), (n_columns,)) for end in ends):
         shapes = " and ".join(str(end.shape) for end in ends)
-        raise ValueError(
+        raise InputValueError(
             f"bounds have shapes {shapes}, and X has {n_columns} columns: give a number, or one for every column"
         )
     low, high = (np.broadcast_to(end, n_columns).tolist() for end in ends)
@@ -133,12 +134,12 @@ class Features:
             If it is none of these, is no table, or holds neither numbers nor objects. Messages tell no number of rows.
         """
         if issparse(X):
-            raise TypeError(
+            raise InputTypeError(
                 "sparse input is not supported: noise is added to every cell of the moments all the same. Pass X.toarray()"
             )
         frame = _frame_of(X)
         if isinstance(frame, nw.LazyFrame) or isinstance(X, str) or hasattr(X, "__fspath__") or _is_of_dask(X):
-            raise TypeError(
+            raise InputTypeError(
                 f"fit takes arrays and frames in memory, got {type(X).__name__}: release it with dpm.release(table, schema, …), "
                 "which reads files and engines, then call fit_release(release), which costs nothing"
             )
@@ -168,7 +169,7 @@ class Features:
         if target is None and self.given is not None:
             return self.given
         if target is not None and len(y) != self.n_rows:
-            raise ValueError("X and y have different numbers of rows: y must have one value for each row of X")
+            raise InputValueError("X and y have different numbers of rows: y must have one value for each row of X")
         columns = dict(zip(names if self.names is None else self.names, self.columns, strict=True))
         return ColumnTable(columns if target is None else columns | {target: y})
 
@@ -189,7 +190,7 @@ def _frame_of(X: Any) -> Any:
         X = pa.Table.from_batches([X])
     twice = hasattr(X, "iloc") and getattr(getattr(X, "columns", None), "has_duplicates", False)  # pandas
     if twice or (isinstance(X, pa.Table) and len(set(X.column_names)) < X.num_columns):
-        raise ValueError("two columns of the frame have the same name: rename one of them")
+        raise InputValueError("two columns of the frame have the same name: rename one of them")
     return nw.from_native(X, pass_through=True)
 
 
@@ -201,19 +202,19 @@ def _table_array(X: Any, n_columns: int | None) -> npt.NDArray[Any]:
     """X as an array of shape (n, d), of the type that it declares."""
     array = _rows_one_by_one(X, n_columns) if isinstance(X, list | tuple) else np.asarray(declared_array(X, "X"))
     if array.ndim != 2:
-        raise ValueError(
+        raise InputValueError(
             f"Expected 2D array, got {array.ndim}D array instead: a table has rows and columns. Reshape your data using "
             "X.reshape(-1, 1) for a single column, or X.reshape(1, -1) for a single row"
         )
     if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported: X must hold numbers, or levels among objects")
+        raise InputValueError("Complex data not supported: X must hold numbers, or levels among objects")
     if array.dtype.names is not None or array.dtype.kind not in "biufO":
-        raise TypeError(
+        raise InputTypeError(
             f"X is an array of type {array.dtype.type.__name__}, not of numbers: pass a frame, or an array of objects "
             "(dtype=object), whose cells are read one by one"
         )
     if array.shape[1] == 0:
-        raise ValueError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+        raise InputValueError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     return array
 
 
@@ -224,13 +225,13 @@ def _rows_one_by_one(X: Sequence[Any], n_columns: int | None) -> npt.NDArray[Any
     rows = [_cells_of(row) for row in X]
     whole = [row for row in rows if row is not None]
     if not whole or len(whole) < len(rows):
-        raise ValueError(
+        raise InputValueError(
             "Expected 2D array: X is a sequence, and not all of it are rows, sequences of cells. Reshape your data to [[1.5], …] "
             "for a single column, or [[1.5, …]] for a single row"
         )
     width = len(whole[0])
     if any(len(row) != width for row in whole):
-        raise ValueError("the rows of X have different numbers of cells: each has one cell for every column")
+        raise InputValueError("the rows of X have different numbers of cells: each has one cell for every column")
     return objects_of((cell for row in whole for cell in row), width * len(whole)).reshape(len(whole), width)
 
 
@@ -252,7 +253,7 @@ def column_of(y: Any, *, of: Any) -> Any:
         If there is none, it has more columns, or is of a type that cannot be read.
     """
     if y is None:
-        raise ValueError(f"This {type(of).__name__} estimator requires y to be passed, but the target y is None")
+        raise InputValueError(f"This {type(of).__name__} estimator requires y to be passed, but the target y is None")
     column = y
     if isinstance(_frame_of(y), nw.DataFrame):
         columns = Features.of(y).columns
@@ -265,9 +266,9 @@ def column_of(y: Any, *, of: Any) -> Any:
             stacklevel=4,
         )
     if isinstance(column, np.ndarray) and column.ndim != 1:
-        raise ValueError(f"y should be a 1d array, one value a row, and has {column.ndim} dimensions")
+        raise InputValueError(f"y should be a 1d array, one value a row, and has {column.ndim} dimensions")
     if isinstance(column, np.ndarray) and column.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y must hold numbers or levels")
+        raise InputValueError("Complex data not supported: y must hold numbers or levels")
     return declared_column(column, "y")
 
 
@@ -280,12 +281,12 @@ def target_column(schema: Schema, target: str | None, kinds: tuple[type, ...], w
         If none is named, or it is not in the schema or of another kind.
     """
     if target is None:
-        raise ValueError(
+        raise InputValueError(
             f"target=None, and a schema names the column that y is: give target=…, one of {', '.join(map(repr, schema.names))}"
         )
     result = [column for column in schema.table_columns if column.name == target]
     if not result or not isinstance(result[0], kinds):
-        raise ValueError(
+        raise InputValueError(
             f"target={target!r} is no {what} column of the schema ({', '.join(map(repr, schema.names))}): name one, which y is"
         )
     return result[0]
@@ -312,14 +313,14 @@ def class_column(name: str, classes: object) -> Column:
         If none are listed, or they are neither texts, whole numbers nor true and false.
     """
     if classes is None:
-        raise ValueError(
+        raise InputValueError(
             "classes=None: which classes there are must be public, and y is not looked at for them. Give classes=[…], or a "
             "schema with a Categorical column and target=…"
         )
     levels = _listed(classes)
     flags = [isinstance(level, bool) for level in levels]
     if not all(isinstance(level, str | Integral) for level in levels) or (any(flags) and not all(flags)):
-        raise ValueError(
+        raise InputValueError(
             f"Unknown label type: classes={shown(classes)} must be a list of texts, whole numbers, or true and false"
         )
     return Boolean(name) if levels and all(flags) else Categorical(name, tuple(levels))

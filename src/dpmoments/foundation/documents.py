@@ -14,6 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dpmoments.foundation.errors import (
+    InputFileExistsError,
+    InputFileNotFoundError,
+    InputIsADirectoryError,
+    InputOSError,
+    InputPermissionError,
+    InputValueError,
+)
 from dpmoments.foundation.values import require_known
 
 Result = TypeVar("Result")
@@ -122,7 +130,7 @@ def whole_file(path: str | Path, *, overwrite: bool = False, taken: str = NEVER_
     except OSError as error:
         if error.errno is None:  # in words already
             raise
-        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+        raise InputOSError(error.errno, os.strerror(error.errno), str(path)) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -154,7 +162,7 @@ def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Ma
         failure = f"it has no entry {error.args[0]!r}"
     except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         failure = str(error)
-    raise ValueError(f"{path} does not hold a consistent {kind.noun}: {failure}")
+    raise InputValueError(f"{path} does not hold a consistent {kind.noun}: {failure}")
 
 
 def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple[DocumentKind, dict[str, Any]]:
@@ -176,25 +184,25 @@ def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple
     except (UnicodeDecodeError, ValueError, RecursionError):
         failure = " (its text cannot be read)"
     if failure:
-        raise ValueError(f"{path} is not a {nouns}: it is damaged or not JSON{failure}")
+        raise InputValueError(f"{path} is not a {nouns}: it is damaged or not JSON{failure}")
     kind = next((kind for kind in kinds if isinstance(document, dict) and document.get("format") == kind.format), None)
     if kind is None:
-        raise ValueError(f"{path} is not a dpmoments {nouns}")
+        raise InputValueError(f"{path} is not a dpmoments {nouns}")
     require_known(document, ("format", "version", "sha256", "content"), f"{path} was changed after it was written: it")
     version = document.get("version")
     if isinstance(version, bool) or version != kind.version:
         shown = version if isinstance(version, int | str) else "none"
-        raise ValueError(
+        raise InputValueError(
             f"{path} is a {kind.noun} of file version {shown!r}; this library reads version {kind.version}"
         )
     content = document.get("content")
     if not isinstance(content, dict):
-        raise ValueError(f"{path} is not a {kind.noun}: it has no content")
+        raise InputValueError(f"{path} is not a {kind.noun}: it has no content")
     intact = False
     with suppress(ValueError, RecursionError):
         intact = document.get("sha256") == _digest(content)
     if not intact:
-        raise ValueError(f"{path} was changed after it was written, or is damaged: its checksum does not match")
+        raise InputValueError(f"{path} was changed after it was written, or is damaged: its checksum does not match")
     return kind, content
 
 
@@ -217,16 +225,16 @@ def check_output(path: str | Path, *, overwrite: bool = False, taken: str = _KEE
     """
     path = Path(path)
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: name a file in it")
+        raise InputIsADirectoryError(f"{path} is a folder: name a file in it")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist: make it first")
+        raise InputFileNotFoundError(f"the folder {path.parent} does not exist: make it first")
     if _exists(path) and not overwrite:
-        raise FileExistsError(f"{path} exists already: {taken}")
+        raise InputFileExistsError(f"{path} exists already: {taken}")
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise PermissionError(f"cannot write in {path.parent}: {error.strerror}; nothing was spent") from error
+        raise InputPermissionError(f"cannot write in {path.parent}: {error.strerror}; nothing was spent") from error
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -263,7 +271,7 @@ def _exists(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except ValueError:  # a null character
-        raise OSError(f"{str(path)!r} cannot be the name of a file; nothing was spent") from None
+        raise InputOSError(f"{str(path)!r} cannot be the name of a file; nothing was spent") from None
     return True
 
 
@@ -274,10 +282,10 @@ def _publish(temporary: Path, path: Path, overwrite: bool, taken: str) -> None:
             os.link(temporary, path)  # fails if a file has appeared since the check
             return
         except FileExistsError:
-            raise FileExistsError(f"{path} exists already: {taken}") from None
+            raise InputFileExistsError(f"{path} exists already: {taken}") from None
         except OSError:  # a file system without hard links
             if _exists(path):
-                raise FileExistsError(f"{path} exists already: {taken}") from None
+                raise InputFileExistsError(f"{path} exists already: {taken}") from None
     os.replace(temporary, path)
 
 

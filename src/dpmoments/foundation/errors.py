@@ -1,38 +1,91 @@
-"""Errors whose message a ``raise`` statement of this library wrote, and no code that may quote a cell."""
+"""Errors of this library: those whose message it wrote itself, and may be shown."""
 
 from __future__ import annotations
 
-import opcode
 import re
 from pathlib import Path
 from types import TracebackType
 
-_PACKAGE = Path(__file__).parents[1]
-_RAISE = opcode.opmap["RAISE_VARARGS"]
 
+class InputError(Exception):
+    """An error whose message this library wrote: it quotes no value of a table and may be shown to anyone.
 
-def has_own_words(error: BaseException) -> bool:
-    """Whether the message was written by a ``raise`` statement of this library, and not by code it called.
+    Every error that the library raises on purpose is one, and also of the built-in kind that Python's users expect: catch
+    ``ValueError`` or ``InputError``. An error of a reader or an array library is none, and its message may quote the table.
 
     Examples
     --------
     >>> from dpmoments.privacy.unit import Neighbors
     >>> try:
     ...     Neighbors.of("both")
-    ... except ValueError as error:
-    ...     has_own_words(error)
+    ... except InputError as error:
+    ...     isinstance(error, ValueError)
     True
-    >>> try:
-    ...     float("a cell")
-    ... except ValueError as error:
-    ...     has_own_words(error)
-    False
     """
-    last = _innermost_frame(error.__traceback__)
-    if last is None or not Path(last.tb_frame.f_code.co_filename).is_relative_to(_PACKAGE):
-        return False
-    # Code in C has no frame of its own: its errors stop at a call in our file, not at a raise.
-    return last.tb_frame.f_code.co_code[last.tb_lasti] == _RAISE
+
+
+class InputValueError(InputError, ValueError):
+    """A ``ValueError`` that this library raised."""
+
+
+class InputTypeError(InputError, TypeError):
+    """A ``TypeError`` that this library raised."""
+
+
+class InputKeyError(InputError, KeyError):
+    """A ``KeyError`` that this library raised."""
+
+
+class InputLookupError(InputError, LookupError):
+    """A ``LookupError`` that this library raised."""
+
+
+class InputArithmeticError(InputError, ArithmeticError):
+    """A ``ArithmeticError`` that this library raised."""
+
+
+class InputOverflowError(InputError, OverflowError):
+    """A ``OverflowError`` that this library raised."""
+
+
+class InputFloatingPointError(InputError, FloatingPointError):
+    """A ``FloatingPointError`` that this library raised."""
+
+
+class InputRuntimeError(InputError, RuntimeError):
+    """A ``RuntimeError`` that this library raised."""
+
+
+class InputOSError(InputError, OSError):
+    """A ``OSError`` that this library raised."""
+
+
+class InputFileNotFoundError(InputError, FileNotFoundError):
+    """A ``FileNotFoundError`` that this library raised."""
+
+
+class InputFileExistsError(InputError, FileExistsError):
+    """A ``FileExistsError`` that this library raised."""
+
+
+class InputIsADirectoryError(InputError, IsADirectoryError):
+    """A ``IsADirectoryError`` that this library raised."""
+
+
+class InputNotADirectoryError(InputError, NotADirectoryError):
+    """A ``NotADirectoryError`` that this library raised."""
+
+
+class InputPermissionError(InputError, PermissionError):
+    """A ``PermissionError`` that this library raised."""
+
+
+class InputConnectionError(InputError, ConnectionError):
+    """A ``ConnectionError`` that this library raised."""
+
+
+class InputModuleNotFoundError(InputError, ModuleNotFoundError):
+    """A ``ModuleNotFoundError`` that this library raised."""
 
 
 def _innermost_frame(traceback: TracebackType | None) -> TracebackType | None:
@@ -68,7 +121,7 @@ def visible(text: str) -> str:
 # What a ledger says where it cannot do what it is asked.
 
 
-class LedgerError(RuntimeError):
+class LedgerError(InputError, RuntimeError):
     """A ledger cannot be used as asked: its file is locked, damaged, foreign, newer or gone, or its history contradicts itself.
 
     Nothing was spent by what was asked for.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmoments.foundation.documents import whole_file
+from dpmoments.foundation.errors import InputFileNotFoundError, InputValueError
 
 PARQUET_ENDINGS = (".parquet", ".pq")
 FEATHER_ENDINGS = (".feather", ".arrow", ".ipc", ".arrows")
@@ -50,7 +51,7 @@ class EngineFiles:
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
-            raise ValueError(
+            raise InputValueError(
                 f"there is no engine {self.engine!r}: use one of {', '.join(ENGINES)}, or pass the path itself"
             )
 
@@ -67,7 +68,7 @@ def expand_paths(pattern: str | Path) -> list[Path]:
         If there is none.
     """
     if not str(pattern):
-        raise FileNotFoundError("the path is empty: name a file, a glob or a folder")
+        raise InputFileNotFoundError("the path is empty: name a file, a glob or a folder")
     path = Path(pattern).expanduser()
     if path.is_dir():
         result = sorted(inside for inside in path.rglob("*") if inside.is_file() and _is_table(inside, path))
@@ -78,7 +79,7 @@ def expand_paths(pattern: str | Path) -> list[Path]:
         result = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if not Path(name).is_dir()]
         what = f"no file matches {str(pattern)!r}"
     if not result:
-        raise FileNotFoundError(what)
+        raise InputFileNotFoundError(what)
     return result
 
 
@@ -126,7 +127,7 @@ def open_ipc(path: Path, columns: Sequence[int] | None = None, source: Any = Non
     magic = source.read(8)
     source.seek(0)
     if magic.startswith(b"FEA1"):
-        raise ValueError("it is Feather version 1")
+        raise InputValueError("it is Feather version 1")
     # fields that are not wanted are never read, and threads are the pass's own
     options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=None if columns is None else list(columns))
     return (pa.ipc.open_file if magic.startswith(b"ARROW1") else pa.ipc.open_stream)(source, options=options)
@@ -172,7 +173,7 @@ def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
         with whole_file(path) as temporary:
             pa_csv.write_csv(written, temporary, options)
         return not written.equals(table)
-    raise ValueError(
+    raise InputValueError(
         f"{path} does not end in .parquet, .csv or .tsv, by which the format of a table is told: name it so"
     )
 

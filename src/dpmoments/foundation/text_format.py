@@ -6,6 +6,7 @@ import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import shown
 
 _ALWAYS_NULL = (
@@ -65,7 +66,7 @@ class TextFormat:
     >>> TextFormat(encoding="latin-0")
     Traceback (most recent call last):
         ...
-    ValueError: encoding='latin-0' is no text encoding that Python knows: common ones are utf-8, cp1252, latin-1, utf-16
+    dpmoments.foundation.errors.InputValueError: encoding='latin-0' is no text encoding that Python knows: common ones ...
     """
 
     delimiter: str | None = None
@@ -84,42 +85,42 @@ class TextFormat:
             if mark is None and option != "decimal":
                 continue
             if not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in "\r\n\0\ufeff":
-                raise ValueError(f"{option}={shown(mark)} must be one character, no letter, digit or line end")
+                raise InputValueError(f"{option}={shown(mark)} must be one character, no letter, digit or line end")
         if (self.delimiter or ",") > "\x7e" or (self.quote or '"') > "\x7e":
-            raise ValueError("delimiter and quote must be ASCII characters")
+            raise InputValueError("delimiter and quote must be ASCII characters")
         if self.delimiter is not None and self.delimiter == self.quote:
-            raise ValueError(f"delimiter and quote are both {self.quote!r}")
+            raise InputValueError(f"delimiter and quote are both {self.quote!r}")
         for option, mark in (("decimal", self.decimal), ("thousands", self.thousands)):
             if mark is not None and mark in '+-"':
-                raise ValueError(f"{option}={mark!r} is a sign or a quote, and numbers hold those for themselves")
+                raise InputValueError(f"{option}={mark!r} is a sign or a quote, and numbers hold those for themselves")
         if self.decimal.isspace():
-            raise ValueError(f"decimal={self.decimal!r} must be no blank")
+            raise InputValueError(f"decimal={self.decimal!r} must be no blank")
         if self.decimal == self.thousands:
-            raise ValueError(f"decimal and thousands are both {self.decimal!r}: what would 1{self.decimal}234 be?")
+            raise InputValueError(f"decimal and thousands are both {self.decimal!r}: what would 1{self.decimal}234 be?")
         if not isinstance(self.encoding, str) or not _is_text_encoding(self.encoding):
-            raise ValueError(
+            raise InputValueError(
                 f"encoding={shown(self.encoding)} is no text encoding that Python knows: common ones are utf-8, cp1252, "
                 "latin-1, utf-16"
             )
         if codecs.lookup(self.encoding).name.startswith(_CHANGING):
-            raise ValueError(
+            raise InputValueError(
                 f"encoding={shown(self.encoding)} has marks that change how all that follows is read, so that one row would "
                 "decide how later rows are read: convert the file to UTF-8, as with iconv, and leave the encoding out"
             )
         for option in ("nulls", "true", "false"):
             words = getattr(self, option)
             if isinstance(words, str) or not isinstance(words, Sequence):
-                raise TypeError(f"{option}={shown(words)} must be a list of texts: [{shown(words)}]")
+                raise InputTypeError(f"{option}={shown(words)} must be a list of texts: [{shown(words)}]")
             if not all(isinstance(word, str) for word in words):
-                raise TypeError(
+                raise InputTypeError(
                     f"{option}={shown(words)} must be a list of texts: put what stands in the file in quotes"
                 )
             object.__setattr__(self, option, tuple(words))
         for first, second in (("true", "false"), ("nulls", "true"), ("nulls", "false")):
             if both := sorted(set(getattr(self, first)) & set(getattr(self, second))):
-                raise ValueError(f"{shown(both[0])} stands both among {first} and among {second}")
+                raise InputValueError(f"{shown(both[0])} stands both among {first} and among {second}")
         if isinstance(self.skip_lines, bool) or not isinstance(self.skip_lines, int) or self.skip_lines < 0:
-            raise ValueError(f"skip_lines={shown(self.skip_lines)} must be a whole number, 0 or more")
+            raise InputValueError(f"skip_lines={shown(self.skip_lines)} must be a whole number, 0 or more")
 
     def delimiter_for(self, ending: str) -> str:
         r"""The character between cells of a file with this ending.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from dpmoments.foundation.errors import InputPermissionError, InputValueError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
 
@@ -27,11 +28,11 @@ def _marked(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(_UNREADABLE_BYTES, _marked)
 
 
-class EncodingError(ValueError):
+class EncodingError(InputValueError):
     """The bytes are not text in the encoding; the message holds none of them."""
 
 
-class LongLineError(ValueError):
+class LongLineError(InputValueError):
     """A line is longer than any that is read; the message holds nothing of it."""
 
 
@@ -237,12 +238,12 @@ def first_line(path: Path, text_format: TextFormat) -> str:
         finally:
             stream.close()
     except PermissionError:
-        raise PermissionError(f"{path} cannot be read: permission denied") from None
+        raise InputPermissionError(f"{path} cannot be read: permission denied") from None
     except EncodingError as error:
         fault = str(error)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         pass
-    raise ValueError(f"{path} cannot be read: {fault}")  # outside the handlers: the original holds bytes
+    raise InputValueError(f"{path} cannot be read: {fault}")  # outside the handlers: the original holds bytes
 
 
 def names_in(line: str, delimiter: str, text_format: TextFormat) -> list[str]:

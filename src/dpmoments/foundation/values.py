@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 
 _MAX_DEPTH = 128
 """Lists and mappings in one another: what is read must not be too deep to be written again."""
@@ -69,7 +70,7 @@ def from_plain(value: Any, *, depth: int = 0) -> Any:
     if not isinstance(value, list | dict):
         return value
     if depth > _MAX_DEPTH:
-        raise ValueError(f"it holds values within values, more than {_MAX_DEPTH} deep")
+        raise InputValueError(f"it holds values within values, more than {_MAX_DEPTH} deep")
     if isinstance(value, list):
         return [from_plain(entry, depth=depth + 1) for entry in value]
     tag = next(iter(value), "")
@@ -94,7 +95,7 @@ def plain_mapping(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     """
     result = from_plain(content[name])
     if not isinstance(result, dict):
-        raise TypeError(f"{name} must be a mapping")
+        raise InputTypeError(f"{name} must be a mapping")
     return result
 
 
@@ -134,7 +135,7 @@ def finite_numbers(values: object, length: int, name: str) -> FloatArray:
         If it is not a list of ``length`` finite numbers.
     """
     if not isinstance(values, list) or len(values) != length or not all(map(is_finite_number, values)):
-        raise ValueError(f"{name} must hold {length} finite numbers")
+        raise InputValueError(f"{name} must hold {length} finite numbers")
     return np.array(values, dtype=np.float64)
 
 
@@ -160,7 +161,7 @@ def _tagged(tag: str, held: Any, depth: int) -> Any:
         entries = from_plain(held["values"], depth=depth)
         with suppress(ArithmeticError, TypeError, ValueError):
             return _array_of(held["dtype"], held["shape"], entries)
-    raise ValueError(f"a value is marked {tag!r} and is not one")
+    raise InputValueError(f"a value is marked {tag!r} and is not one")
 
 
 def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:
@@ -177,9 +178,9 @@ def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:
 def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> None:
     """Raise ValueError where ``what`` has entries beside the known ones, TypeError where it is no mapping."""
     if not isinstance(given, Mapping):
-        raise TypeError(f"{what} is not a mapping")
+        raise InputTypeError(f"{what} is not a mapping")
     if unknown := sorted(set(given) - set(known), key=str):
-        raise ValueError(f"{what} has unknown entries {', '.join(map(shown, unknown))}")
+        raise InputValueError(f"{what} has unknown entries {', '.join(map(shown, unknown))}")
 
 
 def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
@@ -194,10 +195,10 @@ def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
     """
     words: dict[type, str] = {str: "a text", dict: "a mapping", list: "a list", bool: "true or false"}
     if not isinstance(content, Mapping):
-        raise TypeError(f"a mapping with {', '.join(kinds)} is expected")
+        raise InputTypeError(f"a mapping with {', '.join(kinds)} is expected")
     for name, kind in kinds.items():
         if not isinstance(content[name], kind):
-            raise TypeError(f"{name} must be {words[kind]}")
+            raise InputTypeError(f"{name} must be {words[kind]}")
 
 
 # Checks of the names, rules and texts of columns of every kind.
@@ -209,7 +210,7 @@ _MAX_DESCRIPTION_LENGTH = 300
 def check_name(name: object) -> None:
     """Raise unless ``name`` is non-empty text that a file can hold."""
     if not isinstance(name, str) or not name:
-        raise TypeError(f"a column's name is a non-empty string, got {shown(name)}")
+        raise InputTypeError(f"a column's name is a non-empty string, got {shown(name)}")
     check_text(name, "a column's name")
 
 
@@ -219,13 +220,17 @@ def check_text(text: str, what: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{what}, {text!r}, is not valid Unicode text (it holds half of a surrogate pair)") from None
+        raise InputValueError(
+            f"{what}, {text!r}, is not valid Unicode text (it holds half of a surrogate pair)"
+        ) from None
 
 
 def check_choice(column: str, option: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise unless ``value`` is one of ``choices``."""
     if value not in choices:
-        raise ValueError(f"column {column!r}: {option}={shown(value)} must be one of {', '.join(map(repr, choices))}")
+        raise InputValueError(
+            f"column {column!r}: {option}={shown(value)} must be one of {', '.join(map(repr, choices))}"
+        )
 
 
 def check_description(column: str, description: object) -> None:
@@ -237,9 +242,9 @@ def check_description(column: str, description: object) -> None:
     if description is None:
         return
     if not isinstance(description, str) or not description.strip():
-        raise TypeError(f"column {column!r}: description={shown(description)} must be a text, or left out")
+        raise InputTypeError(f"column {column!r}: description={shown(description)} must be a text, or left out")
     if len(description) > _MAX_DESCRIPTION_LENGTH or not description.isprintable():
-        raise ValueError(
+        raise InputValueError(
             f"column {column!r}: its description must be one line of printable characters, {_MAX_DESCRIPTION_LENGTH} at most"
         )
 
@@ -272,4 +277,4 @@ def number_as_text(text: str) -> str:
 
 def check_probability(failure: float) -> None:
     if not 0.0 < failure < 1.0:
-        raise ValueError(f"failure={failure!r} is a probability, above 0 and below 1")
+        raise InputValueError(f"failure={failure!r} is a probability, above 0 and below 1")

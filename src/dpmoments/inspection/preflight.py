@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, SupportsIndex, TextIO
 
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.progress import watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.inspection.facts import ColumnFacts, FoundValue, RuleFacts, TableFacts, UnitFacts, nearest_level
@@ -98,7 +99,7 @@ def preflight(
     2
     """
     if not isinstance(schema, Schema):
-        raise TypeError(
+        raise InputTypeError(
             f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …) or "
             "dpm.Schema.load('people.yaml')"
         )
@@ -239,7 +240,7 @@ class Preflight:
         return "<code>Preflight(&lt;private&gt;: call .show())</code>"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("a Preflight holds private facts and is neither pickled nor copied: run preflight again")
+        raise InputTypeError("a Preflight holds private facts and is neither pickled nor copied: run preflight again")
 
 
 def _as_wide_as_shown(character: str) -> str:

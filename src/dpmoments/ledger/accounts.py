@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from dpmoments.foundation.errors import BudgetExceededError, LedgerError
+from dpmoments.foundation.errors import BudgetExceededError, InputValueError, LedgerError
 from dpmoments.foundation.values import require_kinds, require_known
 from dpmoments.ledger.amounts import Amount, downward, no_more, upward
 from dpmoments.ledger.composition import Losses, Sums, losses_of
@@ -392,7 +392,7 @@ class Accounts:
         """
         try:
             if number != self.number + 1:
-                raise ValueError(f"entry {self.number + 1} is missing")
+                raise InputValueError(f"entry {self.number + 1} is missing")
             self.apply(HistoryEntry.read(number, text, digest, self.link))
         except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, LedgerError) as reason:
             words = f"it has no entry {reason.args[0]!r}" if isinstance(reason, KeyError) else str(reason)

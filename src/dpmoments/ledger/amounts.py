@@ -9,6 +9,7 @@ from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Any
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.rounding import no_less
 
@@ -50,10 +51,10 @@ def from_text(text: object) -> Fraction:
         If it is anything else.
     """
     if not isinstance(text, str) or len(text) > _MAX_RATIO_LENGTH or not (result := _RATIO.fullmatch(text)):
-        raise ValueError("an amount in the ledger is not a numerator and a denominator")
+        raise InputValueError("an amount in the ledger is not a numerator and a denominator")
     number = Fraction(int(result[1]), int(result[2]))
     if as_text(number) != text:
-        raise ValueError("an amount in the ledger is not in lowest terms")
+        raise InputValueError("an amount in the ledger is not in lowest terms")
     return number
 
 

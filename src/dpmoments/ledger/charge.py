@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from dpmoments.foundation.errors import LedgerError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, LedgerError
 from dpmoments.foundation.progress import log
 from dpmoments.foundation.values import shown
 from dpmoments.ledger.grants import ROW, require_dataset, unit_name
@@ -95,16 +95,16 @@ class Charge:
             return cls(None, dataset, unit)
         if not isinstance(ledger, Ledger):
             if not isinstance(ledger, str | os.PathLike):
-                raise TypeError(f"ledger must be a dpmoments.Ledger or the path of its file, got {shown(ledger)}")
+                raise InputTypeError(f"ledger must be a dpmoments.Ledger or the path of its file, got {shown(ledger)}")
             ledger = Ledger(ledger)
         name = require_dataset(dataset)
         if insecure_seed is not None:
-            raise ValueError(
+            raise InputValueError(
                 "a release with an insecure seed protects nobody, and a ledger is of private releases: leave ledger out, or "
                 "insecure_seed"
             )
         if privacy_unit is not None and unit == ROW:
-            raise ValueError(
+            raise InputValueError(
                 f"a column called {ROW!r} that tells people apart would be taken for the rows themselves in a ledger: rename it"
             )
         ledger.account(name).require_for(neighbors, unit)

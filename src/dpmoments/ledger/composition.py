@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import require_known
 from dpmoments.ledger.amounts import as_text, as_written, from_text, upward
 from dpmoments.ledger.grants import MAX_GAUSSIAN_RELEASES, Composition, Grant, GrantKind
@@ -74,10 +75,10 @@ class Losses:
         require_known(values, (*_AMOUNTS, "gaussian"), "the losses of a release")
         known = {name: None if values[name] is None else from_text(values[name]) for name in _AMOUNTS}
         if not isinstance(values["gaussian"], bool):
-            raise TypeError("gaussian must be true or false")
+            raise InputTypeError("gaussian must be true or false")
         losses = cls(**known, gaussian=values["gaussian"])
         if (losses.epsilon is None) != (losses.delta is None) or not (losses.epsilon or losses.rho):
-            raise ValueError("the losses of a release are in no unit that a ledger counts in")
+            raise InputValueError("the losses of a release are in no unit that a ledger counts in")
         return losses
 
 
@@ -110,12 +111,12 @@ def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relatio
     steps = 1
     if neighbors is not relation:
         if neighbors is Neighbors.REPLACE_ONE:
-            raise ValueError(
+            raise InputValueError(
                 "a cost under replace_one says nothing about a row present or absent: release with neighbors='add_remove', or "
                 "grant a dataset of another name for replace_one"
             )
         if cost.kind is BudgetKind.APPROXIMATE and cost.epsilon > _MAX_EPSILON_TWICE:
-            raise ValueError(f"a cost of {cost} under add_remove says nothing about a row replaced")
+            raise InputValueError(f"a cost of {cost} under add_remove says nothing about a row replaced")
         steps = 2
     epsilon = delta = rho = mu_squared = None
     if cost.kind is not BudgetKind.ZCDP:

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
-from dpmoments.foundation.errors import LedgerError
+from dpmoments.foundation.errors import InputValueError, LedgerError
 
 _APPLICATION = 0x64706D4C
 """Tells a ledger from other SQLite files."""
@@ -42,7 +42,7 @@ class LedgerFile:
     def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
         self.shown = os.fspath(path)
         if "\0" in self.shown:
-            raise ValueError(f"{self.shown!r} cannot be the name of a file")
+            raise InputValueError(f"{self.shown!r} cannot be the name of a file")
         self.path = Path(path).absolute()
         self.timeout = timeout
 

@@ -11,6 +11,7 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_text, require_known, shown
 from dpmoments.ledger.amounts import Amount, as_text, as_written, from_text, upward
 from dpmoments.privacy.budget import PrivacyBudget
@@ -103,12 +104,12 @@ class Grant:
         rule = _composition(composition)
         if mu is not None:
             if epsilon is not None or rho is not None or delta != 0:
-                raise ValueError(
+                raise InputValueError(
                     "give the budget of a dataset as epsilon (with or without delta), rho or mu: one of them"
                 )
             kind, limits = GrantKind.GAUSSIAN, {"mu_squared": as_written(_positive_mu(mu)) ** 2}
         elif epsilon is None and rho is None:
-            raise ValueError(
+            raise InputValueError(
                 "give the budget of a dataset as epsilon (with or without delta), rho or mu: none was given"
             )
         else:
@@ -120,7 +121,7 @@ class Grant:
             if kind is GrantKind.APPROXIMATE:
                 limits |= {"delta": as_written(budget.delta), **_converted(budget, rule)}
         if kind is not GrantKind.APPROXIMATE and rule is not Composition.AUTO:
-            raise ValueError(
+            raise InputValueError(
                 f"composition={str(rule)!r} is for a budget of epsilon and delta: others are counted in one way"
             )
         return cls(kind, MappingProxyType(limits), relation, unit, composition=rule)
@@ -193,10 +194,12 @@ def check_unit(unit: object) -> None:
         If it does not.
     """
     if not isinstance(unit, str):
-        raise TypeError(f"unit must be a text that names whom the guarantee is for, such as 'row', got {shown(unit)}")
+        raise InputTypeError(
+            f"unit must be a text that names whom the guarantee is for, such as 'row', got {shown(unit)}"
+        )
     check_text(unit, "the name of the protected unit")
     if not unit.strip() or len(unit) > _MAX_UNIT_LENGTH or not unit.isprintable():
-        raise ValueError(f"unit={shown(unit)} must be 1 to {_MAX_UNIT_LENGTH} printable characters, such as 'row'")
+        raise InputValueError(f"unit={shown(unit)} must be 1 to {_MAX_UNIT_LENGTH} printable characters, such as 'row'")
 
 
 def require_dataset(dataset: object) -> str:
@@ -208,7 +211,7 @@ def require_dataset(dataset: object) -> str:
         If it is none.
     """
     if dataset is None:
-        raise ValueError("a ledger keeps a budget for each dataset: name it, dataset='people-2026'")
+        raise InputValueError("a ledger keeps a budget for each dataset: name it, dataset='people-2026'")
     check_dataset(dataset)
     assert isinstance(dataset, str)
     return dataset
@@ -216,16 +219,18 @@ def require_dataset(dataset: object) -> str:
 
 def _composition(composition: object) -> Composition:
     if composition not in tuple(Composition):
-        raise ValueError(f"composition={shown(composition)}: use one of {', '.join(Composition)}")
+        raise InputValueError(f"composition={shown(composition)}: use one of {', '.join(Composition)}")
     return Composition(str(composition))
 
 
 def _positive_mu(mu: object) -> float:
     if isinstance(mu, bool) or not isinstance(mu, Real):
-        raise TypeError(f"mu must be a number, got {type(mu).__name__}")
+        raise InputTypeError(f"mu must be a number, got {type(mu).__name__}")
     number = float(mu)
     if not 0 < number <= _MAX_MU:
-        raise ValueError(f"mu={number!r} is not a privacy budget: mu must be positive and finite (at most {_MAX_MU:g})")
+        raise InputValueError(
+            f"mu={number!r} is not a privacy budget: mu must be positive and finite (at most {_MAX_MU:g})"
+        )
     return number
 
 
@@ -237,7 +242,7 @@ def _converted(budget: PrivacyBudget, rule: Composition) -> dict[str, Fraction]:
     """What the ε and the share of δ allow in ρ and in μ²."""
     delta = _share(budget.delta, rule)
     if delta == 0.0:
-        raise ValueError(f"delta={budget.delta!r} is too small to be counted with")
+        raise InputValueError(f"delta={budget.delta!r} is too small to be counted with")
     try:
         coordinates = MAX_GAUSSIAN_RELEASES * MAX_COMPOSED_COORDINATES
         gaussian = discrete_gaussian_rho(budget.epsilon, delta, coordinates)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import require_kinds, require_known
 from dpmoments.ledger.grants import Grant
 from dpmoments.privacy.budget import PrivacyBudget
@@ -71,16 +72,16 @@ class HistoryEntry:
             If it is not what was written there.
         """
         if digest != _linked(link, text):
-            raise ValueError(
+            raise InputValueError(
                 "it was changed, or one before it was changed, taken out or put in: its hash does not follow"
             )
         values = json.loads(text)
         require_known(values, _ENTRIES, "an entry")
         require_kinds(values, time=str, action=str, dataset=str)
         if not isinstance(values["content"], dict):
-            raise TypeError("the content of an entry must be a mapping")
+            raise InputTypeError("the content of an entry must be a mapping")
         if values["number"] != number or isinstance(values["number"], bool):
-            raise ValueError("it is not in its place")
+            raise InputValueError("it is not in its place")
         return cls(number, values["time"], Action(values["action"]), values["dataset"], values["content"], text, digest)
 
     def of(self, ledger: str) -> LedgerEntry:

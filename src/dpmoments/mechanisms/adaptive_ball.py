@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import choose_augmentation
 from dpmoments.mechanisms.ball_search import (
     COUNT_SHARE,
@@ -152,9 +153,9 @@ class AdaptiveBallPlan(Plan):
         made = tuple(draw.sensitivity.name for draw in receipt.draws)
         in_ball, is_public = radius is not None, self.count_is_public
         if made not in possible_draws(pure=self.budget.pure, count_is_public=is_public, in_ball=in_ball):
-            raise ValueError(f"the draws {', '.join(made)} are not those of a run of adaptive-ball that ended so")
+            raise InputValueError(f"the draws {', '.join(made)} are not those of a run of adaptive-ball that ended so")
         if radius is not None and radius not in map(radius_at, radius_places(self.budget.pure)):
-            raise ValueError(f"the radius {radius!r} is none that a run can choose")
+            raise InputValueError(f"the radius {radius!r} is none that a run can choose")
         left = allowance(self.cost, self.loss_unit)
         for draw in receipt.draws[:-1]:
             left = left - draw.loss
@@ -227,7 +228,7 @@ class AdaptiveBall(Mechanism):
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         super().check_support(shape, budget, neighbors)
         if not shape.mean:
-            raise ValueError(
+            raise InputValueError(
                 "adaptive-ball takes moments about a centre, and needs the mean to tell the second moment about 0 from them: "
                 "release with mean=True, or use matrix-laplace or gaussian"
             )

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.noise.models import AdditiveModel
@@ -44,7 +45,7 @@ def choose_bits(noise_scale: float, n_features: int = 1) -> int:
     (20, 13)
     """
     if noise_scale * 4.0**_COARSEST_BITS > MAX_NOISE:
-        raise ValueError(
+        raise InputValueError(
             f"the budget is so small that the noise, {noise_scale:.3g} per entry, would drown a table of any size: "
             "give a larger budget"
         )

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.adaptive_ball import MAX_SPENT, AdaptiveBall, AdaptiveBallPlan
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.coinpress import CoinPress
@@ -72,19 +73,19 @@ class Auto(Mechanism):
 
     def __post_init__(self) -> None:
         if self.rule not in ("practice", "least-error", "regime"):
-            raise ValueError(f"rule={self.rule!r}: use 'practice', 'least-error' or 'regime'")
+            raise InputValueError(f"rule={self.rule!r}: use 'practice', 'least-error' or 'regime'")
         if self.largest_eigenvalue is None:
             return
         if self.rule != "regime":
-            raise ValueError(
+            raise InputValueError(
                 "largest_eigenvalue is for rule='regime' alone: the least expected error depends on no table"
             )
         if not 0.0 < self.largest_eigenvalue < math.inf:
-            raise ValueError(f"largest_eigenvalue={self.largest_eigenvalue!r} must be a positive finite number")
+            raise InputValueError(f"largest_eigenvalue={self.largest_eigenvalue!r} must be a positive finite number")
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         if self.rule == "regime" and budget.kind is BudgetKind.ZCDP:
-            raise ValueError(
+            raise InputValueError(
                 f"rule='regime' compares ε with δ, and a budget of {budget} has neither: give epsilon and delta"
             )
         if _one_column_without_bounds(shape, budget):
@@ -92,7 +93,7 @@ class Auto(Mechanism):
         elif shape.row_norm is not None or shape.rough_scale is None:
             super().check_support(shape, budget, neighbors)
         elif budget.kind is BudgetKind.PURE:
-            raise ValueError(
+            raise InputValueError(
                 f"a budget of {budget} cannot be spent on columns that give a scale in place of bounds: it needs a bound on "
                 "every row where there is more than one column. Give rho, or epsilon and delta > 0, or give every column lower "
                 "and upper"
@@ -133,7 +134,7 @@ class Auto(Mechanism):
             return True
         largest = self.largest_eigenvalue if self.largest_eigenvalue is not None else shape.n_rows
         if largest is None:
-            raise ValueError(
+            raise InputValueError(
                 "rule='regime' needs the largest eigenvalue of the Gram matrix, or the number of rows, which bounds it and is "
                 "private here: give largest_eigenvalue from public knowledge"
             )

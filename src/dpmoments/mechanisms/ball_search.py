@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import RunResult
@@ -496,7 +497,7 @@ class BallEvidence:
 def _recorded(diagnostics: Mapping[str, Any], name: str, most: float = 1.0) -> float:
     value: Any = diagnostics.get(name)
     if not is_finite_number(value) or not 0.0 <= value <= most:
-        raise ValueError(
+        raise InputValueError(
             f"{name} of the diagnostics must be a number from 0 to {most:g}: the file was changed after the release"
         )
     return float(value)

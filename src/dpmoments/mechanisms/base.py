@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.lattice_noise import count_error, count_scale, noisy_count, split_for_count
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum, measured_errors
@@ -140,17 +141,17 @@ class CalibratedPlan(ABC, Generic[Noisy]):
             If they do not.
         """
         if rows.n_features != self.shape.n_features:
-            raise ValueError(
+            raise InputValueError(
                 f"the plan is for {self.shape.n_features} features and the rows have {rows.n_features}: "
                 "make the plan from the same schema"
             )
         if rows.neighbors is not self.neighbors:
-            raise ValueError(
+            raise InputValueError(
                 f"the plan is for neighbors={str(self.neighbors)!r} and the rows were opened for {str(rows.neighbors)!r}, which "
                 "has other sensitivities: make both for the same relation"
             )
         if rows.schema.drops_rows and self.count_is_public:
-            raise ValueError(
+            raise InputValueError(
                 "the schema has a rule that drops rows, and the plan is for one that has none, so that it may tell their number: "
                 "make the plan from the same schema"
             )
@@ -232,17 +233,17 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         """
         who = f"{self.noun} {self.name!r}"
         if budget.kind not in self.budget_kinds:
-            raise ValueError(f"{who} cannot spend a budget of {budget}: {self.budget_advice()}")
+            raise InputValueError(f"{who} cannot spend a budget of {budget}: {self.budget_advice()}")
         if neighbors not in self.supported_neighbors:
             known = " or ".join(repr(str(relation)) for relation in sorted(self.supported_neighbors))
-            raise ValueError(f"{who} is not defined for neighbors={str(neighbors)!r}: use {known}")
+            raise InputValueError(f"{who} is not defined for neighbors={str(neighbors)!r}: use {known}")
         if self.most_features is not None and shape.n_features > self.most_features:
-            raise ValueError(
+            raise InputValueError(
                 f"{who} takes {self.most_features} feature at most and the table has {shape.n_features}: give columns bounds or "
                 "rough scales and leave the mechanism out, or use coinpress; dpm.release_mean takes any number of columns"
             )
         if self.needs_row_norm and shape.row_norm is None:
-            raise ValueError(
+            raise InputValueError(
                 f"{who} needs a bound on the norm of a row and the schema gives none: "
                 "give every column bounds, or use a mechanism that needs none (dpmoments mechanisms lists them)"
             )

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.coinpress_ellipsoid import Ellipsoid, StepRules, spectral_edge
 from dpmoments.mechanisms.coinpress_schedule import (
@@ -341,14 +342,14 @@ class CoinPress(CoinPressOptions, Mechanism):
         if self.eigenvalue_bounds is not None:
             object.__setattr__(self, "eigenvalue_bounds", checked_eigenvalue_bounds(self.eigenvalue_bounds))
         if self.mean_radius is not None and not 0.0 <= self.mean_radius < math.inf:
-            raise ValueError(f"mean_radius={self.mean_radius!r} must be finite and not negative")
+            raise InputValueError(f"mean_radius={self.mean_radius!r} must be finite and not negative")
         if self.anchor is not None:
             object.__setattr__(self, "anchor", positive_definite(self.anchor, "the anchor"))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressPlan:
         rho = self.drawable_budget(budget).rho
         if shape.n_rows == 0:
-            raise ValueError("coinpress has nothing to estimate from a table that is publicly empty")
+            raise InputValueError("coinpress has nothing to estimate from a table that is publicly empty")
         rules = self.step_rules(shape, float(shape.n_rows or STAND_IN_ROWS), rho, neighbors)
         require_workable_budget(rho, None if shape.n_rows is None else rules.schedule.shares)
         return CoinPressPlan(
@@ -409,7 +410,7 @@ class CoinPress(CoinPressOptions, Mechanism):
         """Lowest and highest eigenvalue, and radius of the mean (0 where it is not wanted)."""
         in_the_ball = shape.row_norm is not None and self.anchor is None
         if self.anchor is not None and len(self.anchor) != shape.n_features:
-            raise ValueError(f"the anchor has {len(self.anchor)} rows and the table {shape.n_features} features")
+            raise InputValueError(f"the anchor has {len(self.anchor)} rows and the table {shape.n_features} features")
         rough = shape.rough_scale if self.anchor is None else None
         bounds = self.eigenvalue_bounds
         if bounds is None:
@@ -418,7 +419,7 @@ class CoinPress(CoinPressOptions, Mechanism):
             elif rough is not None:
                 bounds = (_MIN_EIGENVALUE, rough.spread)
             else:
-                raise ValueError(
+                raise InputValueError(
                     "coinpress needs a rough range for the eigenvalues of the covariance: CoinPress(eigenvalue_bounds="
                     "(lowest, highest)); a range of 1e6 costs a few per cent"
                 )
@@ -431,7 +432,7 @@ class CoinPress(CoinPressOptions, Mechanism):
             elif in_the_ball:
                 radius = 1.0
             else:
-                raise ValueError(
+                raise InputValueError(
                     "coinpress needs a bound on the norm of the mean, as large as need be: CoinPress(mean_radius=…); or "
                     "mean=False for rows of mean zero"
                 )

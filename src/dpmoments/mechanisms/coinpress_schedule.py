@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import check_probability
 
 _MAX_STEPS = 60
@@ -374,27 +375,27 @@ class CoinPressOptions:
         """
         for name, choices in (("constants", ("practical", "paper")), ("clip", ("adaptive", "gaussian"))):
             if getattr(self, name) not in choices:
-                raise ValueError(f"{name}={getattr(self, name)!r}: use {' or '.join(map(repr, choices))}")
+                raise InputValueError(f"{name}={getattr(self, name)!r}: use {' or '.join(map(repr, choices))}")
         if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
-            raise ValueError(f"steps={self.steps!r} must be a whole number from 1 to 1000")
+            raise InputValueError(f"steps={self.steps!r} must be a whole number from 1 to 1000")
         if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
-            raise ValueError(f"failure={self.failure!r} is a probability, above 0 and below 1")
+            raise InputValueError(f"failure={self.failure!r} is a probability, above 0 and below 1")
         if self.failure != _FAILURE and self.constants != "paper":
-            raise ValueError(
+            raise InputValueError(
                 f"failure={self.failure!r} is the β of the paper's constants, and the practical ones have none: leave it out, or "
                 'give constants="paper"'
             )
         if isinstance(self.split, str):
             if self.split not in _LAST_SHARE:
-                raise ValueError(
+                raise InputValueError(
                     f"split={self.split!r}: use {' or '.join(map(repr, _LAST_SHARE))}, or one share a step"
                 )
         elif self.split is not None:
             split = tuple(map(float, self.split))
             if not split or not all(math.isfinite(share) and share > 0.0 for share in split):
-                raise ValueError(f"split={self.split!r}: give one positive share a step")
+                raise InputValueError(f"split={self.split!r}: give one positive share a step")
             if self.steps not in (None, len(split)):
-                raise ValueError(f"split has {len(split)} shares and steps={self.steps}: leave steps out")
+                raise InputValueError(f"split has {len(split)} shares and steps={self.steps}: leave steps out")
             object.__setattr__(self, "split", tuple(share / math.fsum(split) for share in split))
 
 
@@ -408,7 +409,7 @@ def checked_eigenvalue_bounds(bounds: tuple[float, float]) -> tuple[float, float
     """
     lowest, highest = (float(bound) for bound in bounds)
     if not 0.0 < lowest <= highest < math.inf:
-        raise ValueError(f"eigenvalue_bounds={bounds!r}: give (lowest, highest) with 0 < lowest ≤ highest, finite")
+        raise InputValueError(f"eigenvalue_bounds={bounds!r}: give (lowest, highest) with 0 < lowest ≤ highest, finite")
     return lowest, highest
 
 
@@ -473,10 +474,10 @@ def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failur
     """
     matrix = np.asarray(covariance, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T, rtol=1e-9):
-        raise ValueError(f"covariance must be a symmetric matrix, got shape {matrix.shape}")
+        raise InputValueError(f"covariance must be a symmetric matrix, got shape {matrix.shape}")
     least = float(np.linalg.eigvalsh(matrix)[0])
     if least < 0.0:
-        raise ValueError("covariance must be positive semi-definite: it has a negative eigenvalue")
+        raise InputValueError("covariance must be positive semi-definite: it has a negative eigenvalue")
     check_probability(failure)
     root = math.sqrt(max(n_rows - 1, 0)) - math.sqrt(len(matrix)) - math.sqrt(-2.0 * math.log(failure))
     return least * max(root, 0.0) ** 2

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
+from dpmoments.foundation.errors import InputLookupError
+
 Class = TypeVar("Class")
 
 MOMENTS: Mapping[str, str] = {
@@ -47,7 +49,7 @@ def class_at(entry: str) -> Any:
         If neither table has that entry.
     """
     if entry not in (*MOMENTS.values(), *MEANS.values()):
-        raise LookupError(f"{entry!r} is no entry of the table of mechanisms")
+        raise InputLookupError(f"{entry!r} is no entry of the table of mechanisms")
     module, _, name = entry.partition(":")
     return getattr(import_module(module), name)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism
 from dpmoments.mechanisms.lattice_noise import off_diagonal, with_gaussian_noise
@@ -97,7 +98,7 @@ class Gaussian(Mechanism):
 
     def __post_init__(self) -> None:
         if self.variance not in ("isotropic", "entrywise"):
-            raise ValueError(f"variance={self.variance!r}: use 'isotropic' or 'entrywise'")
+            raise InputValueError(f"variance={self.variance!r}: use 'isotropic' or 'entrywise'")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> GaussianPlan:
         augmentation = choose_augmentation(

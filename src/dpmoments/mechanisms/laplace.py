@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, choose_bits
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import noise_scale_for, with_laplace_noise
@@ -83,7 +84,7 @@ class Laplace(Mechanism):
 
     def __post_init__(self) -> None:
         if self.calibration not in ("tight", "paper"):
-            raise ValueError(f"calibration={self.calibration!r}: use 'tight' or 'paper'")
+            raise InputValueError(f"calibration={self.calibration!r}: use 'tight' or 'paper'")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> LaplacePlan:
         def sensitivity(w: float) -> float:

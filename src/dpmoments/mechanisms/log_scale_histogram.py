@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
@@ -168,7 +169,7 @@ class LogScaleHistogram(Mechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> LogScaleHistogramPlan:
         if shape.n_rows == 0:
-            raise ValueError("log-scale-histogram has nothing to estimate from a table that is publicly empty")
+            raise InputValueError("log-scale-histogram has nothing to estimate from a table that is publicly empty")
         spent = pure_if_less_noise(budget, self.drawable_budget(budget), 1)
         count_loss, _ = column_losses(self.drawable_budget(spent), 1, private_count=shape.n_rows is None)
         return LogScaleHistogramPlan(self, shape, neighbors, spent, count_loss=count_loss)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
 from dpmoments.mechanisms.entries import MEANS, MOMENTS, LoadedClasses
 from dpmoments.mechanisms.means.base import MeanMechanism
@@ -59,13 +60,13 @@ def make_mean_mechanism(mechanism: MeanMechanism | str, **options: Any) -> MeanM
 
 def _as_configured(mechanism: Configured, options: Mapping[str, Any]) -> Configured:
     if options:
-        raise ValueError(f"{mechanism.name!r} is configured already: leave out {', '.join(options)}")
+        raise InputValueError(f"{mechanism.name!r} is configured already: leave out {', '.join(options)}")
     return mechanism
 
 
 def _class_named(name: object, known: Mapping[str, type[Configured]], noun: str) -> type[Configured]:
     if not isinstance(name, str):
-        raise TypeError(f"mechanism must be a name or a configured {noun}, got {type(name).__name__}")
+        raise InputTypeError(f"mechanism must be a name or a configured {noun}, got {type(name).__name__}")
     if name not in known:
-        raise ValueError(f"there is no {noun} {name!r}: use one of {', '.join(known)}")
+        raise InputValueError(f"there is no {noun} {name!r}: use one of {', '.join(known)}")
     return known[name]

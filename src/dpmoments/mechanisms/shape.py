@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.schema.schema import Schema
@@ -63,9 +64,9 @@ class MomentShape:
 
     def __post_init__(self) -> None:
         if self.n_features < 1:
-            raise ValueError(f"n_features={self.n_features}: a table needs at least one feature")
+            raise InputValueError(f"n_features={self.n_features}: a table needs at least one feature")
         if self.n_rows is not None and self.n_rows < 0:
-            raise ValueError(f"n_rows={self.n_rows} cannot be negative")
+            raise InputValueError(f"n_rows={self.n_rows} cannot be negative")
 
     def count_is_public(self, neighbors: Neighbors) -> bool:
         """Whether the number of rows that count may be told as it is."""
@@ -161,11 +162,11 @@ def positive_definite(value: npt.ArrayLike, what: str) -> tuple[tuple[float, ...
     """
     matrix = np.array(value, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
-        raise ValueError(f"{what} must be a finite square matrix, got shape {matrix.shape}")
+        raise InputValueError(f"{what} must be a finite square matrix, got shape {matrix.shape}")
     if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0.0):
-        raise ValueError(f"{what} must be symmetric")
+        raise InputValueError(f"{what} must be symmetric")
     if not float(np.linalg.eigvalsh(matrix)[0]) > 0.0:
-        raise ValueError(
+        raise InputValueError(
             f"{what} must be positive definite: it has an eigenvalue that is not positive, a direction of which it says nothing"
         )
     return tuple(tuple(row) for row in matrix.tolist())

@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
@@ -267,7 +268,7 @@ class Assumption:
             else tuple(math.sqrt(low * high) for low, high in zip(rough.least, rough.largest, strict=True))
         )
         if spectrum is not None and decay is not None:
-            raise ValueError("give spectrum or decay, not both: a spectrum leaves nothing for the decay to say")
+            raise InputValueError("give spectrum or decay, not both: a spectrum leaves nothing for the decay to say")
         if spectrum is not None:
             values = sorted((float(value) for value in spectrum), reverse=True)
             _check_spectrum(values, d, bounded=schema.row_norm is not None)
@@ -275,7 +276,9 @@ class Assumption:
                 tuple(values), units, f"normal rows, eigenvalues of their second moment {_few(values)}, as given"
             )
         if decay is not None and not 0.0 <= decay < math.inf:
-            raise ValueError(f"decay={decay!r}: eigenvalues fall as i^−decay, which must be finite and not negative")
+            raise InputValueError(
+                f"decay={decay!r}: eigenvalues fall as i^−decay, which must be finite and not negative"
+            )
         if schema.row_norm is None and decay is None:
             return cls((1.0,) * d, units, "normal rows, standard deviations in the middle of their ranges")
         power = _DECAY if decay is None else decay
@@ -293,16 +296,16 @@ class Assumption:
 
 def _check_spectrum(values: Sequence[float], n_features: int, *, bounded: bool) -> None:
     if len(values) != n_features:
-        raise ValueError(
+        raise InputValueError(
             f"the spectrum has {len(values)} eigenvalues and the encoded rows {n_features} features: give one for each "
             "(a categorical column has one feature a level)"
         )
     if not all(0.0 <= value < math.inf for value in values):
-        raise ValueError(
+        raise InputValueError(
             "the spectrum holds a value that is negative or not finite: a second moment has no such eigenvalue"
         )
     if bounded and math.fsum(values) > 1.0 + 1e-9:
-        raise ValueError(
+        raise InputValueError(
             f"the spectrum sums to {math.fsum(values):g}: eigenvalues of E[x xᵀ] sum to the mean of ‖x‖², which is at most 1 "
             "for rows in the unit ball"
         )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.accounting import LossUnit
@@ -42,11 +43,11 @@ class UnitsPlan(CalibratedPlan[Noisy]):
 
     def __post_init__(self) -> None:
         if self.neighbors is not Neighbors.ADD_REMOVE:
-            raise ValueError(
+            raise InputValueError(
                 "units are planned for add_remove: under replace_one the number of rows that count is private"
             )
         if not budget_for_rows(self.cost, self.of_row.loss_unit, self.unit).covers(self.of_row.cost):
-            raise ValueError("the plan for rows costs more than what is left for a row of the cost for units")
+            raise InputValueError("the plan for rows costs more than what is left for a row of the cost for units")
 
     @classmethod
     def of(cls, plan: CalibratedPlan[Noisy], budget: PrivacyBudget, unit: PrivacyUnit) -> UnitsPlan[Noisy]:
@@ -90,7 +91,7 @@ class UnitsPlan(CalibratedPlan[Noisy]):
             If the rows were opened for another unit.
         """
         if rows.privacy_unit != self.unit:
-            raise ValueError("the rows were opened for another privacy unit than the plan's, or for none")
+            raise InputValueError("the rows were opened for another privacy unit than the plan's, or for none")
         return self.of_row.run(rows.bounded(privacy_filter.selection_key()), privacy_filter)
 
 

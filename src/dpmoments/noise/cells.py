@@ -18,6 +18,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise.quadrature import log_gamma_density, log_integral
 
 ComplexArray = npt.NDArray[np.complex128]
@@ -43,7 +44,7 @@ def cantelli_quantile(level: float) -> float:
 def checked_level(level: float) -> float:
     """The level, if it is a probability above 0 and below 1; else a ValueError."""
     if not 0.0 < level < 1.0:
-        raise ValueError(f"level={level!r} is a probability, above 0 and below 1")
+        raise InputValueError(f"level={level!r} is a probability, above 0 and below 1")
     return level
 
 

@@ -12,6 +12,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.noise.entropy import SecureGenerator
 
 _MAX_SCALE = 2.0**52
@@ -86,7 +87,7 @@ def _enable(opendp: object) -> None:
 
 def _check(scale: float) -> None:
     if not 0 < scale <= _MAX_SCALE:
-        raise ValueError(f"noise scale {scale!r} in lattice units must be positive and at most 2**52")
+        raise InputValueError(f"noise scale {scale!r} in lattice units must be positive and at most 2**52")
 
 
 # One of finitely many things, with probabilities by their scores.
@@ -117,7 +118,7 @@ def choose_by_score(
     (1, 1)
     """
     if scores.dtype == object:
-        raise TypeError("scores must be float64 or integers that fit in int64")
+        raise InputTypeError("scores must be float64 or integers that fit in int64")
     if isinstance(generator, SecureGenerator) and np.issubdtype(scores.dtype, np.integer) and rate > 0.0:
         import opendp.prelude as opendp
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmoments.foundation.errors import InputTypeError
+
 if TYPE_CHECKING:
     from randomgen import AESCounter
 
@@ -25,7 +27,7 @@ class SecureGenerator(np.random.Generator):
         _living.add(self)
 
     def __reduce__(self) -> Any:
-        raise TypeError("a SecureGenerator cannot be copied or stored: two releases would share their noise")
+        raise InputTypeError("a SecureGenerator cannot be copied or stored: two releases would share their noise")
 
 
 _living: weakref.WeakSet[SecureGenerator] = weakref.WeakSet()

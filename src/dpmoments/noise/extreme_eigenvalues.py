@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.errors import InputValueError
 
 _SEED = 20_150_701
 _MAX_DRAWS = 20_000
@@ -57,7 +58,7 @@ def wishart_eigenvalue_range(size: int, degrees: float, failure: float) -> tuple
     [850, 1165]
     """
     if not (size >= 1 and degrees >= size and 0.0 < failure < 1.0):
-        raise ValueError(
+        raise InputValueError(
             f"no Wishart matrix of {size} rows has {degrees} degrees of freedom, or failure={failure!r} is none"
         )
     side = failure / 2.0
@@ -92,7 +93,7 @@ def normal_norm_quantile(size: int, failure: float) -> float:
     (1.96, 3.8)
     """
     if not (size >= 1 and 0.0 < failure < 1.0):
-        raise ValueError(f"no matrix has {size} rows, or failure={failure!r} is no probability")
+        raise InputValueError(f"no matrix has {size} rows, or failure={failure!r} is no probability")
     if size == 1:
         return -float(scipy.special.ndtri(failure / 2.0))
     bound = math.sqrt(2.0 * size) + math.sqrt(2.0 * math.log(2.0 / failure))

@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputArithmeticError, InputValueError
 
 
 def symmetric_gaussian(
@@ -100,7 +101,7 @@ def isotropic(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
     direction = symmetric_gaussian(d, 1.0, rng)
     norm = float(np.linalg.norm(direction))
     if norm == 0.0:
-        raise ArithmeticError("a noise draw has no direction: nothing was released; run again")
+        raise InputArithmeticError("a noise draw has no direction: nothing was released; run again")
     return (rng.standard_gamma(d * (d + 1) / 2) / rate / norm) * direction
 
 
@@ -144,14 +145,14 @@ def inverse_wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np
 
 def _check_size_and_rate(d: int, rate: float) -> None:
     if d < 1:
-        raise ValueError(f"d={d}: a matrix has at least one row")
+        raise InputValueError(f"d={d}: a matrix has at least one row")
     if not (rate > 0 and math.isfinite(rate)):
-        raise ValueError(f"rate={rate!r} must be positive and finite")
+        raise InputValueError(f"rate={rate!r} must be positive and finite")
 
 
 def _bartlett(d: int, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:
     if not degrees_of_freedom > d - 1:
-        raise ValueError(f"degrees_of_freedom={degrees_of_freedom!r} must be above d − 1 = {d - 1}")
+        raise InputValueError(f"degrees_of_freedom={degrees_of_freedom!r} must be above d − 1 = {d - 1}")
     factor = np.tril(rng.standard_normal((d, d)), -1)
     factor[np.diag_indices(d)] = np.sqrt(rng.chisquare(degrees_of_freedom - np.arange(d)))
     return factor

@@ -13,6 +13,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import finite_numbers, is_finite_number, require_kinds, require_known, shown
 from dpmoments.noise.cells import (
     CellFamily,
@@ -108,7 +109,7 @@ class NoiseModel(ABC):
     def __post_init__(self) -> None:
         d = self.n_features
         if isinstance(d, bool) or not isinstance(d, int) or d < 1:
-            raise ValueError(f"n_features={d!r} of the noise model is not a whole number above 0")
+            raise InputValueError(f"n_features={d!r} of the noise model is not a whole number above 0")
         for entry in fields(self):
             value = getattr(self, entry.name)
             if value is None and "None" in str(entry.type):
@@ -116,14 +117,14 @@ class NoiseModel(ABC):
             if entry.name in self.arrays:
                 shape = (d,) * self.arrays[entry.name]
                 if not isinstance(value, np.ndarray) or value.shape != shape or not np.isfinite(value).all():
-                    raise ValueError(f"{entry.name} of the noise model must hold finite numbers, shape {shape}")
+                    raise InputValueError(f"{entry.name} of the noise model must hold finite numbers, shape {shape}")
                 value.setflags(write=False)
             elif entry.type == "bool":
                 if not isinstance(value, bool):
-                    raise ValueError(f"{entry.name} of the noise model must be true or false")
+                    raise InputValueError(f"{entry.name} of the noise model must be true or false")
             elif str(entry.type).startswith(("float", "int")):
                 if not (is_finite_number(value) and value >= 0):
-                    raise ValueError(f"{entry.name} of the noise model is not a finite number, 0 or above")
+                    raise InputValueError(f"{entry.name} of the noise model is not a finite number, 0 or above")
                 if entry.name != "n_features":
                     object.__setattr__(
                         self, entry.name, float(value) + 0.0
@@ -179,10 +180,10 @@ class NoiseModel(ABC):
             If the name is that of no model, or the other values are not those of this one.
         """
         if not isinstance(values, Mapping):
-            raise TypeError("a noise model is a mapping of its name and its numbers")
+            raise InputTypeError("a noise model is a mapping of its name and its numbers")
         name = values.get("name")
         if not isinstance(name, str) or name not in _NOISE_MODELS:
-            raise ValueError(
+            raise InputValueError(
                 f"the name of the noise model must be one of {', '.join(sorted(_NOISE_MODELS))}, not {shown(name)}"
             )
         given = {key: value for key, value in values.items() if key != "name"}
@@ -198,7 +199,7 @@ class NoiseModel(ABC):
             if given[key] is None:
                 continue
             if isinstance(d, bool) or not isinstance(d, int) or d < 1:
-                raise ValueError(f"n_features={shown(d)} of the noise model is not a whole number above 0")
+                raise InputValueError(f"n_features={shown(d)} of the noise model is not a whole number above 0")
             given[key] = finite_numbers(given[key], d**dimensions, key).reshape((d,) * dimensions)
         return cls(**given)
 
@@ -206,7 +207,7 @@ class NoiseModel(ABC):
 def _require_exactly(given: Mapping[str, Any], known: Sequence[str], what: str) -> None:
     require_known(given, known, what)
     if absent := [key for key in known if key not in given]:
-        raise ValueError(f"{what} has no {', '.join(absent)}")
+        raise InputValueError(f"{what} has no {', '.join(absent)}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -287,25 +288,25 @@ class AdditiveModel(WithOwnCount):
     @classmethod
     def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
         if "family" in given:
-            raise ValueError(f"the noise model {name!r} has no entry 'family': its name is that of the family")
+            raise InputValueError(f"the noise model {name!r} has no entry 'family': its name is that of the family")
         return super().read(name, {**given, "family": name})
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.family not in _FAMILIES:
-            raise ValueError(f"family={shown(self.family)} of the noise model is none of {', '.join(_FAMILIES)}")
+            raise InputValueError(f"family={shown(self.family)} of the noise model is none of {', '.join(_FAMILIES)}")
         if isinstance(_FAMILIES[self.family], CellFamily):
             if self.rate is not None:
-                raise ValueError(f"{self.family} noise has no rate")
+                raise InputValueError(f"{self.family} noise has no rate")
             return
         if self.rate is None or not self.rate > 0.0:
-            raise ValueError(f"the noise model of {self.family} noise has no rate: it must be above 0")
+            raise InputValueError(f"the noise model of {self.family} noise has no rate: it must be above 0")
         if not math.isfinite(self.diagonal_variance * self.rate * self.rate):
-            raise ValueError(
+            raise InputValueError(
                 f"no {self.family} noise of rate={self.rate!r} has diagonal_variance={self.diagonal_variance!r}"
             )
         if not math.isclose(self.diagonal_variance, 2.0 * self.off_diagonal_variance, rel_tol=_ROUNDING):
-            raise ValueError(f"{self.family} noise has twice the variance on the diagonal")
+            raise InputValueError(f"{self.family} noise has twice the variance on the diagonal")
 
     @property
     def cells(self) -> CellFamily:
@@ -369,12 +370,12 @@ class PooledModel(NoiseModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.parts:
-            raise ValueError("the noise model has no parts: a list of at least one is expected")
+            raise InputValueError("the noise model has no parts: a list of at least one is expected")
         for model, shift in self.parts:
             if model.n_features != self.n_features or shift.shape != (self.n_features,) or not np.isfinite(shift).all():
-                raise ValueError(f"a part of the noise model is not for {self.n_features} features")
+                raise InputValueError(f"a part of the noise model is not for {self.n_features} features")
             if shift.any() and isinstance(model, AdditiveModel) and None in (model.sum_variance, model.count_variance):
-                raise ValueError("moments released without a sum and a count cannot be carried to another center")
+                raise InputValueError("moments released without a sum and a count cannot be carried to another center")
             shift.setflags(write=False)
 
     def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
@@ -394,11 +395,11 @@ class PooledModel(NoiseModel):
         parts = []
         for part in given["parts"]:
             if not isinstance(part, Mapping):
-                raise TypeError("a part of the noise model is a mapping of its model and its shift")
+                raise InputTypeError("a part of the noise model is a mapping of its model and its shift")
             _require_exactly(part, ("model", "shift"), "a part of the noise model")
             model = NoiseModel.from_dict(part["model"])
             if not isinstance(model, AdditiveModel | PooledModel):
-                raise ValueError(f"noise of the model {model.name!r} cannot be pooled")
+                raise InputValueError(f"noise of the model {model.name!r} cannot be pooled")
             parts.append((model, finite_numbers(part["shift"], model.n_features, "shift")))
         return cls(n_features=given["n_features"], parts=tuple(parts))
 
@@ -458,7 +459,7 @@ class LastStepModel(WithOwnCount):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.step_sum is not None and not self.sum_scale > 0.0:
-            raise ValueError("the noise model has a step_sum without noise: sum_scale must be above 0")
+            raise InputValueError("the noise model has a step_sum without noise: sum_scale must be above 0")
 
     def law(self, released: ReleasedMoments) -> NoiseLaw | None:
         d = self.n_features
@@ -524,7 +525,7 @@ class InverseNormalModel(WithOwnCount):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.smallest_eigenvalue > 0.0:
-            raise ValueError("the noise model needs a smallest_eigenvalue above 0")
+            raise InputValueError("the noise model needs a smallest_eigenvalue above 0")
 
     def law(self, released: ReleasedMoments) -> NoiseLaw:
         # (G⁻¹ + Y)⁻¹ − G = −ĜYĜ to first order
@@ -607,7 +608,7 @@ class WishartModel(WithOwnCount):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.degrees < self.dimension + (2.0 if self.inverse else 0.0):
-            raise ValueError(f"degrees={self.degrees!r} of the noise model are too few for {self.dimension} rows")
+            raise InputValueError(f"degrees={self.degrees!r} of the noise model are too few for {self.dimension} rows")
 
     @property
     def condition(self) -> str:
@@ -715,7 +716,7 @@ class ReleasedBasisModel(NoiseModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.cells < 0.0).any() or not (self.cells == self.cells.T).all():
-            raise ValueError("cells of the noise model must be symmetric, and 0 or above")
+            raise InputValueError("cells of the noise model must be symmetric, and 0 or above")
 
     def law(self, released: ReleasedMoments) -> NoiseLaw:
         d = self.n_features
@@ -758,9 +759,9 @@ class ScaledWishartModel(WithOwnCount):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.degrees > 0.0 and self.scale > 0.0):
-            raise ValueError("degrees and scale of the noise model must be above 0")
+            raise InputValueError("degrees and scale of the noise model must be above 0")
         if not (self.scale_matrix == self.scale_matrix.T).all() or np.linalg.eigvalsh(self.scale_matrix)[0] <= 0.0:
-            raise ValueError("scale_matrix of the noise model must be symmetric and positive definite")
+            raise InputValueError("scale_matrix of the noise model must be symmetric and positive definite")
 
     def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
         d, w, variance = self.n_features, self.augmentation, self.degrees * self.scale**2
@@ -835,15 +836,17 @@ class MeanModel:
 
     def __post_init__(self) -> None:
         if self.law not in _MEAN_LAWS:
-            raise ValueError(f"the noise of a mean is {' or '.join(_MEAN_LAWS)}, not {shown(self.law)}")
+            raise InputValueError(f"the noise of a mean is {' or '.join(_MEAN_LAWS)}, not {shown(self.law)}")
         if self.deviations.shape != self.count_deviations.shape or self.deviations.ndim != 1:
-            raise ValueError("the noise of a mean has deviations and count_deviations, one of each a coordinate")
+            raise InputValueError("the noise of a mean has deviations and count_deviations, one of each a coordinate")
         for values in (self.deviations, self.count_deviations):
             if not (np.isfinite(values).all() and (values >= 0.0).all()):
-                raise ValueError("the noise of a mean has standard deviations that are no finite numbers, 0 or above")
+                raise InputValueError(
+                    "the noise of a mean has standard deviations that are no finite numbers, 0 or above"
+                )
             values.setflags(write=False)
         if self.clipped is not None and not 0.0 <= self.clipped <= 1.0:
-            raise ValueError(f"the noise of a mean has clipped={self.clipped!r}, which is no share of rows")
+            raise InputValueError(f"the noise of a mean has clipped={self.clipped!r}, which is no share of rows")
 
     @property
     def standard_deviations(self) -> FloatArray:
@@ -862,7 +865,7 @@ class MeanModel:
             If ``level`` is not above 0 and below 1.
         """
         if not (is_finite_number(level) and 0.0 < level < 1.0):
-            raise ValueError(f"level={level!r} is a probability, above 0 and below 1")
+            raise InputValueError(f"level={level!r} is a probability, above 0 and below 1")
         if self.law == "gaussian":
             return self.standard_deviations * float(scipy.special.ndtri(0.5 + 0.5 * level))
         larger = np.maximum(self.deviations, self.count_deviations)
@@ -894,7 +897,7 @@ class MeanModel:
         require_kinds(content, law=str, bias_suspected=bool)
         clipped = content["clipped"]
         if not (clipped is None or is_finite_number(clipped)):
-            raise ValueError(f"the noise of a mean has clipped={shown(clipped)}, which is no share of rows")
+            raise InputValueError(f"the noise of a mean has clipped={shown(clipped)}, which is no share of rows")
         deviations, of_count = (
             finite_numbers(content[name], n_features, name) for name in ("deviations", "count_deviations")
         )

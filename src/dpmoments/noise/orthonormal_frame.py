@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputFloatingPointError, InputValueError
 from dpmoments.noise.sphere import sample_bingham_diagonal, symmetric_part
 
 # Roots of the secular equation Σ w_i/(λ_i − μ) = 0, and the eigenvectors that belong to them.
@@ -178,7 +179,7 @@ def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: Floa
             near, sign, rows = near[unfinished], sign[unfinished], rows[unfinished]
             table, inverse, power = workspace[:, : rows.size]
             _poles_from(spacing, first, nearest[rows], table)
-    raise FloatingPointError("the secular equation did not converge: a defect, please report it")
+    raise InputFloatingPointError("the secular equation did not converge: a defect, please report it")
 
 
 def _poles_from(spacing: FloatArray, first: int, nearest: IntArray, out: FloatArray) -> None:
@@ -428,13 +429,13 @@ def sample_orthonormal_frame(
     schedule = np.asarray(temperatures, dtype=np.float64)
     d = len(symmetric)
     if schedule.ndim != 1 or schedule.size > d:
-        raise ValueError(
+        raise InputValueError(
             f"temperatures have shape {schedule.shape}: give a vector of at most {d}, one for each eigenvector wanted"
         )
     if not np.isfinite(schedule).all():
-        raise ValueError("the temperatures hold NaN or infinity")
+        raise InputValueError("the temperatures hold NaN or infinity")
     if block_size is not None and block_size < 1:
-        raise ValueError(f"block_size={block_size} must be at least 1")
+        raise InputValueError(f"block_size={block_size} must be at least 1")
 
     eigenvalues, basis = _descending(*np.linalg.eigh(symmetric))
     vectors = np.empty((d, schedule.size))

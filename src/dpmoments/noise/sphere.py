@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 
 _BATCH_CELLS = 1 << 18
 """Normals drawn at a time: 2 MB, so that a batch stays in cache."""
@@ -119,12 +120,12 @@ def sample_bingham_diagonal(
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
     if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"eigenvalues have shape {values.shape}: give a vector with at least one entry")
+        raise InputValueError(f"eigenvalues have shape {values.shape}: give a vector with at least one entry")
     if not np.isfinite(values).all():
-        raise ValueError("the eigenvalues hold NaN or infinity: the density exp(uᵀMu) needs finite ones")
+        raise InputValueError("the eigenvalues hold NaN or infinity: the density exp(uᵀMu) needs finite ones")
     n_draws = 1 if size is None else operator.index(size)
     if n_draws < 0:
-        raise ValueError(f"size={size}: the number of draws cannot be negative")
+        raise InputValueError(f"size={size}: the number of draws cannot be negative")
 
     with np.errstate(over="ignore"):  # a gap past 1.8e308 is infinite, and its coordinate rightly 0
         gaps = values.max() - values
@@ -192,10 +193,10 @@ def symmetric_part(matrix: npt.ArrayLike, tolerance: float = 1e-9) -> FloatArray
     """(M + Mᵀ)/2, shape (d, d), once M is known to be square, finite and symmetric up to a share of its largest entry."""
     array = np.asarray(matrix, dtype=np.float64)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
-        raise ValueError(f"the matrix has shape {array.shape}: give a square symmetric one")
+        raise InputValueError(f"the matrix has shape {array.shape}: give a square symmetric one")
     if not np.isfinite(array).all():
-        raise ValueError("the matrix holds NaN or infinity: the density exp(uᵀMu) needs finite entries")
+        raise InputValueError("the matrix holds NaN or infinity: the density exp(uᵀMu) needs finite entries")
     half = 0.5 * array
     if np.abs(half - half.T).max() > tolerance * np.abs(half).max():
-        raise ValueError("the matrix is not symmetric: pass (M + Mᵀ)/2, which gives the same density")
+        raise InputValueError("the matrix is not symmetric: pass (M + Mᵀ)/2, which gives the same density")
     return np.asarray(half + half.T, dtype=np.float64)

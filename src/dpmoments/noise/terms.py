@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise.cells import CellFamily, GaussianCells, checked_level, sum_quantile
 
 Cell = Literal["cell", "diagonal", "count"]
@@ -83,14 +84,16 @@ class NoiseTerm:
         m = len(self.variances)
         if self.variances.shape != (m, m) or (self.matrix is not None and self.matrix.shape[1:] != (m,)):
             shape = None if self.matrix is None else self.matrix.shape
-            raise ValueError(f"noise of variances {self.variances.shape} does not fit a matrix of shape {shape}")
+            raise InputValueError(f"noise of variances {self.variances.shape} does not fit a matrix of shape {shape}")
         arrays = [self.variances, *([] if self.matrix is None else [self.matrix]), *(self.exact or ())]
         if not all(np.isfinite(array).all() for array in arrays) or (self.variances < 0.0).any():
-            raise ValueError("the matrix and the variances of the noise must be finite, and the variances 0 or above")
+            raise InputValueError(
+                "the matrix and the variances of the noise must be finite, and the variances 0 or above"
+            )
         if not (self.variances == self.variances.T).all():
-            raise ValueError("the variances of the noise are not symmetric")
+            raise InputValueError("the variances of the noise are not symmetric")
         if self.exact is not None and (self.exact[0].shape, self.exact[1].shape) != ((self.size,), (m,)):
-            raise ValueError("the part of the noise that is known does not fit its matrix")
+            raise InputValueError("the part of the noise that is known does not fit its matrix")
 
     @property
     def size(self) -> int:
@@ -450,9 +453,9 @@ class NoiseLaw:
 
     def __post_init__(self) -> None:
         if not self.terms:
-            raise ValueError("a noise law has at least one term")
+            raise InputValueError("a noise law has at least one term")
         if len({term.size for term in self.terms}) > 1:
-            raise ValueError(
+            raise InputValueError(
                 f"the terms of a noise law are of sizes {[term.size for term in self.terms]}: one is needed"
             )
 
@@ -652,7 +655,7 @@ class NoiseLaw:
 
     def _share(self, failure: float, n_terms: int) -> float:
         if not 0.0 < failure < 1.0:
-            raise ValueError(f"failure={failure!r} is a probability, above 0 and below 1")
+            raise InputValueError(f"failure={failure!r} is a probability, above 0 and below 1")
         return failure / max(n_terms, 1)
 
     # Other laws -------------------------------------------------------------------------------------------------------------
@@ -681,7 +684,7 @@ class NoiseLaw:
             T.
         """
         if matrix.shape[1:] != (self.n_features + 1,) or not np.isfinite(matrix).all():
-            raise ValueError(
+            raise InputValueError(
                 f"noise on {self.n_features} features is carried by a finite matrix of as many columns and one more"
             )
         return replace(self, terms=tuple(term.carried(matrix) for term in self.terms))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmoments.datasets.tables import Dataset, PublishedFile, load
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.numeric import Numeric
@@ -82,7 +83,7 @@ def standardized_unit_rows(
                 features.append(_array(pc.is_null(cells)).astype(np.float64))
     varying = [feature for feature in features if np.any(feature != feature[0])]
     if not varying:
-        raise ValueError(f"no column of {data.name} varies, so none can be standardised")
+        raise InputValueError(f"no column of {data.name} varies, so none can be standardised")
     rows = _standardized(np.column_stack(varying))
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     result: NDArray[np.float64] = rows / np.where(norms > 0.0, norms, 1.0)
@@ -138,7 +139,9 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
         if not isinstance(column, Categorical | Boolean):
             feature = _array(cells).astype(np.float64)
             if standardize and not np.any(feature != feature[0]):
-                raise ValueError(f"column {column.name!r} of {data.name} is constant, so it cannot be standardised")
+                raise InputValueError(
+                    f"column {column.name!r} of {data.name} is constant, so it cannot be standardised"
+                )
             numeric.append(feature)
         else:
             indicators += _indicators(cells, sorted(_levels(column), key=str)[1:])
@@ -158,9 +161,11 @@ def _columns(
             continue
         cells = data.frame[column.name]
         if cells.null_count and isinstance(column, Numeric | Coordinate):
-            raise ValueError(f"numeric column {column.name!r} of {data.name} has missing cells; load the complete rows")
+            raise InputValueError(
+                f"numeric column {column.name!r} of {data.name} has missing cells; load the complete rows"
+            )
         if cells.null_count and not unknown_is_a_level:
-            raise ValueError(
+            raise InputValueError(
                 f"column {column.name!r} of {data.name} has missing cells; load the complete rows, or state that "
                 "unknown is a level where the encoding has that choice"
             )
@@ -251,9 +256,9 @@ def amin_synthetic(
     """
     _require_sizes(n_rows, n_features)
     if columns not in ("standardized", "centered", "drawn"):
-        raise ValueError(f"columns must be 'standardized', 'centered' or 'drawn'; got {columns!r}")
+        raise InputValueError(f"columns must be 'standardized', 'centered' or 'drawn'; got {columns!r}")
     if scaling not in ("unit", "largest"):
-        raise ValueError(f"scaling must be 'unit' or 'largest'; got {scaling!r}")
+        raise InputValueError(f"scaling must be 'unit' or 'largest'; got {scaling!r}")
     normals = rng.standard_normal((n_rows, n_features))
     mixing = rng.random((n_features, n_features))
     rows: NDArray[np.float64] = normals @ mixing
@@ -348,7 +353,7 @@ def multivariate_student(
     """
     _require_sizes(n_rows, n_features)
     if not degrees > 2.0:
-        raise ValueError(f"degrees={degrees!r} must be above 2: below, the law has no covariance")
+        raise InputValueError(f"degrees={degrees!r} must be above 2: below, the law has no covariance")
     squares = rng.chisquare(degrees, (n_rows, 1))
     rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt((degrees - 2.0) / squares)
     return rows
@@ -356,7 +361,7 @@ def multivariate_student(
 
 def _require_sizes(n_rows: int, n_features: int) -> None:
     if n_rows < 1 or n_features < 1:
-        raise ValueError(f"n_rows and n_features must be at least 1; got {n_rows} and {n_features}")
+        raise InputValueError(f"n_rows and n_features must be at least 1; got {n_rows} and {n_features}")
 
 
 # Genetic principal components of 1,387 Europeans, fetched from those who published them.

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 
 ASYMMETRY = 1e-9
 """Largest |M − Mᵀ| that is taken for rounding, as a share of the largest entry."""
@@ -44,7 +45,7 @@ def normalized_frobenius_error(estimate: npt.ArrayLike, reference: npt.ArrayLike
     0.05
     """
     if not (math.isfinite(n_rows) and n_rows > 0):
-        raise ValueError(f"n_rows={n_rows!r}: give the number of rows that were summed, or 1 for averages")
+        raise InputValueError(f"n_rows={n_rows!r}: give the number of rows that were summed, or 1 for averages")
     return float(np.linalg.norm(_difference(estimate, reference)) / n_rows)
 
 
@@ -139,7 +140,7 @@ def mahalanobis_mean_error(
     if covariance is not None:
         matrix = _symmetric(covariance, "covariance")
         if matrix.shape != (len(difference),) * 2:
-            raise ValueError(f"the covariance has shape {matrix.shape} and the means {len(difference)} entries")
+            raise InputValueError(f"the covariance has shape {matrix.shape} and the means {len(difference)} entries")
         scale, root = _root(matrix, "covariance")
         difference = np.linalg.solve(root, difference / scale).astype(np.float64, copy=False)
     return float(np.linalg.norm(difference))
@@ -180,7 +181,7 @@ def principal_angles(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> Float
     """
     first, second = _columns(estimate, "estimate"), _columns(reference, "reference")
     if len(first) != len(second):
-        raise ValueError(f"the estimate lies in {len(first)} dimensions and the reference in {len(second)}")
+        raise InputValueError(f"the estimate lies in {len(first)} dimensions and the reference in {len(second)}")
     return np.asarray(scipy.linalg.subspace_angles(first, second)[::-1], dtype=np.float64)
 
 
@@ -220,11 +221,13 @@ def excess_ridge_risk(
     0.5
     """
     if not (math.isfinite(alpha) and alpha >= 0):
-        raise ValueError(f"alpha={alpha!r} must be zero or a positive number")
+        raise InputValueError(f"alpha={alpha!r} must be zero or a positive number")
     moment, cross = _symmetric(second_moment, "second_moment"), _vector(cross_moment, "cross_moment")
     weights = _same_shape(_vector(coefficients, "coefficients"), cross.shape)
     if moment.shape != cross.shape * 2:
-        raise ValueError(f"second_moment has shape {moment.shape} and cross_moment {cross.shape}: one row a feature")
+        raise InputValueError(
+            f"second_moment has shape {moment.shape} and cross_moment {cross.shape}: one row a feature"
+        )
     system = moment + 2.0 * alpha * np.eye(len(moment))
     scale, root = _root(system, "second_moment + 2·alpha·I")
     # ŵ − w = System⁻¹(System·ŵ − c), so that only the residual is divided by small eigenvalues.
@@ -235,28 +238,30 @@ def excess_ridge_risk(
 def _symmetric(value: npt.ArrayLike, name: str) -> FloatArray:
     matrix = np.asarray(value, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise ValueError(f"the {name} has shape {matrix.shape}: give a square matrix, (d, d)")
+        raise InputValueError(f"the {name} has shape {matrix.shape}: give a square matrix, (d, d)")
     _require_finite(matrix, name)
     if np.abs(matrix - matrix.T).max() > ASYMMETRY * np.abs(matrix).max():
-        raise ValueError(f"the {name} is not symmetric: moments are; pass (M + Mᵀ)/2 if the difference is no mistake")
+        raise InputValueError(
+            f"the {name} is not symmetric: moments are; pass (M + Mᵀ)/2 if the difference is no mistake"
+        )
     return matrix
 
 
 def _vector(value: npt.ArrayLike, name: str) -> FloatArray:
     vector = np.asarray(value, dtype=np.float64)
     if vector.ndim != 1 or not vector.size:
-        raise ValueError(f"the {name} has shape {vector.shape}: give a vector, (d,)")
+        raise InputValueError(f"the {name} has shape {vector.shape}: give a vector, (d,)")
     return _require_finite(vector, name)
 
 
 def _columns(value: npt.ArrayLike, name: str) -> FloatArray:
     matrix = np.asarray(value, dtype=np.float64)
     if matrix.ndim != 2 or not 1 <= matrix.shape[1] <= matrix.shape[0]:
-        raise ValueError(f"the {name} has shape {matrix.shape}: give (d, k) with k ≤ d, one column a basis vector")
+        raise InputValueError(f"the {name} has shape {matrix.shape}: give (d, k) with k ≤ d, one column a basis vector")
     lengths = np.linalg.norm(_require_finite(matrix, name), axis=0)
     singular = np.linalg.svd(matrix / np.where(lengths > 0, lengths, 1.0), compute_uv=False)
     if not singular[-1] > len(matrix) * np.finfo(np.float64).eps:
-        raise ValueError(
+        raise InputValueError(
             f"the columns of the {name} are linearly dependent: give as many as the subspace has dimensions"
         )
     return matrix
@@ -264,13 +269,13 @@ def _columns(value: npt.ArrayLike, name: str) -> FloatArray:
 
 def _require_finite(array: FloatArray, name: str) -> FloatArray:
     if not np.isfinite(array).all():
-        raise ValueError(f"the {name} holds NaN or infinity: an error is defined for finite numbers alone")
+        raise InputValueError(f"the {name} holds NaN or infinity: an error is defined for finite numbers alone")
     return array
 
 
 def _same_shape(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
     if array.shape != shape:
-        raise ValueError(f"shapes {shape} and {array.shape} differ: compare moments of the same features")
+        raise InputValueError(f"shapes {shape} and {array.shape} differ: compare moments of the same features")
     return array
 
 
@@ -291,7 +296,7 @@ def _root(matrix: FloatArray, name: str = "reference") -> tuple[FloatArray, Floa
         correlations = matrix / np.outer(scale, scale)
         if float(np.linalg.eigvalsh(correlations)[0]) > len(matrix) * np.finfo(np.float64).eps:
             return scale, np.linalg.cholesky(correlations)
-    raise ValueError(
+    raise InputValueError(
         f"the {name} is singular or has a negative eigenvalue, so that in some direction there is nothing to measure by: "
         "leave out features that are constant or add up to others; for an error of moments the Frobenius or spectral one "
         "needs no inverse, and for one of a ridge fit a larger alpha helps"

@@ -13,6 +13,7 @@ from numbers import Integral
 
 import numpy as np
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
@@ -225,7 +226,7 @@ def _derived_cost(
 def require_row_count(n_rows: int) -> None:
     """Raise ValueError unless it is a possible number of rows."""
     if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
-        raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
+        raise InputValueError(f"n_rows={n_rows!r} must be a positive whole number")
 
 
 def _row(

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import aligned
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS
@@ -90,7 +91,7 @@ class MeanForecast:
         for row in self.rows:
             if row.mechanism == mechanism:
                 return row
-        raise KeyError(mechanism)
+        raise InputKeyError(mechanism)
 
     @property
     def title(self) -> str:
@@ -262,7 +263,9 @@ def _row(
         mechanism = kind(**{key: value for key, value in options.items() if key in kind.__dataclass_fields__})
         plan = plan_before_release(mechanism, shape, budget, neighbors, privacy_unit)
         if assumed is None and plan.error_needs_rows:
-            raise ValueError("its error depends on how much the values vary: give standard_deviation, to assume it")
+            raise InputValueError(
+                "its error depends on how much the values vary: give standard_deviation, to assume it"
+            )
         deviations = np.ones(len(units)) if assumed is None else assumed / units
         result = plan.expected_errors(NormalRows(n_rows, deviations))
     except ValueError as refusal:
@@ -293,9 +296,11 @@ def _assumed_deviations(
     if not isinstance(given, Mapping):
         return np.full(len(names), _positive(given, "standard_deviation"))
     if unknown := sorted(set(given) - set(names)):
-        raise ValueError(f"standard_deviation names {', '.join(map(repr, unknown))}: the features are {_listed(names)}")
+        raise InputValueError(
+            f"standard_deviation names {', '.join(map(repr, unknown))}: the features are {_listed(names)}"
+        )
     if result is None and (absent := [name for name in names if name not in given]):
-        raise ValueError(f"standard_deviation leaves out {_listed(absent)}: give scale, for those, or all of them")
+        raise InputValueError(f"standard_deviation leaves out {_listed(absent)}: give scale, for those, or all of them")
     values = np.ones(len(names)) if result is None else result.copy()
     for index, name in enumerate(names):
         if name in given:
@@ -305,7 +310,7 @@ def _assumed_deviations(
 
 def _positive(value: float, what: str) -> float:
     if not (is_finite_number(value) and value > 0.0):
-        raise ValueError(f"{what}: {value!r} must be a positive finite number")
+        raise InputValueError(f"{what}: {value!r} must be a positive finite number")
     return float(value)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, aligned, number_or_none
+from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
@@ -389,7 +390,7 @@ class Forecast(Answer):
         for row in self.rows:
             if row.mechanism == mechanism:
                 return row
-        raise KeyError(mechanism)
+        raise InputKeyError(mechanism)
 
     @property
     def units(self) -> str:
@@ -458,14 +459,14 @@ class Forecast(Answer):
             If it is not within ε ≤ 100, or the budget is one of ρ.
         """
         if self.budget.kind is BudgetKind.ZCDP:
-            raise ValueError(f"the forecast is of {self.budget}: ask for rho_needed")
+            raise InputValueError(f"the forecast is of {self.budget}: ask for rho_needed")
         setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def rho_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
         """As :meth:`epsilon_needed`, the smallest ρ of a forecast made with ``rho``."""
         if self.budget.kind is not BudgetKind.ZCDP:
-            raise ValueError(f"the forecast is of {self.budget}: ask for epsilon_needed")
+            raise InputValueError(f"the forecast is of {self.budget}: ask for epsilon_needed")
         setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
@@ -479,12 +480,12 @@ class Forecast(Answer):
         """
         noise = self._setting_of(mechanism).noise
         if noise is None:
-            raise ValueError(f"the noise of {mechanism} in the table's units is not known beforehand")
+            raise InputValueError(f"the noise of {mechanism} in the table's units is not known beforehand")
         return noise
 
     def _setting_of(self, mechanism: str | None) -> ReleasePlan:
         if self.setting is None:
-            raise ValueError(f"nothing is known in the table's units: {self.without_units}")
+            raise InputValueError(f"nothing is known in the table's units: {self.without_units}")
         return self.setting if mechanism is None else replace(self.setting, mechanism=make_mechanism(mechanism))
 
     @property
@@ -634,7 +635,7 @@ class Forecast(Answer):
             If nothing is known in the table's units, or ``against`` is neither.
         """
         if self.setting is None or self.noise is None:
-            raise ValueError(f"no picture of this forecast, which has {self.without_units}")
+            raise InputValueError(f"no picture of this forecast, which has {self.without_units}")
         with fonts_for(self.setting.typical.schema):
             return plot_forecast(self.setting, self.noise, self.title, against=against, n_features=n_features, ax=ax)
 

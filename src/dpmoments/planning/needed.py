@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
@@ -60,14 +61,14 @@ class Wanted:
         numbers, shares = set(names[~typical.shares]), set(names[typical.shares])
         everything = (correlation, coefficient, mean, sd, share)
         if all(entry is None for entry in everything):
-            raise ValueError(
+            raise InputValueError(
                 "say what is wanted: correlation=0.02, mean={'age': 0.5}, sd=…, share=0.01 or coefficient=0.05"
             )
         for name, value in (("correlation", correlation), ("coefficient", coefficient)):
             if value is not None:
                 _positive(name, value)
                 if len(typical.features_of_columns) < 2:
-                    raise ValueError(f"{name} is of two columns, and the schema has one")
+                    raise InputValueError(f"{name} is of two columns, and the schema has one")
         return cls(
             correlation,
             coefficient,
@@ -109,7 +110,7 @@ def rows_needed(setting: ReleasePlan, wanted: Wanted) -> int:
     while not enough(most):
         most *= 4
         if most > _MAX_ROWS:
-            raise ValueError(f"not within {_MAX_ROWS:.0e} rows: give a larger budget, or ask for less")
+            raise InputValueError(f"not within {_MAX_ROWS:.0e} rows: give a larger budget, or ask for less")
     least = most // 4
     while most - least > 1:
         middle = (least + most) // 2
@@ -131,7 +132,7 @@ def budget_needed(setting: ReleasePlan, wanted: Wanted) -> float:
         return _holds(setting.with_budget(size), wanted)
 
     if not enough(_MAX_BUDGET):
-        raise ValueError(
+        raise InputValueError(
             f"not within {symbol} ≤ {_MAX_BUDGET:g}: more rows, fewer columns or tighter bounds would do more"
         )
     most, least = _MAX_BUDGET, _MIN_BUDGET
@@ -148,7 +149,7 @@ def _holds(setting: ReleasePlan, wanted: Wanted) -> bool:
     except (ValueError, OverflowError):
         return False
     if noise is None:
-        raise ValueError(
+        raise InputValueError(
             f"the noise of {setting.mechanism.name} in the table's units is not known beforehand: name another mechanism"
         )
     return wanted.holds(noise)
@@ -167,13 +168,13 @@ def _by_feature(
         return {}
     if not isinstance(given, Mapping):
         if not known:
-            raise ValueError(f"{what}: the schema has no feature that it could be of")
+            raise InputValueError(f"{what}: the schema has no feature that it could be of")
         return dict.fromkeys(sorted(known), _positive(what, given))
     if wrong := sorted(set(given) & others, key=str):
         instead = "mean or sd" if what == "share" else "share"
-        raise ValueError(f"{what} of {', '.join(map(repr, wrong))}: ask for {instead} there")
+        raise InputValueError(f"{what} of {', '.join(map(repr, wrong))}: ask for {instead} there")
     if unknown := sorted(set(given) - known, key=str):
-        raise ValueError(
+        raise InputValueError(
             f"{what} names {', '.join(map(repr, unknown))}: use {', '.join(map(repr, sorted(known)[:20]))}"
         )
     return {name: _positive(f"{what} of {name!r}", value) for name, value in given.items()}
@@ -181,5 +182,5 @@ def _by_feature(
 
 def _positive(what: str, value: float) -> float:
     if not (is_finite_number(value) and value > 0.0):
-        raise ValueError(f"{what}: {value!r} must be a positive finite number")
+        raise InputValueError(f"{what}: {value!r} must be a positive finite number")
     return float(value)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
 from dpmoments.plots.canvas import (
@@ -79,13 +80,13 @@ def plot_forecast(
         return _plot_columns(noise, f"{title}: {setting.mechanism.name}", n_features, ax)
     if against == "budget":
         return _plot_against_budget(setting, title, ax)
-    raise ValueError(f"against={against!r} is nothing that a forecast is drawn against: use 'columns' or 'budget'")
+    raise InputValueError(f"against={against!r} is nothing that a forecast is drawn against: use 'columns' or 'budget'")
 
 
 def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | None) -> Axes:
     """The noise on mean and standard deviation of every feature, over its typical standard deviation."""
     if n_features < 1:
-        raise ValueError(f"n_features={n_features!r} shows nothing: give 1 or more")
+        raise InputValueError(f"n_features={n_features!r} shows nothing: give 1 or more")
     typical, said = noise.typical, noise.description
     lost_means, lost_spreads = np.array(said.mean_is_noise), np.array(said.standard_deviation_is_noise)
     names, deviations = typical.schema.feature_names, typical.standard_deviations

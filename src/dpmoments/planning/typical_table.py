@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
@@ -202,10 +203,10 @@ def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> di
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise TypeError(f"{what} is a mapping of features to numbers, as in {what}={{'age': 18}}")
+        raise InputTypeError(f"{what} is a mapping of features to numbers, as in {what}={{'age': 18}}")
     names = schema.feature_names
     if unknown := sorted(set(given) - set(names), key=str):
-        raise ValueError(
+        raise InputValueError(
             f"{what} names {', '.join(map(repr, unknown))}: the features are {', '.join(map(repr, names[:20]))}"
             + (", …" if len(names) > 20 else "")
         )
@@ -215,13 +216,13 @@ def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> di
         least, most = (float(lower[index]), float(upper[index]))
         if what == "typical_mean":
             if not (is_finite_number(value) and least <= value <= most):
-                raise ValueError(
+                raise InputValueError(
                     f"{what} of {name!r}: {value!r} must be a number between {least:g} and {most:g}, the feature's bounds"
                 )
         elif not (is_finite_number(value) and value > 0.0):
-            raise ValueError(f"{what} of {name!r}: {value!r} must be a positive finite number")
+            raise InputValueError(f"{what} of {name!r}: {value!r} must be a positive finite number")
         elif value > (most / 2.0 - least / 2.0) * (1.0 + 1e-12):
-            raise ValueError(
+            raise InputValueError(
                 f"{what} of {name!r}: {value:g} is more than half the range, {most / 2.0 - least / 2.0:g}, and no values between "
                 f"{least:g} and {most:g} vary by more: is it in the units of the bounds?"
             )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dpmoments.analysis.functionals import NO_MEAN
 from dpmoments.analysis.released import Released
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.plots.letters import ESCAPED, drawable, literal_text
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
         _, made = pyplot.subplots(figsize=(width, height), layout="constrained")
         return made
     if not isinstance(ax, Axes):
-        raise TypeError(
+        raise InputTypeError(
             f"ax={type(ax).__name__} is no matplotlib axes, and a picture is drawn into one: pass one of plt.subplots(), or none"
         )
     return ax
@@ -176,7 +177,7 @@ def require_mean(release: Released, what: str) -> None:
     """
     if release.noisy_sum is None:
         require_count(release, what)
-        raise ValueError(f"no picture of {what}: {NO_MEAN}, or draw release.plot.spectrum(), which needs none")
+        raise InputValueError(f"no picture of {what}: {NO_MEAN}, or draw release.plot.spectrum(), which needs none")
 
 
 def require_count(release: Released, what: str) -> None:
@@ -188,4 +189,4 @@ def require_count(release: Released, what: str) -> None:
         If there is none.
     """
     if release.noisy_count is None:
-        raise ValueError(f"no picture of {what}: {_NO_COUNT}")
+        raise InputValueError(f"no picture of {what}: {_NO_COUNT}")

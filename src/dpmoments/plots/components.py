@@ -11,6 +11,7 @@ from dpmoments.analysis.components import SCALINGS, PrincipalComponents, Scaling
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import IntegerArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.plots.canvas import (
     CERTAIN,
     HATCH,
@@ -55,7 +56,7 @@ def _draw_components(found: PrincipalComponents, n_features: int = _MAX_FEATURES
     from matplotlib.colors import Normalize
 
     if n_features < 1:
-        raise ValueError(f"n_features={n_features!r} shows nothing: give 1 or more")
+        raise InputValueError(f"n_features={n_features!r} shows nothing: give 1 or more")
     chosen = _weighing_most(found, n_features)
     loadings = found.components[:, chosen].T
     is_noise, known = found.is_noise, found.noise is not None

@@ -15,6 +15,7 @@ from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.regression_results import NO_EFFECT, FittedLine
 from dpmoments.analysis.released import Released, feature_place
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.plots.canvas import (
     CERTAIN,
     FAINT,
@@ -176,11 +177,13 @@ def plot_coefficients(
 ) -> Axes:
     """Coefficients with their intervals; see :meth:`dpmoments.plots.accessor.ReleasePlots.coefficients`."""
     if method not in _FITS:
-        raise ValueError(f"method={method!r} is no regression of a release: use {', '.join(map(repr, _FITS))}")
+        raise InputValueError(f"method={method!r} is no regression of a release: use {', '.join(map(repr, _FITS))}")
     if per not in ("deviation", "unit"):
-        raise ValueError(f"per={per!r}: use 'deviation', a feature's standard deviation, or 'unit', one unit of it")
+        raise InputValueError(
+            f"per={per!r}: use 'deviation', a feature's standard deviation, or 'unit', one unit of it"
+        )
     if n_coefficients < 1:
-        raise ValueError(f"n_coefficients={n_coefficients!r} shows nothing: give 1 or more")
+        raise InputValueError(f"n_coefficients={n_coefficients!r} shows nothing: give 1 or more")
     require_count(release, "coefficients")
     fit = _FITS[method](release, target, features, **options)
     result = describe(release)
@@ -277,7 +280,7 @@ def plot_groups(release: Released, by: str, of: str, *, level: float = 0.95, ax:
     """Means by group with their intervals; see :meth:`dpmoments.plots.accessor.ReleasePlots.groups`."""
     require_mean(release, "means of groups")
     if not isinstance(of, str):
-        raise TypeError(
+        raise InputTypeError(
             f"of={of!r}: a picture is of the means of one feature; name it, and draw another picture for another"
         )
     of = release.feature_names[feature_place(release, of)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmoments.analysis.released import Stated, named_features
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers, is_finite_number
 from dpmoments.plots.canvas import (
     CERTAIN,
@@ -70,7 +71,7 @@ class Region:
             back = np.full_like(linear, np.nan)
         shape = back @ back.T
         if not (np.isfinite(shape).all() and (np.diag(shape) > 0.0).all()):
-            raise ValueError(_UNREADABLE)
+            raise InputValueError(_UNREADABLE)
         return cls(encoding.decode_mean(center), shape, noise)
 
 
@@ -114,14 +115,14 @@ def _steps_of(release: Stated, center: FloatArray | None = None, hidden: float =
     except (TypeError, KeyError, ValueError, OverflowError):
         pass  # a release file is untrusted: what its entries hold instead does not matter
     else:
-        raise ValueError(
+        raise InputValueError(
             f"no picture of steps: {release.mechanism} releases at once, in one step. Mechanisms with steps are coinpress, "
             "private-preconditioning and adaptive-ball, and of means coinpress and variance-aware"
             if release.mechanism != "pooled"
             else "no picture of steps: a pooled release was made by several runs. Draw those of one: "
             "release.parts[0].plot.steps()"
         )
-    raise ValueError(_UNREADABLE)
+    raise InputValueError(_UNREADABLE)
 
 
 def _recorded(release: Stated, steps: list[Any]) -> _Steps:
@@ -202,7 +203,7 @@ def plot_steps(
     else:
         chosen = named_features(release, features, word="features")
         if len(chosen) != 2:
-            raise ValueError(
+            raise InputValueError(
                 f"features={list(features)!r} are {len(chosen)} features, and a region is drawn in the plane of two: name "
                 "two, or none for its size in all of them"
             )

@@ -7,6 +7,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MIN_COMPOSED_SCALE, discrete_gaussian_rho
 from dpmoments.privacy.rounding import no_less, rounded_down, rounded_up
@@ -44,16 +45,16 @@ class Loss:
 
     def __post_init__(self) -> None:
         if self.amount < 0 or self.delta < 0:
-            raise ValueError("a loss cannot be negative")
+            raise InputValueError("a loss cannot be negative")
 
     def __add__(self, other: Loss) -> Loss:
         if self.unit is not other.unit:
-            raise ValueError(f"losses in {self.unit} and {other.unit} do not add up")
+            raise InputValueError(f"losses in {self.unit} and {other.unit} do not add up")
         return Loss(self.unit, self.amount + other.amount, self.delta + other.delta)
 
     def __sub__(self, other: Loss) -> Loss:
         if self.unit is not other.unit:
-            raise ValueError(f"a loss in {other.unit} is not taken from one in {self.unit}")
+            raise InputValueError(f"a loss in {other.unit} is not taken from one in {self.unit}")
         return Loss(self.unit, self.amount - other.amount, self.delta - other.delta)
 
     def __str__(self) -> str:
@@ -111,4 +112,4 @@ def allowance(cost: PrivacyBudget, unit: LossUnit) -> Loss:
             return Loss(unit, Fraction(max(cost.to_rho(), joint)))
         if unit is LossUnit.EPSILON_DELTA:
             return Loss(unit, Fraction(cost.epsilon), Fraction(cost.delta))
-    raise ValueError(f"losses counted in {unit} do not add up to a cost of {cost}")
+    raise InputValueError(f"losses counted in {unit} do not add up to a cost of {cost}")

@@ -11,6 +11,7 @@ from functools import lru_cache
 from numbers import Real
 from typing import Any
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import is_finite_number, require_known, shown
 from dpmoments.privacy.rounding import no_less, rounded_down, rounded_up
 
@@ -28,13 +29,13 @@ class BudgetKind(StrEnum):
 
 def _positive(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+        raise InputTypeError(f"{name} must be a number, got {type(value).__name__}")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not 0 < number <= MAX_LOSS:
-        raise ValueError(
+        raise InputValueError(
             f"{name}={number!r} is not a privacy budget: {name} must be positive and finite (at most {MAX_LOSS:g})"
         )
     return number
@@ -76,18 +77,18 @@ class PrivacyBudget:
         if self.kind is BudgetKind.ZCDP:
             object.__setattr__(self, "rho", _positive("rho", self.rho))
             if self.epsilon or self.delta:
-                raise ValueError("a zCDP budget has rho alone: leave epsilon and delta out")
+                raise InputValueError("a zCDP budget has rho alone: leave epsilon and delta out")
             return
         object.__setattr__(self, "epsilon", _positive("epsilon", self.epsilon))
         if self.rho:
-            raise ValueError(f"a {self.kind} budget has no rho")
+            raise InputValueError(f"a {self.kind} budget has no rho")
         if isinstance(self.delta, bool) or not isinstance(self.delta, Real):
-            raise TypeError(f"delta must be a number, got {type(self.delta).__name__}")
+            raise InputTypeError(f"delta must be a number, got {type(self.delta).__name__}")
         object.__setattr__(self, "delta", float(self.delta))
         if self.kind is BudgetKind.PURE and self.delta != 0:
-            raise ValueError("a pure budget has delta = 0")
+            raise InputValueError("a pure budget has delta = 0")
         if self.kind is BudgetKind.APPROXIMATE and not 0 < self.delta < 1:
-            raise ValueError(
+            raise InputValueError(
                 f"delta={self.delta!r} cannot be: delta is a probability of failure, above 0 and below 1 "
                 "(well below one over the number of rows)"
             )
@@ -119,13 +120,13 @@ class PrivacyBudget:
             If a value is not a number.
         """
         if (epsilon is None) == (rho is None):
-            raise ValueError(
+            raise InputValueError(
                 "give the privacy budget as epsilon (with or without delta) or as rho, "
                 + ("not both" if rho is not None else "none was given")
             )
         if rho is not None:
             if delta != 0:
-                raise ValueError(
+                raise InputValueError(
                     "delta goes with epsilon: a rho-zCDP budget has none "
                     "(PrivacyBudget.zcdp(rho).to_epsilon(delta) shows what it means as (epsilon, delta))"
                 )
@@ -146,7 +147,7 @@ class PrivacyBudget:
             If a weight is not positive.
         """
         if not weights or not all(math.isfinite(weight) and weight > 0 for weight in weights):
-            raise ValueError(f"weights {weights!r} must be positive numbers")
+            raise InputValueError(f"weights {weights!r} must be positive numbers")
         if self.kind is BudgetKind.ZCDP:
             return tuple(PrivacyBudget.zcdp(rho) for rho in _parts(self.rho, weights))
         if self.kind is BudgetKind.PURE:
@@ -186,7 +187,7 @@ class PrivacyBudget:
 
             return zcdp_epsilon(self.rho, delta)
         if self.delta > delta:
-            raise ValueError(f"the budget's own delta, {self.delta:g}, is above the delta asked for, {delta:g}")
+            raise InputValueError(f"the budget's own delta, {self.delta:g}, is above the delta asked for, {delta:g}")
         return self.epsilon
 
     def to_rho(self) -> float:
@@ -205,7 +206,7 @@ class PrivacyBudget:
         if self.kind is BudgetKind.ZCDP:
             return self.rho
         if self.kind is BudgetKind.PURE:
-            raise ValueError(f"no ρ implies a pure budget of {self}: give delta > 0 too, or rho")
+            raise InputValueError(f"no ρ implies a pure budget of {self}: give delta > 0 too, or rho")
         from dpmoments.privacy.curves.zcdp import zcdp_rho
 
         return zcdp_rho(self.epsilon, self.delta)
@@ -227,10 +228,12 @@ class PrivacyBudget:
         """
         require_known(values, ("kind", "epsilon", "delta", "rho"), "a budget")
         if values["kind"] not in tuple(BudgetKind):
-            raise ValueError(f"there is no budget of kind {shown(values['kind'])}: use one of {', '.join(BudgetKind)}")
+            raise InputValueError(
+                f"there is no budget of kind {shown(values['kind'])}: use one of {', '.join(BudgetKind)}"
+            )
         for entry, value in values.items():
             if entry != "kind" and not is_finite_number(value):
-                raise TypeError(f"{entry} of a budget must be a finite number")
+                raise InputTypeError(f"{entry} of a budget must be a finite number")
         return cls(**values)
 
     def __add__(self, other: PrivacyBudget) -> PrivacyBudget:
@@ -238,7 +241,7 @@ class PrivacyBudget:
         if not isinstance(other, PrivacyBudget):
             return NotImplemented
         if (self.kind is BudgetKind.ZCDP) != (other.kind is BudgetKind.ZCDP):
-            raise ValueError(
+            raise InputValueError(
                 f"a {self.kind} and a {other.kind} budget do not add up: convert one (see dpmoments.privacy.curves)"
             )
         if self.kind is BudgetKind.ZCDP:

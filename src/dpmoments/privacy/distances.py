@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.unit import Neighbors
 
@@ -75,7 +76,7 @@ class Sensitivity:
             Most that rounding moves the distance of two queries by, in new units.
         """
         if units < 1.0 or rounding < 0.0:
-            raise ValueError("a query is counted in smaller units, and rounding adds to its distance")
+            raise InputValueError("a query is counted in smaller units, and rounding adds to its distance")
         return Sensitivity(
             self.name,
             self.arguments,

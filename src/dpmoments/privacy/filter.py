@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from dpmoments.foundation.errors import InputRuntimeError, InputTypeError, InputValueError
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
@@ -25,7 +26,7 @@ from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey
 
 
-class PrivacyFilterError(RuntimeError):
+class PrivacyFilterError(InputRuntimeError):
     """A run asked for a draw that its plan does not pay for. The whole stated cost counts as spent."""
 
 
@@ -217,7 +218,7 @@ class PrivacyFilter:
         return self._allowance - spent
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(
+        raise InputTypeError(
             "a privacy filter is for one run and cannot be copied: its copies would each spend the whole budget"
         )
 
@@ -244,7 +245,7 @@ def _require_made_here(sensitivity: Sensitivity) -> None:
     given = stated.pop("arguments").items()
     arguments = [part for name, value in given for part in (name, tuple(value) if isinstance(value, list) else value)]
     if _made_anew(*stated.values(), *arguments).norm is not sensitivity.norm:
-        raise ValueError(f"the bound that {sensitivity.name} makes is in another norm")
+        raise InputValueError(f"the bound that {sensitivity.name} makes is in another norm")
 
 
 # The draws of a run have the same few sensitivities. ``typed``: 3 and 3.0 are one key else, and one of them is refused.
@@ -296,13 +297,13 @@ class GroupFilter(PrivacyFilter):
     ) -> Any:
         """As :meth:`PrivacyFilter.draw`, counted to the group."""
         if group is not None:
-            raise ValueError("groups within groups are not supported")
+            raise InputValueError("groups within groups are not supported")
         return self._whole.draw(what, law, query, sensitivity, claim, group=self._level)
 
     def selection_key(self) -> SelectionKey:
         """Refused: a unit may have rows in several groups."""
-        raise TypeError("rows of units are not divided into groups")
+        raise InputTypeError("rows of units are not divided into groups")
 
     def close(self) -> Receipt:
         """Refused: the whole run is closed at once."""
-        raise TypeError("close the filter of the whole run")
+        raise InputTypeError("close the filter of the whole run")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from dpmoments.foundation.errors import InputArithmeticError, InputValueError
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.inversion import safe_root
@@ -70,7 +71,7 @@ def _delta_factor(epsilon: float, k: int) -> float:
     except (OverflowError, ZeroDivisionError):
         factor = math.inf
     if not factor < math.inf:
-        raise ValueError(
+        raise InputValueError(
             f"ε = {epsilon:g} for units of {k} rows leaves no δ for a single row, since δ grows with e^ε over a unit's rows: "
             "spend a smaller epsilon, or a budget in rho"
         )
@@ -121,7 +122,7 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
             return wanted.as_budget
         return _smaller_budget(cost, wanted)
     except (ArithmeticError, ValueError) as reason:
-        raise ValueError(
+        raise InputValueError(
             f"a budget of {cost} for units of {privacy_unit.max_rows} rows leaves nothing for a single row that can be "
             "calculated with: let fewer rows of a unit count, or spend more"
         ) from reason
@@ -143,5 +144,5 @@ def _smaller_budget(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:
         delta = safe_root(lambda delta: excess(epsilon, min(delta, cost.delta)), cost.delta * share, safe="below")
     result = PrivacyBudget.approximate(epsilon, delta)
     if not allowance(result, wanted.unit).within(wanted):
-        raise ArithmeticError("the budget found allows more than is wanted")
+        raise InputArithmeticError("the budget found allows more than is wanted")
     return result

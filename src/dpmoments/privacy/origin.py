@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_name, check_text, require_kinds, require_known, shown
 from dpmoments.schema.constraints import Level
 
@@ -58,9 +59,9 @@ class GroupOfRows:
         run, by, level, n_levels = _checked_id(values["run"]), values["by"], values["level"], values["n_levels"]
         check_name(by)
         if not isinstance(level, str | int):
-            raise TypeError("the level of a group of rows must be a text, a whole number, or true or false")
+            raise InputTypeError("the level of a group of rows must be a text, a whole number, or true or false")
         if isinstance(n_levels, bool) or not isinstance(n_levels, int) or n_levels < 1:
-            raise ValueError("the number of groups must be a whole number, 1 or more")
+            raise InputValueError("the number of groups must be a whole number, 1 or more")
         return cls(run, by, level, n_levels)
 
 
@@ -94,11 +95,11 @@ class LedgerEntry:
         require_known(values, (entry.name for entry in fields(cls)), "the entry of a ledger")
         ledger, number, digest = values["ledger"], values["number"], values["hash"]
         if not isinstance(ledger, str) or not re.fullmatch(f"[0-9a-f]{{{_ID_BITS // 4}}}", ledger):
-            raise ValueError(f"the id of a ledger is {_ID_BITS // 4} hexadecimal digits")
+            raise InputValueError(f"the id of a ledger is {_ID_BITS // 4} hexadecimal digits")
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise ValueError("the number of a ledger's entry must be a whole number, 1 or more")
+            raise InputValueError("the number of a ledger's entry must be a whole number, 1 or more")
         if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
-            raise ValueError("the hash of a ledger's entry is 64 hexadecimal digits")
+            raise InputValueError("the hash of a ledger's entry is 64 hexadecimal digits")
         return cls(ledger, number, digest)
 
 
@@ -200,10 +201,12 @@ def check_dataset(dataset: object) -> None:
     if dataset is None:
         return
     if not isinstance(dataset, str):
-        raise TypeError(f"dataset must be a text that names the table, such as 'people-2026', got {shown(dataset)}")
+        raise InputTypeError(
+            f"dataset must be a text that names the table, such as 'people-2026', got {shown(dataset)}"
+        )
     check_text(dataset, "the dataset's name")
     if not dataset.strip() or len(dataset) > _MAX_DATASET_LENGTH or not dataset.isprintable():
-        raise ValueError(
+        raise InputValueError(
             f"dataset={shown(dataset)} must name the table in 1 to {_MAX_DATASET_LENGTH} printable characters: 'people-2026'"
         )
 
@@ -214,7 +217,7 @@ def _plain(record: GroupOfRows | LedgerEntry) -> dict[str, Any]:
 
 def _checked_id(value: object) -> str:
     if not isinstance(value, str) or not re.fullmatch(f"[0-9a-f]{{{_ID_BITS // 4}}}", value):
-        raise ValueError(f"the id of a release is {_ID_BITS // 4} hexadecimal digits")
+        raise InputValueError(f"the id of a release is {_ID_BITS // 4} hexadecimal digits")
     return value
 
 

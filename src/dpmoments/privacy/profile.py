@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, composed, randomised_response_delta
@@ -474,7 +475,7 @@ class RunCurve:
         0.05
         """
         if not 0.0 <= false_positives <= 1.0:
-            raise ValueError(f"false_positives={false_positives!r} must be a share, between 0 and 1")
+            raise InputValueError(f"false_positives={false_positives!r} must be a share, between 0 and 1")
         last = 2.0 * _reference_epsilon(self.cost)
         least = 1.0
         for index in range(_TESTED_POINTS + 1):

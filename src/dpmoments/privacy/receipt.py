@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import is_finite_number, plain_mapping, require_kinds, require_known, shown, to_plain
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
@@ -84,24 +85,24 @@ class Draw:
         entries = plain_mapping(values, "law")
         name = entries.pop("name")
         if not isinstance(name, str) or name not in LAWS:
-            raise ValueError(f"there is no law {shown(name)} of a draw: use one of {', '.join(LAWS)}")
+            raise InputValueError(f"there is no law {shown(name)} of a draw: use one of {', '.join(LAWS)}")
         if set(entries) != {entry.name for entry in fields(LAWS[name])}:
             known = ", ".join(entry.name for entry in fields(LAWS[name]))
-            raise ValueError(f"the parameters of a {name} draw are {known}, and the file has others")
+            raise InputValueError(f"the parameters of a {name} draw are {known}, and the file has others")
         law = LAWS[name](**entries)
         sensitivity = sensitivity_from_dict(plain_mapping(values, "sensitivity"))
         claim = None if values["claim"] is None else PrivacyBudget.from_dict(values["claim"])
         loss = law.loss(sensitivity, unit, claim)
         for entry in ("loss", "delta"):
             if not is_finite_number(values[entry]):
-                raise TypeError(f"the {entry} of {values['what']!r} must be a finite number")
+                raise InputTypeError(f"the {entry} of {values['what']!r} must be a finite number")
         if (rounded_up(loss.amount), rounded_up(loss.delta)) != (values["loss"], values["delta"]):
-            raise ValueError(f"the loss of {values['what']!r} is not what its law and sensitivity come to")
+            raise InputValueError(f"the loss of {values['what']!r} is not what its law and sensitivity come to")
         group, size = values["group"], values["size"]
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"the size of {values['what']!r} must be a whole number, 1 or more")
+            raise InputValueError(f"the size of {values['what']!r} must be a whole number, 1 or more")
         if group is not None and not isinstance(group, str):
-            raise TypeError(f"the group of {values['what']!r} must be a text")
+            raise InputTypeError(f"the group of {values['what']!r} must be a text")
         return cls(values["what"], law, sensitivity, loss, size, claim, group)
 
 
@@ -130,13 +131,15 @@ class Receipt:
 
     def __post_init__(self) -> None:
         if not self.total.within(self.allowance):
-            raise ValueError("the draws of this receipt add up to more than the stated cost")
+            raise InputValueError("the draws of this receipt add up to more than the stated cost")
         if self.unit is LossUnit.GAUSSIAN_RHO and sum(draw.size for draw in self.draws) > MAX_COMPOSED_COORDINATES:
-            raise ValueError("the draws of this receipt have more coordinates than their composition is proven for")
+            raise InputValueError(
+                "the draws of this receipt have more coordinates than their composition is proven for"
+            )
         bounded = False
         for draw in self.draws:
             if _needs_a_bound(draw.law) and not bounded:
-                raise ValueError(
+                raise InputValueError(
                     "a draw of this receipt relies on a bound on the smallest eigenvalue that was not drawn"
                 )
             bounded |= isinstance(draw.law, EigenvalueBound)
@@ -171,7 +174,7 @@ class Receipt:
             If the relation or the cost is another.
         """
         if any(draw.group is not None for draw in self.draws):
-            raise ValueError("the receipt is of several groups of rows, and this release of all rows")
+            raise InputValueError("the receipt is of several groups of rows, and this release of all rows")
         self.require_within(statement)
 
     def require_within(self, statement: PrivacyStatement) -> None:
@@ -183,9 +186,9 @@ class Receipt:
             If the relation, the cost or the protected unit is another.
         """
         if self.neighbors is not statement.neighbors or self.cost != statement.budget:
-            raise ValueError("the receipt is not for the stated budget and relation")
+            raise InputValueError("the receipt is not for the stated budget and relation")
         if self.privacy_unit != statement.privacy_unit:
-            raise ValueError("the receipt is not for the stated protected unit")
+            raise InputValueError("the receipt is not for the stated protected unit")
 
     def of_group(self, group: str) -> Receipt:
         """What one of several disjoint groups of rows has: its draws, and those of no group."""
@@ -220,30 +223,30 @@ class Receipt:
             with np.errstate(all="ignore"):  # a loss that comes out as NaN is refused
                 return cls._read(values)
         except (ArithmeticError, IndexError) as reason:
-            raise ValueError("the receipt holds a number that is out of range") from reason
+            raise InputValueError("the receipt holds a number that is out of range") from reason
 
     @classmethod
     def _read(cls, values: Mapping[str, Any]) -> Receipt:
         require_known(values, _RECEIPT_ENTRIES, "the receipt")
         privacy_unit = PrivacyUnit.of_file(values["protected_unit"])
         if values["loss_unit"] not in tuple(LossUnit):
-            raise ValueError(
+            raise InputValueError(
                 f"{shown(values['loss_unit'])} is not a valid LossUnit: losses are counted in {', '.join(LossUnit)}"
             )
         unit, neighbors = LossUnit(values["loss_unit"]), Neighbors.of(values["neighbors"])
         cost = PrivacyBudget.from_dict(values["cost"])
         if privacy_unit is not None and neighbors is not Neighbors.ADD_REMOVE:
-            raise ValueError("the receipt is for units of several rows under another relation than add_remove")
+            raise InputValueError("the receipt is for units of several rows under another relation than add_remove")
         allowed = rounded_up(allowance_for_rows(cost, unit, privacy_unit).amount)
         if not isinstance(values["draws"], list):
-            raise TypeError("the draws of a receipt must be a list")
+            raise InputTypeError("the draws of a receipt must be a list")
         draws = tuple(Draw.from_dict(draw, unit) for draw in values["draws"])
         if any(draw.sensitivity.neighbors is not neighbors for draw in draws):
-            raise ValueError("a draw of the receipt has the sensitivity of another relation")
+            raise InputValueError("a draw of the receipt has the sensitivity of another relation")
         if not is_finite_number(values["allowance"]) or values["allowance"] != allowed:
-            raise ValueError("the receipt's allowance is not what its cost comes to")
+            raise InputValueError("the receipt's allowance is not what its cost comes to")
         if len({draw.loss.amount for draw in draws}) > _MAX_DIFFERENT_LOSSES:
-            raise ValueError(
+            raise InputValueError(
                 f"the draws of the receipt have more than {_MAX_DIFFERENT_LOSSES:,} different losses, which no run has"
             )
         return cls(neighbors, cost, unit, draws, privacy_unit)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputArithmeticError, InputTypeError
 from dpmoments.noise.discrete import choose_by_score, discrete_gaussian, discrete_laplace
 from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
 from dpmoments.noise.orthonormal_frame import sample_orthonormal_frame
@@ -56,7 +57,7 @@ def noised(law: DrawLaw, query: Any, generator: np.random.Generator) -> Any:  # 
     ndarray, float or int
         Of the query's shape; integers for laws on a lattice, else values without low bits; the place of the chosen score.
     """
-    raise TypeError(f"there is no sampler for a law {type(law).__name__}")
+    raise InputTypeError(f"there is no sampler for a law {type(law).__name__}")
 
 
 @noised.register
@@ -202,7 +203,7 @@ def _round_to_lattice(
     """Symmetric noise in unit-ball units, as integers in units of 2^(−2·bits)."""
     scaled = noise * 4.0**bits
     if not float(np.abs(scaled).max()) < 2.0**52:
-        raise ArithmeticError("a noise draw left the lattice: nothing was released; run again")
+        raise InputArithmeticError("a noise draw left the lattice: nothing was released; run again")
     rounded = np.rint(scaled).astype(np.int64)
     uniform_bits = math.frexp(_lattice_scale(noise_scale, bits))[1] - 1 - _DITHER_SHARE
     if uniform_bits < 1:

@@ -18,6 +18,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import is_finite_number, require_kinds, require_known
 from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.rounding import rounded_up
@@ -142,9 +143,9 @@ def inverse_gram_frobenius(
     ``published`` = 1 the larger value of Sheffet (2015), Theorem B.5: Δ/(w²(w² − 1)).
     """
     if published not in (0.0, 1.0):
-        raise ValueError(f"published={published!r}: 1 for the published value, else 0")
+        raise InputValueError(f"published={published!r}: 1 for the published value, else 0")
     if not least_eigenvalue > published:
-        raise ValueError(f"least_eigenvalue={least_eigenvalue!r} must be above {published:g}")
+        raise InputValueError(f"least_eigenvalue={least_eigenvalue!r} must be above {published:g}")
     of_gram = gram_frobenius(neighbors, n_features).value
     value = _up(of_gram / (least_eigenvalue * (least_eigenvalue - published)))
     arguments = {"n_features": n_features, "least_eigenvalue": least_eigenvalue, "published": published}
@@ -299,17 +300,17 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
     made = next((one for one in SENSITIVITIES if one.__name__ == values["name"]), None)
     if made is None:
         known = ", ".join(one.__name__ for one in SENSITIVITIES)
-        raise ValueError(f"there is no sensitivity {values['name']!r}: use one of {known}")
+        raise InputValueError(f"there is no sensitivity {values['name']!r}: use one of {known}")
     for entry in ("units", "rounding", "value"):
         if not is_finite_number(values[entry]) or values[entry] < 0:
-            raise ValueError(f"{entry} of a sensitivity must be a finite number, 0 or above")
+            raise InputValueError(f"{entry} of a sensitivity must be a finite number, 0 or above")
     require_known(values, ("name", "arguments", "neighbors", "units", "rounding", "value"), "a sensitivity")
     if not 1.0 <= values["units"] <= MAX_UNITS or math.frexp(values["units"])[0] != 0.5:
-        raise ValueError("units of a sensitivity must be a power of two, 1 or more")
+        raise InputValueError("units of a sensitivity must be a power of two, 1 or more")
     base = made(Neighbors.of(values["neighbors"]), **_checked_arguments(made, values["arguments"]))
     anew = base.in_units(values["units"], rounding=values["rounding"])
     if anew.value > values["value"]:
-        raise ValueError(f"a sensitivity {values['name']!r} is stated as less than it is")
+        raise InputValueError(f"a sensitivity {values['name']!r} is stated as less than it is")
     return anew
 
 
@@ -319,23 +320,23 @@ def _checked_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str,
     _, *parameters = inspect.signature(made).parameters.values()
     require_known(arguments, [parameter.name for parameter in parameters], what)
     if absent := [p.name for p in parameters if p.default is p.empty and p.name not in arguments]:
-        raise ValueError(f"{what} lack {', '.join(absent)}")
+        raise InputValueError(f"{what} lack {', '.join(absent)}")
     for name, value in arguments.items():
         if name == WEIGHTS:
             _check_weights(value, made.__name__)
         elif not is_finite_number(value) or (name == "n_features" and not isinstance(value, int)):
-            raise TypeError(f"{name} of {made.__name__} must be a finite number, and n_features a whole one")
+            raise InputTypeError(f"{name} of {made.__name__} must be a finite number, and n_features a whole one")
     return {name: tuple(map(float, value)) if name == WEIGHTS else value for name, value in arguments.items()}
 
 
 def _check_weights(weights: object, name: str) -> None:
     """Raise TypeError or ValueError unless a file's weights are a list of public numbers above 0."""
     if not isinstance(weights, list):
-        raise TypeError(f"{WEIGHTS} of {name} must be a list")
+        raise InputTypeError(f"{WEIGHTS} of {name} must be a list")
     if not 1 <= len(weights) <= MAX_WEIGHTS:
-        raise ValueError(f"{WEIGHTS} of {name} are {len(weights):,} numbers: 1 to {MAX_WEIGHTS:,} are expected")
+        raise InputValueError(f"{WEIGHTS} of {name} are {len(weights):,} numbers: 1 to {MAX_WEIGHTS:,} are expected")
     if not all(is_finite_number(weight) and weight > 0 for weight in weights):
-        raise ValueError(f"{WEIGHTS} of {name} must be finite numbers above 0")
+        raise InputValueError(f"{WEIGHTS} of {name} must be finite numbers above 0")
 
 
 def _made(name: str, neighbors: Neighbors, norm: Norm, value: float, **arguments: Argument) -> Sensitivity:
@@ -344,9 +345,9 @@ def _made(name: str, neighbors: Neighbors, norm: Norm, value: float, **arguments
 
 def _check(n_features: int, augmentation: float) -> None:
     if n_features < 1:
-        raise ValueError(f"n_features={n_features}: a table needs at least one feature")
+        raise InputValueError(f"n_features={n_features}: a table needs at least one feature")
     if not 0 <= augmentation <= 1:
-        raise ValueError(f"augmentation={augmentation}: the appended constant is between 0 and 1")
+        raise InputValueError(f"augmentation={augmentation}: the appended constant is between 0 and 1")
 
 
 def _row_square(augmentation: float) -> float:

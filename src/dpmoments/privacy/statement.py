@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import require_kinds, require_known, shown
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.rounding import no_less
@@ -145,14 +146,14 @@ class PrivacyStatement:
         require_known(values, (entry.name for entry in fields(cls)), "the privacy statement")
         require_kinds(values, rules=list, version=str)
         if not all(isinstance(rule, str) for rule in values["rules"]):
-            raise TypeError("the rules of the privacy statement must be texts")
+            raise InputTypeError("the rules of the privacy statement must be texts")
         if values["arithmetic"] not in tuple(ARITHMETIC_WORDS):
-            raise ValueError(f"unknown arithmetic {shown(values['arithmetic'])}")
+            raise InputValueError(f"unknown arithmetic {shown(values['arithmetic'])}")
         if not isinstance(values["private"], bool):
-            raise TypeError("private must be true or false")
+            raise InputTypeError("private must be true or false")
         of_file, neighbors = values.get("privacy_unit"), Neighbors.of(values["neighbors"])
         if of_file is not None and neighbors is not Neighbors.ADD_REMOVE:
-            raise ValueError("a privacy unit of several rows is stated under another relation than add_remove")
+            raise InputValueError("a privacy unit of several rows is stated under another relation than add_remove")
         return cls(
             budget=PrivacyBudget.from_dict(values["budget"]),
             neighbors=neighbors,

@@ -8,6 +8,7 @@ from enum import StrEnum
 from numbers import Integral
 from typing import Any, Literal, get_args
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import require_known, shown
 
 # Neighbouring relations: which two tables a guarantee makes hard to tell apart, and what follows from that.
@@ -38,7 +39,7 @@ class Neighbors(StrEnum):
         <Neighbors.REPLACE_ONE: 'replace_one'>
         """
         if value not in tuple(cls):
-            raise ValueError(
+            raise InputValueError(
                 f"neighbors={shown(value)} is not a neighbouring relation: use 'add_remove' (the number of rows is private) "
                 "or 'replace_one' (the number of rows is public)"
             )
@@ -114,20 +115,22 @@ class PrivacyUnit:
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
-            raise TypeError(f"the column of a privacy unit must be its name, a text, got {type(self.column).__name__}")
+            raise InputTypeError(
+                f"the column of a privacy unit must be its name, a text, got {type(self.column).__name__}"
+            )
         if not self.column:
-            raise ValueError(
+            raise InputValueError(
                 "the column of a privacy unit has no name: give that of the column that tells people apart"
             )
         if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, Integral):
-            raise TypeError(f"max_rows must be a whole number, got {type(self.max_rows).__name__}")
+            raise InputTypeError(f"max_rows must be a whole number, got {type(self.max_rows).__name__}")
         object.__setattr__(self, "max_rows", int(self.max_rows))
         if not 1 <= self.max_rows <= _MAX_ROWS:
-            raise ValueError(
+            raise InputValueError(
                 f"max_rows={shown(self.max_rows)} cannot be: at least 1 row of a unit counts, and {_MAX_ROWS:,} at most"
             )
         if self.missing not in get_args(MissingUnit):
-            raise ValueError(
+            raise InputValueError(
                 f"missing={shown(self.missing)} is no rule for rows without a unit: use 'error', or 'drop' to leave them out"
             )
 
@@ -171,7 +174,9 @@ class PrivacyUnit:
         if value == "row":
             return None
         if not isinstance(value, Mapping):
-            raise ValueError(f"{shown(value)} is no protected unit: it is 'row', or a column with a number of rows")
+            raise InputValueError(
+                f"{shown(value)} is no protected unit: it is 'row', or a column with a number of rows"
+            )
         return cls.from_dict(value)
 
 
@@ -191,17 +196,17 @@ def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neig
         If it is none, its column is in the schema, or the relation is replace-one.
     """
     if not isinstance(privacy_unit, PrivacyUnit):
-        raise TypeError(
+        raise InputTypeError(
             f"privacy_unit must be a dpmoments.PrivacyUnit, got {type(privacy_unit).__name__}: "
             "dpm.PrivacyUnit('person_id', max_rows=5)"
         )
     if neighbors is not Neighbors.ADD_REMOVE:
-        raise ValueError(
+        raise InputValueError(
             f"a privacy unit is not supported under neighbors={str(neighbors)!r}: how many rows count depends on how many each "
             "unit has, so that their number is not public as that relation takes it to be. Use neighbors='add_remove'"
         )
     if privacy_unit.column in columns:
-        raise ValueError(
+        raise InputValueError(
             f"the privacy unit's column {privacy_unit.column!r} is in the schema, so that it would be a feature of the release: "
             "leave it out of the schema, or copy it under another name if it is meant as a feature too"
         )

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.verification import originals
 from dpmoments.privacy.profile import PrivacyProfile, RunCurve
@@ -175,7 +176,7 @@ def composition_so_far(release: Told, ledger: Ledger | str | os.PathLike[str] | 
     opened = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     failed = [check for check in opened.verify([release]) if not check.passed]
     if failed:
-        raise ValueError(
+        raise InputValueError(
             f"the ledger {opened.path} does not vouch for this release: {failed[0].what}: {failed[0].detail}"
         )
     reported = "; ".join(

@@ -11,6 +11,7 @@ from typing import Any
 
 from dpmoments.analysis.description import card, describe
 from dpmoments.foundation.documents import DocumentKind, check_output
+from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.foundation.values import require_kinds, require_known
 from dpmoments.privacy.origin import GroupOfRows
 from dpmoments.privacy.receipt import Receipt
@@ -50,17 +51,17 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
     def __post_init__(self) -> None:
         levels, releases = levels_of(self.by), self.releases
         if len(releases) != len(levels):
-            raise ValueError(f"{self.by.name} has {len(levels)} levels, and there are {len(releases)} releases")
+            raise InputValueError(f"{self.by.name} has {len(levels)} levels, and there are {len(releases)} releases")
         first = releases[0]
         for level, release in zip(levels, releases, strict=True):
             group = release.origin.group
             if group is None or group != GroupOfRows(group.run, self.by.name, level, len(levels)):
-                raise ValueError(f"a release is not of the group {self.by.name} = {level}")
+                raise InputValueError(f"a release is not of the group {self.by.name} = {level}")
             if group.run != self.id or release.dataset != first.dataset or release.schema != first.schema:
-                raise ValueError("the releases are of groups of several runs")
+                raise InputValueError("the releases are of groups of several runs")
             known, stated = release.privacy, first.privacy
             if replace(known, rules=()) != replace(stated, rules=()) or known.neighbors is not Neighbors.ADD_REMOVE:
-                raise ValueError("the releases of the groups do not state one budget under add_remove")
+                raise InputValueError("the releases of the groups do not state one budget under add_remove")
         self.receipt.require_within(self.privacy)
 
     @property
@@ -119,7 +120,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         for known, release in zip(levels_of(self.by), self.releases, strict=True):
             if type(known) is type(level) and known == level:
                 return release
-        raise KeyError(f"{level!r} is no level of {self.by.name}: they are {', '.join(map(repr, self))}")
+        raise InputKeyError(f"{level!r} is no level of {self.by.name}: they are {', '.join(map(repr, self))}")
 
     def __iter__(self) -> Iterator[Level]:
         return iter(levels_of(self.by))
@@ -171,7 +172,9 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         require_kinds(content, by=dict, releases=list)
         by = column_from_dict(content["by"])
         if not isinstance(by, Categorical | Boolean):
-            raise ValueError(f"groups are the levels of a categorical or boolean column, and {by.name!r} is {by.kind}")
+            raise InputValueError(
+                f"groups are the levels of a categorical or boolean column, and {by.name!r} is {by.kind}"
+            )
         return cls(by, tuple(map(MomentRelease.from_dict, content["releases"])))
 
     def _repr_html_(self) -> str:

@@ -14,6 +14,7 @@ from dpmoments.analysis.description import card
 from dpmoments.analysis.released import Release
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
+from dpmoments.foundation.errors import InputOverflowError, InputValueError
 from dpmoments.foundation.values import (
     finite_numbers,
     is_finite_number,
@@ -138,10 +139,10 @@ class MeanRelease(Release, Disclosed):
         True
         """
         if self.noise is None:
-            raise ValueError(f"there is no interval: {self._without_law}")
+            raise InputValueError(f"there is no interval: {self._without_law}")
         half = self.schema.encoding(mean=True).scale * self.noise.half_widths(level)
         if not np.isfinite(half).all():
-            raise OverflowError("refused in words of its own by in_floating_point")
+            raise InputOverflowError("refused in words of its own by in_floating_point")
         return np.stack([self.mean - half, self.mean + half], axis=1)
 
     @property
@@ -220,7 +221,7 @@ class MeanRelease(Release, Disclosed):
         stated = cls._read_statements(content)
         d, noise = stated["schema"].n_features, content["noise"]
         if not is_finite_number(content["noisy_count"]):
-            raise ValueError("noisy_count is not a finite number")
+            raise InputValueError("noisy_count is not a finite number")
         return cls(
             **stated,
             noisy_mean=finite_numbers(content["noisy_mean"], d, "noisy_mean"),

@@ -13,6 +13,7 @@ from dpmoments.analysis.description import release_card
 from dpmoments.analysis.released import Moments
 from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.foundation.documents import DocumentKind
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import (
     finite_numbers,
     is_finite_number,
@@ -50,10 +51,10 @@ def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]
     gram.T[np.triu_indices(d)] = upper
     count, noisy_sum, center = content["noisy_count"], content["noisy_sum"], content["center"]
     if count is not None and not is_finite_number(count):
-        raise ValueError("noisy_count is not a finite number")
+        raise InputValueError("noisy_count is not a finite number")
     model = None if content["noise"] is None else NoiseModel.from_dict(content["noise"])
     if model is not None and model.n_features != d:
-        raise ValueError(f"the noise model is for {model.n_features} features and the schema has {d}")
+        raise InputValueError(f"the noise model is for {model.n_features} features and the schema has {d}")
     return {
         "noisy_count": None if count is None else float(count),
         "noisy_sum": None if noisy_sum is None else finite_numbers(noisy_sum, d, "noisy_sum"),
@@ -136,7 +137,7 @@ class MomentRelease(Moments, Disclosed):
         stated = cls._read_statements(content)
         chosen_because = content["chosen_because"]
         if chosen_because is not None and not isinstance(chosen_because, str):
-            raise TypeError("chosen_because must be text, or null")
+            raise InputTypeError("chosen_because must be text, or null")
         return cls(
             **_read_moments(content, stated["schema"].n_features),
             **stated,

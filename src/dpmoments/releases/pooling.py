@@ -13,6 +13,7 @@ import numpy as np
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import require_kinds, require_known
 from dpmoments.foundation.version import __version__
 from dpmoments.noise.models import AdditiveModel, PooledModel
@@ -204,55 +205,55 @@ def _parts_of(release: object) -> tuple[MomentRelease, ...]:
     if isinstance(release, MomentRelease):
         return (release,)
     if isinstance(release, MeanRelease):
-        raise TypeError(
+        raise InputTypeError(
             "a release of a mean alone has no second moment to add: pool releases that dpmoments.release made"
         )
     advice = "; of a GroupReleases pass groups.values()" if isinstance(release, str | int) else ""
-    raise TypeError(f"a list of releases is pooled, got {type(release).__name__} in it{advice}")
+    raise InputTypeError(f"a list of releases is pooled, got {type(release).__name__} in it{advice}")
 
 
 def _check(parts: tuple[MomentRelease, ...]) -> None:
     """Refuse what cannot be added up."""
     if not parts:
-        raise ValueError("there is no release to pool: pass those of the tables, [release_a, release_b]")
+        raise InputValueError("there is no release to pool: pass those of the tables, [release_a, release_b]")
     first = parts[0]
     for one, other in itertools.combinations(parts, 2):
         words = f"{one.origin.words} and {other.origin.words}"
         if one.id == other.id:
-            raise ValueError(
+            raise InputValueError(
                 f"the release {one.id} is given twice, perhaps inside one that was pooled before: its rows would count twice. "
                 "Pass it once (releases with one insecure seed have one id, since they share their noise)"
             )
         if one.dataset is not None and one.dataset == other.dataset and not _of_one_run(one, other):
-            raise ValueError(
+            raise InputValueError(
                 f"two releases are of the dataset {one.dataset!r} ({words}): their rows would count twice, and both budgets "
                 "add up. Pass one of them"
             )
     for part in parts[1:]:
         words = f"{first.origin.words} and {part.origin.words}"
         if part.schema != first.schema:
-            raise ValueError(
+            raise InputValueError(
                 f"{words} have different schemas ({_where_schemas_differ(first, part)}), so that their numbers are in different "
                 "units: release all tables with one schema file"
             )
         if (part.noisy_sum is None) != (first.noisy_sum is None):
-            raise ValueError(
+            raise InputValueError(
                 f"one of {words} was released with mean=True and the other with mean=False, which encode rows differently: "
                 "release all tables alike"
             )
         if part.privacy.neighbors is not first.privacy.neighbors:
-            raise ValueError(
+            raise InputValueError(
                 f"{words} hide different things ({first.privacy.neighbors} and {part.privacy.neighbors}): release all tables for "
                 "the same neighbors="
             )
         if part.privacy.privacy_unit != first.privacy.privacy_unit:
-            raise ValueError(
+            raise InputValueError(
                 f"{words} protect different units ({_describe_unit(first)}; {_describe_unit(part)}), so that no one guarantee "
                 "covers both: release all tables with the same privacy_unit="
             )
         kinds = [(str(one.privacy.budget.kind), str(one.receipt.unit)) for one in (first, part)]
         if kinds[0] != kinds[1]:
-            raise ValueError(
+            raise InputValueError(
                 f"the losses of {words} are counted in different ways ({kinds[0][0]} in {kinds[0][1]}, {kinds[1][0]} in "
                 f"{kinds[1][1]}), so that no one budget covers both: release all tables by one mechanism under one kind of budget"
             )

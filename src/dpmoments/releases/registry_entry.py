@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.privacy.rounding import no_less
@@ -142,7 +143,7 @@ def registry_entry(
     ('deployment/basic/data_curators/0/data_curator_type', 'deployment/basic/intended_use')
     """
     if not release.privacy.private:
-        raise ValueError(
+        raise InputValueError(
             "this release was made with an insecure seed and protects nobody: it is no deployment of differential privacy. "
             "Release the table again without insecure_seed"
         )
@@ -270,19 +271,19 @@ def _listed(texts: Sequence[str]) -> str:
 def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
     for field, value in known.items():
         if not isinstance(value, str):
-            raise TypeError(f"{field} must be a text, got {type(value).__name__}")
+            raise InputTypeError(f"{field} must be a text, got {type(value).__name__}")
         if field in _CHOICES and value not in _CHOICES[field]:
-            raise ValueError(
+            raise InputValueError(
                 f"{field}={shown(value)} is none the registry knows: use one of {', '.join(_CHOICES[field])}"
             )
     if isinstance(authors, str) or not all(isinstance(author, str) for author in authors):
-        raise TypeError("authors must be a list of names")
+        raise InputTypeError("authors must be a list of names")
     date = known.get("publication_date")
     if date is not None:
         try:
             datetime.date.fromisoformat(date)
         except ValueError as reason:
-            raise ValueError(
+            raise InputValueError(
                 f"publication_date={shown(date)} must be a date as YYYY-MM-DD, such as 2026-03-01"
             ) from reason
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.levels import CompletedLevels, possible_covariance, possible_mean
@@ -95,7 +96,7 @@ class Repair(StrEnum):
             If there is no such repair.
         """
         if value not in tuple(cls):
-            raise ValueError(f"repair={shown(value)}: use one of {', '.join(map(repr, map(str, cls)))}")
+            raise InputValueError(f"repair={shown(value)}: use one of {', '.join(map(repr, map(str, cls)))}")
         return cls(value)
 
 

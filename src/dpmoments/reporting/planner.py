@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.planning.forecast_table import Forecast, coefficient_text, column_table, correlation_text
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
@@ -44,7 +45,7 @@ def planner_page(forecast: Forecast) -> str:
         If nothing is known beforehand in the table's units.
     """
     if forecast.setting is None or forecast.noise is None or forecast.asked_of is None:
-        raise ValueError(f"there is no page to plan with: {forecast.without_units}")
+        raise InputValueError(f"there is no page to plan with: {forecast.without_units}")
     plan = replace(forecast.setting, mechanism=make_mechanism(forecast.asked_of))
     factors = _FACTORS if len(plan.typical.columns) <= _MANY_FEATURES else _FEW_FACTORS
     budgets = [size for size in (plan.size_of_budget * factor for factor in factors) if size <= MAX_LOSS]

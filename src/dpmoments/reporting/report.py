@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dpmoments.analysis.answers import confidence_level
 from dpmoments.analysis.released import cautions
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output, write_text
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.profile import REFERENCE_DELTA
 from dpmoments.privacy.rounding import no_less
@@ -102,7 +103,7 @@ class _Asked:
 @singledispatch
 def _page(subject: object, _: _Asked) -> str:
     """The page as text: the one place that looks at what kind of subject it is on."""
-    raise TypeError(
+    raise InputTypeError(
         f"a report is on a release or a forecast, got {type(subject).__name__}: read a file with dpmoments.load"
     )
 
@@ -110,7 +111,7 @@ def _page(subject: object, _: _Asked) -> str:
 @_page.register
 def _(forecast: Forecast, asked: _Asked) -> str:
     if asked:
-        raise ValueError("a forecast has no data: regressions and groups are for the report of a release")
+        raise InputValueError("a forecast has no data: regressions and groups are for the report of a release")
     from dpmoments.reporting.planner import planner_page
 
     return planner_page(forecast)
@@ -138,7 +139,7 @@ def _(release: MeanRelease, asked: _Asked) -> str:
 
     asked = _checked(asked)
     if asked:
-        raise ValueError(
+        raise InputValueError(
             "no regression and no group means can be shown: a mean alone was released, and they need count, mean and second "
             "moment, which dpmoments.release makes"
         )
@@ -156,7 +157,7 @@ def _(release: GroupReleases, asked: _Asked) -> str:
 
     asked, by = _checked(asked), release.by.name
     if len(release) > _MAX_GROUPS:
-        raise ValueError(
+        raise InputValueError(
             f"the release has {len(release)} groups by {by}, and a page is of {_MAX_GROUPS} at most: "
             "write the report of one, groups['level'], or save them one a file"
         )
@@ -229,9 +230,9 @@ def _checked(asked: _Asked) -> _Asked:
     regressions, groups = asked.regressions, asked.groups
     level = confidence_level(asked.level)
     if isinstance(regressions, str) or not all(isinstance(formula, str) for formula in regressions):
-        raise TypeError("regressions is a list of R formulas: regressions=['income ~ age + C(sex)']")
+        raise InputTypeError("regressions is a list of R formulas: regressions=['income ~ age + C(sex)']")
     if isinstance(groups, str) or not all(map(_is_pair_of_names, groups)):
-        raise TypeError(
+        raise InputTypeError(
             "groups is a list of pairs, a column of levels and a feature: groups=[('sex', 'hours-per-week')]"
         )
     return _Asked(regressions, groups, level)
@@ -261,7 +262,7 @@ def group_asked_for(text: str, schema: Schema) -> tuple[str, str]:
     columns, features = {column.name for column in schema.columns}, set(schema.feature_names)
     known = [(by, of) for by, of in splits if by in columns and of in columns | features]
     if len(known) != 1:
-        raise ValueError(
+        raise InputValueError(
             f"{text!r} does not name one column of levels and one feature: write COLUMN:OF, such as sex:income, of the "
             f"release's columns {', '.join(map(repr, list(columns)[:12]))}"
         )

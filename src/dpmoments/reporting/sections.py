@@ -14,6 +14,7 @@ from dpmoments.analysis.description import Description
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.plots.components import draw_spectrum
 from dpmoments.plots.intervals import draw_coefficients, draw_groups
 from dpmoments.plots.matrices import draw_correlations
@@ -60,7 +61,7 @@ def moment_sections(
     result = list(_numbers(release, prefix))
     if release.noisy_count is None:
         if regressions or groups:
-            raise ValueError(
+            raise InputValueError(
                 "no regression and no group means can be shown: the release has no number of rows to divide by "
                 "(mean=False under add_remove spends nothing on it); leave them out of the report"
             )
@@ -274,7 +275,7 @@ def _describe_coefficients(fit: FittedLine) -> str:
 def _group_means(release: MomentRelease, by: str, of: str, anchor: str, level: float) -> Section:
     found = release.group_means(by, of=[of], level=level)
     if len(found.features) != 1:
-        raise ValueError(
+        raise InputValueError(
             f"{of!r} has {len(found.features)} features, and a picture is of one: name one, such as {found.features[0]!r}"
         )
     [feature] = found.features

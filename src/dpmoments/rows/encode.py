@@ -36,6 +36,7 @@ import numpy as np
 
 from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers, strict_numbers
 from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.rows.level_sums import LevelBlock, LevelLayout, dense_rows_at_a_time
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
@@ -132,7 +133,7 @@ def _encoded_levels(cells: Any, column: Categorical) -> tuple[CodeArray, BoolArr
         if column.other == "drop":
             dropped = dropped | (codes == UNKNOWN)
         return np.where(codes < 0, len(column.levels), codes), dropped
-    raise TypeError(_not_plain(column))
+    raise InputTypeError(_not_plain(column))
 
 
 def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
@@ -154,7 +155,7 @@ def _apply_rules(cells: Any, column: Numeric | Date | Boolean | Coordinate, out:
         dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="center")
         _move_within_bounds(values, missing, column, out)
         return dropped
-    raise TypeError(_not_plain(column))
+    raise InputTypeError(_not_plain(column))
 
 
 def _not_plain(column: Column) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.rows.level_sums import LevelBlock
 from dpmoments.rows.summary import Missing, Summary, plain_rows
 
@@ -74,7 +75,7 @@ class HistogramSummary(Summary[CountArray, Histogram]):
     def __post_init__(self) -> None:
         edges = np.asarray(self.edges, dtype=np.float64)
         if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
-            raise ValueError("edges must be at least two increasing numbers")
+            raise InputValueError("edges must be at least two increasing numbers")
         object.__setattr__(self, "edges", edges)
 
     def start(self) -> CountArray:
@@ -84,7 +85,7 @@ class HistogramSummary(Summary[CountArray, Histogram]):
         rows = plain_rows(block, self.missing)
         values = np.asarray(self.statistic(rows), dtype=np.float64)
         if values.shape != (len(rows),):
-            raise ValueError("the statistic did not return one value a row")  # the number of rows is private
+            raise InputValueError("the statistic did not return one value a row")  # the number of rows is private
         # NaN sorts last, so it is counted above.
         running += np.bincount(np.searchsorted(self.edges, values, side="right"), minlength=len(running))
 
@@ -148,14 +149,14 @@ def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
     made_up = _made_up_rows(n_features)
     together = np.asarray(statistic(made_up.copy()), dtype=np.float64)
     if together.shape != (len(made_up),):
-        raise ValueError(f"the statistic returned shape {together.shape} for {len(made_up)} rows: one value a row")
+        raise InputValueError(f"the statistic returned shape {together.shape} for {len(made_up)} rows: one value a row")
     backwards = np.asarray(statistic(np.ascontiguousarray(made_up[::-1])), dtype=np.float64)[::-1]
     parts: Iterable[FloatArray] = [
         statistic(made_up[start:stop].copy()) for start, stop in ((0, 1), (1, 4), (4, 37), (37, 67))
     ]
     for again in (backwards, np.concatenate(list(parts))):
         if not np.array_equal(together, again, equal_nan=True):
-            raise ValueError(
+            raise InputValueError(
                 "the statistic of a row depends on the rows around it, so that one row could move others between bins: compute "
                 "it row by row (a sum along axis 1, or dpmoments.rows.kernel.transformed_norms), not by a matrix product"
             )

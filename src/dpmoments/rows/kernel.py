@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.rows.compiled import CompiledSums, can_be_compiled, compiled_sums
 from dpmoments.rows.moments import Moments, add_limbs, split_limbs
 from dpmoments.rows.rounding import RowMap, RowRounder
@@ -137,7 +138,7 @@ def transformed_norms(
     array([5.00000000e-001, 5.00000000e+000, 5.00000001e+300])
     """
     if not isinstance(block, np.ndarray) or block.ndim != 2:
-        raise TypeError("a block must be a two-dimensional NumPy array")
+        raise InputTypeError("a block must be a two-dimensional NumPy array")
     n_rows, n_features = block.shape
     checked = checked_block(block, n_features)
     row_map = RowMap.of(n_features, bits=bits, radius=radius, center=center, linear=linear, missing=missing)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmoments.foundation.errors import InputFloatingPointError, InputValueError
+
 EXACT = 2.0**53
 """Every integer of magnitude up to 2^53 is a float64, and so is every sum that stays below it."""
 
@@ -52,15 +54,15 @@ class Lattice:
 
     def __post_init__(self) -> None:
         if self.n_features < 1:
-            raise ValueError(f"n_features must be at least 1, got {self.n_features}")
+            raise InputValueError(f"n_features must be at least 1, got {self.n_features}")
         if not _MIN_RADIUS <= self.radius <= _MAX_RADIUS:
-            raise ValueError(f"radius must lie in [{_MIN_RADIUS:g}, {_MAX_RADIUS:g}], got {self.radius!r}")
+            raise InputValueError(f"radius must lie in [{_MIN_RADIUS:g}, {_MAX_RADIUS:g}], got {self.radius!r}")
         least = max(1, (self._dimension_bits + 1) // 2)
         most = min(_MAX_BITS, (53 - self._dimension_bits) // 2)
         if least > most:
-            raise ValueError(f"{self.n_features} features are too many for exact float64 products")
+            raise InputValueError(f"{self.n_features} features are too many for exact float64 products")
         if not least <= self.bits <= most:
-            raise ValueError(
+            raise InputValueError(
                 f"bits must lie in [{least}, {most}] for {self.n_features} features, got {self.bits}: "
                 "fewer would let rounding move a row by more than half the radius, more would make float64 "
                 "sums inexact"
@@ -228,7 +230,7 @@ def _shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lat
         if beyond.size == 0:
             return
         if not np.all(norms[beyond] <= EXACT):
-            raise FloatingPointError("a lattice row has no exact norm: this is a defect of the kernel")
+            raise InputFloatingPointError("a lattice row has no exact norm: this is a defect of the kernel")
         factors = 2.0**lattice.bits * (1.0 - 2.0**-40) / np.sqrt(norms[beyond])
         fewer = np.trunc(rows[beyond] * factors[:, None])
         rows[beyond] = fewer

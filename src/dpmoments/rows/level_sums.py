@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from dpmoments.cells.reading import CodeArray
 from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.rows.kernel import MomentSummary, RunningMoments
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import LIMB_BITS, Moments, add_limbs, split_limbs
@@ -366,7 +367,9 @@ class LevelSums:
 
     def __post_init__(self) -> None:
         if self.count > _MAX_ROWS:
-            raise ValueError("more than 2^38 rows are too many for one pass: read them with an engine, Dask or Spark")
+            raise InputValueError(
+                "more than 2^38 rows are too many for one pass: read them with an engine, Dask or Spark"
+            )
 
     def merge(self, other: LevelSums) -> LevelSums:
         """The sums over both sets of rows."""

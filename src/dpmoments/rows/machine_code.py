@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputFloatingPointError
 from dpmoments.rows.lattice import EXACT
 
 IntegerArray = NDArray[np.int64]
@@ -85,7 +86,7 @@ def _fill_tile(
             squares[k] += column[k] * column[k]
     for k in range(n):
         if not squares[k] <= limit:
-            raise FloatingPointError("a lattice row is beyond the radius: this is a defect of the kernel")
+            raise InputFloatingPointError("a lattice row is beyond the radius: this is a defect of the kernel")
     return n_special, clipped
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmoments.cells.reading import MISSING, level_codes, numbers, strict_numbers
 from dpmoments.foundation.arrays import BoolArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.rows.summary import dropped_by_missing
 from dpmoments.schema.columns import Boolean, Categorical
@@ -48,7 +49,7 @@ class Restriction:
         column = grouping_column(schema, by)
         known = levels_of(column)
         if unknown := [level for level in levels if not any(level is one or _same(level, one) for one in known)]:
-            raise ValueError(f"{unknown[0]!r} is no level of {by}: they are {', '.join(map(repr, known))}")
+            raise InputValueError(f"{unknown[0]!r} is no level of {by}: they are {', '.join(map(repr, known))}")
         return cls(column, tuple(levels), schema_of_groups(schema, by))
 
     def applied(self, columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,7 +65,7 @@ class Restriction:
         with suppress(pa.ArrowException):  # whose message may quote a cell
             kept = self._kept(columns[self.column.name])
             return {name: _rows(columns[name], kept) for name in self.schema.names}
-        raise TypeError(
+        raise InputTypeError(
             f"column {self.column.name!r}, or one beside it, cannot be divided into groups: convert it first"
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.rows.lattice import EXACT, NARROW, Lattice, clip_rows, squared_norms
 from dpmoments.rows.summary import Missing, fill_missing
 
@@ -63,13 +64,13 @@ class SlicedMatrix:
         """
         entries = np.array(matrix, dtype=np.float64)
         if entries.ndim != 2 or entries.shape[0] < 1 or entries.shape[1] < 1:
-            raise ValueError(f"the matrix must be two-dimensional and not empty, got shape {entries.shape}")
+            raise InputValueError(f"the matrix must be two-dimensional and not empty, got shape {entries.shape}")
         if not np.all(np.abs(entries) <= _MAX_ENTRY):
-            raise ValueError(f"the matrix must have finite entries of magnitude at most {_MAX_ENTRY:g}")
+            raise InputValueError(f"the matrix must have finite entries of magnitude at most {_MAX_ENTRY:g}")
         n_inner = entries.shape[1]
         slice_bits = (53 - (n_inner - 1).bit_length()) // 2
         if slice_bits < 20:
-            raise ValueError(f"{n_inner} columns are too many for an accurate exact product; at most 8192")
+            raise InputValueError(f"{n_inner} columns are too many for an accurate exact product; at most 8192")
         exponents = np.maximum(np.frexp(_row_peaks(entries))[1], _MIN_MATRIX_EXPONENT)[:, None]
         scaled = entries * np.ldexp(1.0, slice_bits - exponents)
         first = np.rint(scaled)
@@ -189,19 +190,19 @@ class RowMap:
     ) -> RowMap:
         """Check the arguments of :func:`dpmoments.rows.kernel.exact_moments` and put them together."""
         if missing not in ("error", "center", "drop"):
-            raise ValueError(f"missing must be 'error', 'center' or 'drop', got {missing!r}")
+            raise InputValueError(f"missing must be 'error', 'center' or 'drop', got {missing!r}")
         shift: FloatArray | None = None
         if center is not None:
             shift = np.array(center, dtype=np.float64)
             if shift.shape != (n_inputs,):
-                raise ValueError(f"center must have shape ({n_inputs},), got {shift.shape}")
+                raise InputValueError(f"center must have shape ({n_inputs},), got {shift.shape}")
             if not np.all(np.abs(shift) <= _MAX_CENTER):
-                raise ValueError(f"center must be finite and at most {_MAX_CENTER:.2g} in magnitude")
+                raise InputValueError(f"center must be finite and at most {_MAX_CENTER:.2g} in magnitude")
         sliced: SlicedMatrix | None = None
         if linear is not None:
             sliced = SlicedMatrix.of(linear)
             if sliced.n_inputs != n_inputs:
-                raise ValueError(f"linear must have shape (k, {n_inputs}), got {np.shape(linear)}")
+                raise InputValueError(f"linear must have shape (k, {n_inputs}), got {np.shape(linear)}")
         n_outputs = n_inputs if sliced is None else sliced.n_outputs
         return cls(n_inputs, Lattice(n_outputs, bits, float(radius)), missing, shift, sliced)
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey, require_unit
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount, RowStatistic, require_rowwise
@@ -208,7 +209,7 @@ class Rows:
                [0.    , 0.0625]]))
         """
         if not isinstance(schema, Schema):
-            raise TypeError(f"schema must be a dpmoments.Schema, got {type(schema).__name__}")
+            raise InputTypeError(f"schema must be a dpmoments.Schema, got {type(schema).__name__}")
         neighbors = Neighbors.of(neighbors)
         if privacy_unit is not None:
             require_unit(privacy_unit, {column.name for column in schema.columns}, neighbors)
@@ -231,7 +232,9 @@ class Rows:
             If units are bounded and the table is no longer what it was when that was done.
         """
         if self.privacy_unit is not None and self.selection is None:
-            raise ValueError("the rows of a unit are not bounded yet: ask rows.bounded(key), as a plan for units does")
+            raise InputValueError(
+                "the rows of a unit are not bounded yet: ask rows.bounded(key), as a plan for units does"
+            )
         asked = _InUnitBall(summary, self.source.missing) if self.shortened else summary
         with self._passing():
             if self.selection is None:
@@ -256,7 +259,7 @@ class Rows:
             in both rounds.
         """
         if self.privacy_unit is None:
-            raise ValueError("the rows were opened for no privacy unit: Rows.of(..., privacy_unit=...)")
+            raise InputValueError("the rows were opened for no privacy unit: Rows.of(..., privacy_unit=...)")
         with self._passing(ROUNDS):
             selection = selection_of_units(
                 self.source, self.privacy_unit, self.n_features, key, threads=self.threads, on_block=self.on_block
@@ -280,7 +283,7 @@ class Rows:
             If there is no such column or level, or no column beside it.
         """
         if self.privacy_unit is not None:
-            raise ValueError("rows of units cannot be divided into groups: a unit may have rows in several")
+            raise InputValueError("rows of units cannot be divided into groups: a unit may have rows in several")
         restriction = Restriction.of(self.schema, by, levels)
         return replace(self, schema=restriction.schema, source=self.source.restricted(restriction))
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
@@ -100,15 +101,15 @@ def checked_block(block: object, n_features: int) -> NDArray[Any]:
         If it has the wrong number of dimensions or columns. The number of rows is private and not shown.
     """
     if not isinstance(block, np.ndarray):
-        raise TypeError(f"a block must be a NumPy array, got {type(block).__name__}")
+        raise InputTypeError(f"a block must be a NumPy array, got {type(block).__name__}")
     if isinstance(block, np.ma.MaskedArray):
-        raise TypeError("a block must not be a masked array: fill masked cells with NaN and choose `missing`")
+        raise InputTypeError("a block must not be a masked array: fill masked cells with NaN and choose `missing`")
     if block.dtype.kind not in "biuf" or block.dtype.itemsize > 8:
-        raise TypeError(f"a block must hold integers, float32 or float64, got dtype {block.dtype}")
+        raise InputTypeError(f"a block must hold integers, float32 or float64, got dtype {block.dtype}")
     if block.ndim != 2:
-        raise ValueError(f"a block must be two-dimensional, got {block.ndim} dimensions (one array: [array])")
+        raise InputValueError(f"a block must be two-dimensional, got {block.ndim} dimensions (one array: [array])")
     if block.shape[1] != n_features:
-        raise ValueError(f"a block must have {n_features} columns, got {block.shape[1]}")
+        raise InputValueError(f"a block must have {n_features} columns, got {block.shape[1]}")
     return np.asarray(block)
 
 
@@ -141,7 +142,9 @@ def fill_missing(values: NDArray[np.float64], missing: Missing) -> int:
     if finite.all():
         return 0
     if missing == "error":
-        raise ValueError("a cell is NaN or infinite and missing='error': clean the rows, or choose 'center' or 'drop'")
+        raise InputValueError(
+            "a cell is NaN or infinite and missing='error': clean the rows, or choose 'center' or 'drop'"
+        )
     if missing == "center":
         values[~finite] = 0.0
         return 0
@@ -200,7 +203,7 @@ def dropped_by_missing(missing: BoolArray, rule: str, column: str, *, cell: str,
         If there is such a cell and the rule is ``"error"``.
     """
     if rule == "error" and missing.any():
-        raise ValueError(
+        raise InputValueError(
             f"column {column!r} has an {cell} cell and its rule is missing='error': choose missing={instead!r} or "
             "missing='drop' in the schema, or clean the table"
         )

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from dpmoments.foundation.errors import InputRuntimeError, InputValueError
 from dpmoments.rows.summary import Summary
 
 # What the kernel needs of the linear algebra library: one thread a product, exact integer products.
@@ -120,7 +121,7 @@ def require_exact_products() -> None:
         If they are not.
     """
     if not _products_are_exact():
-        raise RuntimeError(
+        raise InputRuntimeError(
             "this linear algebra library rounds float64 products of integers below 2^53, but the exact sums "
             "that privacy rests on need them; use a NumPy built on a full-precision BLAS"
         )
@@ -145,13 +146,13 @@ def stated_threads(threads: int | None) -> int | None:
     """
     if threads is not None:
         if threads < 1:
-            raise ValueError(f"threads={threads} must be at least 1: leave it out for one a core")
+            raise InputValueError(f"threads={threads} must be at least 1: leave it out for one a core")
         return threads
     written = os.environ.get(_THREADS_VARIABLE, "").strip()
     if not written:
         return None
     if not re.fullmatch("[0-9]{1,6}", written) or int(written) < 1:
-        raise ValueError(
+        raise InputValueError(
             f"the environment variable {_THREADS_VARIABLE}={written!r} is no number of threads: set it to a whole number from 1 "
             "up, or unset it for one a core"
         )

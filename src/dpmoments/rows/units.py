@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from dpmoments.cells.units import unit_ids
 from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.privacy.unit import PrivacyUnit, SelectionKey
 from dpmoments.rows.summary import Summary
@@ -174,7 +175,7 @@ def require_same_table(fingerprint: bytes, tally: UnitTally) -> None:
         If it did not.
     """
     if tally.fingerprint() != fingerprint:
-        raise ValueError(
+        raise InputValueError(
             "the table was not the same at every pass over it: rows were added, taken out or changed in between, or a query "
             "draws rows at random (USING SAMPLE, random()). A unit could so have more rows than max_rows. Pass what stands "
             "still: a copy of the files, or the query's result written to a file or a table"
@@ -223,7 +224,7 @@ class UnitBlock:
         ids = unit_ids(cells, privacy_unit.column, strict=privacy_unit.missing == "error")
         belongs = ids.is_valid().to_numpy(zero_copy_only=False).astype(bool)
         if privacy_unit.missing == "error" and not belongs.all():
-            raise ValueError(
+            raise InputValueError(
                 f"a row has no {privacy_unit.column!r}, which tells people apart, and the privacy unit's rule is "
                 "missing='error': choose missing='drop', or complete the table"
             )

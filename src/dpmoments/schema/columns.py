@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_choice, check_description, check_name, check_text, shown
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import MissingNumber, Numeric
@@ -119,29 +120,31 @@ class Categorical:
         check_choice(self.name, "missing", self.missing, ("error", "zero", "drop"))
         check_choice(self.name, "other", self.other, ("drop", "zero"))
         if isinstance(self.levels, str) and self.levels:
-            raise ValueError(f"column {self.name!r}: levels={shown(self.levels)} is one text: give a list of levels")
+            raise InputValueError(
+                f"column {self.name!r}: levels={shown(self.levels)} is one text: give a list of levels"
+            )
         if self.levels is None or isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray):
-            raise ValueError(
+            raise InputValueError(
                 f"column {self.name!r} has no levels: list them from public knowledge (they are never read off the data)"
             )
         levels = tuple(level.item() if isinstance(level, np.generic) else level for level in self.levels)
         if not levels:
-            raise ValueError(f"column {self.name!r} has no levels: list them from public knowledge")
+            raise InputValueError(f"column {self.name!r} has no levels: list them from public knowledge")
         if any(isinstance(level, bool) or not isinstance(level, str | int) for level in levels):
-            raise TypeError(
+            raise InputTypeError(
                 f"column {self.name!r}: levels must be strings or integers (Boolean is for true/false; in a file, quote true, "
                 "false, null and numbers with a point where they are text)"
             )
         if len({type(level) for level in levels}) > 1:
-            raise TypeError(
+            raise InputTypeError(
                 f"column {self.name!r}: levels must be all strings or all integers (in a file, put the numbers into quotes)"
             )
         if len(set(levels)) < len(levels):
             twice = next(level for index, level in enumerate(levels) if level in levels[:index])
-            raise ValueError(f"column {self.name!r}: a level is listed twice in levels, {shown(twice)}")
+            raise InputValueError(f"column {self.name!r}: a level is listed twice in levels, {shown(twice)}")
         for level in levels:
             if isinstance(level, int) and abs(level) > _MAX_LEVEL:
-                raise ValueError(
+                raise InputValueError(
                     f"column {self.name!r}: integer levels go up to 2^53 − 1, which {level} is beyond: give the levels, and the "
                     "column, as text"
                 )
@@ -245,13 +248,13 @@ def coordinates(
         If the number is none, or there are not as many names.
     """
     if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
-        raise TypeError(f"n_features must be an integer, got {type(n_features).__name__}")
+        raise InputTypeError(f"n_features must be an integer, got {type(n_features).__name__}")
     if n_features < 1:
-        raise ValueError(f"n_features={n_features}: a table needs at least one feature")
+        raise InputValueError(f"n_features={n_features}: a table needs at least one feature")
     if names is None:
         names = [f"x{index}" for index in range(n_features)]
     if isinstance(names, str) or len(names) != n_features:
-        raise ValueError(f"{len(names)} names for {n_features} features")
+        raise InputValueError(f"{len(names)} names for {n_features} features")
     return [Coordinate(name, missing=missing) for name in names]
 
 

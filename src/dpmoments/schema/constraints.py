@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.derived import DerivedColumn
@@ -158,11 +159,11 @@ def grouping_column(schema: Schema, by: str) -> Categorical | Boolean:
     divides = [column.name for column in schema.columns if isinstance(column, Categorical | Boolean)]
     words = f"use {' or '.join(map(repr, divides))}" if divides else "the schema has no such column"
     if found is None:
-        raise ValueError(
+        raise InputValueError(
             f"by={shown(by)} is no column of the schema: groups are the levels of one of its columns, {words}"
         )
     if not isinstance(found, Categorical | Boolean):
-        raise ValueError(
+        raise InputValueError(
             f"by={shown(by)} is a {found.kind} column, and groups are the levels of a Categorical or Boolean one: {words}, or "
             "cut the numbers into levels before"
         )
@@ -198,6 +199,8 @@ def schema_of_groups(schema: Schema, by: str) -> Schema:
         if column.name != by and not (isinstance(column, DerivedColumn) and by in column.stated.factors)
     ]
     if not columns:
-        raise ValueError(f"by={shown(by)} is the schema's only column: describe another, of which groups have moments")
+        raise InputValueError(
+            f"by={shown(by)} is the schema's only column: describe another, of which groups have moments"
+        )
     # A bound of its own is kept; one that is the default of more columns comes out as the default of these.
     return Schema(*columns, row_norm="default" if schema.row_norm is None else schema.row_norm)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_choice, check_description, check_name, shown
 from dpmoments.schema.numeric import MissingNumber
 
@@ -63,14 +64,14 @@ def date_pattern(date_format: str | None) -> str:
         return _ISO_PATTERN
     parts = re.findall(r"%.|[^%]+|%$", date_format, re.S)
     if unknown := [part for part in parts if part.startswith("%") and part not in _DIRECTIVES]:
-        raise ValueError(f"format={date_format!r} has {unknown[0]!r}: known are {' '.join(_DIRECTIVES)}")
+        raise InputValueError(f"format={date_format!r} has {unknown[0]!r}: known are {' '.join(_DIRECTIVES)}")
     pattern = "".join(_DIRECTIVES.get(part) or _literal(part) for part in parts)
     groups = re.findall(r"\(\?P<(\w+)>", pattern)
     if len(set(groups)) < len(groups):
-        raise ValueError(f"format={date_format!r} has a directive twice")
+        raise InputValueError(f"format={date_format!r} has a directive twice")
     years, months = {"year", "short_year"} & set(groups), {"month", "month_name"} & set(groups)
     if len(years) != 1 or len(months) != 1 or "day" not in groups:
-        raise ValueError(
+        raise InputValueError(
             f"format={date_format!r} must have one year (%Y or %y), one month (%m, %b or %B) and a day (%d)"
         )
     return f"^{pattern}$"
@@ -186,13 +187,13 @@ class Date:
         for option, value in stated.items():
             object.__setattr__(self, option, value)
         if format is not None and not isinstance(format, str):
-            raise TypeError(f"column {name!r}: format={shown(format)} must be a text such as '%d.%m.%Y'")
+            raise InputTypeError(f"column {name!r}: format={shown(format)} must be a text such as '%d.%m.%Y'")
         try:
             date_pattern(format)
         except ValueError as error:
-            raise ValueError(f"column {name!r}: {error}") from None
+            raise InputValueError(f"column {name!r}: {error}") from None
         if not self.bounds[0] < self.bounds[1]:
-            raise ValueError(f"column {name!r}: lower={self.lower!r} must be before upper={self.upper!r}")
+            raise InputValueError(f"column {name!r}: lower={self.lower!r} must be before upper={self.upper!r}")
 
     @cached_property
     def origin_microseconds(self) -> int:
@@ -278,7 +279,7 @@ class Date:
 def _iso_date(column: str, option: str, value: object) -> str:
     """ISO 8601, in UTC where a zone is given."""
     if value is None:
-        raise ValueError(
+        raise InputValueError(
             f"column {column!r} has no bounds: give lower and upper from public knowledge, as in '2015-01-01' (they are never "
             "read off the data, because that would leak it)"
         )
@@ -291,7 +292,7 @@ def _iso_date(column: str, option: str, value: object) -> str:
             return (result.astimezone(dt.UTC).replace(tzinfo=None) if result.tzinfo else result).isoformat()
         if isinstance(result, dt.date):
             return result.isoformat()
-    raise ValueError(
+    raise InputValueError(
         f"column {column!r}: {option}={shown(value)} must be a date, as in '2015-01-31' or '2015-01-31T12:00:00'"
     )
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_name, shown
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
@@ -61,11 +62,11 @@ class Power:
         check_name(self.column)
         exponent = self.exponent
         if isinstance(exponent, bool) or not isinstance(exponent, int | np.integer):
-            raise TypeError(
+            raise InputTypeError(
                 f"power of {self.column!r}: the exponent must be a whole number, got {type(exponent).__name__}"
             )
         if exponent not in _EXPONENTS:
-            raise ValueError(
+            raise InputValueError(
                 f"power of {self.column!r}: exponent={shown(exponent)} must be 2, 3 or 4 (the column itself is its first power)"
             )
         object.__setattr__(self, "exponent", int(exponent))
@@ -124,11 +125,11 @@ class Product:
 
     def __init__(self, *factors: str) -> None:
         if len(factors) != 2:
-            raise ValueError(f"a product has two factors, the names of two columns, got {len(factors)}")
+            raise InputValueError(f"a product has two factors, the names of two columns, got {len(factors)}")
         for factor in factors:
             check_name(factor)
         if factors[0] == factors[1]:
-            raise ValueError(f"the product of {factors[0]!r} with itself: use Power({factors[0]!r}, 2)")
+            raise InputValueError(f"the product of {factors[0]!r} with itself: use Power({factors[0]!r}, 2)")
         object.__setattr__(self, "factors", factors)
 
     @property
@@ -183,7 +184,7 @@ class DerivedColumn:
         factors = []
         for name in stated.factors:
             if name not in by_name:
-                raise ValueError(
+                raise InputValueError(
                     f"{stated!r}: the schema has no column {name!r}: a derived feature is made of columns of the table, which "
                     "are in the schema themselves (not of other derived features)"
                 )
@@ -191,9 +192,9 @@ class DerivedColumn:
         kinds = [type(factor) for factor in factors]
         if isinstance(stated, Power) and kinds not in ([Numeric], [Date]):
             why = "which is its own power" if kinds == [Boolean] else "whose levels are no numbers"
-            raise ValueError(f"{stated!r}: column {stated.column!r} is {factors[0].kind}, {why}: leave it out")
+            raise InputValueError(f"{stated!r}: column {stated.column!r} is {factors[0].kind}, {why}: leave it out")
         if kinds == [Categorical, Categorical]:
-            raise ValueError(
+            raise InputValueError(
                 f"{stated!r}: both columns are categorical, and the rows that have a level of each are counted in the Gram "
                 "matrix already: leave it out"
             )
@@ -204,7 +205,7 @@ class DerivedColumn:
     def _check_bounds(self) -> None:
         corners = [abs(corner) for corner in self._exact_corners([factor.bounds for factor in self.factors])]
         if max(corners) > MAX_BOUND or self.bounds[1] - self.bounds[0] < 1.0 / MAX_BOUND:
-            raise ValueError(
+            raise InputValueError(
                 f"{self.stated!r}: by the bounds of {' and '.join(map(repr, self.stated.factors))} its values go beyond "
                 f"{MAX_BOUND:g}, or are within {1.0 / MAX_BOUND:g} of each other: describe the columns in units in which "
                 "they are nearer to 1"
@@ -336,11 +337,11 @@ def with_factors(stated: Sequence[Column | Power | Product | DerivedColumn]) -> 
         if isinstance(derived.stated, Product):
             key = (derived.kind, tuple(sorted(derived.stated.factors)))
             if made.setdefault(key, derived.name) != derived.name:
-                raise ValueError(f"{made[key]!r} and {derived.name!r} are the same product: leave one out")
+                raise InputValueError(f"{made[key]!r} and {derived.name!r} are the same product: leave one out")
         result.append(derived)
     rough = [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]
     if rough and len(result) > len(columns):
-        raise ValueError(
+        raise InputValueError(
             f"column {rough[0]!r} has a scale in place of bounds, and the schema has derived features: nothing bounds the rows "
             "of such a schema, and the bounds of some columns say little of the scale of their products. Give every column "
             "bounds, or leave the derived features out"
@@ -398,7 +399,7 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
     slices = feature_slices(schema.columns)
     indices = {column.name: index for column, index in zip(schema.columns, slices, strict=True)}
     if filled.ndim != 2 or filled.shape[1] != slices[-1].stop:
-        raise ValueError(
+        raise InputValueError(
             f"values must have shape (n, {slices[-1].stop}), a column for every feature, got {filled.shape}"
         )
     if within_bounds:
@@ -415,12 +416,12 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
 
 def _bounded(column: Column, stated: Power | Product) -> Numeric | Date | Boolean | Categorical:
     if isinstance(column, Coordinate):
-        raise ValueError(
+        raise InputValueError(
             f"{stated!r}: column {column.name!r} is a coordinate, which has no bounds of its own, and so has nothing that is "
             "computed from it: describe the column as Numeric, with bounds"
         )
     if isinstance(column, Numeric) and column.scale is not None:
-        raise ValueError(
+        raise InputValueError(
             f"{stated!r}: column {column.name!r} has a scale in place of bounds, so that nothing bounds what is computed from "
             "it: give the column bounds, or leave the derived feature out"
         )

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import yaml
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
 
@@ -40,7 +41,7 @@ def read_text(path: str | Path) -> str:
         return Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         pass
-    raise ValueError(f"{path} is not a YAML file (it is not text in UTF-8)")
+    raise InputValueError(f"{path} is not a YAML file (it is not text in UTF-8)")
 
 
 def _read_yaml(path: str | Path) -> Any:
@@ -69,7 +70,9 @@ def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
         fault = _syntax_fault(text, error)
     except (yaml.YAMLError, RecursionError, ValueError):
         fault = ""
-    raise ValueError(f"{path} is not a YAML file{fault}")  # outside the handlers: a chained error would quote the file
+    raise InputValueError(
+        f"{path} is not a YAML file{fault}"
+    )  # outside the handlers: a chained error would quote the file
 
 
 def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:

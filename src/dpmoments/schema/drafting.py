@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
+from dpmoments.foundation.errors import InputPermissionError, InputTypeError, InputValueError
 from dpmoments.foundation.table_files import (
     CSV_DELIMITERS,
     FEATHER_ENDINGS,
@@ -108,9 +109,9 @@ class Header:
         columns = list(found)
         named = [column for column in columns if column.name and not column.name.startswith(_PANDAS_INDEX)]
         if not named:
-            raise ValueError(f"{where} has no columns with names")
+            raise InputValueError(f"{where} has no columns with names")
         if len({column.name for column in named}) < len(named):
-            raise ValueError(f"{where} has two columns of one name: rename one")
+            raise InputValueError(f"{where} has two columns of one name: rename one")
         return cls(tuple(named), len(columns) - len(named))
 
 
@@ -119,7 +120,7 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
     path = expand_paths(pattern)[0]
     ending = file_ending(path)
     if text_format is not None and ending not in CSV_DELIMITERS:
-        raise ValueError(f"a text format was given for {path}, which is no text file: leave it out")
+        raise InputValueError(f"a text format was given for {path}, which is no text file: leave it out")
     if ending in PARQUET_ENDINGS:
         columns = _declared(path, partial(pq.read_schema, path), "a Parquet file")
     elif ending in FEATHER_ENDINGS:
@@ -127,7 +128,7 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
     elif ending in CSV_DELIMITERS:
         columns = [HeaderColumn(name) for name in _text_names(path, text_format or TextFormat())]
     else:
-        raise ValueError(
+        raise InputValueError(
             f"cannot tell how to read {path} by its ending {ending!r}: use a .parquet, .feather, .csv or .tsv file"
         )
     own = {column.name for column in columns}
@@ -140,7 +141,7 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
 def _frame_header(data: Any) -> Header:
     """The columns of a frame, an Arrow table or dataset, or a DuckDB relation."""
     if isinstance(data, np.ndarray):
-        raise TypeError(
+        raise InputTypeError(
             "an array's columns have no names, so that there is nothing to draft: write the schema by hand, its columns in the "
             "order of the array's, or use Schema.unit_ball(d)"
         )
@@ -153,7 +154,7 @@ def _frame_header(data: Any) -> Header:
     frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.DataFrame | nw.LazyFrame):
         return Header.of([_of_narwhals(name, dtype) for name, dtype in frame.collect_schema().items()], "the frame")
-    raise TypeError(
+    raise InputTypeError(
         f"cannot draft a schema of {type(data).__name__}: pass a pandas, Polars or Arrow frame, a path or glob of Parquet, "
         "Feather or CSV files, an Arrow dataset, or a DuckDB relation"
     )
@@ -203,9 +204,9 @@ def _declared(path: Path, read: Any, what: str) -> list[HeaderColumn]:
     try:
         schema = read()
     except PermissionError:
-        raise PermissionError(f"{path} cannot be read: permission denied") from None
+        raise InputPermissionError(f"{path} cannot be read: permission denied") from None
     except (pa.ArrowException, OSError, ValueError):
-        raise ValueError(f"{path} cannot be read: damaged, truncated, or not {what}") from None
+        raise InputValueError(f"{path} cannot be read: damaged, truncated, or not {what}") from None
     return [HeaderColumn(field.name, field.type) for field in schema]
 
 
@@ -221,9 +222,9 @@ def _text_names(path: Path, text_format: TextFormat) -> list[str]:
     if len(names) == 1 and text_format.delimiter is None:
         advice = other_delimiter(line, delimiter, text_format, lambda found: all(found))
         if advice is not None:
-            raise ValueError(f"{path}: {advice}")
+            raise InputValueError(f"{path}: {advice}")
     if any(_is_number(name) for name in names):
-        raise ValueError(
+        raise InputValueError(
             f"the first line of {path} holds numbers where the names of columns should be: give the file a header line (for "
             "names that are numbers, save the table as Parquet or write the schema by hand)"
         )

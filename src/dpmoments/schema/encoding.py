@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Categorical, Coordinate
 from dpmoments.schema.derived import SchemaColumn
@@ -71,7 +72,7 @@ class Encoding:
         if not self.offset.any():
             return scaled
         if mean is None:
-            raise ValueError("the second moment in the table's units needs the mean: the encoding is centred")
+            raise InputValueError("the second moment in the table's units needs the mean: the encoding is centred")
         cross = np.outer(self.offset, self.scale * mean)
         return np.outer(self.offset, self.offset) + cross + cross.T + scaled
 
@@ -149,12 +150,12 @@ def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal[
     unbounded = any(isinstance(column, Coordinate) for column in columns)
     if rough := [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]:
         if unbounded:
-            raise ValueError(
+            raise InputValueError(
                 f"column {rough[0]!r} has a scale and there are coordinates, of which nothing is known: give every column "
                 "bounds or a scale"
             )
         if row_norm not in ("default", None):
-            raise ValueError(
+            raise InputValueError(
                 f"row_norm={shown(row_norm)} and column {rough[0]!r} has a scale, in place of bounds: nothing bounds a "
                 "row, so leave row_norm out"
             )
@@ -162,17 +163,17 @@ def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal[
     longest = longest_row_norm(columns)
     if row_norm == "default":
         if unbounded:
-            raise ValueError("coordinates have no bounds of their own: give row_norm, or use Schema.unit_ball(d)")
+            raise InputValueError("coordinates have no bounds of their own: give row_norm, or use Schema.unit_ball(d)")
         return longest
     if row_norm is None:
         if not unbounded:
-            raise ValueError("row_norm=None is for coordinates without bounds: bounded columns bound the row")
+            raise InputValueError("row_norm=None is for coordinates without bounds: bounded columns bound the row")
         return None
     if isinstance(row_norm, bool) or not isinstance(row_norm, int | float | np.integer | np.floating):
-        raise TypeError(f"row_norm must be a number, got {type(row_norm).__name__}")
+        raise InputTypeError(f"row_norm must be a number, got {type(row_norm).__name__}")
     bound = row_norm if isinstance(row_norm, int) else float(row_norm)
     if not 1.0 / MAX_BOUND <= bound <= MAX_BOUND:
-        raise ValueError(
+        raise InputValueError(
             f"row_norm={shown(bound)}: the bound on a row's norm must be positive and finite, from {1.0 / MAX_BOUND:g} to "
             f"{MAX_BOUND:g}"
         )

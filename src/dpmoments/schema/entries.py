@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
@@ -49,11 +50,11 @@ def column_from_dict(values: object) -> Column | Power | Product:
     Product('age', 'smoker')
     """
     if not isinstance(values, Mapping):
-        raise ValueError("every column is a mapping with a name and a kind")
+        raise InputValueError("every column is a mapping with a name and a kind")
     entries = dict(values)
     which, kind = _which(entries), entries.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise ValueError(f"{which} has kind {shown(kind)}: use {', '.join(_WRITTEN_KINDS)}")
+        raise InputValueError(f"{which} has kind {shown(kind)}: use {', '.join(_WRITTEN_KINDS)}")
     made = _KINDS[kind]
     options = set(signature(made).parameters)
     if unknown := sorted(set(entries) - options, key=str):
@@ -61,20 +62,20 @@ def column_from_dict(values: object) -> Column | Power | Product:
         meant = f" (did you mean {', '.join(map(repr, close))}?)" if close else ""
         if not close and any(str(key).replace(".", "").isdigit() for key in unknown):
             meant = " (in braces a comma ends an entry: write 1000, not 1,000)"
-        raise ValueError(
+        raise InputValueError(
             f"{which} has unknown entries {', '.join(map(shown, unknown))}{meant}: use {', '.join(sorted(options | {'kind'}))}"
         )
     if made in (Power, Product):
         if absent := [key for key in _NEEDED[kind] if entries.get(key) is None]:
-            raise ValueError(f"{which} has no {' and no '.join(absent)}")
+            raise InputValueError(f"{which} has no {' and no '.join(absent)}")
         if made is Product:
             factors = entries["factors"]
             if not isinstance(factors, list):
-                raise ValueError(f"a product has factors={shown(factors)}: give a list of two names of columns")
+                raise InputValueError(f"a product has factors={shown(factors)}: give a list of two names of columns")
             return Product(*factors)
         return Power(**entries)
     if entries.get("name") is None:
-        raise ValueError("a column has no name")
+        raise InputValueError("a column has no name")
     for needed in _NEEDED.get(kind, ("name", "kind"))[2:]:
         entries.setdefault(needed, None)
     return made(**entries)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_choice, check_description, check_name, number_as_text, shown
 
 MissingNumber = Literal["error", "center", "drop"]
@@ -94,9 +95,11 @@ class Numeric:
             self._check_scale()
             return
         if (self.center, self.radius) != (None, None):
-            raise ValueError(f"column {self.name!r}: center and radius go with scale: bounds say where the mean can be")
+            raise InputValueError(
+                f"column {self.name!r}: center and radius go with scale: bounds say where the mean can be"
+            )
         if self.lower is None or self.upper is None:
-            raise ValueError(
+            raise InputValueError(
                 f"column {self.name!r} has no bounds: give lower and upper from public knowledge (they are never read "
                 "off the data, because that would leak it), or a rough scale=(least, largest) of its standard deviation"
             )
@@ -104,9 +107,9 @@ class Numeric:
         object.__setattr__(self, "upper", self._number("upper", self.upper))
         lower, upper = self.bounds
         if not lower < upper:
-            raise ValueError(f"column {self.name!r}: lower={lower!r} must be below upper={upper!r}")
+            raise InputValueError(f"column {self.name!r}: lower={lower!r} must be below upper={upper!r}")
         if upper - lower < 1.0 / MAX_BOUND:
-            raise ValueError(
+            raise InputValueError(
                 f"column {self.name!r}: lower={lower!r} and upper={upper!r} are too close together for floating point: "
                 "describe the column in a smaller unit"
             )
@@ -117,11 +120,11 @@ class Numeric:
         ends = self._pair("typical", self.typical, "the ends of the range in which nearly all rows lie")
         least, largest = self._number("the lower typical end", ends[0]), self._number("the upper typical end", ends[1])
         if not least < largest:
-            raise ValueError(
+            raise InputValueError(
                 f"column {self.name!r}: typical=({least!r}, {largest!r}) must be a range, its first end below its second"
             )
         if not max(least, lower) < min(largest, upper):
-            raise ValueError(
+            raise InputValueError(
                 f"column {self.name!r}: typical=({least!r}, {largest!r}) lies outside the bounds {lower!r} to {upper!r}, into "
                 "which every cell is moved: one of the two is wrong"
             )
@@ -129,29 +132,31 @@ class Numeric:
 
     def _check_scale(self) -> None:
         if (self.lower, self.upper) != (None, None):
-            raise ValueError(f"column {self.name!r} has bounds and a scale: give lower and upper, or scale, not both")
+            raise InputValueError(
+                f"column {self.name!r} has bounds and a scale: give lower and upper, or scale, not both"
+            )
         if self.typical is not None:
-            raise ValueError(
+            raise InputValueError(
                 f"column {self.name!r} has a typical range and a scale: a typical range goes with bounds, so leave it out"
             )
         scale = self._pair("scale", self.scale, "the least and the largest standard deviation that are possible")
         least, largest = self._number("the least scale", scale[0]), self._number("the largest scale", scale[1])
         if not 0.0 < least <= largest:
-            raise ValueError(
+            raise InputValueError(
                 f"column {self.name!r}: scale=({least!r}, {largest!r}) must be a range of standard deviations, 0 < least ≤ "
                 "largest"
             )
         if least < 1.0 / MAX_BOUND or largest > _MAX_SCALE * least:
-            raise ValueError(
+            raise InputValueError(
                 f"column {self.name!r}: scale=({least!r}, {largest!r}) must begin at {1.0 / MAX_BOUND:g} or above and span a "
                 f"factor of {_MAX_SCALE:g} at most"
             )
         center = 0.0 if self.center is None else self._number("center", self.center)
         radius = _DEFAULT_RADIUS * largest if self.radius is None else self._number("radius", self.radius)
         if radius < 0.0:
-            raise ValueError(f"column {self.name!r}: radius={radius!r} must not be negative")
+            raise InputValueError(f"column {self.name!r}: radius={radius!r} must not be negative")
         if abs(center) + radius > _FARTHEST_MEAN * least:
-            raise ValueError(
+            raise InputValueError(
                 f"column {self.name!r}: a mean at {center!r} ± {radius!r} is too far from 0 for a standard deviation of "
                 f"{least!r}, which floating point does not resolve there: subtract a public constant, or raise the least scale"
             )
@@ -161,18 +166,18 @@ class Numeric:
     def _pair(self, option: str, value: object, meaning: str) -> Sequence[Any] | np.ndarray[Any, Any]:
         """Two values; what they are is not looked at."""
         if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or len(value) != 2:
-            raise ValueError(f"column {self.name!r}: {option}={shown(value)} must be a pair, {meaning}")
+            raise InputValueError(f"column {self.name!r}: {option}={shown(value)} must be a pair, {meaning}")
         return value
 
     def _number(self, label: str, value: object) -> float:
         """A finite number of moderate size."""
         if isinstance(value, str):
-            raise TypeError(f"column {self.name!r}: {label} {number_as_text(value)}")
+            raise InputTypeError(f"column {self.name!r}: {label} {number_as_text(value)}")
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            raise TypeError(f"column {self.name!r}: {label} must be a number, got {type(value).__name__}")
+            raise InputTypeError(f"column {self.name!r}: {label} must be a number, got {type(value).__name__}")
         number = value if isinstance(value, int) else float(value)  # an int may be beyond floats
         if not -MAX_BOUND <= number <= MAX_BOUND:
-            raise ValueError(
+            raise InputValueError(
                 f"column {self.name!r}: {label}={shown(value)} must be finite, and at most {MAX_BOUND:g} in magnitude"
             )
         return float(number)

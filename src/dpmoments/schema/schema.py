@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, coordinates
@@ -74,19 +75,19 @@ class Schema:
     ) -> None:
         for column in stated:
             if not isinstance(column, Column | Power | Product | DerivedColumn):
-                raise TypeError(
+                raise InputTypeError(
                     "a schema is made of Numeric, Date, Categorical and Boolean columns, and of Power and Product of them, got "
                     f"{type(column).__name__}"
                 )
         if not stated:
-            raise ValueError("a schema needs at least one column")
+            raise InputValueError("a schema needs at least one column")
         columns = with_factors(stated)
         names = [column.name for column in columns]
         if repeated := _repeated(names):
-            raise ValueError(f"duplicate column names in the schema: {', '.join(map(repr, repeated))}")
+            raise InputValueError(f"duplicate column names in the schema: {', '.join(map(repr, repeated))}")
         features = [feature for column in columns for feature in column.feature_names]
         if repeated := _repeated(features):
-            raise ValueError(f"two columns give the same feature name: {', '.join(map(repr, repeated))}")
+            raise InputValueError(f"two columns give the same feature name: {', '.join(map(repr, repeated))}")
         row_norm = checked_row_norm(columns, row_norm)
         check_typical_ranges(columns, row_norm)
         object.__setattr__(self, "columns", columns)
@@ -292,16 +293,16 @@ class Schema:
             If the values are not a schema, or an entry is blank: all columns with blanks are named at once.
         """
         if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
-            raise ValueError("this is not a schema: a mapping with a list of columns is expected")
+            raise InputValueError("this is not a schema: a mapping with a list of columns is expected")
         if values.get("format", _FORMAT) != _FORMAT or values.get("version", _FORMAT_VERSION) != _FORMAT_VERSION:
-            raise ValueError(
+            raise InputValueError(
                 f"this schema has format {shown(values.get('format'))} version {shown(values.get('version'))}; "
                 f"this release of dpmoments reads {_FORMAT!r} version {_FORMAT_VERSION}"
             )
         if unknown := sorted(set(values) - set(ENTRIES), key=str):
-            raise ValueError(f"unknown entries in the schema: {', '.join(map(shown, unknown))}")
+            raise InputValueError(f"unknown entries in the schema: {', '.join(map(shown, unknown))}")
         if blanks := [blank for column in values["columns"] if (blank := blank_entries(column)) is not None]:
-            raise ValueError(f"{'; '.join(blanks)}. {FILL_IN}")
+            raise InputValueError(f"{'; '.join(blanks)}. {FILL_IN}")
         columns = [column_from_dict(column) for column in values["columns"]]
         return cls(*columns, row_norm=values.get("row_norm", "default"))
 
@@ -331,7 +332,7 @@ class Schema:
             if not slips_in(node):
                 return schema
             failure = "it holds a value that is not what it looks like"
-        raise ValueError(f"{path}: {mistakes_in(read_text(path), values) or failure}")
+        raise InputValueError(f"{path}: {mistakes_in(read_text(path), values) or failure}")
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(column) for column in self.columns[:8])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
@@ -38,12 +39,12 @@ def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None
         return
     for column in columns:
         if isinstance(column, Coordinate) or (isinstance(column, Numeric) and column.scale is not None):
-            raise ValueError(
+            raise InputValueError(
                 f"column {typical[0]!r} has a typical range and {column.name!r} has no bounds: typical ranges divide the ball in "
                 "which the bounds hold the rows, so give every column bounds or leave typical out"
             )
     if row_norm is None or row_norm < math.sqrt(len(columns)):
-        raise ValueError(
+        raise InputValueError(
             f"row_norm={row_norm!r} and column {typical[0]!r} has a typical range: what is known of the length of rows whose "
             "columns count alike does not hold for rows in which they do not; leave one of the two out"
         )

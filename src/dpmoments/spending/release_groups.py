@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.progress import watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
@@ -63,7 +64,7 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
 
     def __post_init__(self) -> None:
         if self.neighbors is not Neighbors.ADD_REMOVE:
-            raise ValueError(
+            raise InputValueError(
                 "groups of rows are planned for add_remove: a row that is replaced may leave one for another"
             )
 
@@ -203,7 +204,7 @@ def release_groups(
     """
     require_schema(schema)
     if privacy_unit is not None:
-        raise ValueError(
+        raise InputValueError(
             "groups cannot be released for a privacy unit: a person may have rows in several groups, so that several of their "
             "releases change at once, and not one. Release the whole table with privacy_unit=, the column of the groups being "
             "one of its features"
@@ -211,7 +212,7 @@ def release_groups(
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     neighbors = Neighbors.of(neighbors)
     if neighbors is not Neighbors.ADD_REMOVE:
-        raise ValueError(
+        raise InputValueError(
             f"groups cannot be released under neighbors={str(neighbors)!r}: a row that is replaced may leave one group for "
             "another, so that two releases change, at twice the budget, and groups' numbers of rows are private all the same. "
             "Use neighbors='add_remove'"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dpmoments.foundation.documents import check_output
+from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
 from dpmoments.foundation.progress import Watch, log
 from dpmoments.foundation.version import __version__
 from dpmoments.ledger.charge import Held
@@ -119,7 +120,7 @@ def planned(
     The plan is one for rows; :func:`for_units` makes of it what is run, and what it costs.
     """
     if rows.privacy_unit is not None and n_rows is not None:
-        raise ValueError(
+        raise InputValueError(
             "n_rows cannot be public beside a privacy unit: how many rows count depends on how many each unit has. Leave it out"
         )
     chosen.check_support(shape, budget, rows.neighbors)
@@ -238,7 +239,7 @@ def moment_release(
 def require_schema(schema: object) -> None:
     """Raise TypeError unless it is a schema."""
     if not isinstance(schema, Schema):
-        raise TypeError(
+        raise InputTypeError(
             f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …) or "
             "dpm.Schema.load('people.yaml')"
         )
@@ -248,7 +249,7 @@ def require_whole_numbers(**values: object) -> None:
     """Raise TypeError unless every value is a whole number or None."""
     for name, value in values.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
-            raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
+            raise InputTypeError(f"{name} must be a whole number, got {type(value).__name__}")
 
 
 def privacy_statement(
@@ -269,17 +270,17 @@ def privacy_statement(
 def _public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None) -> int | None:
     """The number of rows of the table where it is public, counted or as given; None where it is private."""
     if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1):
-        raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
+        raise InputValueError(f"n_rows={n_rows!r} must be a positive whole number")
     if not neighbors.table_size_is_public:
         return n_rows
     counted = rows.table_size()
     if counted == 0:
-        raise ValueError(
+        raise InputValueError(
             "the table has no rows: under replace_one there is nothing to release (under add_remove the number of rows is "
             "private, and an empty table is released like any other)"
         )
     if n_rows is not None and n_rows != counted:
-        raise ValueError(f"n_rows={n_rows} and the table has another number of rows: leave n_rows out")
+        raise InputValueError(f"n_rows={n_rows} and the table has another number of rows: leave n_rows out")
     return counted
 
 
@@ -326,7 +327,7 @@ def warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> N
 # What becomes of a release that was made: its file, and its warnings.
 
 
-class UnsavedReleaseError(OSError):
+class UnsavedReleaseError(InputError, OSError):
     """A release was made, and its budget spent, but its file could not be written.
 
     Attributes

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism
 from dpmoments.mechanisms.lattice_noise import split_for_count
 from dpmoments.mechanisms.shape import MomentShape
@@ -100,7 +101,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         super().check_support(shape, budget, neighbors)
         if shape.n_rows == 0:
-            raise ValueError("a table that is publicly empty has no mean")
+            raise InputValueError("a table that is publicly empty has no mean")
 
     def divide_for_count(
         self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors
@@ -116,16 +117,16 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
             if value is None:
                 continue
             if not (not isinstance(value, bool) and isinstance(value, int | float) and 0.0 < value < math.inf):
-                raise ValueError(f"{name}={value!r} must be a positive finite number")
+                raise InputValueError(f"{name}={value!r} must be a positive finite number")
             if not _MIN <= value <= _MAX:
-                raise ValueError(f"{name}={value!r} is beyond [{_MIN:g}, {_MAX:g}]: give the table in other units")
+                raise InputValueError(f"{name}={value!r} is beyond [{_MIN:g}, {_MAX:g}]: give the table in other units")
 
     def known_radius(self, radius: float | None, shape: MomentShape) -> float:
         """The public bound on the mean: as given, or 1 for rows in the unit ball."""
         if radius is not None:
             return radius
         if shape.row_norm is None:
-            raise ValueError(
+            raise InputValueError(
                 f"means by {self.name!r} need a public bound on the mean: give radius, or use variance-aware"
             )
         return shape.row_norm
@@ -135,7 +136,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
         if scale is not None:
             return scale
         if shape.row_norm is None:
-            raise ValueError(
+            raise InputValueError(
                 f"means by {self.name!r} need a public bound on the standard deviation: give scale, or use variance-aware"
             )
         return shape.row_norm / math.sqrt(shape.n_features)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -46,7 +47,7 @@ def checked(bound: Callable[Parameters, Result]) -> Callable[Parameters, Result]
     >>> doubled(2.0)
     Traceback (most recent call last):
     ...
-    ValueError: failure=2.0 is a probability, above 0 and below 1
+    dpmoments.foundation.errors.InputValueError: failure=2.0 is a probability, above 0 and below 1
     """
     signature = inspect.signature(bound)
 
@@ -61,18 +62,18 @@ def checked(bound: Callable[Parameters, Result]) -> Callable[Parameters, Result]
 
 def _check(name: str, annotation: str, value: Any) -> None:
     if annotation in _CHOICES and value not in _CHOICES[annotation]:
-        raise ValueError(f"{name}={value!r}: use {' or '.join(map(repr, _CHOICES[annotation]))}")
+        raise InputValueError(f"{name}={value!r}: use {' or '.join(map(repr, _CHOICES[annotation]))}")
     kind, _, optional = annotation.partition(" | ")
     if kind not in ("int", "float") or (optional == "None" and value is None):
         return
     if isinstance(value, bool) or not isinstance(value, Integral if kind == "int" else Real):
-        raise TypeError(f"{name}={value!r} must be a {'whole number' if kind == 'int' else 'number'}")
+        raise InputTypeError(f"{name}={value!r} must be a {'whole number' if kind == 'int' else 'number'}")
     if kind == "int":
         if float(value) < 1.0:
-            raise ValueError(f"{name}={value!r} must be at least 1")
+            raise InputValueError(f"{name}={value!r} must be at least 1")
     elif name in _PROBABILITIES:
         if not 0.0 < float(value) < 1.0:
-            raise ValueError(f"{name}={value!r} is a probability, above 0 and below 1")
+            raise InputValueError(f"{name}={value!r} is a probability, above 0 and below 1")
     elif not (name in _UNBOUNDED and value == math.inf):
         check_positive(name, float(value), or_zero=name not in _POSITIVE)
 
@@ -80,7 +81,7 @@ def _check(name: str, annotation: str, value: Any) -> None:
 def descending(eigenvalues: npt.ArrayLike) -> FloatArray:
     values = np.asarray(eigenvalues, dtype=np.float64)
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all() or (values < 0.0).any():
-        raise ValueError("eigenvalues must be a vector of finite numbers, none negative: those of a Gram matrix")
+        raise InputValueError("eigenvalues must be a vector of finite numbers, none negative: those of a Gram matrix")
     return np.asarray(np.sort(values)[::-1])
 
 
@@ -92,12 +93,12 @@ def check_draw(temperature: float, spread: float, n_features: int) -> None:
 
 def check_dimension(n_features: int) -> None:
     if n_features < 1:
-        raise ValueError(f"n_features={n_features!r}: a sphere needs at least one dimension")
+        raise InputValueError(f"n_features={n_features!r}: a sphere needs at least one dimension")
 
 
 def check_positive(name: str, value: float, *, or_zero: bool = False) -> None:
     if not (0.0 < value < math.inf or (or_zero and value == 0.0)):
-        raise ValueError(f"{name}={value!r} must be finite and {'not negative' if or_zero else 'positive'}")
+        raise InputValueError(f"{name}={value!r} must be finite and {'not negative' if or_zero else 'positive'}")
 
 
 # The number of rows at which a bound on an error is small enough.
@@ -119,12 +120,12 @@ def least_rows(error_at: Callable[[int], float], error: float) -> int:
     500
     """
     if not error > 0.0:
-        raise ValueError(f"error={error!r} must be above 0")
+        raise InputValueError(f"error={error!r} must be above 0")
     enough = 2
     while not error_at(enough) <= error:
         enough *= 2
         if enough > _MAX_ROWS:
-            raise ValueError(f"no number of rows brings the bound down to error={error!r}: ask for a larger one")
+            raise InputValueError(f"no number of rows brings the bound down to error={error!r}: ask for a larger one")
     few = enough // 2
     while enough - few > 1:
         middle = (few + enough) // 2

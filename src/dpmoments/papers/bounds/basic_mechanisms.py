@@ -6,6 +6,7 @@ import math
 
 import scipy
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import check_probability
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind, check_positive, checked
 
@@ -49,10 +50,10 @@ def largest_noise(
     check_probability(failure)
     check_positive("scale", scale, or_zero=True)
     if n_draws < 1:
-        raise ValueError(f"n_draws={n_draws!r} must be at least 1")
+        raise InputValueError(f"n_draws={n_draws!r} must be at least 1")
     if constants == "paper":
         if kind != "laplace":
-            raise ValueError("constants='paper': the paper has a bound for Laplace noise alone; use 'sharp'")
+            raise InputValueError("constants='paper': the paper has a bound for Laplace noise alone; use 'sharp'")
         return scale * math.log(n_draws / failure)
     # Each draw stays inside with probability (1 − β)^(1/k).
     outside = -math.expm1(math.log1p(-failure) / n_draws)
@@ -116,7 +117,7 @@ def exponential_mechanism_failure(temperature: float, shortfall: float, *, near:
     """
     check_positive("temperature", temperature, or_zero=True)
     if not 0.0 <= near <= shortfall < math.inf:
-        raise ValueError(f"need 0 <= near <= shortfall, got near={near!r} and shortfall={shortfall!r}")
+        raise InputValueError(f"need 0 <= near <= shortfall, got near={near!r} and shortfall={shortfall!r}")
     if not 0.0 < near_measure <= 1.0:
-        raise ValueError(f"near_measure={near_measure!r} is a share of the base measure: above 0 and at most 1")
+        raise InputValueError(f"near_measure={near_measure!r} is a share of the base measure: above 0 and at most 1")
     return min(1.0, math.exp(-temperature * (shortfall - near)) / near_measure)

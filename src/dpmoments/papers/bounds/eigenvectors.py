@@ -13,6 +13,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import check_probability
 from dpmoments.papers.bounds.arguments import (
     Constants,
@@ -51,7 +52,7 @@ def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp
     (0.5, 0.25)
     """
     if not 0.0 <= radius <= 2.0:
-        raise ValueError(f"radius={radius!r}: two points of the unit sphere are 0 to 2 apart")
+        raise InputValueError(f"radius={radius!r}: two points of the unit sphere are 0 to 2 apart")
     check_dimension(n_features)
     if constants == "paper":
         return 0.5 * (0.5 * radius) ** (n_features - 1)
@@ -203,7 +204,7 @@ def direction_shortfall_closed_form(failure: float, temperature: float, largest:
     )
     shortfall = 2.0 / max(temperature, 1e-300) * log_term
     if shortfall < 1.0:
-        raise ValueError(
+        raise InputValueError(
             f"the closed form gives {shortfall:g}, below 1, where its proof does not hold: use direction_shortfall"
         )
     return min(shortfall, largest)
@@ -250,9 +251,11 @@ def weighted_shortfall(
     """
     w, t = np.asarray(weights, dtype=np.float64), np.asarray(temperatures, dtype=np.float64)
     if w.shape != t.shape or w.ndim != 1 or len(w) > n_features:
-        raise ValueError(f"weights of shape {w.shape}, temperatures of shape {t.shape}: give one of each a direction")
+        raise InputValueError(
+            f"weights of shape {w.shape}, temperatures of shape {t.shape}: give one of each a direction"
+        )
     if (w < 0.0).any() or (t < 0.0).any():
-        raise ValueError("weights and temperatures cannot be negative")
+        raise InputValueError("weights and temperatures cannot be negative")
     check_probability(failure)
     check_positive("spread", spread, or_zero=True)
     certain = w * (spread if most is None else np.asarray(most, dtype=np.float64))
@@ -302,7 +305,7 @@ def reconstruction_error(
     values, missed = descending(eigenvalues), np.asarray(shortfalls, dtype=np.float64)
     rank = len(missed)
     if missed.ndim != 1 or rank > len(values):
-        raise ValueError(f"{rank} shortfalls for {len(values)} eigenvalues: give at most one for each")
+        raise InputValueError(f"{rank} shortfalls for {len(values)} eigenvalues: give at most one for each")
     floor = values[-1] if constants == "sharp" and rank == len(values) else 0.0
     square = float(values[rank:] @ values[rank:]) + 2.0 * float((values[:rank] - floor) @ missed)
     return math.sqrt(max(square, 0.0)) + eigenvalue_error
@@ -449,7 +452,7 @@ def rank_error(
     values, t = descending(eigenvalues), np.asarray(temperatures, dtype=np.float64)
     d, rank = len(values), len(t)
     if not 0 < rank < d:
-        raise ValueError(f"{rank} temperatures for {d} eigenvalues: give at least one and fewer than {d}")
+        raise InputValueError(f"{rank} temperatures for {d} eigenvalues: give at least one and fewer than {d}")
     noise = noise_norm(eigenvalue_scale, rank, 0.5 * failure, kind=kind)
     most, gap = 2.0 * float(values[:rank] @ values[:rank]), float(values[rank - 1] - values[rank])
     if gap > 0.0:
@@ -513,7 +516,7 @@ def least_leading_eigenvalue(
     while relative(math.exp(high)) > relative_error:
         low, high = high, high + 4.0
         if high > 600.0:
-            raise ValueError(f"no λ₁ in the range of floating point makes the relative error {relative_error:g}")
+            raise InputValueError(f"no λ₁ in the range of floating point makes the relative error {relative_error:g}")
     while high - low > 1e-9:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if relative(math.exp(middle)) > relative_error else (low, middle)

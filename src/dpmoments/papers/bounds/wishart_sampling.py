@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import scipy
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile, wishart_eigenvalue_range
 from dpmoments.papers.bounds.arguments import checked
 from dpmoments.privacy.curves import wishart_sampling_padding
@@ -106,7 +107,7 @@ def ridge_distance_bound(coefficients_norm: float, penalty: float, smallest_eige
     0.1
     """
     if penalty < 0.0 or penalty + smallest_eigenvalue <= 0.0:
-        raise ValueError(
+        raise InputValueError(
             f"penalty={penalty!r} and smallest_eigenvalue={smallest_eigenvalue!r} must not be negative, nor both 0"
         )
     return penalty * coefficients_norm / (penalty + smallest_eigenvalue)
@@ -268,7 +269,7 @@ def gaussian_noise_bound(
 def _ratio_root(above: float, below: float, failure: float) -> float:
     """The root of the quantile of χ²_above/χ²_below."""
     if not (above >= 1.0 and below >= 1.0 and 0.0 < failure < 1.0):
-        raise ValueError(
+        raise InputValueError(
             f"{above:g} coefficients, {below:g} degrees of freedom below them and failure={failure!r} make no bound: more "
             "degrees of freedom, fewer features, or a probability"
         )

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import (
     AdditivePlan,
     augmented_dimension,
@@ -258,21 +259,21 @@ class AdditiveWishart(Mechanism):
 
     def __post_init__(self) -> None:
         if self.calibration not in ("exact", "paper"):
-            raise ValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
+            raise InputValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
         if self.debias not in ("mean", "positive-definite"):
-            raise ValueError(f"debias={self.debias!r}: use 'mean' or 'positive-definite'")
+            raise InputValueError(f"debias={self.debias!r}: use 'mean' or 'positive-definite'")
         if self.calibration == "paper" and self.degrees_of_freedom is not None:
-            raise ValueError("the paper's calibration sets the degrees of freedom: leave degrees_of_freedom out")
+            raise InputValueError("the paper's calibration sets the degrees of freedom: leave degrees_of_freedom out")
         if self.scale_matrix is None:
             return
         matrix = positive_definite(self.scale_matrix, "scale_matrix")
         if float(np.linalg.eigvalsh(np.array(matrix))[0]) < 1.0 - _SLACK:
-            raise ValueError(
+            raise InputValueError(
                 "scale_matrix has an eigenvalue below 1: it must be at least the identity in every direction, for rows in the "
                 "unit ball"
             )
         if self.debias != "mean":
-            raise ValueError("scale_matrix goes with debias='mean'")
+            raise InputValueError("scale_matrix goes with debias='mean'")
         object.__setattr__(self, "scale_matrix", matrix)
 
     @property
@@ -303,7 +304,7 @@ class AdditiveWishart(Mechanism):
         )
         if self.scale_matrix is not None:
             if len(self.scale_matrix) != shape.n_features:
-                raise ValueError(
+                raise InputValueError(
                     f"scale_matrix has {len(self.scale_matrix)} rows and the table {shape.n_features} features"
                 )
             return ScaledWishartPlan(mechanism=self, shape=shape, neighbors=neighbors, cost=budget, whitened=plan)
@@ -321,7 +322,7 @@ class AdditiveWishart(Mechanism):
             return _nearly_best(dimension, budget, neighbors)
         beyond = self.degrees_of_freedom - dimension
         if not 1 <= beyond <= 2**_MAX_POWER:
-            raise ValueError(
+            raise InputValueError(
                 f"degrees_of_freedom={self.degrees_of_freedom} must be above {dimension}, the rows of the matrix (features, and "
                 f"one more for count and mean), and at most {dimension + 2**_MAX_POWER}"
             )

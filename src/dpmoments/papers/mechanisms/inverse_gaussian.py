@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
@@ -107,7 +108,7 @@ class InverseGaussianPlan(Plan):
         del receipt
         rows, d = diagnostics.get("inverse"), self.shape.n_features
         if not isinstance(rows, list) or len(rows) != d:
-            raise ValueError("the inverse of the diagnostics is not that of a run")
+            raise InputValueError("the inverse of the diagnostics is not that of a run")
         return self._model_of_run(np.array([finite_numbers(row, d, "inverse") for row in rows])).to_dict()
 
     def invert(self, inverse: FloatArray) -> FloatArray:
@@ -154,7 +155,7 @@ class InverseGaussian(Mechanism):
     >>> InverseGaussian().plan(shape, budget, "add_remove")
     Traceback (most recent call last):
         ...
-    ValueError: inverse-gaussian needs a public lower bound on the smallest eigenvalue of Σ x xᵀ (rows in the unit ball): ...
+    dpmoments.foundation.errors.InputValueError: inverse-gaussian needs a public lower bound on the smallest eigenvalue ...
     """
 
     smallest_eigenvalue: float | None = None
@@ -169,13 +170,13 @@ class InverseGaussian(Mechanism):
 
     def __post_init__(self) -> None:
         if self.calibration not in ("exact", "paper"):
-            raise ValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
+            raise InputValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
         if self.smallest_eigenvalue is not None and not 0.0 < self.smallest_eigenvalue < math.inf:
-            raise ValueError(f"smallest_eigenvalue={self.smallest_eigenvalue!r} must be positive and finite")
+            raise InputValueError(f"smallest_eigenvalue={self.smallest_eigenvalue!r} must be positive and finite")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> InverseGaussianPlan:
         if self.smallest_eigenvalue is None:
-            raise ValueError(
+            raise InputValueError(
                 "inverse-gaussian needs a public lower bound on the smallest eigenvalue of Σ x xᵀ (rows in the unit ball): "
                 "InverseGaussian(smallest_eigenvalue=...), from what is known without the table, or another mechanism"
             )
@@ -201,7 +202,7 @@ class InverseGaussian(Mechanism):
         assert self.smallest_eigenvalue is not None
         bound = self.smallest_eigenvalue
         if self.calibration == "paper" and bound <= 1.0:
-            raise ValueError(
+            raise InputValueError(
                 f"smallest_eigenvalue={bound:g}: the paper's sensitivity, 1/(w²(w² − 1)), needs a bound above 1 (the squared "
                 "norm of a row); use calibration='exact'"
             )

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import check_probability
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import count_scale
@@ -204,7 +205,7 @@ class IterativeEigenvectors(Mechanism):
 
     def __post_init__(self) -> None:
         if self.allocation not in ("gaps", "adaptive", "uniform"):
-            raise ValueError(f"allocation={self.allocation!r}: use 'gaps', 'adaptive' or 'uniform'")
+            raise InputValueError(f"allocation={self.allocation!r}: use 'gaps', 'adaptive' or 'uniform'")
         check_probability(self.failure)
         check_options(self.rank, self.calibration, self.sum_share, self.eigenvalue_share)
 

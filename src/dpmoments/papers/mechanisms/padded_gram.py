@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, choose_augmentation, taken_apart
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_scale_for
@@ -213,13 +214,13 @@ class PaddedGram(Mechanism):
 
     def __post_init__(self) -> None:
         if self.calibration not in ("exact", "paper"):
-            raise ValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
+            raise InputValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
         if self.degrees_of_freedom is not None and not 1 <= self.degrees_of_freedom <= MAX_DEGREES:
-            raise ValueError(f"degrees_of_freedom={self.degrees_of_freedom!r} must be between 1 and {MAX_DEGREES}")
+            raise InputValueError(f"degrees_of_freedom={self.degrees_of_freedom!r} must be between 1 and {MAX_DEGREES}")
         if self.smallest_eigenvalue is not None and not 0.0 < self.smallest_eigenvalue < math.inf:
-            raise ValueError(f"smallest_eigenvalue={self.smallest_eigenvalue!r} must be positive and finite")
+            raise InputValueError(f"smallest_eigenvalue={self.smallest_eigenvalue!r} must be positive and finite")
         if self.smallest_eigenvalue is not None and self.adaptive:
-            raise ValueError(
+            raise InputValueError(
                 "give smallest_eigenvalue or adaptive=True, not both: the one is known without the table, the other spends half "
                 "of the budget to find it"
             )
@@ -239,7 +240,7 @@ class PaddedGram(Mechanism):
             unpadded = self.degrees_without_padding(budget, self.smallest_eigenvalue, moves, unit)
             degrees = unpadded if unpadded >= fewest else degrees
         if degrees < fewest:
-            raise ValueError(
+            raise InputValueError(
                 f"{self.name} needs at least {fewest} degrees of freedom for a matrix of {dimension} rows (features, and one "
                 f"more for count and mean), got {degrees}"
             )

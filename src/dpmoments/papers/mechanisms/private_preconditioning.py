@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import check_probability
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.coinpress_ellipsoid import spectral_edge
@@ -178,21 +179,21 @@ class PrivatePreconditioning(Mechanism):
         if self.eigenvalue_bounds is not None:
             object.__setattr__(self, "eigenvalue_bounds", checked_eigenvalue_bounds(self.eigenvalue_bounds))
         if not _MIN_STOP <= self.stop_at < math.inf:
-            raise ValueError(
+            raise InputValueError(
                 f"stop_at={self.stop_at!r} must be at least {_MIN_STOP:g}: shorter ranges cannot be halved"
             )
         if not 0.0 < self.clip_constant < math.inf:
-            raise ValueError(f"clip_constant={self.clip_constant!r} must be positive")
+            raise InputValueError(f"clip_constant={self.clip_constant!r} must be positive")
         check_probability(self.failure)
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PrivatePreconditioningPlan:
         if shape.mean:
-            raise ValueError(
+            raise InputValueError(
                 "private-preconditioning estimates the second moment of rows of mean zero: release with mean=False, or use "
                 "coinpress, which finds the mean too"
             )
         if shape.n_rows == 0:
-            raise ValueError("private-preconditioning has nothing to estimate from a table that is publicly empty")
+            raise InputValueError("private-preconditioning has nothing to estimate from a table that is publicly empty")
         lowest, highest = self.bounds(shape)
         rounds, rho = n_rounds(highest / lowest, self.stop_at), self.drawable_budget(budget).rho
         require_workable_budget(rho, _shares(rounds))
@@ -209,7 +210,7 @@ class PrivatePreconditioning(Mechanism):
         """The range of eigenvalues that a run assumes."""
         bounds = self.eigenvalue_bounds or ((1e-6, 1.0) if shape.row_norm is not None else None)
         if bounds is None:
-            raise ValueError(
+            raise InputValueError(
                 "private-preconditioning needs a range for the eigenvalues of the second moment: "
                 "PrivatePreconditioning(eigenvalue_bounds=(lowest, highest))"
             )

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers
 from dpmoments.mechanisms.additive import MAX_NOISE, choose_bits
 from dpmoments.mechanisms.base import Mechanism, Plan
@@ -168,7 +169,7 @@ class SpectralPlan(Plan):
         del receipt
         eigenvalues, temperatures = diagnostics.get("eigenvalues"), diagnostics.get("temperatures")
         if not isinstance(temperatures, list) or len(temperatures) != self.rank:
-            raise ValueError("the temperatures of the diagnostics are not those of a run")
+            raise InputValueError("the temperatures of the diagnostics are not those of a run")
         model = self._model_of_run(
             finite_numbers(eigenvalues, self.shape.n_features, "eigenvalues"),
             finite_numbers(temperatures, self.rank, "temperatures"),
@@ -215,12 +216,12 @@ class SpectralPlan(Plan):
 def check_options(rank: int | None, calibration: str, sum_share: float | None, eigenvalue_share: float | None) -> None:
     """Refuse options that no table could be released with."""
     if rank is not None and (isinstance(rank, bool) or rank < 1):
-        raise ValueError(f"rank={rank!r} must be a whole number from 1 to the number of features, or None for all")
+        raise InputValueError(f"rank={rank!r} must be a whole number from 1 to the number of features, or None for all")
     if calibration not in ("tight", "paper"):
-        raise ValueError(f"calibration={calibration!r}: use 'tight' or 'paper'")
+        raise InputValueError(f"calibration={calibration!r}: use 'tight' or 'paper'")
     for name, share in (("sum_share", sum_share), ("eigenvalue_share", eigenvalue_share)):
         if share is not None and not 0.0 < share < 1.0:
-            raise ValueError(f"{name}={share!r} is a share of the budget: above 0 and below 1")
+            raise InputValueError(f"{name}={share!r} is a share of the budget: above 0 and below 1")
 
 
 def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibration) -> float:
@@ -271,7 +272,7 @@ def cut_budget(
     """
     d = shape.n_features
     if rank is not None and rank > d:
-        raise ValueError(
+        raise InputValueError(
             f"{mechanism.name}: rank={rank} is more than the table's {d} features: use rank={d} or leave it out"
         )
     pure = budget.kind is BudgetKind.PURE
@@ -303,7 +304,7 @@ def cut_budget(
     spread = rounded if tight else max(rounded, _PAPER_SENSITIVITY)
     sum_scale = None if sum_part is None else noise_scale_for(sum_part, of_sum)
     if sum_scale is not None and math.ldexp(sum_scale, bits) > MAX_NOISE:
-        raise ValueError(
+        raise InputValueError(
             f"{mechanism.name}: the sum's part of {budget} is too small to release anything: raise sum_share"
         )
     return dict(

@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
 from dpmoments.mechanisms.coordinatewise import CELLS, Coordinate, choice_epsilon, choose, zoom
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
@@ -138,7 +139,7 @@ class SymmetricQuantiles(MeanMechanism):
     def __post_init__(self) -> None:
         self.require_positive("radius")
         if not 0.0 < self.quantile < 0.5:
-            raise ValueError(f"quantile={self.quantile!r} must lie between 0 and 0.5")
+            raise InputValueError(f"quantile={self.quantile!r} must lie between 0 and 0.5")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> SymmetricQuantilesPlan:
         radius = self.known_radius(self.radius, shape)

@@ -9,6 +9,7 @@ remaining difference is bounded coordinate by coordinate on a set of almost full
 
 import math
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.privacy.curves.gaussian import RELATIVE_ERROR, gaussian_log_delta, gaussian_noise_scale
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
@@ -38,7 +39,7 @@ def discrete_gaussian_log_delta(
     noise_scale = require_positive("noise_scale", noise_scale)
     smallest_ratio = require_positive("smallest_ratio", smallest_ratio)
     if n_coordinates < 1:
-        raise ValueError(f"n_coordinates must be at least 1; got {n_coordinates!r}")
+        raise InputValueError(f"n_coordinates must be at least 1; got {n_coordinates!r}")
     m = float(n_coordinates)
     smallest_scale = noise_scale * smallest_ratio * (1.0 - _ROUNDING)
     if smallest_scale < 1.0:

@@ -6,6 +6,8 @@ from typing import Literal
 
 import scipy
 
+from dpmoments.foundation.errors import InputArithmeticError, InputValueError
+
 _MAX_EXCESS = 1e300  # stands in for an infinite excess, which the root finder cannot interpolate
 _MAX_STEPS = 200
 
@@ -44,7 +46,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
     def finite_excess(x: float) -> float:
         value = excess(x)
         if math.isnan(value):
-            raise ArithmeticError(f"the privacy curve is not a number at {x!r}")
+            raise InputArithmeticError(f"the privacy curve is not a number at {x!r}")
         return min(max(value, -_MAX_EXCESS), _MAX_EXCESS)
 
     towards_safe = 1.0 if safe == "above" else -1.0
@@ -54,12 +56,12 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
     for _ in range(_MAX_STEPS):
         near, far = far, far * 2.0 ** (step * width)
         if not 0.0 < far < math.inf:
-            raise ArithmeticError("no boundary between safe and unsafe parameters within floating-point range")
+            raise InputArithmeticError("no boundary between safe and unsafe parameters within floating-point range")
         if (finite_excess(far) <= 0.0) != start_is_safe:
             break
         width = min(2.0 * width, 64.0)
     else:
-        raise ArithmeticError("no boundary between safe and unsafe parameters was found")
+        raise InputArithmeticError("no boundary between safe and unsafe parameters was found")
     root = float(scipy.optimize.brentq(finite_excess, near, far, xtol=5e-324, rtol=8.9e-16, maxiter=500))
 
     # The root finder may stop on either side of the root: walk to the safe side and evaluate there.
@@ -71,7 +73,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
         ulps *= 2.0
         if ulps > 2.0**50:
             break
-    raise ArithmeticError("the privacy curve is not monotone near its root")
+    raise InputArithmeticError("the privacy curve is not monotone near its root")
 
 
 # Checks of the public parameters that every privacy curve takes.
@@ -85,7 +87,7 @@ def require_positive(name: str, value: float) -> float:
     """
     number = float(value)
     if not (math.isfinite(number) and number > 0.0):
-        raise ValueError(f"{name} must be a positive finite number; got {value!r}")
+        raise InputValueError(f"{name} must be a positive finite number; got {value!r}")
     return number
 
 
@@ -97,7 +99,7 @@ def require_nonnegative(name: str, value: float) -> float:
     """
     number = float(value)
     if not (math.isfinite(number) and number >= 0.0):
-        raise ValueError(f"{name} must be a non-negative finite number; got {value!r}")
+        raise InputValueError(f"{name} must be a non-negative finite number; got {value!r}")
     return number
 
 
@@ -109,7 +111,7 @@ def require_delta(value: float) -> float:
     """
     number = float(value)
     if not 0.0 < number < 1.0:
-        raise ValueError(
+        raise InputValueError(
             f"delta must lie strictly between 0 and 1; got {value!r}. "
             "For delta = 0 use a mechanism for pure differential privacy or a zCDP budget."
         )

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import ClassVar
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, discrete_laplace_delta, laplace_delta
@@ -48,10 +49,10 @@ class DiscreteGaussian(DrawLaw):
         least = self.scale
         if self.off_diagonal_scale is not None:
             if 2 * Fraction(self.off_diagonal_scale) ** 2 < square:
-                raise ValueError("noise off the diagonal must be at least 1/√2 of that on it")
+                raise InputValueError("noise off the diagonal must be at least 1/√2 of that on it")
             least = min(least, self.off_diagonal_scale)
         if unit is LossUnit.GAUSSIAN_RHO and least < unit.least_lattice_scale:
-            raise ValueError(
+            raise InputValueError(
                 "the noise is too small in lattice units for its composition to be proven: use a finer lattice"
             )
         return _gaussian_loss(self, Fraction(sensitivity.value) ** 2 / square, unit)

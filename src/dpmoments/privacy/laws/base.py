@@ -9,6 +9,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
@@ -60,9 +61,11 @@ class DrawLaw(ABC):
             If the sensitivity is in another norm, the loss does not add up in that unit, or the claim is too small or not wanted.
         """
         if sensitivity.norm is not self.norm:
-            raise ValueError(f"{self.name} noise needs a sensitivity in {self.norm}, got one in {sensitivity.norm}")
+            raise InputValueError(
+                f"{self.name} noise needs a sensitivity in {self.norm}, got one in {sensitivity.norm}"
+            )
         if claim is not None and not self.claims:
-            raise ValueError(f"a draw of {self.name} has a price of its own and takes no claim")
+            raise InputValueError(f"a draw of {self.name} has a price of its own and takes no claim")
         return self._loss(sensitivity, unit, claim)
 
     @abstractmethod
@@ -86,7 +89,7 @@ class DrawLaw(ABC):
             Answer.EITHER: vector or square,
         }
         if not fits[self.answers] or 0 in shape:
-            raise ValueError(f"a draw of {self.name} is not for a query of shape {shape}")
+            raise InputValueError(f"a draw of {self.name} is not for a query of shape {shape}")
 
     @property
     @abstractmethod
@@ -99,7 +102,7 @@ class DrawLaw(ABC):
 
     def refused(self, unit: LossUnit) -> ValueError:
         """The error where its loss does not add up in a unit."""
-        return ValueError(f"a loss of {self.name} is not counted in {unit}")
+        return InputValueError(f"a loss of {self.name} is not counted in {unit}")
 
 
 def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
@@ -122,17 +125,17 @@ def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
         return
     if kind == "bool":
         if not isinstance(value, bool):
-            raise TypeError(f"{words} must be true or false")
+            raise InputTypeError(f"{words} must be true or false")
     elif kind == "int":
         if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"{words} must be a whole number")
+            raise InputTypeError(f"{words} must be a whole number")
         if value < (0 if name == "bits" else 1) or (name == "bits" and value > _MAX_BITS):
-            raise ValueError(f"{words} is out of range")
+            raise InputValueError(f"{words} is out of range")
     else:
         several = kind == "tuple[float, ...]"
         if several and not isinstance(value, tuple):
-            raise TypeError(f"{words} must be a tuple")
+            raise InputTypeError(f"{words} must be a tuple")
         if not all(map(is_finite_number, value if several else (value,))):
-            raise ValueError(f"{words} must be finite numbers" if several else f"{words} must be a finite number")
+            raise InputValueError(f"{words} must be finite numbers" if several else f"{words} must be a finite number")
         if not several and (value < 0.0 or (name in _POSITIVE and value == 0.0)):
-            raise ValueError(f"{words} must be {'above 0' if name in _POSITIVE else '0 or above'}")
+            raise InputValueError(f"{words} must be {'above 0' if name in _POSITIVE else '0 or above'}")

@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import partial
 from typing import ClassVar
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, bounded_range_delta
@@ -80,7 +81,7 @@ class Directions(DrawLaw):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         super().check_shape(shape)
         if shape[0] != self.n_features or len(self.temperatures) > self.n_features:
-            raise ValueError(f"directions of {self.n_features} features are not for a query of shape {shape}")
+            raise InputValueError(f"directions of {self.n_features} features are not for a query of shape {shape}")
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         del claim

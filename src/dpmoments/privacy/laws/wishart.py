@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from typing import ClassVar
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, laplace_delta
@@ -88,7 +89,7 @@ class AdditiveWishartDraw(DrawLaw):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         super().check_shape(shape)
         if shape[0] != self.dimension:
-            raise ValueError(f"noise of dimension {self.dimension} is not for a query of shape {shape}")
+            raise InputValueError(f"noise of dimension {self.dimension} is not for a query of shape {shape}")
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         return _claimed(self, claim, unit, sensitivity)
@@ -183,5 +184,7 @@ def _claimed(law: DrawLaw, claim: PrivacyBudget | None, unit: LossUnit, sensitiv
         raise law.refused(unit)
     (curve,) = law.curves(sensitivity)
     if not curve.delta(claim.epsilon) <= claim.delta:
-        raise ValueError(f"a draw of {law.name} costs more than the plan claims: its exact δ is above the stated one")
+        raise InputValueError(
+            f"a draw of {law.name} costs more than the plan claims: its exact δ is above the stated one"
+        )
     return Loss(unit, Fraction(claim.epsilon), Fraction(claim.delta))

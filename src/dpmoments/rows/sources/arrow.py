@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_files import open_ipc
 from dpmoments.foundation.table_libraries import pa, pq
 from dpmoments.rows.sources.column_types import (
@@ -218,13 +219,13 @@ class DatasetSource(ArrowSource):
     def __post_init__(self) -> None:
         require_columns(list(self.dataset.schema.names), self.names, "the dataset")
         if formats := guessed_formats(self.dataset):
-            raise TypeError(
+            raise InputTypeError(
                 f"the dataset is of {' and '.join(formats)} files, whose types Arrow guesses from the first cells, so that one "
                 "row would decide how others are read: pass the path of CSV files, or a dataset of Parquet or Feather files"
             )
         require_keys_of_text(self.dataset, self.names, {column.name: column for column in self.schema.table_columns})
         if problem := read_quietly(partial(differing_types, self.dataset, self.names), "the dataset"):
-            raise TypeError(problem)
+            raise InputTypeError(problem)
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         scan = partial(

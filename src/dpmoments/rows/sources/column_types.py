@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from dpmoments.cells.text_numbers import text_flags, text_numbers
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
@@ -42,13 +43,13 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
     TypeError
     """
     if found := _POLARS_SCANS.search(plan):
-        raise TypeError(
+        raise InputTypeError(
             f"the lazy frame scans {found[1].upper()} files, whose types Polars guesses from the first cells, so that one row "
             "would decide how others are read: pass the path of CSV files, or write the table to Parquet with stated types"
         )
     keys = {unquote(key) for paths in _POLARS_KEYS.findall(plan) for key in _KEY.findall(paths)}
     if used := sorted(key for key in keys if key in names or f'"{key}"' in plan):
-        raise TypeError(
+        raise InputTypeError(
             f"the lazy frame's column {', '.join(map(repr, used))} is in the names of folders, whose types Polars guesses "
             "from all of them, so that one row would decide how others are read: pass the folder's path, or scan the files with "
             "hive_partitioning=False and leave the column out"
@@ -65,13 +66,13 @@ def require_no_guess_of_duckdb(plan: str) -> None:
     TypeError
     """
     if found := _DUCKDB_SCANS.search(plan):
-        raise TypeError(
+        raise InputTypeError(
             f"the relation reads {found[1].upper()} files, whose types DuckDB guesses from their cells, so that one row would "
             "decide how others are read: pass the path of CSV files, or load them into a table of stated types, CREATE TABLE "
             "people (age DOUBLE, region VARCHAR); COPY people FROM 'people.csv', and pass that"
         )
     if _DUCKDB_MEMORY.search(plan):
-        raise TypeError(
+        raise InputTypeError(
             "the relation reads a pandas frame or NumPy arrays, and types of objects DuckDB guesses from the cells, so that one "
             "row would decide how others are read: pass the frame itself; or, for a query, make an Arrow table of stated types "
             "of it, pyarrow.Table.from_pandas(frame, schema=...)"
@@ -93,7 +94,7 @@ def require_keys_of_text(dataset: Any, names: tuple[str, ...], columns: Mapping[
         kind = key.type.value_type if pa.types.is_dictionary(key.type) else key.type
         text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
         if key.name in names and not text and not isinstance(columns.get(key.name), Numeric | Coordinate):
-            raise TypeError(
+            raise InputTypeError(
                 f"the dataset's column {key.name!r} is in the names of folders and was made of type {kind}, which Arrow guesses "
                 "from all of them, so that one row would decide how others are read: pass the folder's path, or "
                 f"ds.dataset(..., partitioning=ds.partitioning(pa.schema([({key.name!r}, pa.string())]), flavor='hive'))"
@@ -195,7 +196,7 @@ def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
     read = text_flags if isinstance(column, Boolean) else text_numbers
     result = read(pa.array([text]), TextFormat())
     if result.unparseable[0] and column.missing == "error":
-        raise ValueError(
+        raise InputValueError(
             f"column {column.name!r} is in the names of folders, one of which is no value of a {column.kind} column: describe it "
             "as Categorical"
         )

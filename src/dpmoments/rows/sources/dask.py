@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpmoments.foundation.errors import has_own_words
+from dpmoments.foundation.errors import InputError, InputTypeError
 from dpmoments.foundation.table_libraries import nw, pq
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import FileSource, ParquetSource
@@ -113,7 +113,7 @@ class DaskSource(EngineSource):
             if cut.stored:
                 _require_kept_in_memory(self.where, "several of its partitions are made of the same rows")
         except TypeError as error:
-            if not has_own_words(error):
+            if not isinstance(error, InputError):
                 raise
             return Outcome(frozenset(), None, failure=Failure.of(error)), 0
         if not cut.partitions:
@@ -274,11 +274,11 @@ def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit |
         return _files_or_frame(_DaskFrameSource(reading, data))
     if hasattr(data, "rechunk") and hasattr(data, "map_blocks"):
         if privacy_unit is not None:
-            raise TypeError(
+            raise InputTypeError(
                 f"an array has no column {privacy_unit.column!r} beside the schema's: pass a Dask DataFrame, or files"
             )
         return _DaskArraySource(replace(reading, array_type=np.dtype(data.dtype)), data)
-    raise TypeError(
+    raise InputTypeError(
         f"cannot read a table from Dask's {type(data).__name__}: pass a Dask DataFrame or a two-dimensional Dask array"
     )
 
@@ -324,7 +324,7 @@ def _require_kept_in_memory(where: str, why: str) -> None:
     """Raise TypeError if what runs tasks may write their results to a disk."""
     client, in_memory = _scheduler()
     if not in_memory and (client is None or not _never_spills(client)):
-        raise TypeError(
+        raise InputTypeError(
             f"{where} cannot be read on this cluster: {why}, so that workers keep rows between tasks and may write them to "
             'their disks. Write the prepared table to Parquet files and pass dpmoments.EngineFiles(path, engine="dask"); or use '
             'threads, dask.config.set(scheduler="threads"); or start every worker with distributed.worker.memory.target and '

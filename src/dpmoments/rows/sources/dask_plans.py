@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.rows.sources.engine import Reading
 from dpmoments.schema.columns import Categorical
@@ -80,7 +81,7 @@ def require_declared_types(plan: Any) -> None:
         if not any(map(_is_expression, operands)):
             _require_declared(node)
         if any(is_dask_collection(operand) and not _is_expression(operand) for operand in operands):
-            raise TypeError(_UNDECLARED.format(what=_OF_DELAYED))
+            raise InputTypeError(_UNDECLARED.format(what=_OF_DELAYED))
 
 
 def require_types_of_readers(plan: Any, reading: Reading) -> None:
@@ -130,7 +131,7 @@ def _require_declared(leaf: Any) -> None:
     if of_dask and _is_orc(leaf):
         return
     if kind == "FromGraph":
-        raise TypeError(
+        raise InputTypeError(
             "the Dask frame does not show how it was made: it was persisted, or comes from a bag, an array or a graph. Its "
             f"types may be guessed from its cells. Pass the frame before persist(), Parquet files, or {_FILES_INSTEAD}"
         )
@@ -140,7 +141,7 @@ def _require_declared(leaf: Any) -> None:
         what = "is read by a function for each partition (as read_csv, read_table, read_fwf and from_map do)"
     else:
         what = f"comes from a source of the kind {kind}"
-    raise TypeError(_UNDECLARED.format(what=what))
+    raise InputTypeError(_UNDECLARED.format(what=what))
 
 
 def _is_orc(node: Any) -> bool:
@@ -158,7 +159,7 @@ def _require_keys_of_text(reader: Any, reading: Reading, only_columns: bool) -> 
     for name in sorted(_guessed_keys(reader)):
         a_number = only_columns and isinstance(columns.get(name), Numeric)
         if (name in reader.columns and not a_number) or name in filters:
-            raise TypeError(
+            raise InputTypeError(
                 f"the Dask frame's column {name!r} is in the names of folders, and its type is guessed from all of them, so that "
                 'one row would decide how others are read. Pass dpmoments.EngineFiles(folder, engine="dask"), or state the '
                 f'type: read_parquet(folder, dataset={{"partitioning": pyarrow.dataset.partitioning(pyarrow.schema([({name!r}, '
@@ -205,7 +206,7 @@ def _require_exact_integers(reader: Any, reading: Reading, only_columns: bool) -
             what = f"{next(reversed(exact.values()))} (made, it may be, of {name!r})"
         else:
             continue
-        raise TypeError(
+        raise InputTypeError(
             f"{what} of more than 53 bits, which pandas rounds if another cell of the partition is empty. "
             'Read Parquet files with dask.dataframe.read_parquet(..., dtype_backend="pyarrow"), or pass '
             'dpmoments.EngineFiles(path, engine="dask")'
@@ -241,7 +242,7 @@ def require_array_in_memory(graph: Mapping[Any, Any]) -> None:
     """
     for node in graph.values():
         if not node.dependencies and not isinstance(getattr(node, "value", None), np.ndarray):
-            raise TypeError(
+            raise InputTypeError(
                 "the Dask array holds Python objects and is not made of a NumPy array in memory: their types may be guessed anew "
                 "in every block: use astype(float), or pass Parquet files"
             )
@@ -280,7 +281,7 @@ def require_no_disk(expression: Any) -> None:
     TypeError
     """
     if found := sorted({_kind(node) for node in _plan_nodes(expression)} & set(_ON_DISK)):
-        raise TypeError(
+        raise InputTypeError(
             f'the Dask frame\'s plan has a {found[0]}, which writes rows to a disk: use shuffle_method="tasks", or write the '
             'prepared table to Parquet files and pass dpmoments.EngineFiles(path, engine="dask")'
         )
@@ -303,6 +304,6 @@ def require_no_transfer(graph: Mapping[Any, Any]) -> None:
     """
     for node in graph.values():
         if str(getattr(getattr(node, "func", None), "__module__", "")).startswith(_TRANSFER):
-            raise TypeError(
+            raise InputTypeError(
                 'the Dask array is rechunked by files of workers (p2p): use rechunk(..., method="tasks"), or pass Parquet files'
             )

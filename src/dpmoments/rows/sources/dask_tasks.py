@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.rows.sources.engine import Failure, Outcome, PartitionJob
 from dpmoments.rows.sources.sealing import Seal
 
@@ -118,7 +119,7 @@ def _in_order(graph: Mapping[Hashable, Any], outputs: Sequence[Hashable]) -> lis
             result[key] = None
         elif key not in result:
             if key not in graph:
-                raise TypeError(
+                raise InputTypeError(
                     "the Dask array is kept on a cluster, whose workers may write it to their disks: pass the array before "
                     "persist(), or Parquet files"
                 )

@@ -18,7 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.cells.objects import read_objects
-from dpmoments.foundation.errors import has_own_words, place_of
+from dpmoments.foundation.errors import (
+    InputError,
+    InputFileNotFoundError,
+    InputModuleNotFoundError,
+    InputPermissionError,
+    InputTypeError,
+    InputValueError,
+    place_of,
+)
 from dpmoments.foundation.table_libraries import nw, pa, pc
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.restriction import Restriction
@@ -145,7 +153,7 @@ class Reading:
         """A source of the rows of one partition: a frame, an array, or a source that knows where its rows are."""
         if isinstance(partition, np.ndarray):
             if partition.dtype != self.array_type:
-                raise TypeError(
+                raise InputTypeError(
                     "a block of the array is not of the type that the array says it is: use astype on the array"
                 )
             return ArraySource(self.schema, self.mean, partition, restriction=self.restriction)
@@ -166,9 +174,9 @@ class Failure:
     @classmethod
     def of(cls, error: Exception) -> Failure:
         """The error's own message, where this library wrote it; else its kind and place."""
-        if has_own_words(error):
-            kinds = (TypeError, MemoryError, FileNotFoundError, PermissionError)
-            return cls(next((kind for kind in kinds if isinstance(error, kind)), ValueError), str(error))
+        if isinstance(error, InputError):
+            kinds = (InputTypeError, InputFileNotFoundError, InputPermissionError)
+            return cls(next((kind for kind in kinds if isinstance(error, kind)), InputValueError), str(error))
         return cls(
             ValueError,
             f"a partition cannot be read: stopped by {type(error).__name__} at {place_of(error.__traceback__)}; the message is "
@@ -462,7 +470,7 @@ class EngineSource(ABC):
             if outcome.failure is not None:
                 outcome.failure.tell()
             if outcome.partitions != frozenset(range(n_partitions)):
-                raise ValueError(
+                raise InputValueError(
                     f"{self.where}: the engine lost the result of a partition, so that the sums would be wrong"
                 )
         if self.fingerprinted:
@@ -474,7 +482,7 @@ class EngineSource(ABC):
         first = self.first_pass.fingerprint
         self.first_pass.fingerprint = fingerprint
         if first is not None and first != fingerprint:
-            raise ValueError(
+            raise InputValueError(
                 f"{self.where} gave other rows at this pass than at the one before: it is made anew every time (of random "
                 "numbers, a sample, or files that change). Write it to Parquet files once, and pass those"
             )
@@ -507,6 +515,6 @@ def require_installed(engine: str) -> None:
         Naming the extra.
     """
     if find_spec(_PACKAGES[engine]) is None:
-        raise ModuleNotFoundError(
+        raise InputModuleNotFoundError(
             f"the engine {engine!r} is not installed here: pip install 'dpmoments[{engine}]' (and on every worker)"
         )

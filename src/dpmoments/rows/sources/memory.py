@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dpmoments.cells.columns import ColumnTable
 from dpmoments.cells.objects import array_cells, series_cells
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw
 from dpmoments.rows.sources.column_types import require_no_guess_of_polars
 from dpmoments.rows.sources.local import LocalSource
@@ -31,22 +32,22 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
     def __post_init__(self) -> None:
         array, n_columns = self.array, len(self.schema.names)
         if isinstance(array, np.ma.MaskedArray):
-            raise TypeError(
+            raise InputTypeError(
                 "a masked array's mask would be lost: fill it, array.filled(np.nan), and choose each column's missing rule"
             )
         if array.ndim != 2:
-            raise ValueError(
+            raise InputValueError(
                 f"an array of {array.ndim} dimensions is not a table: pass shape (rows, columns), "
                 "array.reshape(-1, 1) for a single column"
             )
         if array.dtype.names is not None or array.dtype.kind not in "biufO":
             # The width of a text dtype is that of its longest cell, so that only the kind is shown.
-            raise TypeError(
+            raise InputTypeError(
                 f"an array of type {array.dtype.type.__name__} is not a table of numbers: pass a numeric array, or a pandas, "
                 "Polars or Arrow frame with named columns"
             )
         if array.shape[1] != n_columns:
-            raise ValueError(
+            raise InputValueError(
                 f"the array has {array.shape[1]} columns and the schema {n_columns}: an array's columns are the schema's, "
                 "in order, without derived features"
             )
@@ -131,7 +132,7 @@ class FrameSource(LocalSource["nw.DataFrame[Any]"]):
         index = getattr(getattr(self.frame.to_native(), "index", None), "names", ())
         lost = [name for name in self.names if name in list(index) and name not in self.frame.columns]
         if lost:
-            raise ValueError(
+            raise InputValueError(
                 f"the frame has no column {', '.join(map(repr, lost))}: that is its index, which is not read; pass "
                 "frame.reset_index()"
             )
@@ -198,12 +199,12 @@ def require_columns(found: Sequence[object], wanted: Sequence[str], where: str) 
         plain = {name.strip().casefold(): name for name in names}
         alike = [plain[key] for name in absent if (key := name.strip().casefold()) in plain]
         hint = f"; it has {', '.join(map(repr, alike))}" if alike else ""
-        raise ValueError(
+        raise InputValueError(
             f"{where} has no column {', '.join(map(repr, absent))} among its {len(found)}{hint}: the names must be the schema's "
             "(they are not listed here, because a table read without its header line has a record in their place)"
         )
     if repeated := [name for name in wanted if names.count(name) > 1]:
-        raise ValueError(f"{where} has more than one column named {', '.join(map(repr, repeated))}: rename them")
+        raise InputValueError(f"{where} has more than one column named {', '.join(map(repr, repeated))}: rename them")
 
 
 def _rows_per_part(source: ArraySource | ColumnSource | FrameSource) -> int:

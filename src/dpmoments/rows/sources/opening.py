@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.cells.columns import ColumnTable
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_files import (
     CSV_DELIMITERS,
     FEATHER_ENDINGS,
@@ -48,19 +49,19 @@ def open_source(
         If it is none of these, or does not have the schema's columns.
     """
     if text_format is not None and not isinstance(text_format, TextFormat):
-        raise TypeError(f"text_format must be a dpmoments.TextFormat, got {type(text_format).__name__}")
+        raise InputTypeError(f"text_format must be a dpmoments.TextFormat, got {type(text_format).__name__}")
     if isinstance(data, str | PathLike):
         return _file_source(data if isinstance(data, str) else Path(data), schema, mean, privacy_unit, text_format)
     if isinstance(data, EngineFiles):
         open_files = open_files_on_dask if data.engine == "dask" else open_files_on_spark
         return open_files(_file_source(data.path, schema, mean, privacy_unit, text_format))
     if text_format is not None:
-        raise TypeError(
+        raise InputTypeError(
             f"text_format says how text files are written, and the table is given as {type(data).__name__}: leave it out"
         )
     if isinstance(data, np.ndarray):
         if privacy_unit is not None:
-            raise TypeError(
+            raise InputTypeError(
                 f"an array has no column {privacy_unit.column!r} beside the schema's: pass a pandas, Polars or Arrow frame, or "
                 "files"
             )
@@ -70,7 +71,7 @@ def open_source(
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.RecordBatchReader):
-        raise TypeError(
+        raise InputTypeError(
             "a RecordBatchReader can be read once, and some mechanisms need several passes: pass the Parquet files, "
             "a DuckDB relation, or reader.read_all()"
         )
@@ -84,7 +85,7 @@ def open_source(
     if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "scanner"):
         return DatasetSource(schema, mean, data, privacy_unit=privacy_unit)
     if library == "scipy" and hasattr(data, "toarray"):
-        raise TypeError("sparse matrices are not supported: pass a dense array or a frame")
+        raise InputTypeError("sparse matrices are not supported: pass a dense array or a frame")
     if library == "polars" and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         return LazySource(schema, mean, data, privacy_unit=privacy_unit)
     names = schema.names if privacy_unit is None else (*schema.names, privacy_unit.column)
@@ -98,7 +99,7 @@ def open_source(
     frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return FrameSource(schema, mean, frame, privacy_unit=privacy_unit)
-    raise TypeError(
+    raise InputTypeError(
         f"cannot read a table from {type(data).__name__}: pass a NumPy array, a pandas, Polars or Arrow frame, a path or glob of "
         "Parquet, Feather or CSV files, an Arrow dataset, a DuckDB relation, or a Dask or Spark frame"
     )
@@ -117,7 +118,7 @@ def _file_source(
     if len(endings) == 1 and endings <= set(CSV_DELIMITERS):
         return CsvSource(schema, mean, paths, folder, text_format or TextFormat(), privacy_unit=privacy_unit)
     if text_format is not None and endings <= {*PARQUET_ENDINGS, *FEATHER_ENDINGS}:
-        raise ValueError(
+        raise InputValueError(
             f"a text format was given for {', '.join(sorted(endings))} files, which say themselves how they are written: leave "
             "it out"
         )
@@ -125,7 +126,7 @@ def _file_source(
         return ParquetSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
     if endings <= set(FEATHER_ENDINGS):
         return FeatherSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
-    raise ValueError(
+    raise InputValueError(
         f"cannot tell how to read {str(pattern)!r} by its ending ({', '.join(sorted(endings)) or 'none'}): "
         "use .parquet, .feather, .csv or .tsv files, all of one kind, or pass a frame"
     )

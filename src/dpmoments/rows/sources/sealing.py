@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+from dpmoments.foundation.errors import InputValueError
+
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
 
@@ -53,4 +55,4 @@ class Seal:
             return AESGCM(self.key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
         except InvalidTag:
             pass
-        raise ValueError("the result of a partition was changed on its way from a worker")
+        raise InputValueError("the result of a partition was changed on its way from a worker")

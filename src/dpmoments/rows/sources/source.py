@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from dpmoments.foundation.errors import InputFileNotFoundError, InputPermissionError, InputValueError
 from dpmoments.foundation.text_reading import EncodingError, LongLineError
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.summary import Missing, Summary
@@ -106,19 +107,19 @@ def read_quietly(
     try:
         return step()
     except FileNotFoundError:
-        failure: Exception = FileNotFoundError(f"{where} is not there")
+        failure: Exception = InputFileNotFoundError(f"{where} is not there")
     except PermissionError:
-        failure = PermissionError(f"{where} cannot be read: permission denied")
+        failure = InputPermissionError(f"{where} cannot be read: permission denied")
     except MemoryError:
         failure = MemoryError(f"{where} does not fit into memory")
     except (EncodingError, LongLineError) as error:
-        failure = ValueError(f"{where} cannot be read: {error}")
+        failure = InputValueError(f"{where} cannot be read: {error}")
     except Exception as error:
         kind = type(error).__name__
         if mended is not None and (way := mended(str(error))) is not None:
             failure = ReadAgain(way)
         else:
-            failure = ValueError(f"{where} cannot be read: {_reason(str(error), columns) or why} ({kind})")
+            failure = InputValueError(f"{where} cannot be read: {_reason(str(error), columns) or why} ({kind})")
     raise failure  # outside the handlers, where the original would become its context
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import ArrowSource, FileSource, ParquetSource
@@ -179,27 +180,27 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
         that may be inferred from cells, or would leave its rows on a disk.
     """
     if type(data).__module__.startswith("pyspark.sql.connect"):
-        raise TypeError(
+        raise InputTypeError(
             "a frame of Spark Connect does not show its plan, so that nothing says whether every pass reads the same rows: pass "
             "a frame of a classic session, or write it to Parquet files and pass EngineFiles(path, engine='spark') or the path"
         )
     if not (hasattr(data, "mapInArrow") and hasattr(data, "_jdf")):
-        raise TypeError(f"cannot read a table from Spark's {type(data).__name__}: pass a DataFrame of Spark SQL")
+        raise InputTypeError(f"cannot read a table from Spark's {type(data).__name__}: pass a DataFrame of Spark SQL")
     reading = Reading(schema, mean, privacy_unit)
     require_columns(data.columns, reading.names, "the Spark frame")
     for column in data.schema.fields:
         if column.name in reading.names and column.dataType.typeName() in _NESTED:
-            raise TypeError(
+            raise InputTypeError(
                 f"column {column.name!r} of the Spark frame is of the nested type {column.dataType.typeName()}: select the "
                 "fields of it that are meant as columns of their own"
             )
     if data.isStreaming:
-        raise TypeError("a streaming frame of Spark has no end: pass a table of the rows that are meant")
+        raise InputTypeError("a streaming frame of Spark has no end: pass a table of the rows that are meant")
     plan = read_quietly(lambda: data._jdf.queryExecution().analyzed(), "the Spark frame", FAILED_QUERY)
     if undeclared := read_quietly(lambda: undeclared_types(data, reading.names), "the Spark frame", FAILED_QUERY):
-        raise TypeError(undeclared)
+        raise InputTypeError(undeclared)
     if not plan.deterministic():
-        raise ValueError(
+        raise InputValueError(
             "the plan of the Spark frame is not deterministic (rand, uuid, a function declared so): it would give other rows at "
             "every pass. Write it to Parquet files once, and pass those"
         )
@@ -209,7 +210,7 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
         if paths is None:
             on_disk = read_quietly(lambda: rows_on_disk(data, reading.names), "the Spark frame", FAILED_QUERY)
     if on_disk is not None:
-        raise ValueError(on_disk)
+        raise InputValueError(on_disk)
     if paths is None:
         return _SparkFrameSource(reading, data.sparkSession, data)
     return _of_files(data.sparkSession, ParquetSource(schema, mean, paths, privacy_unit=privacy_unit))
@@ -243,7 +244,7 @@ def _new_session(session_class: Any) -> Any:
         return builder.config(EVENT_LOG, "false").config("spark.ui.enabled", "false").getOrCreate()
     except Exception as error:
         kind = type(error).__name__
-    raise ValueError(f"Spark cannot be started ({kind}): {_NO_JAVA}")
+    raise InputValueError(f"Spark cannot be started ({kind}): {_NO_JAVA}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,6 +21,7 @@ from dpmoments.cells.text_numbers import (
     text_flags,
     text_numbers,
 )
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_files import file_ending
 from dpmoments.foundation.table_libraries import pa, pa_csv, pc
 from dpmoments.foundation.text_format import TextFormat
@@ -107,7 +108,7 @@ class CsvSource(StreamedFileSource):
             return
         advice = other_delimiter(line, delimiter, self.text_format, lambda found: wanted <= set(found))
         if advice is not None:
-            raise ValueError(f"{path} does not have the schema's columns: {advice}")
+            raise InputValueError(f"{path} does not have the schema's columns: {advice}")
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The named columns of a file, which it has.
@@ -234,7 +235,7 @@ class CsvSource(StreamedFileSource):
     def _numbers(self, texts: Any, column: Numeric | Boolean | Coordinate) -> Any:
         result = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, self.text_format)
         if column.missing == "error" and result.unparseable.any():
-            raise ValueError(
+            raise InputValueError(
                 f"column {column.name!r} of the file has a cell that is no number with the decimal mark "
                 f"{self.text_format.decimal!r} and {self.text_format.thousands!r} between groups of three digits: {NUMBER_ADVICE}"
             )
