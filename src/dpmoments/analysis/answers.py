@@ -307,11 +307,6 @@ def number_or_none(value: float) -> float | None:
 def confidence_level(level: float) -> float:
     """The level, if it is a confidence of 0.5 or more.
 
-    Raises
-    ------
-    ValueError
-        If it is below 0.5, as statsmodels' ``alpha`` is, or not below 1.
-
     Examples
     --------
     >>> confidence_level(0.05)

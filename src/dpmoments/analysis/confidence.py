@@ -19,8 +19,6 @@ def deviations_for(level: float, law: NoiseLaw | None, privacy: FloatArray, samp
 
     Parameters
     ----------
-    level : float
-    law : NoiseLaw or None
     privacy, sampling : ndarray
         Variances.
 

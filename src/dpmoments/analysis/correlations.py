@@ -392,11 +392,7 @@ def partial_correlation(
 
 
 def _noise_leaves_inverse(release: Released, standardised: Standardised, smallest: float) -> bool:
-    """Whether the noise is below the covariance S in every direction.
-
-    All of it is to be below S's least eigenvalue if it was added cell by cell.
-    Other noise may be small where S is: the edge of S^−½NS^−½ is then compared with 1.
-    """
+    """Whether the noise is below the covariance S in every direction."""
     moments, law = standardised.moments, standardised.moments.law
     if law is None:
         return smallest > 0.0

@@ -277,12 +277,10 @@ def card(
 
     Parameters
     ----------
-    title : str
     facts : sequence of str
         A line each.
     table : sequence of sequences of str
         The head first; of many lines the first are shown.
-    privacy : PrivacyStatement
     warnings : sequence of str
         Empty ones are left out.
     ways_on : sequence of str

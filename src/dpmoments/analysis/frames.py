@@ -29,7 +29,6 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
 
     Parameters
     ----------
-    schema : Schema
     frame : pandas, Polars or Arrow frame, or mapping of column name to values
         Other columns may be there, in any order. Where every column of the schema is a coordinate, an array of shape (m, d) is
         taken too: its columns are the schema's, in order.
@@ -40,13 +39,6 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
     -------
     ndarray of shape (m, d)
         NaN where a cell is empty, and for features that are not wanted.
-
-    Raises
-    ------
-    TypeError
-        If it is no frame, or a column or one of its cells holds neither numbers nor levels.
-    ValueError
-        If a column is absent or stands there twice, or holds levels that the schema does not list. No cell is quoted.
 
     Examples
     --------

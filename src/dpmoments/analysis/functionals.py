@@ -61,16 +61,10 @@ class LocalMoments:
 
         Parameters
         ----------
-        release : Released
         as_they_are : collection of int
             Features whose values are not shifted or scaled, such as levels, whose sums are counts.
         about_zero : bool
             Whether a release without a mean will do: its moments are then about the zero of the encoding, and its sums 0.
-
-        Raises
-        ------
-        ValueError
-            If no mean was released.
         """
         if release.noisy_sum is None and not about_zero:
             raise InputValueError(NO_MEAN)
@@ -302,8 +296,6 @@ class FeatureVariances:
 
         Parameters
         ----------
-        release : Released
-        moments : LocalMoments
         as_shown : bool
             Whether they are those of ``release.covariance``: most repairs leave a level's variance to its second moment.
         """
@@ -368,7 +360,6 @@ class Standardised:
         Of ``covariance``, the largest first; rows are directions.
     edge : ndarray of shape (k,)
         What the noise reaches in a direction and those after it; NaN where it is not known.
-    moments : NoisyMoments
     """
 
     features: IntegerArray
@@ -388,16 +379,10 @@ class Standardised:
 
         Parameters
         ----------
-        release : Released
         chosen : sequence of int
         by_deviation : bool
             Whether features are divided by their released standard deviations; else by the scale of the encoding, in which the
             noise is the same in all directions.
-
-        Raises
-        ------
-        ValueError
-            If no mean was released, or no feature varies.
         """
         if release.noisy_sum is None:
             raise InputValueError(NO_MEAN)
@@ -450,18 +435,9 @@ def precision(release: Released) -> tuple[FloatArray, int]:
 
     Where no released variance is above 0, those are all. :func:`dpmoments.analysis.distances.mahalanobis` measures by Σ⁺.
 
-    Parameters
-    ----------
-    release : Released
-
     Returns
     -------
     ndarray of shape (d, d), int
-
-    Raises
-    ------
-    ValueError
-        If no mean was released.
 
     Examples
     --------

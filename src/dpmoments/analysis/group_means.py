@@ -40,7 +40,6 @@ class GroupDifferences(Answer):
     groups : tuple of str
     difference, lower, upper : ndarray of shape (m, p)
         First group less second, and its interval, for m features and the p pairs of groups in ``itertools.combinations`` order.
-    level : float
     """
 
     features: tuple[str, ...]

@@ -32,10 +32,8 @@ class GroupSums:
         Where that is the group's own and not the pooled one.
     total_variance : float
         Of y over all rows; 0 or above.
-    n_rows : float
     location, unit : float
         y = (value − location)/unit.
-    moments : NoisyMoments
     """
 
     counts: FloatArray
@@ -51,13 +49,7 @@ class GroupSums:
 
     @classmethod
     def of(cls, release: Released, feature: int, levels: Levels) -> GroupSums:
-        """The sums of a feature over groups.
-
-        Raises
-        ------
-        ValueError
-            If no mean was released, or the feature is one of the column that makes the groups.
-        """
+        """The sums of a feature over groups."""
         if feature in levels.features:
             raise InputValueError(
                 f"{release.feature_names[feature]!r} is of the column {levels.column!r} that makes the groups: name another"

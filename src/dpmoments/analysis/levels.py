@@ -19,7 +19,6 @@ class Levels:
 
     Attributes
     ----------
-    column : str
     names : tuple of str
         ``region=north``, …; of a Boolean ``smoker=false`` and ``smoker=true``.
     features : tuple of int
@@ -36,11 +35,6 @@ class Levels:
     @classmethod
     def of(cls, release: Released, name: str) -> Levels:
         """The groups of a column.
-
-        Raises
-        ------
-        ValueError
-            If there is no such column, or it holds numbers.
 
         Examples
         --------
@@ -68,13 +62,7 @@ class Levels:
         raise InputValueError(f"the release has no column {name!r} that sorts rows into groups: {which}")
 
     def chosen(self, names: Sequence[str]) -> Levels:
-        """Some of the groups, by full name or by level.
-
-        Raises
-        ------
-        ValueError
-            If a name is none of them, or stands there twice.
-        """
+        """Some of the groups, by full name or by level."""
         if isinstance(names, str):
             raise InputTypeError("groups are a list of names, not one string")
         full = [name if name in self.names else f"{self.column}={name}" for name in map(str, names)]

@@ -61,7 +61,6 @@ def confidence_limits(equations: NormalEquations, place: int, limit: float, step
 
     Parameters
     ----------
-    equations : NormalEquations
     place : int
         j among the regressors.
     limit : float
@@ -143,8 +142,6 @@ class NormalEquations:
     moments : ndarray of shape (k + 1, k + 1)
         M, the regressors (the constant first, where there is one), then the target; of encoded rows about the release's center,
         or about the zero of the table's units.
-    n_rows : float
-    with_constant : bool
     noise : NoiseLaw
         Of Σ z zᵀ, z = (1, x) of all features.
     design_map : ndarray of shape (k + 1, d + 1)

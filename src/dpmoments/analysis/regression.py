@@ -266,13 +266,7 @@ def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
 
 
 def _penalised_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> FloatArray:
-    """w of (S_AA + 2α I) w = S_Ay.
-
-    Raises
-    ------
-    ValueError
-        If the system is singular.
-    """
+    """w of (S_AA + 2α I) w = S_Ay."""
     a = list(chosen.features)
     system = moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a))
     if float(np.linalg.eigvalsh(system)[0]) <= 1e-12 * max(1.0, float(np.trace(system))):
@@ -396,20 +390,7 @@ _SINGULAR = 1e-11
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Spectrum:
-    """A regression in the eigenbasis of the features' repaired moments.
-
-    Attributes
-    ----------
-    variances : ndarray of shape (k,)
-        s, the repaired moments along each eigenvector.
-    vectors : ndarray of shape (k, k)
-        The eigenvectors, one a column.
-    solved, observed : ndarray of shape (k,)
-        Cross moments with the target as they enter the system (repaired), and as observed (with noise of a known law).
-    target_variance : float
-    noise_variance : float
-        v, of a cell off the diagonal, for one row's moments: what counts of it after the repair.
-    """
+    """A regression in the eigenbasis of the features' repaired moments."""
 
     variances: FloatArray
     vectors: FloatArray
@@ -429,7 +410,6 @@ def automatic_alpha(release: Released, features: Sequence[int], target: int, *, 
 
     Parameters
     ----------
-    release : Released
     features : sequence of int
         Positions of the k features A in the release's arrays.
     target : int
@@ -443,12 +423,6 @@ def automatic_alpha(release: Released, features: Sequence[int], target: int, *, 
     float
         Above 0 and finite; in unit-ball units, as ``alpha`` of a ridge regression is. It tends to 0 with the noise, and where
         all is noise it is so large that the coefficients are nearly 0.
-
-    Raises
-    ------
-    ValueError
-        If no number of rows was released, an intercept is asked of a release without a mean, or the numbers leave the range of
-        floating point.
 
     Notes
     -----
@@ -534,10 +508,7 @@ def _cell_variance(release: Released, raw_release: Released, intercept: bool) ->
 
 
 def _typical_noise(release: Released, moment: FloatArray) -> float:
-    """v of Gaussian noise on the whole Gram matrix at the release's budget, of matrix Laplace noise under a pure one.
-
-    Where rows have no bound, they are taken for bounded by the square root of the trace of their second moment.
-    """
+    """v of Gaussian noise on the whole Gram matrix at the release's budget, of matrix Laplace noise under a pure one."""
     budget, neighbors, d = release.privacy.budget, release.privacy.neighbors, len(moment)
     k = release.privacy.rows_per_unit  # what is left for one row: a k-th of ε, a k²-th of ρ
     if budget.kind is BudgetKind.PURE:
@@ -550,11 +521,7 @@ def _typical_noise(release: Released, moment: FloatArray) -> float:
 
 
 def _posterior_means(spectrum: _Spectrum) -> FloatArray:
-    """Posterior means of the coefficients along each eigenvector, shape (k,).
-
-    With c = s·w + e, Var e = v(1 + ‖w‖²) and w ~ N(0, τ²·s^(−a)·g), g one of ``_SCALES``; τ² by the explained share
-    Σ s·E[w²] / Var(y), which is averaged over, as a is, with the likelihood of c as weights.
-    """
+    """Posterior means of the coefficients along each eigenvector, shape (k,)."""
     s, c, v = spectrum.variances, spectrum.observed, spectrum.noise_variance
     if v == 0.0:
         return np.divide(c, s, out=np.zeros_like(s), where=s > 0.0)
@@ -601,20 +568,7 @@ _SHARES = (1.0, 0.9, 0.8, 0.65, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 0.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fit:
-    """A ridge fit as the bounds see it.
-
-    Attributes
-    ----------
-    moment : ndarray of shape (d, d)
-        What was solved with.
-    chosen : list of int
-        Features, then the target.
-    weights : ndarray of shape (k,)
-    alpha : float
-    intercept : bool
-    smallest : float
-        Least eigenvalue of the features' block of ``moment``, with the penalty.
-    """
+    """A ridge fit as the bounds see it."""
 
     moment: FloatArray
     chosen: list[int]
@@ -647,12 +601,7 @@ def _error_bound(release: Released, fit: _Fit, failure: float) -> tuple[float | 
 
 
 def _moment_error_bound(release: Released, fit: _Fit, failure: float) -> float:
-    """Bound on ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use, for noise whose law holds as it is.
-
-    ‖Ŝ − S‖ ≤ ‖Ŝ − Ŝ₀‖ + ‖Ŝ₀ − S‖, Ŝ₀ the unrepaired matrix: the first term is known exactly, the second is bounded by
-    the noise law. (S_AA + 2αI)(ŵ − w) = (E b)_A with b = (−ŵ, 1) and E = Ŝ − S, so ‖ŵ − w‖ ≤ ‖E‖_op √(1 + ‖ŵ‖²)/λ, λ the least
-    eigenvalue of S_AA + 2αI: at least 2α, and at least λ̂ − ‖E‖_op. Only the block of features and target counts.
-    """
+    """Bound on ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use, for noise whose law holds as it is."""
     noise, chosen = release.noise, fit.chosen
     assert noise is not None
     n, block, indices = release.n_rows, np.ix_(chosen, chosen), np.array(chosen) + 1

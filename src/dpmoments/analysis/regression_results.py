@@ -37,7 +37,6 @@ class Predictions(Answer):
         Confidence interval of the population's line.
     value : ndarray of shape (m, 2)
         Where a new row's target lies, for normal residuals of one variance: of that, what noise lets it be at most.
-    level : float
     """
 
     prediction: FloatArray
@@ -88,7 +87,6 @@ class Intervals(Answer):
     ----------
     names : tuple of str
     limits : ndarray of shape (k, 2)
-    level : float
     beside : mapping of str to (float, float)
         Found by name alone: the intercept's.
 
@@ -147,8 +145,6 @@ class Identification:
     Attributes
     ----------
     names : tuple of str
-    coefficients : tuple of bool
-    whole : bool
 
     Examples
     --------
@@ -193,7 +189,6 @@ class ExplainedVariance:
         Standard deviations of what noise and sampling do to it.
     degrees_of_freedom : float
         n − k.
-    n_rows : float
     """
 
     share: float

@@ -43,11 +43,6 @@ def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | 
     other signs; ``a:b`` is the product of the schema of that name, ``I(age**2)`` its power; ``a*b`` is ``a + b + a:b``; ``- 1``
     leaves the intercept out.
 
-    Raises
-    ------
-    ValueError
-        If the formula cannot be read, or a term is not in the release.
-
     Examples
     --------
     >>> from dpmoments import Boolean, Numeric, Product
@@ -138,9 +133,7 @@ class Regressors:
 
     Attributes
     ----------
-    target : int
     features : tuple of int
-    intercept : bool
     references : mapping of str to str
         For every categorical column among the regressors, the level that the others are compared with: its feature is left out.
     too_few : tuple of str
@@ -166,7 +159,6 @@ class Regressors:
 
         Parameters
         ----------
-        release : Released
         target : str
             A feature, or a formula ``target ~ terms`` (then ``features`` is None).
         features : sequence of str or None
@@ -175,12 +167,6 @@ class Regressors:
             None: where a mean was released (and the formula does not say otherwise).
         reference : sequence of str, mapping or None
             Levels that others are compared with, ``["region=north"]`` or ``{"region": "north"}``.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a name is unknown or stands twice, the target is among the features, or an intercept is asked of a release without
-            a mean.
         """
         names = release.feature_names
         if not isinstance(target, str):
@@ -274,11 +260,7 @@ def _stated_references(release: Released, reference: Sequence[str] | Mapping[str
 def _without_references(
     release: Released, named: Sequence[int], stated: Mapping[str, str], constant: bool
 ) -> tuple[list[int], dict[str, str]]:
-    """Leave one level out of every categorical whose levels are all there, since they add up to one.
-
-    So do the products of a number with all levels, which add up to the number. Without a constant the first categorical keeps all
-    of its levels, unless its reference is stated.
-    """
+    """Leave one level out of every categorical whose levels are all there, since they add up to one."""
     names, chosen = release.feature_names, set(named)
     blocks = [(column, indices) for column, indices in columns_with_places(release) if set(indices) <= chosen]
     references: dict[str, str] = {}

@@ -156,14 +156,12 @@ class Release(ABC):
 
     Attributes
     ----------
-    schema : Schema
     privacy : PrivacyStatement
         What was spent; ``print(release.privacy.in_words())``.
     receipt : Receipt
         Every draw of noise, and what it cost.
     mechanism : str
         Name of the mechanism that ran.
-    mechanism_options : mapping
     diagnostics : mapping
         What else the mechanism learned privately.
     origin : ReleaseOrigin
@@ -205,15 +203,7 @@ class Release(ABC):
         return tuple(map(str, result)) if isinstance(result, list | tuple) else ()
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the release as JSON, all of it or nothing; :func:`dpmoments.load` reads it.
-
-        Raises
-        ------
-        FileExistsError
-            If there is a file already and ``overwrite`` is False.
-        OSError
-            If the file cannot be written.
-        """
+        """Write the release as JSON, all of it or nothing; :func:`dpmoments.load` reads it."""
         self.file_kind.write(self.to_dict(), path, overwrite=overwrite)
 
     @abstractmethod
@@ -474,13 +464,7 @@ _SHOWN_FEATURES = 4
 
 
 def feature_place(release: Stated, name: str) -> int:
-    """The place of a feature; a column of one feature has its name.
-
-    Raises
-    ------
-    ValueError
-        If there is no such feature.
-    """
+    """The place of a feature; a column of one feature has its name."""
     names = release.feature_names
     if name in names:
         return names.index(name)
@@ -495,15 +479,7 @@ def feature_place(release: Stated, name: str) -> int:
 
 
 def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:
-    """Places of features named by feature or by column, in the release's order; all where none are named.
-
-    Raises
-    ------
-    TypeError
-        If it is one string.
-    ValueError
-        If a name is neither, or there is none, or a feature is named twice.
-    """
+    """Places of features named by feature or by column, in the release's order; all where none are named."""
     if columns is None:
         return list(range(len(release.feature_names)))
     return sorted(named_features(release, columns, word="columns"))
@@ -514,17 +490,9 @@ def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[
 
     Parameters
     ----------
-    release : Released
     names : sequence of str
     word : str
         What they are called where they are asked for, for the messages.
-
-    Raises
-    ------
-    TypeError
-        If it is one string.
-    ValueError
-        If a name is neither, or there is none, or a feature is named twice.
     """
     if isinstance(names, str):
         raise InputTypeError(f"{word} are a list of names, not one string")

@@ -84,10 +84,7 @@ class _Margin:
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """The features of one column: where they stand, and what makes values of their latents.
-
-    ``shares`` are of the levels, or of True; ``offsets`` are found by calibration, and stand for thresholds.
-    """
+    """The features of one column: where they stand, and what makes values of their latents."""
 
     column: Numeric | Date | Boolean | Categorical | Coordinate
     places: npt.NDArray[np.intp]
@@ -192,11 +189,7 @@ def _check(release: Released, n_rows: object, seed: object, format: object) -> N
 
 
 def _blocks(release: Released) -> tuple[list[_Block], npt.NDArray[np.intp]]:
-    """One for each column of the table, and which of the release's features they hold.
-
-    Features that are computed of other columns are no columns of the table, and are not drawn: whoever reads the rows with the
-    schema computes them.
-    """
+    """One for each column of the table, and which of the release's features they hold."""
     place_of = {name: index for index, name in enumerate(release.feature_names)}
     mean, variance = release.mean, np.diag(release.covariance)
     lower, upper = release.schema.feature_bounds
@@ -264,10 +257,7 @@ def _calibrated(
 
 
 def _with_shares(blocks: Sequence[_Block], latents: FloatArray, offsets: FloatArray, rounds: int = 3) -> FloatArray:
-    """Offsets at which the levels of each categorical have their shares among these latents, nearly.
-
-    Each level is moved by as much as the threshold of a normal would be.
-    """
+    """Offsets at which the levels of each categorical have their shares among these latents, nearly."""
     offsets, least = offsets.copy(), 0.5 / len(latents)
     for block in blocks:
         if not isinstance(block.column, Categorical):

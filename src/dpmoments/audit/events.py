@@ -38,12 +38,8 @@ class Event:
 
     Attributes
     ----------
-    statistic : str
     column : int
         Its column in the matrix of statistics.
-    threshold : float
-    above : bool
-    likelier_on_second : bool
     promise : float
         The bound on ε that the draws it was chosen on gave: biased upwards, for ranking alone.
     """
@@ -74,7 +70,6 @@ def best_events(
     first, second : ndarray of shape (N, S)
         Statistics of draws on the two tables; none NaN.
     names : tuple of str, length S
-    delta : float
     failure : float
         The confidence that candidates are compared at is 1 less this.
 
@@ -113,7 +108,6 @@ def rarer_events(event: Event, first: FloatArray, second: FloatArray) -> tuple[E
 
     Parameters
     ----------
-    event : Event
     first, second : ndarray of shape (N, S)
         The statistics it was chosen on. Thresholds are where a half, a quarter, … of its occurrences on the table it
         speaks for lie beyond.

@@ -27,7 +27,6 @@ def noise_epsilon(model: NoiseModel, first: Moments, second: Moments, delta: flo
 
     Parameters
     ----------
-    model : NoiseModel
     first, second : Moments
         Exact moments of the two tables, rows of norm 1 at most.
     delta : float
@@ -177,7 +176,6 @@ def one_direction_epsilon(
 
     Parameters
     ----------
-    plan : Plan
     first, second : Moments
         Exact moments of the two tables.
     delta : float
@@ -286,13 +284,7 @@ def temperature_at_least(scores: Sequence[FloatArray], exact: Sequence[FloatArra
 def _privacy_loss(
     model: AdditiveModel, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float, delta: float
 ) -> float | None:
-    """The least ε for which (ε, δ) holds between two tables whose exact moments lie so far apart; None without a closed form.
-
-    Gaussian: the curve of two normals at distance μ, μ² = Σ Δ²/variance over the cells (Balle & Wang 2018). Laplace: Σ |Δ|/scale,
-    reached where every cell lies beyond both means. Isotropic: c times the norm of the shift in svec coordinates. Matrix Laplace:
-    c‖Δ‖_*, Δ the shift of the augmented matrix (``docs/derivations/matrix_laplace.md``); None if the count cell is not released
-    beside a sum, a marginal law without a closed form.
-    """
+    """The least ε for which (ε, δ) holds between two tables whose exact moments lie so far apart; None without a closed form."""
     cells = _noisy_cells(model, gram_shift, sum_shift, count_shift)
     if cells is None:
         return math.inf

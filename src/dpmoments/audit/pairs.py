@@ -29,8 +29,6 @@ class NeighboringPair:
 
     Attributes
     ----------
-    name : str
-    neighbors : Neighbors
     first, second : ndarray of shape (n, d)
         Rows in the unit ball; a NaN row is one that the schema drops.
     same_rows : bool
@@ -77,11 +75,6 @@ def neighboring_pairs(n_features: int, neighbors: Neighbors | str) -> tuple[Neig
     ----------
     n_features : int
         d. Pairs that need a second direction are left out at d = 1.
-    neighbors : Neighbors or str
-
-    Returns
-    -------
-    tuple of NeighboringPair
 
     Examples
     --------
@@ -111,8 +104,6 @@ def distant_pairs(n_features: int, neighbors: Neighbors | str, rows_apart: int) 
 
     Parameters
     ----------
-    n_features : int
-    neighbors : Neighbors or str
     rows_apart : int
         k, at least 1.
 
@@ -149,11 +140,6 @@ def unit_pairs(n_features: int, privacy_unit: PrivacyUnit) -> tuple[NeighboringP
 
     Equal rows on an axis attain what k rows can move. Of a person with more rows than count, rows are once all equal, once no
     two of them, and once such as others have.
-
-    Parameters
-    ----------
-    n_features : int
-    privacy_unit : PrivacyUnit
 
     Examples
     --------
@@ -197,12 +183,6 @@ def everyday_pairs(
 
     The row is an ordinary one, zero, one that stands there already, far outside the ball, or one that the schema drops; the
     tables hold such rows otherwise too, and are once sorted.
-
-    Parameters
-    ----------
-    n_features : int
-    neighbors : Neighbors or str
-    generator : numpy.random.Generator
     """
     neighbors = Neighbors.of(neighbors)
     table = generator.normal(0.1, 0.4 / math.sqrt(n_features), (_EVERYDAY_ROWS, n_features))

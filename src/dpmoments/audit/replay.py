@@ -68,7 +68,6 @@ class Replayer(PrivacyFilter):
 
     Parameters
     ----------
-    plan : PrivatePlan
     recorded : iterable of Exchange
         Of a run on a neighbouring table.
     same_rows : bool
@@ -183,7 +182,6 @@ def replay(
 
     Parameters
     ----------
-    plan : CalibratedPlan
     first, second : Rows
         Of two tables that are neighbours for the plan's relation.
     generator : numpy.random.Generator

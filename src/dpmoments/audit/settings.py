@@ -43,16 +43,7 @@ _TYPICAL_ROWS = 100
 
 @dataclass(frozen=True, slots=True)
 class AuditSetting:
-    """One row of the table of audits.
-
-    Attributes
-    ----------
-    mechanism : Mechanism
-    budget : PrivacyBudget
-    neighbors : Neighbors
-    mean : bool
-    privacy_unit : PrivacyUnit or None
-    """
+    """One row of the table of audits."""
 
     mechanism: Mechanism
     budget: PrivacyBudget
@@ -93,7 +84,6 @@ class AuditPlan:
 
     Attributes
     ----------
-    settings : tuple of AuditSetting
     refusals : mapping of str to str
         Mechanisms that support none of what was asked, each with its own words.
     """
@@ -131,11 +121,6 @@ def audit_plan(
     budgets, neighbors, n_features, privacy_unit
         As for :func:`_audit_settings`.
 
-    Raises
-    ------
-    ValueError
-        If no mechanism plans for anything.
-
     Examples
     --------
     >>> from dpmoments.mechanisms import Gaussian, Laplace
@@ -161,17 +146,11 @@ def audit_generator(index: int, *, seed: int | None = None, exact_noise: bool = 
 
     Parameters
     ----------
-    index : int
     seed : int, optional
         Of the whole plan, to repeat it.
     exact_noise : bool
         Draw integer noise with the sampler that releases use, about ten times slower. Otherwise a seed, if only one that nobody
         knows, selects the fast stand-in.
-
-    Raises
-    ------
-    ValueError
-        If a seed is given for exact noise.
     """
     if exact_noise:
         if seed is not None:
@@ -195,20 +174,12 @@ def _audit_settings(
 
     Parameters
     ----------
-    mechanism : Mechanism
-    budgets : sequence of PrivacyBudget
-    neighbors : sequence of Neighbors
     means : sequence of bool, optional
         Whether count and mean are released; default: with and without, for those in ``_ALWAYS_WITH_MEAN`` with them alone.
     n_features : int
         As many of them as the mechanism takes.
     privacy_unit : PrivacyUnit, optional
         Whom to protect, where that is not one row; under ``add_remove`` alone.
-
-    Raises
-    ------
-    ValueError
-        The mechanism's own refusal, if it plans for none of them.
 
     Examples
     --------

@@ -35,7 +35,6 @@ def raw_statistics(
     Returns
     -------
     statistics : ndarray of shape (N, S), without NaN
-    names : tuple of str, length S
     """
     values = np.array([[record.get(name, -np.inf) for name in names] for record in records], dtype=np.float64)
     values = values.reshape(len(records), len(names))
@@ -155,7 +154,6 @@ def _probability_above(successes: npt.ArrayLike, trials: int, failure: float) ->
     Parameters
     ----------
     successes : array_like of int, any shape
-    trials : int
     failure : float
         Probability that the bound is wrong.
 
@@ -193,7 +191,6 @@ def epsilon_lower_bound(
         Times the event was seen on one table and on its neighbour. The event must have been fixed without these draws.
     trials : int
         Draws on each table.
-    delta : float
     failure : float
         Probability that a bound is wrong, half of it for each of p and q.
 

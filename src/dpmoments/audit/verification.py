@@ -43,10 +43,8 @@ class Check:
 
     Attributes
     ----------
-    what : str
     passed : bool or None
         None where it cannot be told; ``detail`` says why.
-    detail : str
     """
 
     what: str

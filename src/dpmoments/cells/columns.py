@@ -28,11 +28,6 @@ class ColumnTable:
     ----------
     columns : mapping of str to ndarray or narwhals Series
         As :func:`declared_column` returns them.
-
-    Raises
-    ------
-    ValueError
-        If the columns have different lengths, which are not shown.
     """
 
     columns: Mapping[str, Any]
@@ -59,13 +54,6 @@ def declared_column(values: Any, name: str) -> Any:
 
     A list declares no type, nor does a tuple or another sequence: it becomes an array of objects, one by one, so that no cell
     decides how another is read.
-
-    Raises
-    ------
-    TypeError
-        If it is no column in memory, or of a type that holds neither numbers, text nor dates.
-    ValueError
-        If it has more than one dimension.
 
     Examples
     --------
@@ -95,13 +83,7 @@ def declared_column(values: Any, name: str) -> Any:
 
 
 def declared_array(values: Any, name: str) -> npt.NDArray[Any]:
-    """Return an array of the type that the values declare; the cells of a sequence as objects, one by one.
-
-    Raises
-    ------
-    TypeError
-        If the values are no array or sequence in memory, or masked.
-    """
+    """Return an array of the type that the values declare; the cells of a sequence as objects, one by one."""
     if isinstance(values, np.ma.MaskedArray):
         raise InputTypeError(
             f"{name!r} is a masked array, whose mask would be lost: fill it, array.filled(np.nan), and choose each column's "

@@ -37,7 +37,6 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
     Parameters
     ----------
     chunk : pyarrow.Array of dates, timestamps, text or nulls, length n
-    column : Date
 
     Returns
     -------
@@ -45,11 +44,6 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
         NaN where a cell is missing or unreadable.
     unreadable : ndarray of bool, shape (n,), or None
         Texts that are no date in the column's format; None where there is none.
-
-    Raises
-    ------
-    TypeError
-        If its type holds anything else.
 
     Examples
     --------
@@ -106,7 +100,6 @@ def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty:
     Parameters
     ----------
     cells : pyarrow.Array or ChunkedArray of text, length n
-    column : Date
     text_format : TextFormat
         Its words for nothing.
     only_empty : bool

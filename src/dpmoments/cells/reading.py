@@ -35,7 +35,6 @@ def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | N
     Parameters
     ----------
     cells : pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects, length n
-    column : Numeric, Date, Boolean or Coordinate
 
     Returns
     -------
@@ -43,11 +42,6 @@ def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | N
         NaN where a cell is missing or unreadable.
     unreadable : ndarray of bool, shape (n,), or None
         Which cells hold neither what the column needs nor nothing; None where none does.
-
-    Raises
-    ------
-    TypeError
-        If the column's type cannot hold numbers, or dates.
 
     Examples
     --------
@@ -97,13 +91,7 @@ def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | N
 
 
 def strict_numbers(cells: Any, column: NumberColumn) -> FloatArray:
-    """As :func:`numbers`, where an unreadable cell is an error.
-
-    Raises
-    ------
-    TypeError
-        If the column's type cannot hold numbers or dates, or a cell is neither what the column needs nor nothing. None is shown.
-    """
+    """As :func:`numbers`, where an unreadable cell is an error."""
     values, unreadable = numbers(cells, column)
     if unreadable is not None:
         raise InputTypeError(_unreadable_cell(column))
@@ -130,12 +118,6 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
     Parameters
     ----------
     cells : pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects, length n
-    column : Categorical
-
-    Raises
-    ------
-    TypeError
-        If the column's type cannot hold levels.
 
     Examples
     --------
@@ -179,10 +161,7 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
 
 
 def _whole_number_texts(chunk: Any) -> Any:
-    """Text of the whole numbers among floats, null elsewhere.
-
-    pandas makes floats of a column of integers as soon as one cell is missing: what the others are must not depend on that.
-    """
+    """Text of the whole numbers among floats, null elsewhere."""
     values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     whole = np.isfinite(values) & (values == np.rint(values)) & (np.abs(values) < 2.0**63)
     texts = pc.cast(pa.array(np.where(whole, values, 0.0).astype(np.int64)), pa.large_string())

@@ -60,7 +60,6 @@ def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:
     Parameters
     ----------
     cells : pyarrow.Array or ChunkedArray of text, length n
-    text_format : TextFormat
 
     Examples
     --------

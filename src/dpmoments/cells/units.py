@@ -55,11 +55,6 @@ def unit_ids(cells: Any, column: str, *, strict: bool = True) -> Any:
     strict : bool
         Whether a cell that names no unit, and is not missing, is an error; else it is as a missing one.
 
-    Raises
-    ------
-    TypeError
-        If the column's type cannot name a unit, or where it is strict, a cell cannot. No cell is shown.
-
     Examples
     --------
     >>> unit_ids(pa.array([7, None, 12]), "person_id").to_pylist()

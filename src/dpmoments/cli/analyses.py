@@ -89,11 +89,6 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
     """The command of an analysis: a function that typer reads.
 
     Parameters without a default are arguments and all others options. What a parameter means is read off the docstring.
-
-    Raises
-    ------
-    TypeError
-        If a parameter has a type that no option has.
     """
     _, *parameters = inspect.signature(analysis).parameters.values()
     hints, words = get_type_hints(analysis), _describe_parameters(analysis)

@@ -182,10 +182,7 @@ def _options(mechanism: Configured) -> Iterator[tuple[str, str]]:
 
 
 def _paragraphs(docstring: str) -> Iterator[tuple[int, str]]:
-    """Indent and text of each paragraph, its lines joined so that they wrap at the terminal's width.
-
-    The examples are left out: they are Python.
-    """
+    """Indent and text of each paragraph, its lines joined so that they wrap at the terminal's width."""
     narrative = docstring.partition("\nExamples\n---")[0].rstrip()
     indent, lines = 0, list[str]()
     for line in narrative.splitlines():

@@ -269,13 +269,7 @@ def forecast_mean(options: dict[str, Any], as_json: AsJson = False) -> None:
 
 
 def _deviations(given: list[str]) -> float | dict[str, float] | None:
-    """One number for all features, or one for each that is named; None where nothing was given.
-
-    Raises
-    ------
-    typer.BadParameter
-        If a text is neither, or one for all stands beside others, or a feature is named twice.
-    """
+    """One number for all features, or one for each that is named; None where nothing was given."""
     named: dict[str, float] = {}
     for text in given:
         name, separator, digits = text.rpartition("=")

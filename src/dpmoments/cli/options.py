@@ -49,13 +49,10 @@ class Option:
 
     Attributes
     ----------
-    help : str
-    panel, metavar : str or None
     kind : type or None
         Of a value; None: as the parameter has it.
     default : object
         Of the command, ``REQUIRED`` if it must be given; left out: as the parameter has it.
-    least : int or None
     argument : bool
         Whether it is given by its place.
     """
@@ -192,18 +189,12 @@ def options_of(
 
     Parameters
     ----------
-    function : callable
     leave_out : collection of str
         Parameters and options that the command does not have.
     own : mapping of str to Option
         The command's own words for some options.
     objects : mapping of str to pairs
         Parameters of this function that are objects: the options that stand for one, and what reads them.
-
-    Raises
-    ------
-    TypeError
-        If a parameter has no words, and so no option.
     """
     own = own or {}
     words, objects = _OPTIONS | dict(own), _objects() | dict(objects or {})
@@ -248,13 +239,7 @@ def options_of(
 
 
 def budget_of(epsilon: float | None, delta: float, rho: float | None) -> PrivacyBudget:
-    """The budget that the options ask for.
-
-    Raises
-    ------
-    typer.BadParameter
-        If they do not make one.
-    """
+    """The budget that the options ask for."""
     try:
         return PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     except ValueError as error:
@@ -262,13 +247,7 @@ def budget_of(epsilon: float | None, delta: float, rho: float | None) -> Privacy
 
 
 def data_of(paths: Sequence[str], engine: str) -> str | EngineFiles:
-    """The table that is read: a path, for this process or for an engine.
-
-    Raises
-    ------
-    typer.BadParameter
-        If there are several paths, or no such engine.
-    """
+    """The table that is read: a path, for this process or for an engine."""
     if len(paths) > 1:
         raise typer.BadParameter("one path is read: put a glob in quotes, 'people/*.parquet'", param_hint="DATA")
     path = paths[0]
@@ -286,11 +265,6 @@ def mechanism_of(name: str, options: Sequence[str] | None) -> Mechanism:
 
     A value is read as JSON where it is JSON (numbers, true, false, null, lists), else as text.
 
-    Raises
-    ------
-    typer.BadParameter
-        If there is no such mechanism or option, or the mechanism refuses a value.
-
     Examples
     --------
     >>> mechanism_of("laplace", ["calibration=paper"])
@@ -305,11 +279,6 @@ def mean_mechanism_of(
     name: str, options: Sequence[str] | None, radius: float | None = None, scale: float | None = None
 ) -> MeanMechanism:
     """The mechanism for means alone, with its options; two of them have flags of their own.
-
-    Raises
-    ------
-    typer.BadParameter
-        As for :func:`mechanism_of`.
 
     Examples
     --------
@@ -367,11 +336,6 @@ def _option_value(text: str) -> Any:
 def registry_fields(given: Sequence[str]) -> dict[str, Any]:
     """What the curator fills in of an entry of the registry, given as ``field=text``; several authors with ``;`` between them.
 
-    Raises
-    ------
-    typer.BadParameter
-        If there is no such field, or it is given twice.
-
     Examples
     --------
     >>> registry_fields(["curator=A hospital", "authors=Ada; Grace"])
@@ -394,13 +358,7 @@ def registry_fields(given: Sequence[str]) -> dict[str, Any]:
 
 
 def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "error") -> PrivacyUnit | None:
-    """The privacy unit that the options name; None where rows are protected each by itself.
-
-    Raises
-    ------
-    typer.BadParameter
-        If they do not go together, or a value cannot be.
-    """
+    """The privacy unit that the options name; None where rows are protected each by itself."""
     if column is None:
         if max_rows is not None or missing != "error":
             raise typer.BadParameter(
@@ -427,11 +385,6 @@ def text_format_of(
     false: Sequence[str] | None = None,
 ) -> TextFormat | None:
     """How text files are written, by the options; None where none is given.
-
-    Raises
-    ------
-    typer.BadParameter
-        If an option is not what it must be.
 
     Examples
     --------

@@ -26,13 +26,7 @@ class OutputError(InputError, OSError):
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Raise :class:`OutputError` if what is printed inside cannot be written.
-
-    Raises
-    ------
-    OutputError
-        With the number of the system's own error.
-    """
+    """Raise :class:`OutputError` if what is printed inside cannot be written."""
     try:
         yield
     except BrokenPipeError:

@@ -69,13 +69,7 @@ class UnreadableTableError(InputError, ValueError, TypeError):
 
 
 class _OneFit:
-    """Whether the fit of an estimator and its copies was made, in the memory of one process.
-
-    Attributes
-    ----------
-    identity : str
-        What pickles carry.
-    """
+    """Whether the fit of an estimator and its copies was made, in the memory of one process."""
 
     def __init__(self, process: int | None) -> None:
         self.identity = secrets.token_hex(16)
@@ -84,13 +78,7 @@ class _OneFit:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Take the fit for a block. It is given back if the block ends by an error and no run in it spent its budget.
-
-        Raises
-        ------
-        BudgetExceededError
-            If it is taken, or not this process's (a fork has a copy of the memory it was forked from).
-        """
+        """Take the fit for a block. It is given back if the block ends by an error and no run in it spent its budget."""
         with _LOCK:
             if self._process != os.getpid():
                 raise BudgetExceededError(_FROM_ELSEWHERE)
@@ -300,10 +288,6 @@ class PrivateEstimator(BaseEstimator):
         ----------
         release : MomentRelease
             Its schema, budget and mechanism are what they are: those of the estimator are not looked at.
-
-        Returns
-        -------
-        self
         """
         if not isinstance(release, MomentRelease):
             raise InputTypeError(
@@ -353,13 +337,7 @@ class PrivateEstimator(BaseEstimator):
         return feature_columns(self.release_.schema, self._name_of_target(self.release_.schema))
 
     def _rows(self, X: Any) -> ColumnTable:
-        """Rows to apply the fit to, by the names of the release; read as those of a fit are.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is no row, the columns are others, or a cell is missing whose rule is "error".
-        """
+        """Rows to apply the fit to, by the names of the release; read as those of a fit are."""
         check_is_fitted(self)
         columns = self._columns_read
         unit = self.release_.privacy.privacy_unit

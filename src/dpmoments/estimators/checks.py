@@ -22,20 +22,7 @@ _PENALTY = (
 
 @dataclass(frozen=True)
 class _Reason:
-    """Why a check cannot pass.
-
-    Attributes
-    ----------
-    words : str
-    estimators : tuple of str
-        Whose check it is.
-    only_noise : bool
-        Whether it passes where the noise is repeated (``insecure_seed``, for tests).
-    skipped : bool
-        Whether scikit-learn leaves it out by itself, since the tag ``non_deterministic`` is set.
-    under : Neighbors or None
-        The relation under which it fails; None for both.
-    """
+    """Why a check cannot pass."""
 
     words: str
     estimators: tuple[str, ...]

@@ -35,7 +35,6 @@ def public_schema(
 
     Parameters
     ----------
-    schema : Schema or None
     bounds : pair of float or of array-like of shape (d,), or None
     row_norm : float or None
         One of the three is given.
@@ -43,11 +42,6 @@ def public_schema(
         Of the columns of X, for ``bounds`` and ``row_norm``.
     target : Column, optional
         One column more, beside ``bounds``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If none or several are given, or what is given makes no schema.
     """
     given = [
         name for name, value in (("schema", schema), ("bounds", bounds), ("row_norm", row_norm)) if value is not None
@@ -110,7 +104,6 @@ class Features:
         The names of its columns, if it has any.
     columns : tuple of ndarray or narwhals Series
         In their order.
-    n_rows : int
     """
 
     given: Any
@@ -124,14 +117,8 @@ class Features:
 
         Parameters
         ----------
-        X : frame, array or sequence of rows
         n_columns : int, optional
             How many columns a sequence of no rows has.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If it is none of these, is no table, or holds neither numbers nor objects. Messages tell no number of rows.
         """
         if issparse(X):
             raise InputTypeError(
@@ -159,13 +146,7 @@ class Features:
         return tuple(name for name in self.names if name != unit)
 
     def beside(self, names: Sequence[str], target: str | None = None, y: Any = None) -> Any:
-        """The table that is released: columns by the schema's names, and the target beside them; nothing is copied.
-
-        Raises
-        ------
-        ValueError
-            If y has not as many values as X has rows; it says no number.
-        """
+        """The table that is released: columns by the schema's names, and the target beside them; nothing is copied."""
         if target is None and self.given is not None:
             return self.given
         if target is not None and len(y) != self.n_rows:
@@ -245,13 +226,7 @@ def _cells_of(row: Any) -> Any | None:
 
 
 def column_of(y: Any, *, of: Any) -> Any:
-    """Y as an array or series of n values; a column of shape (n, 1) is taken too, with scikit-learn's warning.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there is none, it has more columns, or is of a type that cannot be read.
-    """
+    """Y as an array or series of n values; a column of shape (n, 1) is taken too, with scikit-learn's warning."""
     if y is None:
         raise InputValueError(f"This {type(of).__name__} estimator requires y to be passed, but the target y is None")
     column = y
@@ -273,13 +248,7 @@ def column_of(y: Any, *, of: Any) -> Any:
 
 
 def target_column(schema: Schema, target: str | None, kinds: tuple[type, ...], what: str) -> Column:
-    """The column of a schema that y is.
-
-    Raises
-    ------
-    ValueError
-        If none is named, or it is not in the schema or of another kind.
-    """
+    """The column of a schema that y is."""
     if target is None:
         raise InputValueError(
             f"target=None, and a schema names the column that y is: give target=…, one of {', '.join(map(repr, schema.names))}"
@@ -293,25 +262,13 @@ def target_column(schema: Schema, target: str | None, kinds: tuple[type, ...], w
 
 
 def numeric_column(name: str, bounds: Any) -> Numeric:
-    """The column of y between two numbers.
-
-    Raises
-    ------
-    ValueError
-        If they are no pair of bounds.
-    """
+    """The column of y between two numbers."""
     ((low, high),) = _pairs(bounds, 1)
     return Numeric(name, low, high)
 
 
 def class_column(name: str, classes: object) -> Column:
-    """The column of the classes that are listed.
-
-    Raises
-    ------
-    ValueError
-        If none are listed, or they are neither texts, whole numbers nor true and false.
-    """
+    """The column of the classes that are listed."""
     if classes is None:
         raise InputValueError(
             "classes=None: which classes there are must be public, and y is not looked at for them. Give classes=[…], or a "

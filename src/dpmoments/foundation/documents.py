@@ -58,15 +58,6 @@ class DocumentKind:
         ----------
         content : mapping
             Values that JSON can hold; every number finite.
-        path : path
-        overwrite : bool
-
-        Raises
-        ------
-        FileExistsError
-            If there is a file already and ``overwrite`` is False.
-        OSError
-            If the file cannot be written.
         """
         document = {"format": self.format, "version": self.version, "sha256": _digest(content), "content": content}
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
@@ -78,18 +69,8 @@ def write_text(text: str, path: str | Path, *, overwrite: bool = False, taken: s
 
     Parameters
     ----------
-    text : str
-    path : path
-    overwrite : bool
     taken : str
         What is said of a file that is there already.
-
-    Raises
-    ------
-    FileExistsError
-        If there is a file already and ``overwrite`` is False.
-    OSError
-        If the file cannot be written.
     """
     _write_whole(text, Path(path), overwrite, taken)
 
@@ -107,17 +88,8 @@ def whole_file(path: str | Path, *, overwrite: bool = False, taken: str = NEVER_
 
     Parameters
     ----------
-    path : path
-    overwrite : bool
     taken : str
         What is said of a file that is there already.
-
-    Raises
-    ------
-    FileExistsError
-        If there is a file already and ``overwrite`` is False.
-    OSError
-        If the file cannot be written; it names ``path``, and nothing of the file is left.
     """
     path = Path(path)
     check_output(path, overwrite=overwrite, taken=taken)
@@ -143,17 +115,8 @@ def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Ma
 
     Parameters
     ----------
-    path : path
     builders : mapping of DocumentKind to callable
         Makes the result from the content; an error in it is raised as a ValueError that names the file.
-
-    Raises
-    ------
-    ValueError
-        If the file is of another kind or version, is truncated, was changed after it was written (the checksum finds
-        accidents and careless edits; it is not a signature), or lacks something that its builder needs.
-    OSError
-        If the file cannot be read.
     """
     kind, content = _checked_content(path, tuple(builders))
     try:
@@ -211,17 +174,8 @@ def check_output(path: str | Path, *, overwrite: bool = False, taken: str = _KEE
 
     Parameters
     ----------
-    path : path
-    overwrite : bool
     taken : str
         What is said of a file that is there already.
-
-    Raises
-    ------
-    FileExistsError
-        If there is a file already: overwriting a release would lose what its budget bought.
-    OSError
-        If the folder does not exist or cannot be written to, or the name cannot be a file's.
     """
     path = Path(path)
     if path.is_dir():

@@ -61,11 +61,6 @@ def expand_paths(pattern: str | Path) -> list[Path]:
 
     A folder means the Parquet, Feather, CSV and TSV files in it, at any depth, but for those that writers leave behind
     unfinished or keep for themselves: names that begin with a dot or an underscore, themselves or a folder on the way.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
     """
     if not str(pattern):
         raise InputFileNotFoundError("the path is empty: name a file, a glob or a folder")
@@ -114,13 +109,7 @@ def fixed_folder(pattern: str | Path) -> Path | None:
 
 
 def open_ipc(path: Path, columns: Sequence[int] | None = None, source: Any = None) -> Any:
-    """A reader of an Arrow IPC file, or of a stream in one, for these columns alone; ``source`` is the file, if it is open.
-
-    Raises
-    ------
-    ValueError
-        If it is Feather V1.
-    """
+    """A reader of an Arrow IPC file, or of a stream in one, for these columns alone; ``source`` is the file, if it is open."""
     import pyarrow as pa
 
     source = pa.OSFile(str(path)) if source is None else source
@@ -148,15 +137,6 @@ def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
     -------
     bool
         True if a text got an apostrophe.
-
-    Raises
-    ------
-    ValueError
-        If it says neither.
-    FileExistsError
-        If there is a file already.
-    OSError
-        If the file cannot be written.
     """
     ending = path.suffix.lower()
     if ending in PARQUET_ENDINGS:

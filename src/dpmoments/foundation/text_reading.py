@@ -41,8 +41,6 @@ class LineLengths:
 
     Parameters
     ----------
-    delimiter : str
-    quote : str or None
     longest : int
         In bytes of UTF-8, without the line end.
 
@@ -67,13 +65,7 @@ class LineLengths:
         self._quoted = False
 
     def add(self, block: bytes) -> None:
-        """Measure on.
-
-        Raises
-        ------
-        LongLineError
-            If a line is too long.
-        """
+        """Measure on."""
         if not self._place and block.startswith(codecs.BOM_UTF8):
             self._line = self._cell = len(codecs.BOM_UTF8)
         for mark in self._marks.finditer(block):
@@ -126,8 +118,6 @@ class Utf8Stream:
 
     Parameters
     ----------
-    stream : binary stream
-    encoding : str
     skip_lines : int
         Lines that are left out at its beginning; they end in LF, CR LF or CR.
 
@@ -222,13 +212,7 @@ _DELIMITERS = {";": '";"', "\t": '"\\t", a tab', "|": '"|"', ",": '","'}
 
 
 def first_line(path: Path, text_format: TextFormat) -> str:
-    """The first line of a file that is not empty, without its end; line ends in quotes are part of it.
-
-    Raises
-    ------
-    ValueError, PermissionError
-        If it cannot be read. Nothing of it is quoted: it may be a record.
-    """
+    """The first line of a file that is not empty, without its end; line ends in quotes are part of it."""
     encoding = text_format.encoding.upper() if text_format.is_utf8 else text_format.encoding
     fault = f"damaged, or not a text file in {encoding}: if it is text, pass the encoding it was saved in"
     try:

@@ -53,14 +53,8 @@ def from_plain(value: Any, *, depth: int = 0) -> Any:
 
     Parameters
     ----------
-    value : Any
     depth : int
         Number of lists and mappings around it.
-
-    Raises
-    ------
-    ValueError
-        If a tagged value is not as :func:`to_plain` writes it, or values are too deep in one another.
 
     Examples
     --------
@@ -82,17 +76,7 @@ def from_plain(value: Any, *, depth: int = 0) -> Any:
 
 
 def plain_mapping(content: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An entry that :func:`to_plain` made of a mapping.
-
-    Raises
-    ------
-    KeyError
-        If it is absent.
-    TypeError
-        If it is anything else.
-    ValueError
-        As for :func:`from_plain`.
-    """
+    """An entry that :func:`to_plain` made of a mapping."""
     result = from_plain(content[name])
     if not isinstance(result, dict):
         raise InputTypeError(f"{name} must be a mapping")
@@ -127,13 +111,7 @@ def is_finite_number(value: object) -> bool:
 
 
 def finite_numbers(values: object, length: int, name: str) -> FloatArray:
-    """Turn a list from a file into an array of shape (length,).
-
-    Raises
-    ------
-    ValueError
-        If it is not a list of ``length`` finite numbers.
-    """
+    """Turn a list from a file into an array of shape (length,)."""
     if not isinstance(values, list) or len(values) != length or not all(map(is_finite_number, values)):
         raise InputValueError(f"{name} must hold {length} finite numbers")
     return np.array(values, dtype=np.float64)
@@ -184,15 +162,7 @@ def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> 
 
 
 def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
-    """Raise unless the named entries of a mapping are of these types.
-
-    Raises
-    ------
-    KeyError
-        If an entry is absent.
-    TypeError
-        If it is of another type, or there is no mapping.
-    """
+    """Raise unless the named entries of a mapping are of these types."""
     words: dict[type, str] = {str: "a text", dict: "a mapping", list: "a list", bool: "true or false"}
     if not isinstance(content, Mapping):
         raise InputTypeError(f"a mapping with {', '.join(kinds)} is expected")

@@ -27,7 +27,6 @@ class FoundValue:
     ----------
     value : CellValue
         Its beginning, where it is long.
-    cells : int
     nearest : str or int or None
         The declared level that is most like it.
     same : bool
@@ -57,7 +56,6 @@ class ColumnFacts:
 
     Attributes
     ----------
-    column : Column
     empty, infinite : int
         Cells that are missing: null or NaN (which of the two, the frame library decides), and infinite ones.
     below, above : int
@@ -120,7 +118,6 @@ class UnitFacts:
 
     Attributes
     ----------
-    privacy_unit : PrivacyUnit
     missing : int
         Rows without a unit.
     unreadable : int
@@ -177,7 +174,6 @@ class TableFacts:
 
     Attributes
     ----------
-    schema : Schema
     rows : int
         Rows read.
     kept : int
@@ -188,7 +184,6 @@ class TableFacts:
         Rows that no rule drops and that have no such cell, before those of a unit are bounded.
     shortened : int
         Of these, rows that the row norm, or the ball, shortens.
-    columns : tuple of ColumnFacts
     rules : tuple of RuleFacts
         Every rule that can drop rows, in the schema's order, those of a privacy unit last.
     derived : mapping of str to int

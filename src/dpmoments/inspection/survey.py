@@ -159,18 +159,7 @@ class SurveyCounts:
 
 @dataclass(frozen=True)
 class _Survey(Summary[SurveyCounts, SurveyCounts]):
-    """A look at every cell; unlike other summaries it is given :class:`SurveyPart` instead of encoded rows.
-
-    Attributes
-    ----------
-    schema : Schema
-    mean : bool
-        As rows are to be encoded.
-    written : TextFormat or None
-        How cells are written, where they are the bytes of text files.
-    privacy_unit : PrivacyUnit or None
-        Where rows belong to units of several.
-    """
+    """A look at every cell; unlike other summaries it is given :class:`SurveyPart` instead of encoded rows."""
 
     schema: Schema
     mean: bool = True
@@ -372,14 +361,11 @@ def survey_table(
 
     Parameters
     ----------
-    source : LocalSource or EngineSource
-    threads : int, optional
     on_block : callable, optional
         Called with what every piece that was read and handed on adds to the source's ``pass_length``, for progress.
 
     Returns
     -------
-    counts : SurveyCounts
     failures : list of str
         Of files that could not be read to their end, in words that quote no cell; what was read before is counted.
     """

@@ -104,7 +104,6 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
     Parameters
     ----------
     cells : pyarrow.Array, pyarrow.ChunkedArray, ndarray of objects or UnreadableColumn, length n
-    column : Numeric, Date, Boolean or Coordinate
     written : TextFormat, optional
         How they are written, where they are the bytes of a text file.
 
@@ -146,7 +145,6 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
     Parameters
     ----------
     cells : pyarrow.Array, pyarrow.ChunkedArray, ndarray of objects or UnreadableColumn, length n
-    column : Categorical
     written : TextFormat, optional
         As for :func:`read_number_cells`.
 
@@ -310,7 +308,6 @@ def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = Non
     Parameters
     ----------
     cells : pyarrow.Array, pyarrow.ChunkedArray, ndarray of objects or UnreadableColumn, length n
-    column : str
     written : TextFormat, optional
         How they are written, where they are the bytes of a text file.
 

@@ -187,11 +187,8 @@ class Reservation:
     ----------
     dataset, release : str
         The release's id; of groups, the run's.
-    cost : PrivacyBudget
-    neighbors : Neighbors
     unit : str
         Whom it protects: ``row``, or the column that tells units apart.
-    losses : Losses
     state : Action
         ``reserve`` until it is committed or refunded.
     """
@@ -211,7 +208,6 @@ class Account:
 
     Attributes
     ----------
-    dataset : str
     grant : Grant
         As granted last.
     n_released, n_open, n_refunded : int
@@ -259,13 +255,7 @@ class Account:
         )
 
     def require_for(self, neighbors: Neighbors, unit: str) -> None:
-        """Raise unless releases for this relation and unit are charged to it.
-
-        Raises
-        ------
-        LedgerError
-            If the grant is for others.
-        """
+        """Raise unless releases for this relation and unit are charged to it."""
         if unit != self.grant.unit:
             raise LedgerError(
                 f"the budget of {self.dataset!r} is for the protected unit {self.grant.unit!r}, and this release protects "
@@ -291,13 +281,7 @@ class Account:
         return f"Some of it is spent: grant a budget with unit={unit!r} to a dataset of another name"
 
     def with_charge(self, cost: PrivacyBudget, losses: Losses) -> Account:
-        """The account with one release more.
-
-        Raises
-        ------
-        BudgetExceededError
-            If it passes the grant.
-        """
+        """The account with one release more."""
         sums = self.sums + losses
         if sums.within(self.grant):
             return replace(self, sums=sums, n_open=self.n_open + 1)
@@ -314,13 +298,7 @@ class Account:
         )
 
     def with_grant(self, grant: Grant) -> Account:
-        """The account with another grant in place of its own.
-
-        Raises
-        ------
-        LedgerError
-            If something is spent, and the new grant is lower than that, or is of another kind, relation, unit or composition.
-        """
+        """The account with another grant in place of its own."""
         if self.sums.n_releases:
             for what in ("kind", "neighbors", "unit", "composition"):
                 old, new = getattr(self.grant, what), getattr(grant, what)
@@ -354,13 +332,7 @@ class Accounts:
         return LedgerEntry(self.ledger, self.number, self.link) if self.number else None
 
     def account(self, dataset: object) -> Account:
-        """That of a dataset.
-
-        Raises
-        ------
-        LedgerError
-            If it was never granted a budget.
-        """
+        """That of a dataset."""
         name = require_dataset(dataset)
         if name not in self.by_dataset:
             known = ", ".join(map(repr, self.by_dataset)) or "none yet"
@@ -371,25 +343,13 @@ class Accounts:
         return self.by_dataset[name]
 
     def follow(self, action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
-        """The entry that says so, counted in.
-
-        Raises
-        ------
-        LedgerError
-            If it cannot follow what is there; then nothing is counted.
-        """
+        """The entry that says so, counted in."""
         entry = HistoryEntry.after(self.number, self.link, action, dataset, content)
         self.apply(entry)
         return entry
 
     def read(self, number: int, text: str, digest: str) -> None:
-        """Count in the next entry of a file.
-
-        Raises
-        ------
-        LedgerError
-            If it cannot follow what is there.
-        """
+        """Count in the next entry of a file."""
         try:
             if number != self.number + 1:
                 raise InputValueError(f"entry {self.number + 1} is missing")

@@ -43,13 +43,7 @@ def as_text(number: Fraction) -> str:
 
 
 def from_text(text: object) -> Fraction:
-    """The inverse of :func:`as_text`.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else.
-    """
+    """The inverse of :func:`as_text`."""
     if not isinstance(text, str) or len(text) > _MAX_RATIO_LENGTH or not (result := _RATIO.fullmatch(text)):
         raise InputValueError("an amount in the ledger is not a numerator and a denominator")
     number = Fraction(int(result[1]), int(result[2]))

@@ -24,7 +24,6 @@ class Held:
     ----------
     origin : ReleaseOrigin
         Of the release, with its entry.
-    ledger : Ledger or None
     """
 
     origin: ReleaseOrigin
@@ -59,8 +58,6 @@ class Charge:
 
     Attributes
     ----------
-    ledger : Ledger or None
-    dataset : str or None
     unit : str
         Whom the release protects: ``row``, or the column that tells units apart. How many rows of a unit count is no part of it:
         the guarantee is for all of them.
@@ -80,15 +77,7 @@ class Charge:
         privacy_unit: PrivacyUnit | None = None,
         insecure_seed: int | None = None,
     ) -> Charge:
-        """What a caller's arguments ask for; refuses what can be refused before the plan is made.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is a ledger and no dataset, or an insecure seed.
-        LedgerError
-            If the dataset was granted nothing, or for another relation or unit; or the file cannot be used.
-        """
+        """What a caller's arguments ask for; refuses what can be refused before the plan is made."""
         # Whatever else is passed as a privacy unit is refused when the table is opened.
         unit = unit_name(privacy_unit if isinstance(privacy_unit, PrivacyUnit) else None)
         if ledger is None:
@@ -111,15 +100,7 @@ class Charge:
         return cls(ledger, name, unit)
 
     def reserve(self, plan: PrivatePlan, mechanism: str, origin: ReleaseOrigin) -> Held:
-        """Set aside the plan's cost, on the disk, for a release of that origin.
-
-        Raises
-        ------
-        BudgetExceededError
-            If the grant does not allow it.
-        LedgerError
-            If the file cannot be used.
-        """
+        """Set aside the plan's cost, on the disk, for a release of that origin."""
         if self.ledger is None or self.dataset is None:
             return Held(origin)
         entry = self.ledger.reserve(

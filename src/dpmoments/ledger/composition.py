@@ -65,13 +65,7 @@ class Losses:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Losses:
-        """The inverse of :meth:`to_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or not what it must be.
-        """
+        """The inverse of :meth:`to_dict`."""
         require_known(values, (*_AMOUNTS, "gaussian"), "the losses of a release")
         known = {name: None if values[name] is None else from_text(values[name]) for name in _AMOUNTS}
         if not isinstance(values["gaussian"], bool):
@@ -96,11 +90,6 @@ def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relatio
     relation : Neighbors
         That of the grant. A replaced row is one removed and one added: a cost for ``add_remove`` counts twice in ε and μ, four
         times in ρ, under ``replace_one``. The other way there is no conversion.
-
-    Raises
-    ------
-    ValueError
-        If the cost says nothing about the relation.
 
     Examples
     --------

@@ -34,7 +34,6 @@ class LedgerFile:
 
     Parameters
     ----------
-    path : path
     timeout : float
         Seconds to wait for another process that writes.
     """
@@ -47,13 +46,7 @@ class LedgerFile:
         self.timeout = timeout
 
     def exists(self) -> bool:
-        """Whether there is a file.
-
-        Raises
-        ------
-        LedgerError
-            If there is a folder of that name, or no folder for it.
-        """
+        """Whether there is a file."""
         if self.path.is_dir():
             raise LedgerError(f"{self.shown} is a folder: name the ledger's file in it")
         if not self.path.parent.is_dir():
@@ -61,13 +54,7 @@ class LedgerFile:
         return self.path.exists()
 
     def create(self) -> None:
-        """Make an empty ledger, unless another process has made one meanwhile.
-
-        Raises
-        ------
-        LedgerError
-            If the folder cannot be written to.
-        """
+        """Make an empty ledger, unless another process has made one meanwhile."""
         temporary = self.path.parent / f"{_TEMPORARY[0]}{secrets.token_hex(8)}{_TEMPORARY[1]}"
         try:
             with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
@@ -90,13 +77,7 @@ class LedgerFile:
 
     @contextmanager
     def opened(self, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
-        """A connection in a transaction, which ends on the disk, or is taken back where the block raises.
-
-        Raises
-        ------
-        LedgerError
-            If the file is absent, locked, no ledger, of a newer version, or damaged, or cannot be written.
-        """
+        """A connection in a transaction, which ends on the disk, or is taken back where the block raises."""
         if not self.exists():
             raise LedgerError(f"there is no ledger {self.shown}: ledger.grant('people-2026', epsilon=…) makes one")
         self._require_one_name()
@@ -117,10 +98,7 @@ class LedgerFile:
                 connection.close()  # a transaction that was not committed is rolled back
 
     def _require_one_name(self) -> None:
-        """Raise LedgerError if the file has several hard links, since SQLite names its journal after the one that is opened.
-
-        Symbolic links are resolved by SQLite. The name under which a ledger was made is not counted: nobody opens it.
-        """
+        """Raise LedgerError if the file has several hard links, since SQLite names its journal after the one that is opened."""
         try:
             n_names = _count_names(self.path)
         except OSError:  # gone, or not to be looked at: SQLite says which
@@ -189,10 +167,7 @@ class LedgerFile:
 
 
 def _count_names(path: Path) -> int:
-    """Return the number of hard links of a file, without those under which it was made.
-
-    There is one such link for a moment while it is made, and for good if that was stopped; its end is waited for by looking anew.
-    """
+    """Return the number of hard links of a file, without those under which it was made."""
     path = path.resolve()
     while True:
         before = path.stat()

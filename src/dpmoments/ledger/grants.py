@@ -59,14 +59,11 @@ class Grant:
 
     Attributes
     ----------
-    kind : GrantKind
     limits : mapping of str to Fraction
         The most that the releases may sum up to, exact: ``epsilon``, ``delta``, ``rho``, ``mu_squared``, as the kind has
         them. Under (ε, δ), ``rho`` and ``mu_squared`` are what ε and δ allow, computed when it was granted.
-    neighbors : Neighbors
     unit : str
         Whom the guarantee is for: ``row``, or the name of a unit of several rows.
-    composition : Composition
     """
 
     kind: GrantKind
@@ -88,11 +85,6 @@ class Grant:
         composition: Composition | str = "auto",
     ) -> Grant:
         """The grant that a curator's arguments ask for.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If they make none.
 
         Examples
         --------
@@ -159,13 +151,7 @@ class Grant:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Grant:
-        """The inverse of :meth:`to_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or not what it must be.
-        """
+        """The inverse of :meth:`to_dict`."""
         kind = GrantKind(values["kind"])
         names = {
             GrantKind.PURE: {"epsilon"},
@@ -186,13 +172,7 @@ def unit_name(privacy_unit: PrivacyUnit | None) -> str:
 
 
 def check_unit(unit: object) -> None:
-    """Raise unless it names a protected unit.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it does not.
-    """
+    """Raise unless it names a protected unit."""
     if not isinstance(unit, str):
         raise InputTypeError(
             f"unit must be a text that names whom the guarantee is for, such as 'row', got {shown(unit)}"
@@ -203,13 +183,7 @@ def check_unit(unit: object) -> None:
 
 
 def require_dataset(dataset: object) -> str:
-    """The name of a dataset.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is none.
-    """
+    """The name of a dataset."""
     if dataset is None:
         raise InputValueError("a ledger keeps a budget for each dataset: name it, dataset='people-2026'")
     check_dataset(dataset)

@@ -38,8 +38,6 @@ class HistoryEntry:
         From 1, without gaps: this is the order. ``time`` is what the clock said, for people alone.
     time : str
         In UTC.
-    action : Action
-    dataset : str
     content : mapping
         A grant; or what a release costs; or ``reservation``, the number of the entry that reserved it.
     text : str
@@ -64,13 +62,7 @@ class HistoryEntry:
 
     @classmethod
     def read(cls, number: int, text: str, digest: str, link: str) -> HistoryEntry:
-        """An entry of the file, checked against its place and the hash before it.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If it is not what was written there.
-        """
+        """An entry of the file, checked against its place and the hash before it."""
         if digest != _linked(link, text):
             raise InputValueError(
                 "it was changed, or one before it was changed, taken out or put in: its hash does not follow"

@@ -30,7 +30,6 @@ class Appending:
 
     Parameters
     ----------
-    connection : sqlite3.Connection
     accounts : Accounts
         With every entry of the file.
     """
@@ -50,17 +49,7 @@ class Appending:
 
 
 class _KeptAccounts:
-    """What was read of a file once is not read again; that it is still there is looked at.
-
-    Parameters
-    ----------
-    file : LedgerFile
-
-    Attributes
-    ----------
-    seen : LedgerEntry or None
-        The last entry that was read: the file must have it at every use.
-    """
+    """What was read of a file once is not read again; that it is still there is looked at."""
 
     def __init__(self, file: LedgerFile) -> None:
         self.file = file

@@ -16,14 +16,7 @@ from dpmoments.privacy.origin import LedgerEntry
 
 @dataclass(frozen=True, slots=True)
 class LedgerCheck:
-    """One thing that was looked at.
-
-    Attributes
-    ----------
-    what : str
-    passed : bool
-    detail : str
-    """
+    """One thing that was looked at."""
 
     what: str
     passed: bool

@@ -63,7 +63,6 @@ class AdaptiveBallPlan(Plan):
 
     Attributes
     ----------
-    budget : BallBudget
     guaranteed : GaussianPlan or MatrixLaplacePlan
         The joint release at the public bounds with the least that a run can have left for it.
     """
@@ -142,13 +141,7 @@ class AdaptiveBallPlan(Plan):
         return _joint(self.shape, left, self.neighbors, bits=self.guaranteed.bits, in_ball=in_ball)
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any]:
-        """From the receipt, whose draws must be those of a run that ended as the diagnostics say.
-
-        Raises
-        ------
-        ValueError
-            If they are not, or the radius is none that a run can choose.
-        """
+        """From the receipt, whose draws must be those of a run that ended as the diagnostics say."""
         radius = BallEvidence.recorded_radius(diagnostics)
         made = tuple(draw.sensitivity.name for draw in receipt.draws)
         in_ball, is_public = radius is not None, self.count_is_public

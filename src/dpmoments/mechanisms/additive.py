@@ -76,7 +76,6 @@ def choose_augmentation(
     shape : MomentShape
     sensitivity : callable
         w ↦ the sensitivity the noise scale is proportional to.
-    noisy_count : bool
     diagonal_ratio : float
         r above.
     mean_square, covariance_square : float
@@ -214,7 +213,6 @@ def taken_apart(
         w.
     count : float or None
         The number of rows where it is known otherwise; None takes it from the matrix, where ``augmentation`` is not 0.
-    diagnostics : mapping, optional
     """
     result: Mapping[str, Any] = {} if diagnostics is None else diagnostics
     if not augmentation:

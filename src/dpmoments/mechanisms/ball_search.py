@@ -75,8 +75,6 @@ class BallBudget:
     ----------
     whole : PrivacyBudget
         ε or ρ.
-    neighbors : Neighbors
-    n_features : int
     noise_rows : float
         The Frobenius norm of the noise of the last step at radius 1, for ``SHARE_FOR_NOISE`` of the budget: in rows of that
         norm.
@@ -376,7 +374,6 @@ class BallEvidence:
 
     Attributes
     ----------
-    radius : float
     rows_beyond, rows_deviation : float
         Their number with noise (NaN before it is asked for), and the noise's standard deviation.
     excess, excess_deviation : float
@@ -478,13 +475,7 @@ class BallEvidence:
 
     @staticmethod
     def recorded_radius(diagnostics: Mapping[str, Any]) -> float | None:
-        """The ball of a run; None where it had none.
-
-        Raises
-        ------
-        ValueError
-            If what a file has for it is no radius.
-        """
+        """The ball of a run; None where it had none."""
         return _recorded(diagnostics, "radius") if "radius" in diagnostics else None
 
     def _reach(self, deviation: float) -> float:

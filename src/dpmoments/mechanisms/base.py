@@ -51,9 +51,7 @@ class CalibratedPlan(ABC, Generic[Noisy]):
 
     Attributes
     ----------
-    mechanism : ConfiguredMechanism
     shape : MomentShape
-    neighbors : Neighbors
     cost : PrivacyBudget
         Exactly what :meth:`run` spends.
     count_loss : PrivacyBudget or None
@@ -109,7 +107,6 @@ class CalibratedPlan(ABC, Generic[Noisy]):
 
         Parameters
         ----------
-        rows : Rows
         privacy_filter : PrivacyFilter
             Opened for this plan and this run.
         """
@@ -133,13 +130,7 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         return count_scale(self.count_loss), self.count_loss.kind is BudgetKind.PURE
 
     def check_rows(self, rows: Rows) -> None:
-        """Refuse rows that do not have the shape, the rules, or the relation that this plan was made for.
-
-        Raises
-        ------
-        ValueError
-            If they do not.
-        """
+        """Refuse rows that do not have the shape, the rules, or the relation that this plan was made for."""
         if rows.n_features != self.shape.n_features:
             raise InputValueError(
                 f"the plan is for {self.shape.n_features} features and the rows have {rows.n_features}: "
@@ -199,11 +190,6 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         -------
         CalibratedPlan
             Whose ``cost`` never exceeds ``budget``.
-
-        Raises
-        ------
-        ValueError
-            If the mechanism cannot serve this kind of budget, relation or shape.
         """
         neighbors = Neighbors.of(neighbors)
         self.check_support(shape, budget, neighbors)
@@ -224,13 +210,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         return plan
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
-        """Refuse what no number of rows would make possible, and say what to use instead.
-
-        Raises
-        ------
-        ValueError
-            If the kind of budget, the relation, the number of features, or rows without a bound are not supported.
-        """
+        """Refuse what no number of rows would make possible, and say what to use instead."""
         who = f"{self.noun} {self.name!r}"
         if budget.kind not in self.budget_kinds:
             raise InputValueError(f"{who} cannot spend a budget of {budget}: {self.budget_advice()}")

@@ -54,20 +54,7 @@ _AFFORDABLE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class _LastClip:
-    """The last step's budget and clipping radius, and what the histogram of norms says of it.
-
-    Attributes
-    ----------
-    rho : float
-        What the last step may spend.
-    radius : float
-    outside : float or None
-        Estimated share of rows beyond the planned radius; None without a histogram.
-    left_out : bool
-        Whether rows were seen too far out to widen the clip to them.
-    unseen_tail : float
-        A tail of about this share of the rows could have gone unseen.
-    """
+    """The last step's budget and clipping radius, and what the histogram of norms says of it."""
 
     rho: float
     radius: float

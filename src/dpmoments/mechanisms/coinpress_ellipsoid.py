@@ -121,12 +121,10 @@ class StepRules:
 
     Attributes
     ----------
-    n_rows : float
     radius, last_radius : float
         Clipping radius of the steps before the last, and of the last.
     sampling_ridge, failure : float
         η of :meth:`Ellipsoid.ridged`, and the probability that noise exceeds its ν.
-    schedule : Schedule
     """
 
     n_rows: float

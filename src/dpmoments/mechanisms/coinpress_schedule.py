@@ -60,7 +60,6 @@ def moment_clip_square(n_features: int, noise_error: float) -> float:
 
     Parameters
     ----------
-    n_features : int
     noise_error : float
         Frobenius error from noise per unit of γ².
 
@@ -88,10 +87,8 @@ def normal_norm_radius(n_features: int, noise_error: float, bias_weight: float) 
 
     Parameters
     ----------
-    n_features : int
     noise_error : float
         Euclidean error from noise at radius 1.
-    bias_weight : float
 
     Examples
     --------
@@ -179,8 +176,6 @@ def spread_schedule(
 
     Parameters
     ----------
-    spread : float
-    rho : float
     noise, ridge, final_noise : float
         As above.
     sampling_square : float
@@ -237,9 +232,6 @@ def mean_schedule(
 
     Parameters
     ----------
-    radius, rho : float
-    n_features : int
-    n_rows : float
     sensitivity : float
         Sensitivity of Σw at clipping radius 1.
     spherical : callable
@@ -329,9 +321,6 @@ class CoinPressOptions:
 
     Attributes
     ----------
-    constants : {"practical", "paper"}
-    clip : {"adaptive", "gaussian"}
-    steps : int or None
     split : tuple of float, "experiments", "theorems" or None
         Shares of the budget, one a step, kept so that they add up to 1; or those of the paper, by name.
     failure : float
@@ -366,13 +355,7 @@ class CoinPressOptions:
         return self.failure / (4.0 * max(n_steps - 1, 1)), self.failure / 4.0
 
     def check_schedule_options(self) -> None:
-        """Refuse options that cannot be, and bring ``split`` to a sum of 1.
-
-        Raises
-        ------
-        ValueError
-            If an option is not one of its choices, or ``steps`` and ``split`` disagree.
-        """
+        """Refuse options that cannot be, and bring ``split`` to a sum of 1."""
         for name, choices in (("constants", ("practical", "paper")), ("clip", ("adaptive", "gaussian"))):
             if getattr(self, name) not in choices:
                 raise InputValueError(f"{name}={getattr(self, name)!r}: use {' or '.join(map(repr, choices))}")
@@ -400,13 +383,7 @@ class CoinPressOptions:
 
 
 def checked_eigenvalue_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    """(lowest, highest) as floats.
-
-    Raises
-    ------
-    ValueError
-        Unless 0 < lowest ≤ highest < ∞.
-    """
+    """(lowest, highest) as floats."""
     lowest, highest = (float(bound) for bound in bounds)
     if not 0.0 < lowest <= highest < math.inf:
         raise InputValueError(f"eigenvalue_bounds={bounds!r}: give (lowest, highest) with 0 < lowest ≤ highest, finite")
@@ -447,7 +424,6 @@ def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failur
     ----------
     covariance : array of shape (d, d)
         Σ, in the units of the Gram matrix: those in which rows are encoded, for a mechanism.
-    n_rows : int
     failure : float
         β.
 
@@ -455,11 +431,6 @@ def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failur
     -------
     float
         0 where there are too few rows.
-
-    Raises
-    ------
-    ValueError
-        If the covariance is not a symmetric positive semi-definite matrix, or ``failure`` no probability.
 
     Notes
     -----

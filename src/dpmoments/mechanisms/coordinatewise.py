@@ -35,7 +35,6 @@ class ClampedMean:
 
     Attributes
     ----------
-    mean : float
     noise_scale : float
         Standard deviation of the noise on it.
     share_clamped : float

@@ -41,13 +41,7 @@ MEANS: Mapping[str, str] = {
 
 
 def class_at(entry: str) -> Any:
-    """Return the class that an entry of this file names; no other text is loaded.
-
-    Raises
-    ------
-    LookupError
-        If neither table has that entry.
-    """
+    """Return the class that an entry of this file names; no other text is loaded."""
     if entry not in (*MOMENTS.values(), *MEANS.values()):
         raise InputLookupError(f"{entry!r} is no entry of the table of mechanisms")
     module, _, name = entry.partition(":")
@@ -55,13 +49,7 @@ def class_at(entry: str) -> Any:
 
 
 def class_named(name: str, entries: Mapping[str, str]) -> Any:
-    """Return the class of that name, as ``JohnsonLindenstrauss``, for a package's face.
-
-    Raises
-    ------
-    AttributeError
-        If no entry has a class of that name.
-    """
+    """Return the class of that name, as ``JohnsonLindenstrauss``, for a package's face."""
     for entry in entries.values():
         if entry.endswith(f":{name}"):
             return class_at(entry)

@@ -62,7 +62,6 @@ def with_noise(
     ----------
     privacy_filter, what, query, sensitivity, scale, bits
         As for :func:`with_gaussian_noise`.
-    pure : bool
     """
     if pure:
         return with_laplace_noise(privacy_filter, what, query, sensitivity, scale, bits=bits)
@@ -90,7 +89,6 @@ def with_gaussian_noise(
 
     Parameters
     ----------
-    privacy_filter : PrivacyFilter
     what : str
         What is noised, for the receipt.
     query : array_like of integers
@@ -99,7 +97,6 @@ def with_gaussian_noise(
         In units of 1.
     scale : float
         Standard deviation of the noise, in units of 1.
-    bits : int
     off_diagonal_scale : float, optional
         For a symmetric matrix: the standard deviation off the diagonal.
 
@@ -135,7 +132,6 @@ def under_law(
     ----------
     privacy_filter, what, query, sensitivity, bits
         As for :func:`with_gaussian_noise`.
-    law : DrawLaw
     claim : PrivacyBudget, optional
         What the plan says it costs, for a law with an exact curve.
     """
@@ -171,7 +167,6 @@ def split_for_count(whole: PrivacyBudget, share: float | None = None) -> tuple[P
 
     Parameters
     ----------
-    whole : PrivacyBudget
     share : float, optional
         Default: of _PLANNED_SHARES.
 

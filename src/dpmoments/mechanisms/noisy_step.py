@@ -85,13 +85,10 @@ class StepNoise:
 
     Attributes
     ----------
-    neighbors : Neighbors
-    n_outputs : int
     augmentation : float
         w of the augmented rows (w, x); 0 for the Gram matrix alone.
     noise_scale : float
         Standard deviation σ on the diagonal; ``off_diagonal_scale``, σ/√2, off it.
-    off_diagonal_scale : float
     bits : int
         The lattice exponent.
     """
@@ -140,14 +137,10 @@ def noisy_step(
 
     Parameters
     ----------
-    rows : Rows
-    privacy_filter : PrivacyFilter
     what : str
         Name of the step, for the receipt.
-    noise : StepNoise
     center : ndarray of shape (d,)
     linear : ndarray of shape (k, d)
-    radius : float
     """
     moments = rows.moments(center, linear, radius, bits=noise.bits)
     weight = noise.augmentation
@@ -191,7 +184,6 @@ def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:
 
     Parameters
     ----------
-    rho : float
     shares : sequence of float or None
         The steps' shares of ρ; None where they are not known beforehand.
     """

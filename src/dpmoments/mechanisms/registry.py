@@ -23,13 +23,6 @@ MEAN_MECHANISMS: Mapping[str, type[MeanMechanism]] = LoadedClasses(MEANS)
 def make_mechanism(mechanism: Mechanism | str, **options: Any) -> Mechanism:
     """Return the mechanism named, with its options; a configured one is returned as it is.
 
-    Raises
-    ------
-    ValueError
-        If no mechanism has that name, or options are given for a configured one.
-    TypeError
-        If it is neither a name nor a mechanism, or takes no such option.
-
     Examples
     --------
     >>> make_mechanism("laplace", calibration="paper")
@@ -42,11 +35,6 @@ def make_mechanism(mechanism: Mechanism | str, **options: Any) -> Mechanism:
 
 def make_mean_mechanism(mechanism: MeanMechanism | str, **options: Any) -> MeanMechanism:
     """Return the estimator of means named, with its options; a configured one is returned as it is.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As for :func:`make_mechanism`.
 
     Examples
     --------

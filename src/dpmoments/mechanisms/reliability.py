@@ -102,7 +102,6 @@ def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, sprea
 
     Parameters
     ----------
-    histogram : NormHistogram
     best : float
         Its best radius, at ``noise_error`` and a bias of 1/√d.
     noise_error : float

@@ -150,11 +150,6 @@ class Arithmetic(StrEnum):
 def positive_definite(value: npt.ArrayLike, what: str) -> tuple[tuple[float, ...], ...]:
     """The rows of a symmetric positive definite matrix as plain floats, which a frozen option can hold.
 
-    Raises
-    ------
-    ValueError
-        If it is anything else; the message calls it ``what``.
-
     Examples
     --------
     >>> positive_definite([[2, 1], [1, 2]], "the anchor")

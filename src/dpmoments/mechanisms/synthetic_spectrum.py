@@ -60,7 +60,6 @@ class SyntheticSpectrum:
 
     Attributes
     ----------
-    n_rows : int
     spectrum : ndarray of shape (d,)
         Eigenvalues of the second moment E[x xᵀ] of the encoded rows, none negative, in any order. The mean is taken to be 0.
     units : ndarray of shape (d,), optional
@@ -96,11 +95,7 @@ class SyntheticSpectrum:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class _AssumedRows(Rows):
-    """Synthetic rows, each of which counts ``size``/``n_distinct`` times.
-
-    Queries that can clip no row of the unit ball have the stated Gram matrix to the last lattice unit. Others sum the synthetic
-    rows as clipped, and ``clipped`` holds the fraction of rows that each of them clipped.
-    """
+    """Synthetic rows, each of which counts ``size``/``n_distinct`` times."""
 
     size: int
     n_distinct: int
@@ -249,12 +244,6 @@ class Assumption:
         cls, schema: Schema, *, mean: bool = True, spectrum: Sequence[float] | None = None, decay: float | None = None
     ) -> Assumption:
         """The assumption for a schema: that of the caller, or the default.
-
-        Raises
-        ------
-        ValueError
-            If the spectrum has another length than the encoded rows, a value that no eigenvalue of a second moment can have, or
-            more variance than rows in the unit ball can have; or if both a spectrum and a decay are given.
 
         Examples
         --------

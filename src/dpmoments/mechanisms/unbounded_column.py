@@ -66,7 +66,6 @@ class Center:
 
     Attributes
     ----------
-    value : float
     settled : bool
         Whether the search ended where rows were no longer in few cells, or cells as fine as floating point.
     certain : bool
@@ -229,7 +228,6 @@ class OctaveHistogram(NormHistogram):
             p.
         noise : float
             Standard deviation of the noise on Σ|w|^p at radius 1.
-        n_rows : float
         """
         of_normal = self.upper_quartile(n_rows) / _UPPER_QUARTILE * normal_clip(noise, n_rows)
         return max(of_normal, self._seen_radius(power, noise), float(self.edges[0]))
@@ -283,15 +281,7 @@ LARGE_TAIL = 0.1
 
 @dataclass(frozen=True, slots=True)
 class LocatedColumn:
-    """Where a column lies, and its distances from there.
-
-    Attributes
-    ----------
-    feature : int
-    center : Center
-    histogram : OctaveHistogram
-    n_rows : float
-    """
+    """Where a column lies, and its distances from there."""
 
     feature: int
     center: Center
@@ -341,8 +331,6 @@ class ClippedColumn:
 
     Attributes
     ----------
-    located : LocatedColumn
-    radius : float
     share_clipped : float
         Noisy, in [0, 1].
     clipping_shows : bool
@@ -385,13 +373,7 @@ def pure_if_less_noise(budget: PrivacyBudget, drawable_budget: PrivacyBudget, n_
 def column_losses(
     whole: PrivacyBudget, n_columns: int, *, private_count: bool
 ) -> tuple[PrivacyBudget | None, PrivacyBudget]:
-    """The part for the number of rows, where that is private, and for each column.
-
-    Raises
-    ------
-    ValueError
-        Before any row is read, where a column's part is so small that its noise would pass the lattice.
-    """
+    """The part for the number of rows, where that is private, and for each column."""
     for_count = None
     if private_count:
         for_count, whole = split_for_count(whole, _COUNT_SHARE[whole.kind])

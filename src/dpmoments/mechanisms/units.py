@@ -35,7 +35,6 @@ class UnitsPlan(CalibratedPlan[Noisy]):
         For a unit.
     of_row : CalibratedPlan
         Its cost is for a row.
-    unit : PrivacyUnit
     """
 
     of_row: CalibratedPlan[Noisy]
@@ -83,13 +82,7 @@ class UnitsPlan(CalibratedPlan[Noisy]):
         return self.of_row.details
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Noisy:
-        """Find which rows count, by a key that is drawn for this run, and run the plan for rows on them.
-
-        Raises
-        ------
-        ValueError
-            If the rows were opened for another unit.
-        """
+        """Find which rows count, by a key that is drawn for this run, and run the plan for rows on them."""
         if rows.privacy_unit != self.unit:
             raise InputValueError("the rows were opened for another privacy unit than the plan's, or for none")
         return self.of_row.run(rows.bounded(privacy_filter.selection_key()), privacy_filter)
@@ -106,11 +99,6 @@ def plan_for_rows(
 
     What is left for a row depends on how losses add up, which ``auto`` settles when it chooses a mechanism: it chooses at what
     would be left for its own, and the mechanism chosen is calibrated to what is left for that.
-
-    Raises
-    ------
-    ValueError
-        If nothing that can be calculated with is left for a row, or the mechanism cannot serve with so little.
     """
     if unit is None or unit.max_rows == 1:
         return mechanism.supported_plan(shape, budget, neighbors)
@@ -133,13 +121,7 @@ def plan_before_release(
     neighbors: Neighbors,
     unit: PrivacyUnit | None,
 ) -> PlanType:
-    """The plan for rows that a release would run, for a forecast of it.
-
-    Raises
-    ------
-    ValueError
-        If the mechanism does not support what is asked, or as :func:`plan_for_rows`.
-    """
+    """The plan for rows that a release would run, for a forecast of it."""
     mechanism.check_support(shape, budget, neighbors)
     return plan_for_rows(mechanism, shape, budget, neighbors, unit)
 

@@ -196,8 +196,6 @@ class CellFamily(ABC):
         ----------
         cells : ndarray of shape (m, m)
             Variances of C. For a family that rotations change, ``size`` is not looked at.
-        failure : float
-        size : int
         """
 
     def vector_bound(self, covariance: FloatArray, failure: float) -> float:
@@ -409,7 +407,6 @@ def sum_quantile(level: float, parts: tuple[tuple[CellFamily, float, bool], ...]
     ----------
     level : float
         Between 0 and 1.
-    parts : tuple of (family, standard deviation, whether on the diagonal)
 
     Notes
     -----

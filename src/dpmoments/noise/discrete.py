@@ -26,8 +26,6 @@ def discrete_gaussian(scale: float, size: int, generator: np.random.Generator) -
     ----------
     scale : float
         In lattice units, at most ``_MAX_SCALE``; taken as the exact rational number that the float is.
-    size : int
-    generator : numpy.random.Generator
 
     Returns
     -------
@@ -101,14 +99,9 @@ def choose_by_score(
     Parameters
     ----------
     scores : ndarray of shape (m,)
-    rate : float
     generator : numpy.random.Generator
         With a :class:`~dpmoments.noise.entropy.SecureGenerator` and integer scores the draw is OpenDP's, exact in rational
         arithmetic; else it is made in floating point by the Gumbel trick, in log space: no weight overflows.
-
-    Returns
-    -------
-    int
 
     Examples
     --------

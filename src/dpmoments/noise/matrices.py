@@ -84,7 +84,6 @@ def isotropic(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
         Dimension.
     rate : float
         c above; noise is proportional to 1/rate.
-    rng : numpy.random.Generator
 
     Returns
     -------
@@ -114,7 +113,6 @@ def wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np.random.
         L, lower triangular with positive diagonal: the Cholesky factor of the scale matrix.
     degrees_of_freedom : float
         ν > d − 1.
-    rng : numpy.random.Generator
 
     Examples
     --------

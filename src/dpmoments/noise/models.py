@@ -68,7 +68,6 @@ class MomentInterval:
     center, spread : ndarray of shape (m, m)
         ``spread`` is positive semi-definite. v is (1, x) where ``constant``, else x: the features that were asked for, in
         their order, in units of the encoded rows.
-    constant : bool
     count_error : float
         How far the released number of rows may be from that of the table's; 0 where it is exact.
     """
@@ -90,10 +89,6 @@ class NoiseModel(ABC):
 
     Subclasses form a closed table (:data:`_NOISE_MODELS`). Their fields are numbers, flags, or arrays whose shapes follow from
     ``n_features``; the base class writes, reads and checks them.
-
-    Attributes
-    ----------
-    n_features : int
     """
 
     n_features: int
@@ -149,7 +144,6 @@ class NoiseModel(ABC):
 
         Parameters
         ----------
-        released : ReleasedMoments
         chosen : sequence of int
             Features, chosen without looking at the noise.
         failure : float
@@ -172,13 +166,7 @@ class NoiseModel(ABC):
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> NoiseModel:
-        """The model that :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the name is that of no model, or the other values are not those of this one.
-        """
+        """The model that :meth:`to_dict` wrote."""
         if not isinstance(values, Mapping):
             raise InputTypeError("a noise model is a mapping of its name and its numbers")
         name = values.get("name")
@@ -219,7 +207,6 @@ class WithOwnCount(NoiseModel):
     count_scale : float
         Standard deviation of normal noise on the number of rows, or the scale of Laplace noise; 0 if it is exact, or has none of
         its own.
-    count_is_laplace : bool
     """
 
     count_scale: float = 0.0
@@ -586,7 +573,6 @@ class WishartModel(WithOwnCount):
         ψ, in unit-ball units.
     subtracted : bool
         Whether the released moments are W less ψI; else they are biased, and there is no law.
-    inverse : bool
     augmentation : float
         w; 0 if the Gram matrix was drawn alone.
     corner : float
@@ -810,7 +796,6 @@ class MeanModel:
 
     Attributes
     ----------
-    law : {"gaussian", "laplace"}
     deviations : ndarray of shape (d,)
         s/n.
     count_deviations : ndarray of shape (d,)
@@ -858,11 +843,6 @@ class MeanModel:
         """What the size of the noise on a coordinate stays below with probability ``level``, shape (d,).
 
         Each coordinate by itself: of d of them together fewer are below.
-
-        Raises
-        ------
-        ValueError
-            If ``level`` is not above 0 and below 1.
         """
         if not (is_finite_number(level) and 0.0 < level < 1.0):
             raise InputValueError(f"level={level!r} is a probability, above 0 and below 1")
@@ -886,13 +866,7 @@ class MeanModel:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], n_features: int) -> MeanModel:
-        """The inverse of :meth:`to_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or not what it must be.
-        """
+        """The inverse of :meth:`to_dict`."""
         require_known(content, cls.__dataclass_fields__, "noise")
         require_kinds(content, law=str, bias_suspected=bool)
         clipped = content["clipped"]

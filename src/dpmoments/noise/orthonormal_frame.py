@@ -86,7 +86,6 @@ def _solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> t
 
     Returns
     -------
-    roots : SecularRoots
     squared_weights : ndarray of shape (k,)
         The weights for which the roots found are exact, Π_j (μ_j − λ_i) / Π_{j≠i} (λ_j − λ_i) (Löwner): those given, up to
         rounding, scaled to sum to 1.
@@ -119,10 +118,7 @@ def _solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> t
 
 
 def _loewner_factors(differences: FloatArray, spacing: FloatArray, first: int) -> FloatArray:
-    """Π over a chunk of roots of (λ_i − μ_j)/(λ_i − λ_far), λ_far the pole next to μ_j on the side away from λ_i.
-
-    Every factor is then between 0 and 1. Both tables are overwritten.
-    """
+    """Π over a chunk of roots of (λ_i − μ_j)/(λ_i − λ_far), λ_far the pole next to μ_j on the side away from λ_i."""
     # A pole i of the chunk itself has λ_far = λ_{j+1} for roots j ≥ i. Dividing by λ_i − λ_j for j > i, and by the distance to
     # the chunk's last pole for j = i, gives the same product.
     rows = np.arange(len(differences))
@@ -133,11 +129,7 @@ def _loewner_factors(differences: FloatArray, spacing: FloatArray, first: int) -
 
 
 def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Roots below poles first, first + 1, …: the nearest pole of each, as an index in the chunk, and its distance above that.
-
-    Row j of ``spacing`` is λ − λ_{first+j}. Each root is sought as x > 0, its distance from the nearer pole towards the
-    other one: then F(x) = ±Σ w_i/(λ_i − μ) increases from −∞ at the near pole to +∞ at the far one.
-    """
+    """Roots below poles first, first + 1, …: the nearest pole of each, as an index in the chunk, and its distance above that."""
     rows = np.arange(len(spacing) - 1)
     gaps = -spacing[rows, first + rows + 1]
     half = 0.5 * gaps
@@ -191,11 +183,7 @@ def _poles_from(spacing: FloatArray, first: int, nearest: IntArray, out: FloatAr
 def _third_order_step(
     value: FloatArray, slope: FloatArray, curvature: FloatArray, near: FloatArray, x: FloatArray
 ) -> FloatArray:
-    """Step y to the root of −near/(x + y) + (v + (s − κv)y)/(1 − κy), κ = curvature/slope.
-
-    The nearest pole enters exactly; the others by the one fraction with their value v, slope s and half second derivative
-    at x. Cleared of denominators: h y² − b y + x·F = 0, h = s − κv, b = −(v + near·κ + x·h).
-    """
+    """Step y to the root of −near/(x + y) + (v + (s − κv)y)/(1 − κy), κ = curvature/slope."""
     ratio = curvature / slope
     bend = slope - ratio * value
     linear = -(value + near * ratio + x * bend)
@@ -213,10 +201,7 @@ def _first_guess(rest: FloatArray, near: FloatArray, far: FloatArray, gaps: Floa
 
 
 def _chunks(n_poles: int, n_tables: int) -> tuple[list[tuple[int, int]], FloatArray]:
-    """Ranges of roots to work on together, and memory for tables of roots × poles, shape (n_tables, rows, n_poles).
-
-    Fresh temporaries of this size would cost as much in page faults as the arithmetic done on them.
-    """
+    """Ranges of roots to work on together, and memory for tables of roots × poles, shape (n_tables, rows, n_poles)."""
     n_roots = max(n_poles - 1, 0)
     rows = max(1, _CHUNK_CELLS // max(n_poles, 1))
     ranges = [(first, min(first + rows, n_roots)) for first in range(0, n_roots, rows)]
@@ -243,16 +228,7 @@ _NEGLIGIBLE = 1e-20
 
 @dataclass(frozen=True, slots=True)
 class _Deflation:
-    """The restriction of diag(λ) to the complement of a unit vector.
-
-    Attributes
-    ----------
-    eigenvalues : ndarray of shape (k − 1,)
-        Of the restriction, in descending order; they interlace λ.
-    direction : ndarray of shape (k,)
-        The removed unit vector. It differs from the one given by rounding, and is orthogonal, to rounding, to
-        everything that :meth:`lift` returns.
-    """
+    """The restriction of diag(λ) to the complement of a unit vector."""
 
     eigenvalues: FloatArray
     direction: FloatArray
@@ -264,17 +240,7 @@ class _Deflation:
     _reflection: _Reflection | None
 
     def lift(self, coordinates: FloatArray) -> FloatArray:
-        """Map vectors from the restriction's eigenbasis back to the coordinates λ lives in.
-
-        Parameters
-        ----------
-        coordinates : ndarray of shape (k − 1, m)
-
-        Returns
-        -------
-        ndarray of shape (k, m)
-            Orthogonal to ``direction``; the map is an isometry.
-        """
+        """Map vectors from the restriction's eigenbasis back to the coordinates λ lives in."""
         unsorted = np.empty_like(coordinates)
         unsorted[self._order] = coordinates
         n_roots = self._roots.offsets.size
@@ -293,10 +259,6 @@ def _deflate(eigenvalues: FloatArray, direction: FloatArray) -> _Deflation:
         Finite, in descending order; repeats and zeros are welcome.
     direction : ndarray of shape (k,)
         A unit vector.
-
-    Returns
-    -------
-    Deflation
 
     Notes
     -----
@@ -397,19 +359,9 @@ def sample_orthonormal_frame(
     temperatures : array_like of shape (rank,)
         t_i, finite, rank ≤ d. 0 draws uniformly; negative ones favour small eigenvalues. With rank = d the last vector is
         determined up to its sign by the others, whatever its temperature.
-    rng : numpy.random.Generator
     block_size : int, optional
         Steps between two fresh eigendecompositions. It affects speed and rounding, not the distribution. By default a
         tenth of the remaining dimensions, at least 16.
-
-    Returns
-    -------
-    OrthonormalFrame
-
-    Raises
-    ------
-    ValueError
-        If the matrix or the temperatures are not as described.
 
     Notes
     -----

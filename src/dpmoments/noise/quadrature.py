@@ -67,7 +67,6 @@ def log_integral_above(log_integrand: Callable[[FloatArray], FloatArray], lower:
     ----------
     log_integrand : callable
         As in :func:`log_integral`, and falling at least exponentially in the end.
-    lower : float
     width : float
         A guess, of any quality, of how far the peak reaches above ``lower``.
 

@@ -91,18 +91,12 @@ def sample_bingham_diagonal(
         Finite, of any sign and in any order.
     size : int or None
         Number of independent draws; None for one vector.
-    rng : numpy.random.Generator
 
     Returns
     -------
     draws : ndarray of shape (size, d), or (d,) when ``size`` is None
     n_proposals : int
         Proposals made up to the last accepted draw; its mean over ``size`` is the cost of a draw.
-
-    Raises
-    ------
-    ValueError
-        If the eigenvalues are empty, not a vector or not finite, or ``size`` is negative.
 
     Notes
     -----

@@ -55,18 +55,12 @@ class NoiseTerm:
 
     Attributes
     ----------
-    family : CellFamily
     variances : ndarray of shape (m, m)
         Of the cells of C; symmetric.
     matrix : ndarray of shape (n, m) or None
         R; None for the identity.
     exact : tuple of two ndarrays, shapes (n,) and (m,), or None
         u and r: N is R C Rᵀ − (rᵀC r) u uᵀ. For a number of rows that is known although the draw had noise on it.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit, or a number is not finite, or a variance negative or not symmetric.
 
     Examples
     --------

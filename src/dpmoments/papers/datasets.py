@@ -60,11 +60,6 @@ def standardized_unit_rows(
         Standardised (population standard deviation) and then divided by the row's norm. A row that equals the
         mean in every feature is left at zero.
 
-    Raises
-    ------
-    ValueError
-        If a cell is missing that is no level, or no feature varies.
-
     Examples
     --------
     >>> from dpmoments.papers.datasets import standardized_unit_rows
@@ -121,11 +116,6 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
     -------
     ndarray of shape (n_rows, n_features)
         Rows of norm at most 1: longer ones divided by their norm, the others as they are.
-
-    Raises
-    ------
-    ValueError
-        If a cell is missing, or a numeric column to be standardised is constant.
 
     Examples
     --------
@@ -230,11 +220,6 @@ def amin_synthetic(
     ndarray of shape (n_rows, n_features)
         Rows of norm at most 1, up to rounding; `Schema.unit_ball` fits them.
 
-    Raises
-    ------
-    ValueError
-        If a size is below 1, or `columns` or `scaling` is unknown.
-
     Notes
     -----
     **The reading.** In the paper a column of its d × n matrix is a person, and ``Normalize`` is said to give every
@@ -289,11 +274,6 @@ def multivariate_laplace(n_rows: int, n_features: int, rng: np.random.Generator)
     -------
     ndarray of shape (n_rows, n_features)
 
-    Raises
-    ------
-    ValueError
-        If a size is below 1.
-
     Notes
     -----
     Named without a formula in Biswas et al. 2020 (CoinPress), section 3, Figure 5; the code released with that paper draws
@@ -333,11 +313,6 @@ def multivariate_student(
     Returns
     -------
     ndarray of shape (n_rows, n_features)
-
-    Raises
-    ------
-    ValueError
-        If a size is below 1, or `degrees` is not above 2.
 
     Notes
     -----
@@ -408,15 +383,6 @@ def popres() -> GeneticComponents:
     -------
     GeneticComponents
         1,387 people.
-
-    Raises
-    ------
-    ValueError
-        If a file is found or downloaded and is not the published one (md5): cut short, changed or damaged. Nothing of a
-        wrong download is stored.
-    ConnectionError
-        If a file is neither in ``DPMOMENTS_DATA`` nor in the cache and cannot be downloaded; the message says where to
-        put it.
 
     Examples
     --------

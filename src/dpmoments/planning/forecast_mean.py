@@ -32,7 +32,6 @@ class MeanForecastRow:
 
     Attributes
     ----------
-    mechanism : str
     error : float or None
         Root mean square of ‖mean error‖₂ about the rows' own mean, in the table's units; None where it is not known.
     feature_errors : ndarray of shape (d,) or None

@@ -46,7 +46,6 @@ class ForecastRow:
 
     Attributes
     ----------
-    mechanism : str
     second_moment_error : float or None
         Root mean square of ‖Ĝ − G‖_F/n for encoded rows in the unit ball, before any repair; None where the mechanism cannot run.
     mean_error : float or None
@@ -238,15 +237,7 @@ def coefficient_text(noise: ForecastNoise) -> str:
 
 
 def _describe_noise(noise: ForecastNoise, worst: ForecastNoise | None, mechanism: str) -> tuple[str, ...]:
-    """Sentences below that table.
-
-    Parameters
-    ----------
-    noise : ForecastNoise
-    worst : ForecastNoise or None
-        Where the mechanism gains nothing, if it adapts to the table.
-    mechanism : str
-    """
+    """Sentences below that table."""
     lines = _describe_correlations(noise, worst, mechanism)
     if not lines and worst is not None:
         times = float(np.max(np.divide(worst.mean, noise.mean, out=np.ones(len(noise.mean)), where=noise.mean > 0.0)))

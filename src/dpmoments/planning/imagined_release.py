@@ -407,8 +407,6 @@ class TypicalRegression:
 
     Attributes
     ----------
-    target : str
-    regressors : int
     noise : float
         Standard deviation of the noise on a standardized coefficient, the median of columns of numbers, or without any of all
         features; infinite if the fit is not identified.
@@ -457,9 +455,6 @@ class ReleasePlan:
         With the schema.
     n_rows : int
         With a privacy unit, of the rows that count.
-    budget : PrivacyBudget
-    neighbors : Neighbors
-    mechanism : Mechanism
     rivals : tuple of Mechanism
         Others that may be the better choice once something is changed.
     privacy_unit : PrivacyUnit or None
@@ -476,13 +471,7 @@ class ReleasePlan:
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan of the release, with count and mean; of one for units, what runs on the rows that count.
-
-        Raises
-        ------
-        ValueError, OverflowError
-            If it is not possible.
-        """
+        """The plan of the release, with count and mean; of one for units, what runs on the rows that count."""
         # Where the number of rows is private a release plans without it.
         n_rows = self.n_rows if self.neighbors.table_size_is_public else None
         shape = MomentShape.of(self.typical.schema, mean=True, n_rows=n_rows)
@@ -490,13 +479,7 @@ class ReleasePlan:
 
     @cached_property
     def noise(self) -> ForecastNoise | None:
-        """The noise of the plan; None if it is not known before a run.
-
-        Raises
-        ------
-        ValueError, OverflowError
-            If the plan is not possible.
-        """
+        """The noise of the plan; None if it is not known before a run."""
         return forecast_noise(self.plan, self.typical, self.n_rows)
 
     def with_budget(self, size: float) -> ReleasePlan:

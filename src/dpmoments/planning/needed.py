@@ -50,13 +50,7 @@ class Wanted:
         sd: float | Mapping[str, float] | None = None,
         share: float | Mapping[str, float] | None = None,
     ) -> Wanted:
-        """One number stands for all features of the kind: numbers for ``mean`` and ``sd``, flags and levels for ``share``.
-
-        Raises
-        ------
-        ValueError
-            If nothing is wanted, a number is not positive, or a feature is unknown or not of that kind.
-        """
+        """One number stands for all features of the kind: numbers for ``mean`` and ``sd``, flags and levels for ``share``."""
         names = np.array(typical.schema.feature_names, dtype=object)
         numbers, shares = set(names[~typical.shares]), set(names[typical.shares])
         everything = (correlation, coefficient, mean, sd, share)
@@ -95,13 +89,7 @@ class Wanted:
 
 
 def rows_needed(setting: ReleasePlan, wanted: Wanted) -> int:
-    """The smallest number of rows at which the plan has noise that small.
-
-    Raises
-    ------
-    ValueError
-        If 10¹² rows are not enough, or the plan's noise has no law.
-    """
+    """The smallest number of rows at which the plan has noise that small."""
 
     def enough(n_rows: int) -> bool:
         return _holds(replace(setting, n_rows=n_rows), wanted)
@@ -119,13 +107,7 @@ def rows_needed(setting: ReleasePlan, wanted: Wanted) -> int:
 
 
 def budget_needed(setting: ReleasePlan, wanted: Wanted) -> float:
-    """The smallest ε (at the setting's δ), or ρ, at which the plan has noise that small.
-
-    Raises
-    ------
-    ValueError
-        If 100 is not enough, or the plan's noise has no law.
-    """
+    """The smallest ε (at the setting's δ), or ρ, at which the plan has noise that small."""
     symbol = "ρ" if setting.budget.kind is BudgetKind.ZCDP else "ε"
 
     def enough(size: float) -> bool:

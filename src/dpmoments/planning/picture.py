@@ -66,15 +66,6 @@ def plot_forecast(
         So many features with the most noise are shown.
     ax : matplotlib.axes.Axes, optional
         To draw into; default: those of a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    ValueError
-        If ``against`` is neither, or ``n_features`` is below 1.
     """
     if against == "columns":
         return _plot_columns(noise, f"{title}: {setting.mechanism.name}", n_features, ax)

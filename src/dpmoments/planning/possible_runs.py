@@ -36,8 +36,6 @@ class PossibleRun:
 
     Attributes
     ----------
-    probability : float
-    model : AdditiveModel
     centered : bool
         True if moments are released about a center near the mean, so that noise on the count hardly matters.
     """

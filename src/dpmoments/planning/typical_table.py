@@ -35,7 +35,6 @@ class TypicalTable:
 
     Attributes
     ----------
-    schema : Schema
     standard_deviations, means : ndarray of shape (d,)
         In the table's units.
     assumed, assumed_means : ndarray of bool, shape (d,)
@@ -68,11 +67,6 @@ class TypicalTable:
         decay: float | None = None,
     ) -> TypicalTable:
         """Guesses of the caller, else typical ranges of the schema, else the defaults.
-
-        Raises
-        ------
-        ValueError
-            If a feature is unknown, or a number is none that the feature's bounds allow.
 
         Examples
         --------
@@ -191,15 +185,7 @@ def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatAr
 
 
 def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> dict[str, float]:
-    """The guesses by feature.
-
-    Raises
-    ------
-    TypeError
-        If they are not a mapping.
-    ValueError
-        If a feature is unknown, or a guess is none that its bounds allow.
-    """
+    """The guesses by feature."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

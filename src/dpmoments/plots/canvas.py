@@ -42,13 +42,7 @@ SECONDARY = "#595959"
 
 
 def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
-    """The axes to draw into: those given, else those of a new figure of so many inches.
-
-    Raises
-    ------
-    TypeError
-        If what is given is no axes.
-    """
+    """The axes to draw into: those given, else those of a new figure of so many inches."""
     from matplotlib.axes import Axes
 
     if ax is None:
@@ -121,8 +115,6 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
 
     Parameters
     ----------
-    ax : Axes
-    title : str
     *meaning : str
         A paragraph each; empty ones are left out.
     grow : bool
@@ -168,25 +160,13 @@ _NO_COUNT = (
 
 
 def require_mean(release: Released, what: str) -> None:
-    """Raise unless a mean was released.
-
-    Raises
-    ------
-    ValueError
-        If none was.
-    """
+    """Raise unless a mean was released."""
     if release.noisy_sum is None:
         require_count(release, what)
         raise InputValueError(f"no picture of {what}: {NO_MEAN}, or draw release.plot.spectrum(), which needs none")
 
 
 def require_count(release: Released, what: str) -> None:
-    """Raise unless a number of rows was released, or is public.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """Raise unless a number of rows was released, or is public."""
     if release.noisy_count is None:
         raise InputValueError(f"no picture of {what}: {_NO_COUNT}")

@@ -47,19 +47,7 @@ _INCHES_A_LINE = 0.3
 
 @dataclass(frozen=True)
 class _IntervalLine:
-    """One line of the picture.
-
-    Attributes
-    ----------
-    name : str
-        As it is shown (:func:`dpmoments.plots.canvas.label`).
-    value, lower, upper : float
-        NaN for a value of which nothing is said; ends may be infinite, or NaN where they are not known.
-    privacy : float
-        Half the interval that privacy's noise alone would make; NaN where it is not known.
-    word : str
-        What is said of it where it does not stand out: empty where it does.
-    """
+    """One line of the picture."""
 
     name: str
     value: float
@@ -204,12 +192,10 @@ def draw_coefficients(
 
     Parameters
     ----------
-    fit : FittedLine
     deviations : ndarray of shape (k,), optional
         Standard deviations of the features, by which coefficients are multiplied so that one axis serves all.
     n_coefficients : int
         Those with the smallest p-values are shown, where there are more.
-    ax : Axes, optional
     """
     per = np.ones(len(fit.features)) if deviations is None else np.nan_to_num(deviations, nan=0.0)
     verdict = fit.verdict[1:] if fit.with_intercept else fit.verdict

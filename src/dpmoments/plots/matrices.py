@@ -93,7 +93,6 @@ def draw_matrix(
 
     Parameters
     ----------
-    ax : Axes
     values : ndarray of shape (r, c)
         NaN where there is no number.
     norm : Normalize

@@ -58,13 +58,7 @@ class Region:
 
     @classmethod
     def of(cls, center: FloatArray, linear: FloatArray, radius: float, noise: float, encoding: Encoding) -> Region:
-        """That of encoded rows with ‖linear·(x − center)‖ ≤ radius.
-
-        Raises
-        ------
-        ValueError
-            If ``linear`` is singular or the radius not above 0, as in no file that a run wrote.
-        """
+        """That of encoded rows with ‖linear·(x − center)‖ ≤ radius."""
         try:
             back = np.linalg.inv(linear) * encoding.scale[:, None] * radius
         except np.linalg.LinAlgError:
@@ -82,20 +76,7 @@ _UNREADABLE = (
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """The regions of a run, one a step.
-
-    Attributes
-    ----------
-    regions : tuple of Region
-    what : str
-        What they held.
-    of_noise : str
-        What their noise is.
-    names : tuple of str
-        What each is called.
-    remark : str
-        What else is to be said of them.
-    """
+    """The regions of a run, one a step."""
 
     regions: tuple[Region, ...]
     what: str

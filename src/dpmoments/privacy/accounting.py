@@ -87,11 +87,6 @@ class Loss:
 def allowance(cost: PrivacyBudget, unit: LossUnit) -> Loss:
     """The most that the draws of a run may lose together for it to keep its stated cost.
 
-    Raises
-    ------
-    ValueError
-        If losses in that unit do not add up to a cost of that kind.
-
     Examples
     --------
     >>> float(allowance(PrivacyBudget.zcdp(0.5), LossUnit.RHO).amount)

@@ -47,8 +47,6 @@ class Sensitivity:
         The function that made it.
     arguments : mapping
         Its arguments, without ``neighbors``: numbers, and weights as a tuple, which a file holds as a list.
-    neighbors : Neighbors
-    norm : Norm
     value : float
         In units of the query, rounded up.
     units : float
@@ -112,10 +110,8 @@ def query_distance(norm: Norm, first: npt.ArrayLike, second: npt.ArrayLike, neig
 
     Parameters
     ----------
-    norm : Norm
     first, second : array_like of one shape
         Vectors, or symmetric matrices; exact integers, or floats.
-    neighbors : Neighbors
 
     Returns
     -------

@@ -55,7 +55,6 @@ class PrivacyFilter:
 
     Parameters
     ----------
-    plan : PrivatePlan
     generator : numpy.random.Generator
         From :func:`dpmoments.noise.secure_generator` for a private release.
 
@@ -110,7 +109,6 @@ class PrivacyFilter:
         ----------
         what : str
             What is noised, for the receipt.
-        law : DrawLaw
         query : array_like
             The exact answer. What depends on it is not seen by the receipt or any message.
         sensitivity : Sensitivity
@@ -124,12 +122,6 @@ class PrivacyFilter:
         -------
         ndarray, float or int
             See :func:`dpmoments.privacy.sampling.noised`.
-
-        Raises
-        ------
-        PrivacyFilterError
-            If the draw would pass what the plan may lose, its sensitivity is not for the plan's relation, its law cannot be
-            counted, or the run has ended. Nothing is drawn, and the filter closes.
         """
         with self._lock:
             return self._draw(what, law, query, sensitivity, claim, group)
@@ -237,10 +229,7 @@ class PrivacyFilter:
 
 
 def _require_made_here(sensitivity: Sensitivity) -> None:
-    """Raise KeyError, TypeError or ValueError where no function of the library makes it, or it is stated as less than it is.
-
-    The norm is no part of what a file states: a law would price a bound in one norm as one in another.
-    """
+    """Raise KeyError, TypeError or ValueError where no function of the library makes it, or it is stated as less than it is."""
     stated = sensitivity.to_dict()
     given = stated.pop("arguments").items()
     arguments = [part for name, value in given for part in (name, tuple(value) if isinstance(value, list) else value)]

@@ -38,11 +38,6 @@ def allowance_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: P
         Where ``loss_unit`` is ε: of ε a k-th. ρ: of ρ, which grows with the square of a distance, a k²-th. (ε, δ): ε/k, and the
         δ′ for which δ′(e^ε − 1)/(e^(ε/k) − 1) ≤ δ, rounded down.
 
-    Raises
-    ------
-    ValueError
-        As :func:`dpmoments.privacy.accounting.allowance`, or if nothing is left of δ.
-
     Examples
     --------
     >>> five = PrivacyUnit("person_id", 5)
@@ -99,11 +94,6 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
 
     What it allows draws to lose together is what :func:`allowance_for_rows` says, rounded down. Where (ε, δ) is counted in ρ, δ
     stays and ε is made smaller; if that ρ needs no ε for δ, ε/k is taken and δ made smaller.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
 
     Examples
     --------

@@ -48,13 +48,7 @@ class GroupOfRows:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> GroupOfRows:
-        """Read what a file states.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or not what it must be.
-        """
+        """Read what a file states."""
         require_known(values, (entry.name for entry in fields(cls)), "the group of rows")
         run, by, level, n_levels = _checked_id(values["run"]), values["by"], values["level"], values["n_levels"]
         check_name(by)
@@ -85,13 +79,7 @@ class LedgerEntry:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> LedgerEntry:
-        """Read what a file states.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or not what it must be.
-        """
+        """Read what a file states."""
         require_known(values, (entry.name for entry in fields(cls)), "the entry of a ledger")
         ledger, number, digest = values["ledger"], values["number"], values["hash"]
         if not isinstance(ledger, str) or not re.fullmatch(f"[0-9a-f]{{{_ID_BITS // 4}}}", ledger):
@@ -171,13 +159,7 @@ class ReleaseOrigin:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ReleaseOrigin:
-        """The inverse of :meth:`to_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or not what it must be.
-        """
+        """The inverse of :meth:`to_dict`."""
         require_kinds(values, id=str)
         require_known(values, (entry.name for entry in fields(cls)), "the origin")
         group, dataset, ledger = values["group"], values["dataset"], values["ledger"]
@@ -191,13 +173,7 @@ class ReleaseOrigin:
 
 
 def check_dataset(dataset: object) -> None:
-    """Raise unless ``dataset`` is None or a short text that a file can hold.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not.
-    """
+    """Raise unless ``dataset`` is None or a short text that a file can hold."""
     if dataset is None:
         return
     if not isinstance(dataset, str):

@@ -365,7 +365,6 @@ class RunCurve:
         For every two neighbours that touch other draws, the bounds of which the least counts; of the parts the largest does.
     cost : PrivacyBudget
         What is stated.
-    mu : float or None
 
     Examples
     --------
@@ -458,11 +457,6 @@ class RunCurve:
         float
             A bound on how often it says so where it is true: the least of δ + e^ε·``false_positives`` and
             1 − e^{−ε}(1 − ``false_positives`` − δ) over many points of the curve.
-
-        Raises
-        ------
-        ValueError
-            If ``false_positives`` is no share.
 
         References
         ----------

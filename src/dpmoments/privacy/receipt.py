@@ -39,9 +39,6 @@ class Draw:
     ----------
     what : str
         What was noised.
-    law : DrawLaw
-    sensitivity : Sensitivity
-    loss : Loss
     size : int
         Number of coordinates that got noise of their own.
     claim : PrivacyBudget or None
@@ -73,13 +70,7 @@ class Draw:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], unit: LossUnit) -> Draw:
-        """Read a draw, its sensitivity and its loss computed anew; refuse one that is stated as less than it is.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or less than it must be.
-        """
+        """Read a draw, its sensitivity and its loss computed anew; refuse one that is stated as less than it is."""
         require_kinds(values, what=str)
         require_known(values, _DRAW_ENTRIES, "a draw of the receipt")
         entries = plain_mapping(values, "law")

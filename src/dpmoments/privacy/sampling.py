@@ -47,10 +47,8 @@ def noised(law: DrawLaw, query: Any, generator: np.random.Generator) -> Any:  # 
 
     Parameters
     ----------
-    law : DrawLaw
     query : array_like
         The exact answer: integers for laws on a lattice.
-    generator : numpy.random.Generator
 
     Returns
     -------

@@ -289,13 +289,7 @@ SENSITIVITIES: tuple[Callable[..., Sensitivity], ...] = (
 
 
 def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
-    """Make the sensitivity that a file states anew, and refuse one that is stated as less than it is.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        If there is no such sensitivity, or the stated value is below it.
-    """
+    """Make the sensitivity that a file states anew, and refuse one that is stated as less than it is."""
     require_kinds(values, name=str, arguments=dict)
     made = next((one for one in SENSITIVITIES if one.__name__ == values["name"]), None)
     if made is None:

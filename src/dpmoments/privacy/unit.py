@@ -185,15 +185,8 @@ def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neig
 
     Parameters
     ----------
-    privacy_unit : object
     columns : collection of str
         Those of the schema.
-    neighbors : Neighbors
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is none, its column is in the schema, or the relation is replace-one.
     """
     if not isinstance(privacy_unit, PrivacyUnit):
         raise InputTypeError(

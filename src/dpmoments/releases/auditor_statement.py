@@ -34,7 +34,6 @@ class PyramidLevel:
 
     Attributes
     ----------
-    name : str
     section : str
         Where NIST SP 800-226 treats it.
     stated : tuple of str
@@ -125,14 +124,8 @@ def auditor_statement(release: Told, *, ledger: Ledger | str | os.PathLike[str] 
 
     Parameters
     ----------
-    release : MomentRelease, MeanRelease, GroupReleases or PooledRelease
     ledger : Ledger or path, optional
         That the release was charged to: what it says of all releases so far is told.
-
-    Raises
-    ------
-    ValueError, LedgerError
-        If the ledger does not hold the release, or cannot be used.
 
     Examples
     --------

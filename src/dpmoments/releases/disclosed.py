@@ -40,11 +40,6 @@ class Disclosed:
         ----------
         ledger : Ledger or path, optional
             That the release was charged to: what it says of all releases of the table so far is told.
-
-        Raises
-        ------
-        ValueError, LedgerError
-            If the ledger does not hold the release, or cannot be used.
         """
         return auditor_statement(self, ledger=ledger)
 

@@ -153,16 +153,8 @@ def composition_so_far(release: Told, ledger: Ledger | str | os.PathLike[str] | 
 
     Parameters
     ----------
-    release : MomentRelease, MeanRelease, GroupReleases or PooledRelease
     ledger : Ledger or path, optional
         That the release was charged to. Without it, the entries that the release names are told.
-
-    Raises
-    ------
-    ValueError
-        If the ledger does not hold the release, or does not pass its own checks.
-    LedgerError
-        If its file cannot be used.
     """
     charged = [(one.origin.dataset, one.origin.ledger) for one in originals(release)]
     if ledger is None:

@@ -110,7 +110,6 @@ def registry_entry(
 
     Parameters
     ----------
-    release : MomentRelease, MeanRelease, GroupReleases or PooledRelease
     name, description, intended_use, region, publication_date : str, optional
         Of the data product; the date as YYYY-MM-DD.
     curator, curator_type : str, optional
@@ -127,13 +126,6 @@ def registry_entry(
         Where the release is described or can be had.
     authors : sequence of str
         Who fills in the entry.
-
-    Raises
-    ------
-    ValueError
-        If a field takes one of a few words and another is given, the date is none, or the release is not private.
-    TypeError
-        If a field is no text.
 
     Examples
     --------

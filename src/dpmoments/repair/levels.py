@@ -35,10 +35,8 @@ class CompletedLevels:
 
     Attributes
     ----------
-    constraints : Constraints
     mean : ndarray of shape (d,)
         Of the features, possible (:func:`possible_mean`), in column units.
-    columns : tuple of LevelColumn
     is_level : ndarray of bool, shape (d + incomplete blocks,)
     flags : ndarray of int
         The Booleans of exactly two values.
@@ -167,7 +165,6 @@ def possible_covariance(extended: FloatArray, levels: CompletedLevels) -> FloatA
     ----------
     extended : ndarray of shape (d + incomplete blocks, the same)
         A covariance of the features and of "no level" of each incomplete block, in column units; symmetric.
-    levels : CompletedLevels
 
     Returns
     -------
@@ -233,11 +230,7 @@ class _Cells:
         return np.asarray(scaled * np.outer(self.deviations, self.deviations))
 
     def possible(self, covariance: FloatArray, *, exact: bool) -> FloatArray:
-        """With the known blocks as they are, and cells moved to what counts and bounds allow.
-
-        Without ``exact`` the cells of two categorical columns are made to add up, and then to be possible, which they need not
-        be both.
-        """
+        """With the known blocks as they are, and cells moved to what counts and bounds allow."""
         columns = self.levels.columns
         moved = covariance.copy()
         single = self.levels.single
@@ -266,10 +259,7 @@ class _Cells:
         return self.levels.with_known_blocks(moved)
 
     def mixed(self, scaled: FloatArray, share: float) -> FloatArray:
-        """(1 − t)·Σ̂ + t·(columns independent), of the features alone.
-
-        Variances that are not known grow by the share t, and covariances among such features stay.
-        """
+        """(1 − t)·Σ̂ + t·(columns independent), of the features alone."""
         free = np.ix_(self.levels.free, self.levels.free)
         mixed = self.levels.with_known_blocks(self.unscaled((1.0 - share) * scaled))
         mixed[free] = self.unscaled(scaled)[free] + share * np.diag(self.deviations[self.levels.free] ** 2)
@@ -283,10 +273,7 @@ class _Cells:
         return np.asarray((mixed + mixed.T) / 2.0)
 
     def _within_levels(self, cells: FloatArray, column: LevelColumn) -> FloatArray:
-        """Cells of single features and a column's levels, moved to where the mean over each level's rows is within bounds.
-
-        That mean is m + C_l/p_l, and Σ_l C_l = 0, since the rows of all levels are all rows.
-        """
+        """Cells of single features and a column's levels, moved to where the mean over each level's rows is within bounds."""
         single, constraints = self.levels.single, self.levels.constraints
         mean = self.levels.mean[single]
         lower, upper = constraints.lower[single] - mean, constraints.upper[single] - mean
@@ -316,11 +303,7 @@ class _Cells:
 
 
 def _with_margins(joint: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
-    """Non-negative shares with the given margins, near to given ones (Altschuler, Weed & Rigollet 2017, algorithm 2).
-
-    Negative shares become 0, rows and columns that add up to too much are scaled down, and what is then missing is spread as
-    independence would.
-    """
+    """Non-negative shares with the given margins, near to given ones (Altschuler, Weed & Rigollet 2017, algorithm 2)."""
     joint = np.maximum(joint, 0.0)
     joint = joint * _at_most_one(rows, joint.sum(axis=1))[:, None]
     joint = joint * _at_most_one(columns, joint.sum(axis=0))[None, :]

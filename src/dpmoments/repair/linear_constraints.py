@@ -34,7 +34,6 @@ class NoisySums:
 
     Attributes
     ----------
-    count : float
     sum : ndarray of shape (d,)
         Σu; entries of infinite variance are not read.
     gram : ndarray of shape (d, d)
@@ -86,8 +85,6 @@ def project(noisy: NoisySums, variances: CellVariances, constraints: Constraints
     ----------
     noisy : NoisySums
         About 0, of rows that were not clipped; its ``sum_variance`` is read for what the sum itself says.
-    variances : CellVariances
-    constraints : Constraints
 
     Returns
     -------

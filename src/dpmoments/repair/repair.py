@@ -125,8 +125,6 @@ def repair_moments(
         Number of rows, public or noisy.
     noisy_sum : ndarray of shape (d,) or None
     noisy_gram : ndarray of shape (d, d)
-    noise : NoiseLaw or None
-    repair : Repair
     box : pair of ndarrays of shape (d,), optional
         Public bounds on the mean, into which a repaired mean is moved.
     center : ndarray of shape (d,), optional
@@ -213,7 +211,6 @@ def repair_gram(
     gram : ndarray of shape (d, d)
     noise : NoiseLaw or None
         Where it is None (the mechanism has no closed form), every repair that needs it becomes ``CLIP``.
-    repair : Repair
     upper : float or None
         Bound on the trace, a public or noisy n.
     attained : float

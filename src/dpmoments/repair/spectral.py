@@ -156,7 +156,6 @@ def rotation_invariant_eigenvalues(eigenvalues: FloatArray, noise: SpectralNoise
     ----------
     eigenvalues : ndarray of shape (d,)
         λ, of the noisy matrix, ascending.
-    noise : SpectralNoise
 
     Returns
     -------
@@ -240,7 +239,6 @@ def bulk_and_outlier_eigenvalues(
     ----------
     eigenvalues : ndarray of shape (d,)
         Of the noisy matrix, ascending.
-    noise : SpectralNoise
     upper : float or None
         Bound on the trace of G; None where there is none.
     attained : float

@@ -187,19 +187,12 @@ def _without_fractions(
 
 
 def _lost_in_noise(noise: float, count: float) -> float:
-    """Weight of the spectral repair of all features in the block of single ones, 1 − n/‖N‖_F where that is above 0.
-
-    With noise above all rows, the trace of a few columns by themselves is mostly the part of the noise that is above 0.
-    """
+    """Weight of the spectral repair of all features in the block of single ones, 1 − n/‖N‖_F where that is above 0."""
     return 1.0 - count / noise if noise > count else 0.0
 
 
 def _steadied(mean: FloatArray, noisy: NoisySums, constraints: Constraints) -> FloatArray:
-    """The mean, with shares of levels pulled towards their average by as much as noise explains (James & Stein 1961).
-
-    Where noise is above the shares themselves, the nearest point of the simplex would give all rows to the few levels that
-    it happened to raise.
-    """
+    """The mean, with shares of levels pulled towards their average by as much as noise explains (James & Stein 1961)."""
     steadied = mean.copy()
     for block in constraints.blocks:
         shares, variance = mean[block.features], float(noisy.sum_variance[block.features].mean()) / noisy.count**2
@@ -226,11 +219,7 @@ def _spectral(noisy: NoisySums, single: IndexArray, about: FloatArray, noise: No
 def _cell_variances(
     noisy: NoisySums, mean: FloatArray, variances: CellVariances, constraints: Constraints, *, projected: bool
 ) -> FloatArray:
-    """Of the noise on the cells of the covariance, shape (d, d).
-
-    That on the cells of the Gram matrix, less the share that the projection took where margins are known, and that on the
-    products of means.
-    """
+    """Of the noise on the cells of the covariance, shape (d, d)."""
     left = np.ones(constraints.n_features)
     for block in constraints.blocks:
         if block.complete and projected:
@@ -252,10 +241,7 @@ def _deviations(variances: FloatArray, levels: CompletedLevels) -> FloatArray:
 def _shrunk_to_independence(
     spread: FloatArray, of_cells: FloatArray, of_single: FloatArray, deviations: FloatArray, levels: CompletedLevels
 ) -> tuple[FloatArray, FloatArray]:
-    """Posterior means of the cells that hold a level or a Boolean, and their variances; ``of_single`` in the others.
-
-    Cells of two levels of one column, which are known, are 0.
-    """
+    """Posterior means of the cells that hold a level or a Boolean, and their variances; ``of_single`` in the others."""
     size = len(levels.is_level)
     estimate, uncertainty = np.zeros((size, size)), np.zeros((size, size))
     estimate[np.ix_(levels.single, levels.single)] = of_single
@@ -318,8 +304,6 @@ def structured_second_moment(
         In column units.
     count : float or None
         Where it was released, or is public.
-    noise : NoiseLaw
-    constraints : Constraints
     whole : ndarray of shape (d, d)
         The Gram matrix after the spectral repair, in column units.
 

@@ -36,11 +36,6 @@ def filled_in(template: str, **content: Any) -> str:
     **content
         What it names. Texts are escaped, and what a browser obeys instead of showing is spelled out; only what this package made
         itself (``markupsafe.Markup``) is taken as it is.
-
-    Raises
-    ------
-    jinja2.UndefinedError
-        If the template names what is not given.
     """
     return _environment().get_template(template).render(**content)
 
@@ -82,10 +77,8 @@ class Cell:
 
     Attributes
     ----------
-    text : str
     is_noise : bool
         Whether its words say that noise decides.
-    is_number : bool
     """
 
     text: str
@@ -99,9 +92,7 @@ class PageTable:
 
     Attributes
     ----------
-    caption : str
     head : tuple of str
-    rows : tuple of tuples of Cell
     """
 
     caption: str
@@ -147,7 +138,6 @@ class Picture:
     ----------
     svg : Markup
         Made by :mod:`dpmoments.reporting.page`, every text in it escaped.
-    caption : str
     """
 
     svg: Markup
@@ -160,13 +150,10 @@ class Section:
 
     Attributes
     ----------
-    title : str
     anchor : str
         What links within the page name.
     lead : tuple of str
         Paragraphs before the rest.
-    picture : Picture or None
-    tables : tuple of PageTable
     remarks : tuple of str
         Paragraphs after it, which say what the numbers are and what speaks against them.
     warning : str

@@ -38,11 +38,6 @@ def planner_page(forecast: Forecast) -> str:
     It has the numbers of :func:`dpmoments.forecast`, by the mechanism that a release takes by default, for the budget and the
     number of rows of the forecast and some smaller and larger ones. A reader chooses which are shown; the page has no script, no
     network and no data.
-
-    Raises
-    ------
-    ValueError
-        If nothing is known beforehand in the table's units.
     """
     if forecast.setting is None or forecast.noise is None or forecast.asked_of is None:
         raise InputValueError(f"there is no page to plan with: {forecast.without_units}")

@@ -245,11 +245,6 @@ def _is_pair_of_names(pair: Any) -> bool:
 def group_asked_for(text: str, schema: Schema) -> tuple[str, str]:
     """The column of levels and the feature that ``COLUMN:OF`` names; both may hold a colon themselves.
 
-    Raises
-    ------
-    ValueError
-        If no column and feature of the schema are so written, or several.
-
     Examples
     --------
     >>> from dpmoments import Boolean, Numeric, Product
@@ -354,18 +349,7 @@ def _limits_of_moments(release: MomentRelease) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Appendix:
-    """What the appendix shows.
-
-    Attributes
-    ----------
-    levels : tuple of PyramidLevel
-        The statement for an auditor, after NIST SP 800-226.
-    chosen : tuple of str
-        Why the mechanism was taken, where the program chose it.
-    composition, at_reference : str
-        How the losses within the release add up; the least ε known at a small δ.
-    profile, checks, schema, runs : PageTable
-    """
+    """What the appendix shows."""
 
     levels: tuple[PyramidLevel, ...]
     chosen: tuple[str, ...]

@@ -43,7 +43,6 @@ def moment_sections(
 
     Parameters
     ----------
-    release : MomentRelease
     prefix : str
         Before the anchors of its sections and the names of its pictures.
     regressions : sequence of str
@@ -52,11 +51,6 @@ def moment_sections(
         A column of levels, and the feature whose means are compared.
     level : float
         Confidence of intervals.
-
-    Raises
-    ------
-    ValueError
-        If an analysis that was asked for cannot be made.
     """
     result = list(_numbers(release, prefix))
     if release.noisy_count is None:
@@ -324,7 +318,6 @@ def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
 
     Parameters
     ----------
-    release : MeanRelease
     level : float
         Confidence of the intervals.
     """

@@ -70,7 +70,6 @@ def encode_columns(
     Parameters
     ----------
     columns : mapping of str to pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects
-    schema : Schema
     mean : bool
         See :meth:`dpmoments.Schema.encoding`.
     memory : BlockMemory, optional
@@ -81,13 +80,6 @@ def encode_columns(
     ndarray of shape (n, d)
         Rows of norm ≤ 1 up to rounding, where the schema bounds every column and its row norm is the default; dropped
         rows are NaN throughout.
-
-    Raises
-    ------
-    ValueError
-        If a cell is missing in a column whose rule is ``"error"``.
-    TypeError
-        If a column's type cannot hold what the schema says, or a cell of a column whose rule is ``"error"`` cannot be read.
     """
     return encode_levels(columns, schema, LevelLayout.of(schema, mean=mean), memory).encoded()
 

@@ -57,15 +57,8 @@ class HistogramSummary(Summary[CountArray, Histogram]):
 
     Attributes
     ----------
-    statistic : RowStatistic
-    edges : ndarray, increasing
     missing : {"error", "center", "drop"}
         What a cell that is not finite does. A dropped row is in no bin.
-
-    Raises
-    ------
-    ValueError
-        If the edges do not increase.
     """
 
     statistic: RowStatistic
@@ -139,13 +132,7 @@ def _made_up_rows(n_features: int) -> FloatArray:
 
 
 def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
-    """Refuse a statistic whose value for a row depends on the row's place or company, as found on made-up rows.
-
-    Raises
-    ------
-    ValueError
-        If it does, or if it does not return one value a row.
-    """
+    """Refuse a statistic whose value for a row depends on the row's place or company, as found on made-up rows."""
     made_up = _made_up_rows(n_features)
     together = np.asarray(statistic(made_up.copy()), dtype=np.float64)
     if together.shape != (len(made_up),):

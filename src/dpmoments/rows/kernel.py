@@ -72,7 +72,6 @@ def exact_moments(
         Subtracted first. Public.
     linear : array_like, shape (k, n_features), optional
         Then multiplied, to a relative accuracy of about 2^-40, reproducibly. Public.
-    missing : {"error", "center", "drop"}
     threads : int, optional
         Default: the cores this process may use. The result does not depend on it.
 
@@ -80,13 +79,6 @@ def exact_moments(
     -------
     Moments
         Of k features if ``linear`` is given, else of n_features.
-
-    Raises
-    ------
-    ValueError
-        If an argument or the shape of a block is refused, or a cell is missing under ``missing="error"``.
-    TypeError
-        If a block is not an array of real numbers.
 
     Examples
     --------

@@ -34,13 +34,6 @@ class Lattice:
     radius : float
         The radius in the caller's units.
 
-    Raises
-    ------
-    ValueError
-        If the radius is not in [1e-140, 1e140], or bits not in [1, 24], or too few or too many bits for d
-        features. With ℓ = ⌈log₂ d⌉: ``ℓ ≤ 2·bits`` (rounding must not move a row by more than half the
-        radius) and ``2·bits + ℓ ≤ 53`` (d squares of that size must add up exactly).
-
     Examples
     --------
     >>> lattice = Lattice(n_features=3, bits=20, radius=2.0)
@@ -169,7 +162,6 @@ def clip_rows(
         Their sums of squares, at most 2^53 and exact; overwritten with the new ones.
     over : ndarray of bool, shape (n,)
         Rows to rescale; the other rows are inside already and stay as they are.
-    lattice : Lattice
     scratch : ndarray, shape (n, d), optional
     """
     marked = np.flatnonzero(over)
@@ -211,12 +203,6 @@ def _shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lat
         Integer-valued; overwritten.
     norms : ndarray, shape (n,)
         Their exact sums of squares, at most 2^53; overwritten.
-    lattice : Lattice
-
-    Raises
-    ------
-    FloatingPointError
-        If a norm is not such an integer (NaN included); the callers here never pass one.
 
     Examples
     --------

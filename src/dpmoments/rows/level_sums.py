@@ -55,7 +55,6 @@ class LevelColumn:
     ----------
     start : int
         Its first feature.
-    n_levels : int
     may_have_none : bool
         Whether a row that counts may have none of the levels.
     value : float
@@ -92,7 +91,6 @@ class LevelLayout:
         Of the numbers.
     places : mapping of str to slice
         Where the features of each column that is not categorical stand among the numbers.
-    columns : tuple of LevelColumn
     """
 
     n_features: int
@@ -133,7 +131,6 @@ class LevelBlock:
 
     Attributes
     ----------
-    layout : LevelLayout
     numbers : ndarray, shape (n, m), stored by columns
         In the unit ball; finite in rows that are not dropped.
     codes : tuple of ndarray of int64, shape (n,)
@@ -389,7 +386,6 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
 
     Attributes
     ----------
-    layout : LevelLayout
     moments : MomentSummary
         Without centre and linear map, on a lattice on which no row is too long (:func:`_longest_row`).
     """

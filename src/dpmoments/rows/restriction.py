@@ -28,7 +28,6 @@ class Restriction:
     column : Categorical or Boolean
         It is read, and not encoded. A row without one of its levels is left out, whatever the column's rule; where that is
         ``missing="error"``, an empty cell is an error all the same, and of a Boolean one that cannot be read.
-    levels : tuple
     schema : Schema
         Of the other columns.
     """
@@ -39,13 +38,7 @@ class Restriction:
 
     @classmethod
     def of(cls, schema: Schema, by: str, levels: Sequence[Level]) -> Restriction:
-        """The rows with one of these levels in the column ``by``.
-
-        Raises
-        ------
-        ValueError
-            If there is no such column or level.
-        """
+        """The rows with one of these levels in the column ``by``."""
         column = grouping_column(schema, by)
         known = levels_of(column)
         if unknown := [level for level in levels if not any(level is one or _same(level, one) for one in known)]:
@@ -53,15 +46,7 @@ class Restriction:
         return cls(column, tuple(levels), schema_of_groups(schema, by))
 
     def applied(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """The other columns of a part of the table, of the rows that count alone.
-
-        Raises
-        ------
-        ValueError
-            If the column's rule is ``missing="error"`` and a cell is.
-        TypeError
-            If its type can hold no levels, or its rule is ``missing="error"`` and a cell cannot be read.
-        """
+        """The other columns of a part of the table, of the rows that count alone."""
         with suppress(pa.ArrowException):  # whose message may quote a cell
             kept = self._kept(columns[self.column.name])
             return {name: _rows(columns[name], kept) for name in self.schema.names}

@@ -56,11 +56,6 @@ class SlicedMatrix:
         ----------
         matrix : array_like, shape (k, d)
             Public, or computed from earlier noisy outputs. Entries of magnitude up to 1e120.
-
-        Raises
-        ------
-        ValueError
-            If it is not a finite two-dimensional array of such entries, or d exceeds 2^13.
         """
         entries = np.array(matrix, dtype=np.float64)
         if entries.ndim != 2 or entries.shape[0] < 1 or entries.shape[1] < 1:
@@ -166,9 +161,7 @@ class RowMap:
         Columns of a block.
     lattice : Lattice
         The lattice of the mapped rows, of ``linear.shape[0]`` features.
-    missing : {"error", "center", "drop"}
     center : ndarray, shape (n_inputs,), or None
-    linear : SlicedMatrix or None
     """
 
     n_inputs: int
@@ -228,11 +221,6 @@ class RowRounder:
     """Rounds blocks of up to ``max_rows`` rows in buffers of its own, which the next call overwrites.
 
     Not safe to share between threads: each needs its own.
-
-    Parameters
-    ----------
-    row_map : RowMap
-    max_rows : int
     """
 
     def __init__(self, row_map: RowMap, max_rows: int) -> None:
@@ -260,11 +248,6 @@ class RowRounder:
         -------
         LatticeRows
             In buffers that the next call overwrites.
-
-        Raises
-        ------
-        ValueError
-            If a cell is NaN or infinite and the rule is ``"error"``; the message holds nothing of the row.
         """
         # Overflow and NaN are expected here: they mark the rows that need special treatment.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -402,12 +385,7 @@ class _HugeRows:
     def of(
         cls, index: NDArray[np.intp], values: FloatArray, exponents: NDArray[np.int32], lattice: Lattice
     ) -> tuple[_HugeRows, FloatArray]:
-        """Scale finite rows by powers of two so that the largest entry lies in [2^(k−1), 2^k), and round.
-
-        A row is ``values · 2^exponents``, and k is ``lattice.peak_bits``: the sum of squares is then at most
-        2^53, an exact integer. The scale is a power of two taken from the row's largest entry, so nothing is
-        rounded before ``rint``, except entries so small that ``rint`` makes them 0.
-        """
+        """Scale finite rows by powers of two so that the largest entry lies in [2^(k−1), 2^k), and round."""
         shifts = lattice.peak_bits - np.frexp(_row_peaks(values))[1]
         shrunk = np.rint(values * np.ldexp(1.0, shifts)[:, None])
         squares = squared_norms(shrunk)

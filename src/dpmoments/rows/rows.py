@@ -50,12 +50,7 @@ def _summarise_selected(
 
 @dataclass(frozen=True)
 class _SelectedRows(Adapted[Running, Result]):
-    """A summary of the rows of :class:`UnitBlock` that a selection keeps in place.
-
-    Attributes
-    ----------
-    selection : UnitSelection
-    """
+    """A summary of the rows of :class:`UnitBlock` that a selection keeps in place."""
 
     selection: UnitSelection
 
@@ -68,13 +63,7 @@ class _SelectedRows(Adapted[Running, Result]):
 
 @dataclass(frozen=True)
 class _InUnitBall(Summary[Running, Result]):
-    """A summary of the rows after :func:`_rows_in_unit_ball`: about a centre, too, a long row is the shortened one.
-
-    Attributes
-    ----------
-    summary : Summary
-    missing : {"error", "center", "drop"}
-    """
+    """A summary of the rows after :func:`_rows_in_unit_ball`: about a centre, too, a long row is the shortened one."""
 
     summary: Summary[Running, Result]
     missing: Missing = "error"

@@ -56,12 +56,7 @@ class Summary(ABC, Generic[Running, Result]):
 
 @dataclass(frozen=True)
 class Adapted(Summary[Running, Result]):
-    """A summary that is given blocks of another kind: ``add`` makes of them what ``summary`` takes.
-
-    Attributes
-    ----------
-    summary : Summary
-    """
+    """A summary that is given blocks of another kind: ``add`` makes of them what ``summary`` takes."""
 
     summary: Summary[Running, Result]
 
@@ -91,14 +86,6 @@ def checked_block(block: object, n_features: int) -> NDArray[Any]:
     ----------
     block : ndarray, shape (n, n_features)
         bool, integer or floating point of at most 64 bits. Integers beyond 2^53 become the nearest float64.
-    n_features : int
-
-    Raises
-    ------
-    TypeError
-        If it is not an array, is masked (the mask would be lost), or holds something other than real numbers.
-    ValueError
-        If it has the wrong number of dimensions or columns. The number of rows is private and not shown.
     """
     if not isinstance(block, np.ndarray):
         raise InputTypeError(f"a block must be a NumPy array, got {type(block).__name__}")
@@ -120,17 +107,11 @@ def fill_missing(values: NDArray[np.float64], missing: Missing) -> int:
     ----------
     values : ndarray, shape (n, d)
         Cells less the center: 0 is the center.
-    missing : {"error", "center", "drop"}
 
     Returns
     -------
     int
         Rows dropped, that is, set to zeros.
-
-    Raises
-    ------
-    ValueError
-        If a cell is missing under ``"error"``. The message holds nothing of the row.
 
     Examples
     --------
@@ -160,12 +141,6 @@ def plain_rows(block: NDArray[Any], missing: Missing) -> FloatArray:
     ----------
     block : ndarray, shape (n, d)
         Encoded rows; a row that its column rules dropped is NaN throughout.
-    missing : {"error", "center", "drop"}
-
-    Raises
-    ------
-    ValueError
-        If a cell is missing under ``"error"``.
 
     Examples
     --------
@@ -196,11 +171,6 @@ def dropped_by_missing(missing: BoolArray, rule: str, column: str, *, cell: str,
         What a missing cell of such a column is, for the message: ``"empty"``.
     instead : str
         The rule that fills such a cell in a column of this kind, for the message.
-
-    Raises
-    ------
-    ValueError
-        If there is such a cell and the rule is ``"error"``.
     """
     if rule == "error" and missing.any():
         raise InputValueError(

@@ -114,11 +114,6 @@ def require_exact_products() -> None:
 
     A library that computes them in a reduced precision (an accelerator's emulation, say) would break the
     bound that privacy rests on.
-
-    Raises
-    ------
-    RuntimeError
-        If they are not.
     """
     if not _products_are_exact():
         raise InputRuntimeError(
@@ -137,13 +132,7 @@ _WAITING_PER_THREAD = 4
 
 
 def stated_threads(threads: int | None) -> int | None:
-    """How many threads a pass was said to take, by its caller or else by the environment; None where neither says.
-
-    Raises
-    ------
-    ValueError
-        If that is not a positive whole number.
-    """
+    """How many threads a pass was said to take, by its caller or else by the environment; None where neither says."""
     if threads is not None:
         if threads < 1:
             raise InputValueError(f"threads={threads} must be at least 1: leave it out for one a core")
@@ -169,7 +158,6 @@ def summarise_in_threads(
 
     Parameters
     ----------
-    summary : Summary
     parts : iterable
         Read one after another in the calling thread. A part must keep its values until the call returns: it may be encoded
         after the next one has been asked for.
@@ -178,13 +166,6 @@ def summarise_in_threads(
     threads : int, optional
         Default: what the environment variable ``DPMOMENTS_THREADS`` says, else the cores this process may use. The result does
         not depend on it.
-
-    Raises
-    ------
-    ValueError
-        If that is not a positive whole number.
-    Exception
-        Whatever reading, encoding or adding raises; the other threads then stop.
     """
     n_threads = stated_threads(threads) or usable_cores()
     with single_threaded_blas():

@@ -43,7 +43,6 @@ def unit_hashes(ids: Any, key: int) -> HashArray:
 
     Parameters
     ----------
-    ids : pyarrow large_binary array without nulls
     key : int
         64 bits.
 
@@ -128,13 +127,7 @@ class UnitTally:
 
 @dataclass(frozen=True)
 class Tallied(Summary[tuple[Running, UnitTally], tuple[Result, UnitTally]], Generic[Running, Result]):
-    """A summary of :class:`~dpmoments.rows.units.UnitBlock`, with the tally of the pass beside its result.
-
-    Attributes
-    ----------
-    summary : Summary
-    key : (int, int)
-    """
+    """A summary of :class:`~dpmoments.rows.units.UnitBlock`, with the tally of the pass beside its result."""
 
     summary: Summary[Running, Result]
     key: SelectionKey
@@ -167,13 +160,7 @@ def _buckets(of_units: HashArray) -> npt.NDArray[np.int64]:
 
 
 def require_same_table(fingerprint: bytes, tally: UnitTally) -> None:
-    """Raise unless a pass met the candidates of the first: before anything is made of what it found.
-
-    Raises
-    ------
-    ValueError
-        If it did not.
-    """
+    """Raise unless a pass met the candidates of the first: before anything is made of what it found."""
     if tally.fingerprint() != fingerprint:
         raise InputValueError(
             "the table was not the same at every pass over it: rows were added, taken out or changed in between, or a query "
@@ -212,15 +199,7 @@ class UnitBlock:
 
     @classmethod
     def of(cls, cells: Any, encoded: FloatArray, privacy_unit: PrivacyUnit) -> UnitBlock:
-        """The rows of an encoded part that no rule drops.
-
-        Raises
-        ------
-        ValueError
-            If a row has no unit and the rule is ``missing="error"``.
-        TypeError
-            If the column's type names no units, or the rule is ``missing="error"`` and a cell names none.
-        """
+        """The rows of an encoded part that no rule drops."""
         ids = unit_ids(cells, privacy_unit.column, strict=privacy_unit.missing == "error")
         belongs = ids.is_valid().to_numpy(zero_copy_only=False).astype(bool)
         if privacy_unit.missing == "error" and not belongs.all():
@@ -297,8 +276,6 @@ class UnitSelection:
 
     Attributes
     ----------
-    privacy_unit : PrivacyUnit
-    key : (int, int)
     ids : pyarrow large_binary array
         The units over their limit, in the order of their hashes.
     of_units : ndarray of uint64
@@ -356,8 +333,6 @@ def selection_of_units(
 
     Parameters
     ----------
-    source : UnitSource
-    privacy_unit : PrivacyUnit
     n_features : int
         d.
     key : (int, int)
@@ -365,11 +340,6 @@ def selection_of_units(
     threads, on_block
         As for :meth:`dpmoments.rows.sources.source.Source.summarise`. The second round reports as one pass, however often it goes
         over the table: that depends on the number of rows.
-
-    Raises
-    ------
-    ValueError
-        If the table is not the same in both rounds.
     """
     _, tally = source.summarise_units(Tallied(_NoSummary(), key), threads=threads, on_block=on_block)
     fingerprint = tally.fingerprint()
@@ -444,10 +414,7 @@ def _ranked(collected: tuple[UnitBlock, ...], k: int, n_features: int, key: Sele
 
 
 def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: HashArray, k: int) -> FloatArray:
-    """The k rows of each unit that count, where some have one hash: copies are numbered, and ranked by a hash of their own.
-
-    ``codes`` and ``hashes`` are sorted, by unit first; the rows of one hash are in no order.
-    """
+    """The k rows of each unit that count, where some have one hash: copies are numbered, and ranked by a hash of their own."""
     bits = (rows + 0.0).view(np.uint64) if len(rows) else np.zeros(rows.shape, np.uint64)
     same = (codes[1:] == codes[:-1]) & (hashes[1:] == hashes[:-1])
     if np.any(same & (bits[1:] != bits[:-1]).any(axis=1)):  # two different rows of one hash: by what they hold

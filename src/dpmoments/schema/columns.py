@@ -240,13 +240,7 @@ Column = Numeric | Date | Categorical | Boolean | Coordinate
 def coordinates(
     n_features: int, names: Sequence[str] | None, missing: Literal["error", "center", "drop"]
 ) -> list[Coordinate]:
-    """Coordinates by these names, or ``x0``, ``x1``, …, if none are given.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the number is none, or there are not as many names.
-    """
+    """Coordinates by these names, or ``x0``, ``x1``, …, if none are given."""
     if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
         raise InputTypeError(f"n_features must be an integer, got {type(n_features).__name__}")
     if n_features < 1:

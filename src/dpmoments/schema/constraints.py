@@ -63,12 +63,10 @@ class Constraints:
 
     Attributes
     ----------
-    n_features : int
     row_norm : float or None
         Column units per unit-ball unit; None without a bound on a row (the units are then the same).
     units : ndarray of shape (d,)
         The same for every feature: ``row_norm`` but where typical ranges give some columns more of the ball than others.
-    blocks : tuple of LevelBlock
     flags : tuple of int
         Features of the Booleans, whose cells are false or true.
     lower, upper : ndarray of shape (d,)
@@ -145,11 +143,6 @@ Level = str | int | bool
 def grouping_column(schema: Schema, by: str) -> Categorical | Boolean:
     """The column that divides the rows into groups.
 
-    Raises
-    ------
-    ValueError
-        If the schema has no such column, or it is one of numbers.
-
     Examples
     --------
     >>> grouping_column(Schema(Boolean("smoker"), Categorical("region", ["north", "south"])), "region").levels
@@ -179,11 +172,6 @@ def schema_of_groups(schema: Schema, by: str) -> Schema:
     """The schema without the column that divides the rows, and without products with it: in a group they say nothing new.
 
     A bound on the row norm that was given stays; the default one becomes that of the columns left.
-
-    Raises
-    ------
-    ValueError
-        As :func:`grouping_column`, or if no other column is left.
 
     Examples
     --------

@@ -50,11 +50,6 @@ _ISO_PATTERN = (
 def date_pattern(date_format: str | None) -> str:
     r"""The pattern, in the syntax of RE2, of a format; None stands for ISO 8601.
 
-    Raises
-    ------
-    ValueError
-        If a directive is unknown or stands twice, or there is no year, month and day. The message begins with the format.
-
     Examples
     --------
     >>> date_pattern("%d.%m.%Y")

@@ -154,7 +154,6 @@ class DerivedColumn:
 
     Attributes
     ----------
-    stated : Power or Product
     factors : tuple of Numeric, Date, Boolean or Categorical
         In the order of ``stated.factors``.
 
@@ -172,14 +171,7 @@ class DerivedColumn:
 
     @classmethod
     def of(cls, stated: Power | Product, columns: Sequence[Column]) -> DerivedColumn:
-        """What is stated, of columns of the table.
-
-        Raises
-        ------
-        ValueError
-            If a factor is not among the columns or nothing bounds it, the two are categorical, or the values leave what
-            floating point holds.
-        """
+        """What is stated, of columns of the table."""
         by_name = {column.name: column for column in columns}
         factors = []
         for name in stated.factors:
@@ -319,13 +311,7 @@ SchemaColumn = Column | DerivedColumn
 
 
 def with_factors(stated: Sequence[Column | Power | Product | DerivedColumn]) -> tuple[SchemaColumn, ...]:
-    """The columns of a schema, each power and product together with the columns that it is computed from.
-
-    Raises
-    ------
-    ValueError
-        If a derived feature cannot be made of the columns, or two are products of the same columns.
-    """
+    """The columns of a schema, each power and product together with the columns that it is computed from."""
     columns = [column for column in stated if not isinstance(column, Power | Product | DerivedColumn)]
     result: list[SchemaColumn] = []
     made: dict[tuple[str, tuple[str, ...]], str] = {}
@@ -374,7 +360,6 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
 
     Parameters
     ----------
-    schema : Schema
     values : ndarray of shape (n, d)
         In the table's units, features in the schema's order; what stands in derived features is not read. A Boolean is 0 or 1,
         the features of a categorical are 1 at the level and 0 elsewhere. NaN makes NaN.

@@ -30,13 +30,7 @@ _MAX_DEPTH = 32
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file, without a mark of the byte order.
-
-    Raises
-    ------
-    ValueError
-        If it is not text in UTF-8.
-    """
+    """The text of a file, without a mark of the byte order."""
     try:
         return Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -50,13 +44,7 @@ def _read_yaml(path: str | Path) -> Any:
 
 
 def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
-    """What :func:`_read_yaml` reads, and the nodes that it was read from, with their places in the file.
-
-    Raises
-    ------
-    ValueError
-        As for :func:`_read_yaml`.
-    """
+    """What :func:`_read_yaml` reads, and the nodes that it was read from, with their places in the file."""
     text = read_text(path)
     try:
         loader = _CoreLoader(text)

@@ -37,7 +37,6 @@ class HeaderColumn:
 
     Attributes
     ----------
-    name : str
     type : pyarrow.DataType or None
         None where no type is declared: in a text file, or by objects of pandas.
     words : str or None
@@ -89,7 +88,6 @@ class Header:
 
     Attributes
     ----------
-    columns : tuple of HeaderColumn
     nameless : int
         How many are left out because they have no name, as the index that ``to_csv`` writes.
     """
@@ -99,13 +97,7 @@ class Header:
 
     @classmethod
     def of(cls, found: Iterable[HeaderColumn], where: str) -> Header:
-        """The columns that have names.
-
-        Raises
-        ------
-        ValueError
-            If there is none, or two have one name.
-        """
+        """The columns that have names."""
         columns = list(found)
         named = [column for column in columns if column.name and not column.name.startswith(_PANDAS_INDEX)]
         if not named:

@@ -133,14 +133,6 @@ def lattice_weights(weights: FloatArray, row_norm: float) -> FloatArray:
 def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal["default"] | None) -> float | None:
     """The bound that a schema of these columns has: :func:`longest_row_norm` by default and at most; None where there is none.
 
-    Raises
-    ------
-    ValueError
-        If it is not positive and finite, or is given where columns have scales in place of bounds, or is not given where
-        coordinates need it.
-    TypeError
-        If it is not a number.
-
     Examples
     --------
     >>> columns = [Numeric("a", 0, 1), Numeric("b", 0, 1), Numeric("c", 0, 1), Numeric("d", 0, 1)]

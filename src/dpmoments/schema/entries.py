@@ -39,11 +39,6 @@ _NEEDED = {
 def column_from_dict(values: object) -> Column | Power | Product:
     """Read one column of a schema file.
 
-    Raises
-    ------
-    ValueError
-        If the kind is unknown, an entry is unknown or a needed one is blank.
-
     Examples
     --------
     >>> column_from_dict({"kind": "product", "factors": ["age", "smoker"]})

@@ -30,7 +30,6 @@ def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None
 
     Parameters
     ----------
-    columns : sequence of Column
     row_norm : float or None
         The bound on a row.
     """
@@ -116,13 +115,7 @@ def typical_center(columns: Sequence[SchemaColumn]) -> FloatArray:
 
 
 def _mean_square(column: SchemaColumn, mean: bool) -> float:
-    """Mean square of a typical row's cells in units of the column's bounds, about the mean or about zero.
-
-    A numeric column's typical range, or its bounds, are its mean ± 2 standard deviations. The share of true cells, and the shares
-    of levels, are as likely to be any as any other: E[p(1 − p)] = 1/6, and E[1 − Σp²] = (k − 1)/(k + 1). A derived feature is
-    like a numeric column whose range follows from those of its factors; of a block, Σp² = 2/(k + 1) of the squared mean is taken
-    off.
-    """
+    """Mean square of a typical row's cells in units of the column's bounds, about the mean or about zero."""
     if isinstance(column, Boolean):
         return 4.0 / 6.0 if mean else 0.5
     if isinstance(column, Categorical):

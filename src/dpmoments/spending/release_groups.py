@@ -52,11 +52,6 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
 
     One filter serves the whole run. It counts the draws for each group apart and holds the largest of their sums to the cost:
     under add-remove a row moves the queries of one group at most (parallel composition, ``docs/derivations/composition.md``).
-
-    Attributes
-    ----------
-    of_group : Plan
-    by : Categorical or Boolean
     """
 
     of_group: Plan

@@ -345,13 +345,7 @@ class UnsavedReleaseError(InputError, OSError):
 
 
 def keep(released: MomentRelease | MeanRelease | GroupReleases, output: str | Path | None, held: Held) -> None:
-    """Save a release where it is wanted, have the ledger record that it was made, then show its warnings.
-
-    Raises
-    ------
-    UnsavedReleaseError
-        If the file cannot be written. The budget is spent all the same.
-    """
+    """Save a release where it is wanted, have the ledger record that it was made, then show its warnings."""
     if output is not None:
         try:
             released.save(output)

@@ -50,7 +50,6 @@ class NormalRows:
 
     Attributes
     ----------
-    n_rows : int
     standard_deviations : ndarray of shape (d,)
     """
 

@@ -29,7 +29,6 @@ class ClippedSums:
         Standard deviation of the noise on an entry of ``sum``.
     squares : ndarray of shape (k,) or None
         Noisy sums of w_j².
-    squares_scale : float
     """
 
     sum: FloatArray
@@ -81,8 +80,6 @@ def noise_of_coordinates(
 
     Parameters
     ----------
-    found : sequence of ClampedMean
-    centers : sequence of float
     count_error : float or None
         Standard deviation of the noise on the number of rows: 0 where it is public.
     n_rows : float

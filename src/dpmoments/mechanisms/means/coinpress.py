@@ -67,7 +67,6 @@ class LastClip:
 
     Attributes
     ----------
-    rho, radius : float
     share_outside : float
         Estimated share of rows beyond the planned radius, among those seen.
     seen : float

@@ -109,11 +109,6 @@ _MAX_ROWS = 2**50
 def least_rows(error_at: Callable[[int], float], error: float) -> int:
     """The fewest rows n with error_at(n) ≤ ``error``, for a bound that falls with n.
 
-    Raises
-    ------
-    ValueError
-        If no number of rows up to 2⁵⁰ is enough.
-
     Examples
     --------
     >>> least_rows(lambda n: 5.0 / n, 0.01)

@@ -26,17 +26,10 @@ def largest_noise(
     ----------
     scale : float
         Scale of Laplace noise, standard deviation of Gaussian noise.
-    n_draws : int
     failure : float
         β.
-    kind : {"laplace", "gaussian"}
     constants : {"sharp", "paper"}
         ``"sharp"``: the exact quantile. ``"paper"``: scale·ln(k/β), a union bound (Laplace noise alone).
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Notes
     -----
@@ -98,7 +91,6 @@ def exponential_mechanism_failure(temperature: float, shortfall: float, *, near:
     ----------
     temperature : float
         t: an outcome has density ∝ exp(t·score) with respect to a base measure of total mass 1.
-    shortfall : float
     near : float
         Below ``shortfall``, not negative.
     near_measure : float

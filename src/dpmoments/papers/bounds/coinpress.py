@@ -54,8 +54,6 @@ def coinpress_mean_error(
 
     Parameters
     ----------
-    n_rows, n_features : int
-    radius, rho, failure : float
     shares : sequence of float, optional
         Of ρ, one a step. Default: :func:`theorem_shares` of the best number of steps.
     neighbors : {"replace_one", "add_remove"}
@@ -147,10 +145,8 @@ def coinpress_covariance_error(
 
     Parameters
     ----------
-    n_rows, n_features : int
     spread : float
         K.
-    rho, failure : float
     shares, neighbors, step_failure
         As for :func:`coinpress_mean_error`.
 

@@ -187,11 +187,6 @@ def direction_shortfall_closed_form(failure: float, temperature: float, largest:
     largest : float
         λ₁.
 
-    Raises
-    ------
-    ValueError
-        If τ is below 1: the proof divides by τ^{d−1} and needs τ ≥ 1, which the paper does not say. It holds at all ε ≤ 8.
-
     Examples
     --------
     >>> round(direction_shortfall_closed_form(0.05, 0.25, 1000.0, 5), 1)

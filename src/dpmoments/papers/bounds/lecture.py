@@ -72,13 +72,10 @@ def noisy_second_moment_error(
 
     Parameters
     ----------
-    n_rows, n_features : int
     spread : float
         κ.
     rho : float
         Of ρ-zCDP.
-    failure : float
-    neighbors : {"replace_one", "add_remove"}
     clip_constant, clip_failure : float
         C and τ of the clipping radius √(Cκd ln(n/τ)).
 
@@ -225,8 +222,6 @@ def preconditioned_covariance_error(
 
     Parameters
     ----------
-    n_rows, n_features : int
-    spread, rho, failure : float
     stop_at : float
         κ at which the rounds end.
     neighbors, clip_constant, clip_failure

@@ -72,12 +72,10 @@ def released_coefficient_radius(
 
     Parameters
     ----------
-    n_coefficients : int
     degrees : float
         r, or ν.
     residual : float
         M_yy·A = M_yy − M_yA M_AA⁻¹ M_Ay.
-    failure : float
     dimension : int, optional
         D of an inverse Wishart draw; None for a projection.
 
@@ -157,15 +155,12 @@ def johnson_lindenstrauss_bound(
 
     Parameters
     ----------
-    n_rows : int
     smallest_eigenvalue : float
         Of the features' second moment G_AA/n, or a lower bound on it.
     residual_variance, coefficients_norm : float
         Mean square of the residuals of β, and ‖β‖, or upper bounds on them.
-    n_coefficients : int
     epsilon, delta, degrees, neighbors
         The budget, the rows r of the projection, the relation.
-    failure : float
     padding_subtracted : bool
         Whether ψI is taken off the release again.
     row_norm_square : float
@@ -214,10 +209,8 @@ def additive_wishart_bound(
         ‖β‖.
     smallest_eigenvalue : float
         Of the features' Gram matrix, Σ x xᵀ.
-    n_coefficients : int
     degrees, scale
         k and s².
-    failure : float
     mean_subtracted : bool
         Whether ks²I is taken off again.
 

@@ -330,10 +330,7 @@ class AdditiveWishart(Mechanism):
 
 
 def _nearly_best(dimension: int, budget: PrivacyBudget, neighbors: Neighbors) -> tuple[int, float]:
-    """The least power of two for k − D at which the error is within a hundredth of its limit, and its scale.
-
-    The off-diagonal variance of the noise, ks⁴, tends to σ²/2 of the Gaussian mechanism from above.
-    """
+    """The least power of two for k − D at which the error is within a hundredth of its limit, and its scale."""
     limit = gaussian_noise_scale(budget.epsilon, budget.delta, gram_frobenius(neighbors, max(dimension, 2)).value)
 
     def is_near(power: int) -> bool:

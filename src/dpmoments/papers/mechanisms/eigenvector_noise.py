@@ -92,11 +92,7 @@ def subtracted_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance
 def _with_second_order(
     cells: FloatArray, moved: FloatArray, eigenvalues: FloatArray, rank: int, variance: float
 ) -> FloatArray:
-    """Cells off the diagonal with what pairs of leans add, and the diagonal: noise, and what leans move along it.
-
-    ``moved`` holds means, shape (d, d), of what goes from the diagonal cell of the one direction to that of the later: squares of
-    normal variables, so that the variance is twice the square of the mean.
-    """
+    """Cells off the diagonal with what pairs of leans add, and the diagonal: noise, and what leans move along it."""
     indices = np.arange(len(eigenvalues))
     means = (np.sign(np.subtract.outer(indices, indices)) * moved).sum(axis=1)
     result = cells + moved @ moved

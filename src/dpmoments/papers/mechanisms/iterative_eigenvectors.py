@@ -57,10 +57,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         return _orthonormal(drawn), temperatures.tolist()
 
     def _weights(self, eigenvalues: FloatArray, others: FloatArray | None = None) -> FloatArray:
-        """Weights to which the directions' shares of the budget are proportional.
-
-        With ``others`` weight i is that of noisy eigenvalues whose i-th is ``eigenvalues[i]`` and whose others are ``others``.
-        """
+        """Weights to which the directions' shares of the budget are proportional."""
         d, others = len(eigenvalues), eigenvalues if others is None else others
         if self.mechanism.allocation == "uniform":
             return np.ones(d)
@@ -94,7 +91,6 @@ class IterativeEigenvectorsPlan(SpectralPlan):
 
         Parameters
         ----------
-        assumed : AssumedTable
         failure : float
             β.
         constants : {"sharp", "paper"}

@@ -170,11 +170,7 @@ class PaddedGramPlan(Plan):
         }
 
     def _eigenvalue_bound(self, exact: FloatArray, privacy_filter: PrivacyFilter) -> float:
-        """A private lower bound on the smallest eigenvalue; it fails with probability at most this part's δ.
-
-        Under both relations the smallest eigenvalue moves by at most B²: for either table it lies between the smallest
-        eigenvalue without the row that differs and B² above that. (Sheffet 2015, Algorithm 2.)
-        """
+        """A private lower bound on the smallest eigenvalue; it fails with probability at most this part's δ."""
         first = self.parts[0]
         sensitivity = smallest_eigenvalue(self.neighbors, self.augmentation)
         scale = noise_scale_for(PrivacyBudget.pure(first.epsilon), sensitivity.value)
@@ -184,10 +180,7 @@ class PaddedGramPlan(Plan):
         return float(privacy_filter.draw("bound on the smallest eigenvalue", law, smallest, sensitivity))
 
     def _adapt(self, bound: float) -> tuple[int, float, float]:
-        """Degrees of freedom, padding, and the smallest eigenvalue that is relied upon, given ``bound``.
-
-        Without any one row the smallest eigenvalue can be B² lower.
-        """
+        """Degrees of freedom, padding, and the smallest eigenvalue that is relied upon, given ``bound``."""
         unit = self.row_norm_square.value
         floor = max(bound - unit, 0.0)
         if self.padding > floor:

@@ -58,7 +58,6 @@ class SpectralPlan(Plan):
         The lattice exponent of the exact sums.
     sum_budget : PrivacyBudget or None
         For the sum (and the count where it is private); None where they are not wanted.
-    eigenvalue_budget : PrivacyBudget
     direction_budget : PrivacyBudget or None
         For all directions together; None where no direction costs anything (one dimension).
     eigenvalue_scale : float

@@ -69,10 +69,6 @@ class ComposedCurve:
 def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:
     """The draws that have these curves, one after another, each chosen as the results before it suggest.
 
-    Parameters
-    ----------
-    curves : sequence of PrivacyCurve
-
     Returns
     -------
     ComposedCurve or None
@@ -152,7 +148,6 @@ def randomised_response_delta(epsilon: float, loss: float) -> float:
 
     Parameters
     ----------
-    epsilon : float
     loss : float
         t, the ε of the mechanism; non-negative.
 
@@ -182,7 +177,6 @@ def laplace_delta(epsilon: float, loss: float) -> float:
 
     Parameters
     ----------
-    epsilon : float
     loss : float
         t: the sensitivity over the scale, non-negative.
 
@@ -209,7 +203,6 @@ def discrete_laplace_delta(epsilon: float, shift: int, scale: float) -> float:
 
     Parameters
     ----------
-    epsilon : float
     shift : int
         t, at least 0.
     scale : float
@@ -242,7 +235,6 @@ def bounded_range_delta(epsilon: float, width: float) -> float:
 
     Parameters
     ----------
-    epsilon : float
     width : float
         η: of the exponential mechanism ∝ exp(ε₀·score/2) with scores of sensitivity Δ, it is ε₀Δ.
 

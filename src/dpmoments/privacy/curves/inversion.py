@@ -31,11 +31,6 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
         A point at which ``excess`` *was evaluated* and was not positive, within a few units in the last place
         of the boundary (or as close as rounding errors in ``excess`` allow).
 
-    Raises
-    ------
-    ArithmeticError
-        If no change of sign is found: every argument is safe, or none is.
-
     Examples
     --------
     >>> root = safe_root(lambda x: 2.0 - x * x, 1.0, safe="above")

@@ -172,7 +172,6 @@ def wishart_sampling_padding(
         In (0, 1).
     degrees_of_freedom : float
         At least 1.
-    neighbors : Neighbors or str
 
     Returns
     -------
@@ -210,17 +209,11 @@ def wishart_sampling_degrees(epsilon: float, delta: float, padding: float, neigh
         In (0, 1).
     padding : float
         As in :func:`wishart_sampling_delta`.
-    neighbors : Neighbors or str
 
     Returns
     -------
     int
         On the safe side, rechecked by evaluating :func:`wishart_sampling_delta` there.
-
-    Raises
-    ------
-    ValueError
-        If even one degree of freedom is not private.
 
     Examples
     --------
@@ -445,7 +438,6 @@ def additive_wishart_degrees(epsilon: float, delta: float, scale: float, neighbo
         In (0, 1).
     scale : float
         s²/B², as in :func:`additive_wishart_delta`.
-    neighbors : Neighbors or str
 
     Returns
     -------
@@ -487,7 +479,6 @@ def additive_wishart_scale(epsilon: float, delta: float, excess_degrees: float, 
         In (0, 1).
     excess_degrees : float
         k − d, at least 1.
-    neighbors : Neighbors or str
 
     Returns
     -------

@@ -51,14 +51,8 @@ class DrawLaw(ABC):
         ----------
         sensitivity : Sensitivity
             Of the query.
-        unit : LossUnit
         claim : PrivacyBudget, optional
             The (ε, δ) that the plan says the draw costs, for laws that have an exact curve instead of a formula.
-
-        Raises
-        ------
-        ValueError
-            If the sensitivity is in another norm, the loss does not add up in that unit, or the claim is too small or not wanted.
         """
         if sensitivity.norm is not self.norm:
             raise InputValueError(

@@ -52,12 +52,6 @@ class Directions(DrawLaw):
     The log-ratio of a draw ranges over an interval of length η = tΔ under add-remove, where uᵀCu moves one way for all u, and
     2tΔ under replace-one: ε = Σ η_i, and Σ η_i²/8-zCDP. The last of d orthogonal directions is fixed by the others and free; in
     one dimension every direction is.
-
-    Attributes
-    ----------
-    temperatures : tuple of float
-    n_features : int
-    projected : bool
     """
 
     temperatures: tuple[float, ...]

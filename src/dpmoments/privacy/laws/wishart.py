@@ -63,7 +63,6 @@ class AdditiveWishartDraw(DrawLaw):
 
     Attributes
     ----------
-    dimension : int
     degrees : int
         k.
     scale : float
@@ -112,7 +111,6 @@ class WishartSampling(DrawLaw):
     floor : float
         A lower bound on the smallest eigenvalue of the matrix before padding, without any one row: 0, or from an
         :class:`EigenvalueBound` drawn before, one row taken off.
-    inverse : bool
     """
 
     degrees: int
@@ -150,7 +148,6 @@ class RaisedWishartSampling(DrawLaw):
         ψ, added to every eigenvalue.
     raised : float
         What smaller eigenvalues become, before padding.
-    inverse : bool
     """
 
     degrees: int

@@ -57,7 +57,6 @@ class FileSource(ArrowSource):
 
     Attributes
     ----------
-    paths : tuple of Path
     folder : Path or None
         Where the names of folders below it, as in ``year=2020``, are cells of columns that the files do not have.
     """
@@ -276,10 +275,7 @@ class FeatherSource(StreamedFileSource):
 
 
 def _validated(reader: Any, source: Any, reached: list[int]) -> Iterator[pa.RecordBatch]:
-    """The batches of a file or a stream; a damaged one is refused before a cell of it is looked at: offsets may lead anywhere.
-
-    How far the file was read is left in ``reached[0]``; batches of a file that is read out of order are taken to be of one size.
-    """
+    """The batches of a file or a stream; a damaged one is refused before a cell of it is looked at: offsets may lead anywhere."""
     n_batches = getattr(reader, "num_record_batches", None)
     if n_batches is None:
         for batch in reader:

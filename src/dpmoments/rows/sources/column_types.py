@@ -37,10 +37,6 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
         As written, not optimised. It may quote cells, and is not shown.
     names : list of str
         Of the frame's columns.
-
-    Raises
-    ------
-    TypeError
     """
     if found := _POLARS_SCANS.search(plan):
         raise InputTypeError(
@@ -60,10 +56,6 @@ def require_no_guess_of_duckdb(plan: str) -> None:
     """Raise where the plan of a relation reads CSV or JSON files, or what pandas or NumPy hold. It is not shown.
 
     Of objects DuckDB guesses a type, and the plan does not tell which columns hold objects.
-
-    Raises
-    ------
-    TypeError
     """
     if found := _DUCKDB_SCANS.search(plan):
         raise InputTypeError(
@@ -83,10 +75,6 @@ def require_keys_of_text(dataset: Any, names: tuple[str, ...], columns: Mapping[
     """Raise where a column that is read comes from the names of an Arrow dataset's folders, and of it no text is left.
 
     A number is the same of whatever type it is; a level or a unit is not.
-
-    Raises
-    ------
-    TypeError
     """
     for child in getattr(dataset, "children", None) or ():
         require_keys_of_text(child, names, columns)
@@ -182,13 +170,7 @@ def folder_keys(path: Path, folder: Path | None) -> dict[str, str | None]:
 
 
 def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
-    """A column of one cell again and again, as an Arrow array of a type that the column takes; of text for one of no schema.
-
-    Raises
-    ------
-    ValueError
-        If the text is none of the column's values, whose rule is ``missing="error"``. It is not quoted.
-    """
+    """A column of one cell again and again, as an Arrow array of a type that the column takes; of text for one of no schema."""
     if text is None:
         return pa.nulls(n_rows)
     if column is None or isinstance(column, Categorical | Date):

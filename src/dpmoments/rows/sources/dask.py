@@ -93,13 +93,7 @@ class DaskSource(EngineSource):
     """A table whose partitions are tasks of Dask."""
 
     def cut(self) -> CutGraph:
-        """Return the tasks of its partitions.
-
-        Raises
-        ------
-        TypeError
-            If a step writes rows to a disk.
-        """
+        """Return the tasks of its partitions."""
         raise NotImplementedError
 
     def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[Outcome, int] | None:
@@ -154,12 +148,7 @@ class _DaskFrameSource(DaskSource):
         )  # refuses types that no schema reads, before a row is read
 
     def require_read_row_by_row(self) -> None:
-        """Raise TypeError unless the plan shows that types were declared, and that no row is stored between tasks.
-
-        Raises
-        ------
-        TypeError
-        """
+        """Raise TypeError unless the plan shows that types were declared, and that no row is stored between tasks."""
         plan = self.frame.expr
         require_declared_types(plan)
         if steps := storing_steps(plan):
@@ -262,13 +251,7 @@ class _DaskFilesSource(DaskSource):
 
 
 def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None) -> DaskSource:
-    """The source for a collection of Dask.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no table, or does not have the schema's columns.
-    """
+    """The source for a collection of Dask."""
     reading = Reading(schema, mean, privacy_unit)
     if hasattr(data, "to_delayed") and hasattr(data, "columns") and getattr(data, "ndim", 0) == 2:
         return _files_or_frame(_DaskFrameSource(reading, data))
@@ -299,13 +282,7 @@ def _of_files(files: FileSource) -> _DaskFilesSource:
 
 
 def open_files_on_dask(files: FileSource) -> DaskSource:
-    """The source of files that Dask's workers read.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If Dask is not installed.
-    """
+    """The source of files that Dask's workers read."""
     require_installed("dask")
     return _of_files(files)
 

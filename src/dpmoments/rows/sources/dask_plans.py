@@ -68,12 +68,7 @@ def _kind(node: Any) -> str:
 
 
 def require_declared_types(plan: Any) -> None:
-    """Raise TypeError unless everything that a frame is made of is in memory, or files that state their types.
-
-    Raises
-    ------
-    TypeError
-    """
+    """Raise TypeError unless everything that a frame is made of is in memory, or files that state their types."""
     from dask.base import is_dask_collection
 
     for node in _plan_nodes(plan):
@@ -91,11 +86,6 @@ def require_types_of_readers(plan: Any, reading: Reading) -> None:
     ----------
     plan : dask Expr
         Of the columns that are read, simplified, so that each reader says which columns it reads.
-    reading : Reading
-
-    Raises
-    ------
-    TypeError
     """
     behind = _behind_columns(plan)
     only_columns = _kind(behind) in _PARQUET or _is_orc(behind)
@@ -187,10 +177,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _require_exact_integers(reader: Any, reading: Reading, only_columns: bool) -> None:
-    """Raise TypeError if pandas could round a level or an id: an empty cell makes floats of a partition's integers.
-
-    Where other steps follow, a column that is read may be one of the schema's by another name.
-    """
+    """Raise TypeError if pandas could round a level or an id: an empty cell makes floats of a partition's integers."""
     exact = {
         column.name: f"column {column.name!r} has levels"
         for column in reading.schema.columns
@@ -234,12 +221,7 @@ def _is_long(level: Any) -> bool:
 
 
 def require_array_in_memory(graph: Mapping[Any, Any]) -> None:
-    """Raise TypeError unless all that a graph starts from is arrays of NumPy in memory.
-
-    Raises
-    ------
-    TypeError
-    """
+    """Raise TypeError unless all that a graph starts from is arrays of NumPy in memory."""
     for node in graph.values():
         if not node.dependencies and not isinstance(getattr(node, "value", None), np.ndarray):
             raise InputTypeError(
@@ -274,12 +256,7 @@ def columns_of_memory(expression: Any) -> Any:
 
 
 def require_no_disk(expression: Any) -> None:
-    """Raise TypeError if a step of a lowered plan writes rows to a disk.
-
-    Raises
-    ------
-    TypeError
-    """
+    """Raise TypeError if a step of a lowered plan writes rows to a disk."""
     if found := sorted({_kind(node) for node in _plan_nodes(expression)} & set(_ON_DISK)):
         raise InputTypeError(
             f'the Dask frame\'s plan has a {found[0]}, which writes rows to a disk: use shuffle_method="tasks", or write the '
@@ -296,12 +273,7 @@ def graph_of_nodes(collection: Any) -> dict[Any, Any]:
 
 
 def require_no_transfer(graph: Mapping[Any, Any]) -> None:
-    """Raise TypeError if a task of an array's graph hands blocks over by files.
-
-    Raises
-    ------
-    TypeError
-    """
+    """Raise TypeError if a task of an array's graph hands blocks over by files."""
     for node in graph.values():
         if str(getattr(getattr(node, "func", None), "__module__", "")).startswith(_TRANSFER):
             raise InputTypeError(

@@ -59,7 +59,6 @@ class CutGraph:
 
     Attributes
     ----------
-    partitions : sequence of PartitionTask
     stored : mapping
         Steps whose results are kept between tasks.
     """
@@ -73,14 +72,8 @@ class CutGraph:
 
         Parameters
         ----------
-        graph : mapping of keys to dask GraphNode
         outputs : sequence of keys
             The partitions.
-
-        Raises
-        ------
-        TypeError
-            If something in the graph is kept on a cluster.
         """
         from dask._task_spec import DataNode
 

@@ -196,10 +196,8 @@ class Outcome:
     ----------
     partitions : frozenset of int
         Which; a partition that came back twice, or not at all, is noticed by its number.
-    result : object
     fingerprint : int
         Of their rows, where it is kept; see :class:`~dpmoments.rows.sources.engine.Fingerprint`.
-    failure : Failure or None
     """
 
     partitions: frozenset[int]
@@ -220,7 +218,6 @@ class PartitionJob:
 
     Attributes
     ----------
-    reading : Reading
     work : callable
         Source ↦ result.
     merge : callable
@@ -357,11 +354,6 @@ class EngineSource(ABC):
     A task reads a partition, encodes it and sums it up in one thread, as a local pass does; what leaves a worker is a finished
     result. Results are functions of their partitions, there are no accumulators, and each partition's is merged exactly once,
     which its number vouches for: a task that is repeated, or run twice at a time, or lost with its worker, changes nothing.
-
-    Attributes
-    ----------
-    reading : Reading
-    first_pass : FirstPass
     """
 
     reading: Reading
@@ -454,11 +446,6 @@ class EngineSource(ABC):
             The result for no partition.
         on_block : callable, optional
             Called with hundredths of the pass.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError, OSError
-            In words of this library: no message of a worker or an engine is told.
         """
         progress = PassProgress(on_block)
         job = PartitionJob(self.reading, work, merge, self.fingerprinted)
@@ -507,13 +494,7 @@ class PassProgress:
 
 
 def require_installed(engine: str) -> None:
-    """Raise unless the package of an engine is there.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Naming the extra.
-    """
+    """Raise unless the package of an engine is there."""
     if find_spec(_PACKAGES[engine]) is None:
         raise InputModuleNotFoundError(
             f"the engine {engine!r} is not installed here: pip install 'dpmoments[{engine}]' (and on every worker)"

@@ -32,7 +32,6 @@ class LocalSource(ABC, Generic[Part]):
 
     Attributes
     ----------
-    schema : Schema
     mean : bool
         Whether rows are encoded about the midpoints of their bounds; see :meth:`dpmoments.Schema.encoding`.
     restriction : Restriction or None
@@ -165,7 +164,6 @@ class LocalSource(ABC, Generic[Part]):
 
         Parameters
         ----------
-        summary : Summary
         threads : int, optional
             Default: the usable cores. The result does not depend on it.
         on_block : callable, optional

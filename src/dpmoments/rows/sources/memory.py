@@ -187,11 +187,6 @@ def require_columns(found: Sequence[object], wanted: Sequence[str], where: str) 
 
     The names found are not shown: where a table was read without its header line, they are the cells of a record. A name
     that differs from the schema's in case or blanks alone is.
-
-    Raises
-    ------
-    ValueError
-        Naming the columns that are absent or repeated.
     """
     names = [name for name in found if isinstance(name, str)]
     present = set(names)

@@ -42,11 +42,6 @@ def open_source(
     """The source for an array, frame, path, glob, folder, dataset or relation. Only names, types and file footers are looked at.
 
     A table of Dask or Spark, or files for one of them, is read by that engine's workers.
-
-    Raises
-    ------
-    TypeError, ValueError, FileNotFoundError
-        If it is none of these, or does not have the schema's columns.
     """
     if text_format is not None and not isinstance(text_format, TextFormat):
         raise InputTypeError(f"text_format must be a dpmoments.TextFormat, got {type(text_format).__name__}")

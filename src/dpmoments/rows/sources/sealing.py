@@ -41,13 +41,7 @@ class Seal:
         return nonce + AESGCM(self.key).encrypt(nonce, content, None)
 
     def opened(self, sealed: bytes) -> bytes:
-        """Decrypt content.
-
-        Raises
-        ------
-        ValueError
-            If it was changed, or sealed with another key.
-        """
+        """Decrypt content."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

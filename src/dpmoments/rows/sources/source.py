@@ -88,7 +88,6 @@ def read_quietly(
 
     Parameters
     ----------
-    step : callable
     where : str or path
         What is being read.
     why : str
@@ -97,12 +96,6 @@ def read_quietly(
         The columns of a delimited file, in order; only those that the schema names are given.
     mended : callable, optional
         Given what an error says, in which other way the file can be read; None where in none.
-
-    Raises
-    ------
-    ValueError, PermissionError, FileNotFoundError
-    ReadAgain
-        If it can.
     """
     try:
         return step()

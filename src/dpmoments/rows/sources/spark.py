@@ -171,14 +171,7 @@ class _BatchSource(ArrowSource):
 
 
 def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None) -> SparkSource:
-    """The source for a DataFrame of Spark.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not a DataFrame of a session in this process, lacks a column of the schema, is made anew at every pass, has types
-        that may be inferred from cells, or would leave its rows on a disk.
-    """
+    """The source for a DataFrame of Spark."""
     if type(data).__module__.startswith("pyspark.sql.connect"):
         raise InputTypeError(
             "a frame of Spark Connect does not show its plan, so that nothing says whether every pass reads the same rows: pass "
@@ -217,15 +210,7 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
 
 
 def open_files_on_spark(files: FileSource) -> SparkSource:
-    """The source of files that Spark's workers read, on the active session or a new one.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If PySpark is not installed.
-    ValueError
-        If no session can be started.
-    """
+    """The source of files that Spark's workers read, on the active session or a new one."""
     require_installed("spark")
     from pyspark.sql import SparkSession
 

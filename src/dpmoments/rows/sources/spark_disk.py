@@ -38,7 +38,6 @@ def rows_on_disk(frame: Any, names: Sequence[str]) -> str | None:
 
     Parameters
     ----------
-    frame : pyspark.sql.DataFrame
     names : sequence of str
         The columns that are to be read.
     """

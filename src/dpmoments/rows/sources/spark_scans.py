@@ -33,7 +33,6 @@ def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
 
     Parameters
     ----------
-    frame : pyspark.sql.DataFrame
     names : sequence of str
         The columns that are to be read.
 

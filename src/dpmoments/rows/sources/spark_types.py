@@ -65,21 +65,7 @@ _ONE_ROW = "so that one row would decide how others are read"
 
 @dataclass(frozen=True)
 class _FileScan:
-    """What a plan shows of files that it reads.
-
-    Attributes
-    ----------
-    format : str
-        Full name of the format's class.
-    options : mapping
-        Of the reader, with keys in small letters.
-    in_catalog : bool
-        True of a table of a catalog, whose schema may have been inferred as it was created.
-    schema : frozenset of str or None
-        The columns of a schema given by the user, in small letters; None if there is none.
-    keys : mapping
-        Columns from the names of folders: number of the attribute ↦ name.
-    """
+    """What a plan shows of files that it reads."""
 
     format: str
     options: Mapping[str, str]
@@ -136,7 +122,6 @@ def undeclared_types(frame: Any, names: Sequence[str]) -> str | None:
 
     Parameters
     ----------
-    frame : pyspark.sql.DataFrame
     names : sequence of str
         The columns that are to be read.
     """

@@ -259,11 +259,7 @@ class CsvSource(StreamedFileSource):
         long_lines: bool = False,
         header: bytes | None = None,
     ) -> Iterator[Any]:
-        """Arrow's reader of a file, or of its header alone, which reads no further when this is left.
-
-        Arrow reads every line that is no longer than a block, and none that is longer than two. Between these it depends on
-        where the line begins: ``long_lines`` takes larger blocks, and refuses the lines that are longer than two usual ones.
-        """
+        """Arrow's reader of a file, or of its header alone, which reads no further when this is left."""
         open_stream: Callable[[], Any] = partial(_with_line_end, path, self.text_format, raw)
         if header is not None:
             open_stream = partial(pa.BufferReader, header)
@@ -293,14 +289,7 @@ class CsvSource(StreamedFileSource):
 
 
 class _Batches:
-    """The batches of Arrow's reader, and how far the file was read for them: each is made of one block, read ahead by Arrow.
-
-    Parameters
-    ----------
-    reader : pyarrow.csv.CSVStreamingReader
-    places : sequence of int
-        Where the file was after each block.
-    """
+    """The batches of Arrow's reader, and how far the file was read for them: each is made of one block, read ahead by Arrow."""
 
     def __init__(self, reader: Any, places: Sequence[int]) -> None:
         self._reader, self._places, self._n_batches = reader, places, 0
@@ -321,14 +310,7 @@ class _Batches:
 
 
 class _WholeLineEnds:
-    """A binary stream, no read of which ends between the CR and the LF of one line end.
-
-    Arrow's reader loses the LF of a quoted cell whose CR is the last byte of a block. Where blocks end depends on the rows
-    before, so that one row would change how others are read.
-
-    Arrow reads ahead, in a thread of its own that a pass which was stopped does not end. If the interpreter ended while that
-    thread is in here, the process would be aborted, and its core dump hold the table: so :func:`_end_all` comes before.
-    """
+    """A binary stream, no read of which ends between the CR and the LF of one line end."""
 
     def __init__(self, stream: Any, raw: Any = None, lengths: LineLengths | None = None) -> None:
         self._stream = stream
@@ -345,10 +327,7 @@ class _WholeLineEnds:
         _streams.add(self)
 
     def read(self, size: int = -1) -> bytes:
-        """At most ``size`` bytes, 2 or more; none at the end of the stream alone.
-
-        The byte after a CR is read with it. To hold the CR back would leave a block without a line end, which Arrow refuses.
-        """
+        """At most ``size`` bytes, 2 or more; none at the end of the stream alone."""
         with self._reading:
             block = b"" if self._ended else self._following(size)
             if self._lengths is not None:
@@ -411,10 +390,7 @@ def _skipping(note: Callable[[], None]) -> Callable[[Any], str]:
 
 
 def _with_line_end(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
-    """What Arrow's reader is to open: the file, or its one line with an end, without which Arrow finds no columns in it.
-
-    Nor does it where the end is a CR. A table without rows may be such a file, and must be as good a table as any.
-    """
+    """What Arrow's reader is to open: the file, or its one line with an end, without which Arrow finds no columns in it."""
     stream = open_utf8(path, text_format)
     try:
         head = bytes(stream.read(_HEADER_BYTES))
