@@ -17,8 +17,7 @@ import dpmoments as dpm
 from dpmoments.analysis.answers import Answer, Column
 from dpmoments.analysis.confidence import score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_levels
-from dpmoments.analysis.group_sums import GroupSums
-from dpmoments.analysis.levels import Levels
+from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.noise.terms import NoiseLaw
 
 SCHEMA = dpm.Schema(

@@ -160,10 +160,10 @@ def choices_too_sharp(patch: Patch) -> None:
 
 
 def a_clipped_mean_of_the_wrong_neighbour(patch: Patch) -> None:
-    from dpmoments.mechanisms.means import clipped_mean
+    from dpmoments.mechanisms.means import base
 
-    honest = clipped_mean.row_sum_l2
-    patch.setattr(clipped_mean, "row_sum_l2", lambda _: honest(ADD_REMOVE))
+    honest = base.row_sum_l2
+    patch.setattr(base, "row_sum_l2", lambda _: honest(ADD_REMOVE))
 
 
 def half_of_all_gaussian_noise(patch: Patch) -> None:

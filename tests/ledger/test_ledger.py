@@ -22,7 +22,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.ledger import Ledger
-from dpmoments.ledger.history import Action
+from dpmoments.ledger.accounts import Action
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.origin import LedgerEntry

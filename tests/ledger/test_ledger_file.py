@@ -19,8 +19,8 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli import main
+from dpmoments.ledger import accounts
 from dpmoments.ledger import database as ledger_file
-from dpmoments.ledger import history
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.origin import LedgerEntry
 from support.ledger_processes import quick_folder
@@ -279,7 +279,7 @@ def change_and_sign(connection: sqlite3.Connection) -> None:
     change(connection)
     (link,) = connection.execute("SELECT hash FROM history WHERE number = 3").fetchone()
     (text,) = connection.execute("SELECT entry FROM history WHERE number = 4").fetchone()
-    connection.execute("UPDATE history SET hash = ? WHERE number = 4", (history._linked(link, text),))
+    connection.execute("UPDATE history SET hash = ? WHERE number = 4", (accounts._linked(link, text),))
 
 
 def reorder(connection: sqlite3.Connection) -> None:
@@ -325,7 +325,7 @@ def test_tampering_shows(way: str, ledger: dpm.Ledger, capsys: pytest.CaptureFix
 
 
 def entry_of(text: str, link: str) -> tuple[str, str]:
-    return text, history._linked(link, text)
+    return text, accounts._linked(link, text)
 
 
 def forged(ledger: dpm.Ledger, action: str, dataset: str, content: dict[str, Any]) -> None:
@@ -333,7 +333,7 @@ def forged(ledger: dpm.Ledger, action: str, dataset: str, content: dict[str, Any
     head = ledger.head
     assert head is not None
     values = {"number": head.number + 1, "time": "", "action": action, "dataset": dataset, "content": content}
-    text = history._canonical(values)
+    text = accounts._canonical(values)
     with closing(sqlite3.connect(ledger.path)) as connection:
         connection.execute("INSERT INTO history VALUES (?, ?, ?)", (head.number + 1, *entry_of(text, head.hash)))
         connection.commit()
@@ -448,7 +448,7 @@ def test_triggers_stop_mistakes(ledger: dpm.Ledger) -> None:
 
 def test_the_clock_is_shown_and_orders_nothing(ledger: dpm.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(["2030-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "2029-01-01T00:00:00Z", "1999-01-01T00:00:00Z"])
-    monkeypatch.setattr(history, "_now", lambda: next(times))
+    monkeypatch.setattr(accounts, "_now", lambda: next(times))
     spend(ledger, 2)
     kept = dpm.Ledger(ledger.path)
     assert [entry.time[:4] for entry in kept.history()[1:]] == ["2030", "1970", "2029", "1999"]
@@ -539,7 +539,7 @@ def test_a_symbolic_link_shares_the_journal_of_the_file(of: str, ledger: dpm.Led
         elsewhere.symlink_to(folder, target_is_directory=True)
     linked = dpm.Ledger(elsewhere / "budget.db", timeout=0.1)
     with linked._kept.writing() as write:
-        write(history.Action.GRANT, "firms", write.accounts.account("people").grant.to_dict())
+        write(accounts.Action.GRANT, "firms", write.accounts.account("people").grant.to_dict())
         assert Path(f"{ledger.path}-journal").exists()
         with pytest.raises(dpm.LedgerError, match="is locked"):
             release(dpm.Ledger(ledger.path, timeout=0.1))

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import dpmoments as dpm
-from dpmoments.ledger.history import Action
+from dpmoments.ledger.accounts import Action
 from dpmoments.privacy.accounting import LossUnit
 from support.ledger_processes import DATASET, quick_folder
 

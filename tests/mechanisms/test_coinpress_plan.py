@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.coinpress import CoinPress, CoinPressPlan
-from dpmoments.mechanisms.coinpress_ellipsoid import Ellipsoid, spectral_edge
+from dpmoments.mechanisms.coinpress import CoinPress, CoinPressPlan, Ellipsoid, spectral_edge
 from dpmoments.mechanisms.coinpress_schedule import STAND_IN_ROWS, checked_eigenvalue_bounds
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.shape import MomentShape

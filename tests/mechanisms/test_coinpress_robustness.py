@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.coinpress import _histogram_share
-from dpmoments.mechanisms.coinpress_ellipsoid import Evidence, Observation, _upper
+from dpmoments.mechanisms.coinpress import Evidence, Observation, _histogram_share, _upper
 from dpmoments.mechanisms.row_norm_histogram import noisy_tail_histograms, tail_edges
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator

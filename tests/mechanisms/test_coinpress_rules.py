@@ -9,8 +9,18 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.coinpress import _FAR, _histogram_share, _LastClip, _run_diagnostics, _widened_clip
-from dpmoments.mechanisms.coinpress_ellipsoid import Ellipsoid, Evidence, Observation, StepRules, _upper
+from dpmoments.mechanisms.coinpress import (
+    _FAR,
+    Ellipsoid,
+    Evidence,
+    Observation,
+    StepRules,
+    _histogram_share,
+    _LastClip,
+    _run_diagnostics,
+    _upper,
+    _widened_clip,
+)
 from dpmoments.mechanisms.coinpress_schedule import Schedule
 from dpmoments.mechanisms.noisy_step import NoisyStep
 from dpmoments.noise.entropy import insecure_generator

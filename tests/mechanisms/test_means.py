@@ -14,8 +14,7 @@ from scipy import stats
 import dpmoments as dpm
 from contracts.cases import run_plan
 from dpmoments.mechanisms.coordinatewise import choose, clamped_mean, zoom
-from dpmoments.mechanisms.means.base import NoisyMean
-from dpmoments.mechanisms.means.clipped_mean import noisy_clipped_sums
+from dpmoments.mechanisms.means.base import NoisyMean, noisy_clipped_sums
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator, secure_generator

@@ -11,7 +11,7 @@ import pytest
 from dpmoments.mechanisms import coordinatewise
 from dpmoments.mechanisms.means import coinpress, variance_aware
 from dpmoments.mechanisms.means import variance_aware as far_rows_module
-from dpmoments.mechanisms.means.clipped_mean import ClippedSums
+from dpmoments.mechanisms.means.base import ClippedSums
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.reliability import noise_margin, search_warnings

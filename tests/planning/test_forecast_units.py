@@ -19,10 +19,9 @@ from dpmoments.cli import main
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBallPlan
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.planning import imagined_release
-from dpmoments.planning.changes import changes
+from dpmoments.planning.changes import Wanted, changes
 from dpmoments.planning.forecast_table import _refusals_in_a_line
 from dpmoments.planning.imagined_release import EXPLAINED, ForecastNoise, ReleasePlan
-from dpmoments.planning.needed import Wanted
 from dpmoments.planning.possible_runs import possible_runs
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
@@ -325,7 +324,7 @@ def test_more_is_needed_for_less_noise() -> None:
 
 
 def test_a_search_that_stops_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpmoments.planning.needed._holds", lambda setting, _: setting.n_rows >= 37)
+    monkeypatch.setattr("dpmoments.planning.changes._holds", lambda setting, _: setting.n_rows >= 37)
     table = dpm.forecast(SCHEMA, n_rows=N_ROWS, epsilon=1.0)
     assert table.rows_needed(correlation=0.1) == 37
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpmoments.foundation.values import no_less
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_rho
-from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.statement import ARITHMETIC_WORDS, PrivacyStatement
 from dpmoments.privacy.unit import Neighbors
 

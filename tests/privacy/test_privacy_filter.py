@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from contracts.cases import CASES, MEAN_CASES, Case, run_plan
 from dpmoments.audit.replay import Exchange, Recorder, Replayer
+from dpmoments.foundation.values import rounded_down
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.noise.entropy import SecureGenerator, insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
@@ -51,7 +52,6 @@ from dpmoments.privacy.laws import (
     WishartSampling,
 )
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
-from dpmoments.privacy.rounding import rounded_down
 from dpmoments.privacy.sensitivity import (
     count,
     gram_frobenius,

@@ -34,11 +34,20 @@ from contracts.cases import CASES, MEAN_CASES, Case
 from dpmoments.cli import main
 from dpmoments.rows.histogram import RowCount
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.dask import DaskSource, _DaskFilesSource, _DaskFrameSource, open_dask
-from dpmoments.rows.sources.dask_tasks import CutGraph, PartitionTask, merged_outcome, opened, partition_outcome, sealed
-from dpmoments.rows.sources.engine import Failure, Outcome, PartitionJob, PassProgress, Reading, _Summarised
+from dpmoments.rows.sources.dask import (
+    CutGraph,
+    DaskSource,
+    PartitionTask,
+    _DaskFilesSource,
+    _DaskFrameSource,
+    merged_outcome,
+    open_dask,
+    opened,
+    partition_outcome,
+    sealed,
+)
+from dpmoments.rows.sources.engine import Failure, Outcome, PartitionJob, PassProgress, Reading, Seal, _Summarised
 from dpmoments.rows.sources.opening import open_source
-from dpmoments.rows.sources.sealing import Seal
 from support.table_forms import EXPECTED, N_ROWS, REGIONS, SCHEMA, TABLE, csv_text, decimals, make_table
 from support.watched_files import WatchedFile, watched
 

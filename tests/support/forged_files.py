@@ -9,11 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpmoments.foundation.values import from_plain
+from dpmoments.foundation.values import from_plain, rounded_up
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.laws import LAWS
-from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 
 Content = dict[str, Any]

@@ -83,7 +83,7 @@ TESTS = {
         "privacy_filter",
         "release_file",
     ),
-    "privacy/rounding": (
+    "foundation/values": (
         "privacy_filter",
         "sensitivity",
         "laws",

@@ -17,7 +17,7 @@ from dpmoments.analysis.functionals import (
     bilinear,
     describe_law,
 )
-from dpmoments.analysis.levels import Levels
+from dpmoments.analysis.group_sums import Levels
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError

@@ -21,9 +21,8 @@ from dpmoments.analysis.functionals import (
     describe_law,
     without_redundant_levels,
 )
-from dpmoments.analysis.group_sums import GroupSums
+from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.group_tests import between_groups
-from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError

@@ -21,8 +21,7 @@ from dpmoments.analysis.answers import (
 )
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
-from dpmoments.analysis.group_sums import GroupSums
-from dpmoments.analysis.levels import Levels
+from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.released import Released, cautions, chosen_features
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError

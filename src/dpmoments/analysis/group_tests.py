@@ -13,8 +13,7 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, format_
 from dpmoments.analysis.confidence import deviations_for, format_probability, score_test
 from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_means import group_means
-from dpmoments.analysis.group_sums import GroupSums
-from dpmoments.analysis.levels import Levels
+from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.released import Released, cautions, feature_place, shown_names
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError

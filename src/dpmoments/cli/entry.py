@@ -12,14 +12,13 @@ import typer
 import typer.main
 
 from dpmoments.cli.analyses import analyses, command_of
-from dpmoments.cli.analyst import groups, pool, show, synthetic, verify
+from dpmoments.cli.analyst import groups, pool, report, show, synthetic, verify
 from dpmoments.cli.audit import audit
 from dpmoments.cli.catalogue import mechanisms
 from dpmoments.cli.curator import init, preflight
 from dpmoments.cli.errors import StoppedError, explain, in_options, what_number_to_write
 from dpmoments.cli.forecasts import forecast, forecast_mean
 from dpmoments.cli.ledger import ledger
-from dpmoments.cli.report import report
 from dpmoments.cli.spending import release, release_mean
 from dpmoments.cli.tables import OutputError, complain, drop_output, print_page, print_text, printing, tell_steps
 from dpmoments.foundation.version import __version__

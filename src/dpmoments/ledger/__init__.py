@@ -1,7 +1,7 @@
 """Budgets of datasets over many releases: grants, what releases spend of them, and the file that keeps both."""
 
 from dpmoments.foundation.errors import BudgetExceededError, LedgerError
-from dpmoments.ledger.amounts import Amount as Amount
+from dpmoments.ledger.grants import Amount as Amount
 from dpmoments.ledger.grants import Composition as Composition
 from dpmoments.ledger.grants import Grant as Grant
 from dpmoments.ledger.grants import GrantKind as GrantKind

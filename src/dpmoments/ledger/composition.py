@@ -21,8 +21,16 @@ from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import require_known
-from dpmoments.ledger.amounts import as_text, as_written, from_text, upward
-from dpmoments.ledger.grants import MAX_GAUSSIAN_RELEASES, Composition, Grant, GrantKind
+from dpmoments.ledger.grants import (
+    MAX_GAUSSIAN_RELEASES,
+    Composition,
+    Grant,
+    GrantKind,
+    as_text,
+    as_written,
+    from_text,
+    upward,
+)
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import pure_to_gaussian

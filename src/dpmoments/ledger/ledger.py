@@ -10,12 +10,10 @@ from threading import RLock
 from typing import Any
 
 from dpmoments.foundation.errors import LedgerError
-from dpmoments.ledger.accounts import Account, Accounts
-from dpmoments.ledger.amounts import Amount
+from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry
 from dpmoments.ledger.composition import losses_of
 from dpmoments.ledger.database import LedgerFile
-from dpmoments.ledger.grants import Composition, Grant, check_unit, require_dataset
-from dpmoments.ledger.history import Action, HistoryEntry
+from dpmoments.ledger.grants import Amount, Composition, Grant, check_unit, require_dataset
 from dpmoments.ledger.verification import LedgerCheck, check_head, check_history, check_release, originals
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmoments.foundation.errors import LedgerError
-from dpmoments.ledger.accounts import Accounts
+from dpmoments.ledger.accounts import Accounts, Action
 from dpmoments.ledger.grants import unit_name
-from dpmoments.ledger.history import Action
 from dpmoments.privacy.origin import LedgerEntry
 
 

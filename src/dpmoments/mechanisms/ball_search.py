@@ -16,14 +16,13 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import is_finite_number
+from dpmoments.foundation.values import is_finite_number, no_less
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice
-from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.sensitivity import (
     count,
     count_l1,

@@ -16,9 +16,8 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import Assumption
-from dpmoments.planning.changes import Change
+from dpmoments.planning.changes import Change, Wanted, budget_needed, rows_needed
 from dpmoments.planning.imagined_release import EXPLAINED, ForecastNoise, ReleasePlan
-from dpmoments.planning.needed import Wanted, budget_needed, rows_needed
 from dpmoments.planning.picture import MAX_FEATURES, plot_forecast
 from dpmoments.plots.letters import fonts_for
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

@@ -8,9 +8,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import no_less, rounded_down, rounded_up
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MIN_COMPOSED_SCALE, discrete_gaussian_rho
-from dpmoments.privacy.rounding import no_less, rounded_down, rounded_up
 
 _MAX_JOINT_EPSILON = 1e20
 """Beyond it the curve of one Gaussian mechanism has no use, and its inversion no room in floating point."""

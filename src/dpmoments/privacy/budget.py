@@ -12,8 +12,7 @@ from numbers import Real
 from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import is_finite_number, require_known, shown
-from dpmoments.privacy.rounding import no_less, rounded_down, rounded_up
+from dpmoments.foundation.values import is_finite_number, no_less, require_known, rounded_down, rounded_up, shown
 
 MAX_LOSS = 1e100
 """Largest ε or ρ accepted: far beyond any protection, and its square is still well within float64."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.privacy.rounding import rounded_up
+from dpmoments.foundation.values import rounded_up
 from dpmoments.privacy.unit import Neighbors
 
 Argument = float | tuple[float, ...]

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import no_less, rounded_up
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, composed, randomised_response_delta
@@ -38,7 +39,6 @@ from dpmoments.privacy.laws import (
     WishartSampling,
 )
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
-from dpmoments.privacy.rounding import no_less, rounded_up
 from dpmoments.privacy.unit import Neighbors
 
 # Which neighbouring tables attain the curve of a draw, where some do: then the curve is exact.

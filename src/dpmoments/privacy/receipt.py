@@ -11,14 +11,21 @@ from typing import Any
 import numpy as np
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import is_finite_number, plain_mapping, require_kinds, require_known, shown, to_plain
+from dpmoments.foundation.values import (
+    is_finite_number,
+    plain_mapping,
+    require_kinds,
+    require_known,
+    rounded_up,
+    shown,
+    to_plain,
+)
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MAX_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.group_privacy import allowance_for_rows
 from dpmoments.privacy.laws import LAWS, DrawLaw, EigenvalueBound, WishartSampling
-from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit

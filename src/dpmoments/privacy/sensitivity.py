@@ -19,9 +19,8 @@ from types import MappingProxyType
 from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import is_finite_number, require_kinds, require_known
+from dpmoments.foundation.values import is_finite_number, require_kinds, require_known, rounded_up
 from dpmoments.privacy.distances import Argument, Norm, Sensitivity
-from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.unit import Neighbors
 
 WEIGHTS = "weights"

@@ -7,9 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import require_kinds, require_known, shown
+from dpmoments.foundation.values import no_less, require_kinds, require_known, shown
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 ARITHMETIC_WORDS = {

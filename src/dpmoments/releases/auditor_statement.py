@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpmoments.foundation.values import no_less
 from dpmoments.ledger import Ledger
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.profile import REFERENCE_DELTA, PrivacyProfile
-from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.statement import ARITHMETIC_WORDS
 from dpmoments.releases.facts import (
     Told,

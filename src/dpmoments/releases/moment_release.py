@@ -8,8 +8,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpmoments.analysis import methods
-from dpmoments.analysis.description import release_card
+from dpmoments.analysis.components import pca
+from dpmoments.analysis.correlations import correlations, partial_correlation
+from dpmoments.analysis.cross_table import cross_table
+from dpmoments.analysis.description import describe, release_card
+from dpmoments.analysis.discriminant import lda
+from dpmoments.analysis.distances import mahalanobis
+from dpmoments.analysis.graphical_model import graphical_lasso
+from dpmoments.analysis.group_means import group_means
+from dpmoments.analysis.group_tests import anova, t_test
+from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.released import Moments
 from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.foundation.documents import DocumentKind
@@ -27,7 +35,7 @@ from dpmoments.plots.accessor import ReleasePlots
 from dpmoments.releases.disclosed import Disclosed
 from dpmoments.repair.repair import Repair
 
-# The numbers of a release's file: its noisy moments and the laws of their noise, written, and read with every check.
+# The numbers of a release's file: its noisy moments and the model of their noise, written, and read with every check.
 
 
 def _written_moments(release: Moments) -> dict[str, Any]:
@@ -86,20 +94,20 @@ class MomentRelease(Moments, Disclosed):
     file_kind = RELEASE_FILE
 
     # One line an analysis, a function of a release; the command line has a command for each.
-    describe = methods.describe
-    ols = methods.ols
-    ridge = methods.ridge
-    lasso = methods.lasso
-    pca = methods.pca
-    correlations = methods.correlations
-    group_means = methods.group_means
-    anova = methods.anova
-    t_test = methods.t_test
-    cross_table = methods.cross_table
-    partial_correlation = methods.partial_correlation
-    mahalanobis = methods.mahalanobis
-    lda = methods.lda
-    graphical_lasso = methods.graphical_lasso
+    describe = describe
+    ols = ols
+    ridge = ridge
+    lasso = lasso
+    pca = pca
+    correlations = correlations
+    group_means = group_means
+    anova = anova
+    t_test = t_test
+    cross_table = cross_table
+    partial_correlation = partial_correlation
+    mahalanobis = mahalanobis
+    lda = lda
+    graphical_lasso = graphical_lasso
     _repr_html_ = release_card
 
     @property

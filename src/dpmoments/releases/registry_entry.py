@@ -18,9 +18,8 @@ import yaml
 
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.values import no_less, shown
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.statement import ARITHMETIC_WORDS
 from dpmoments.releases.facts import (
     Told,

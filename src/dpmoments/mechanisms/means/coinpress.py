@@ -26,8 +26,14 @@ from dpmoments.mechanisms.coinpress_schedule import (
     predicted_bias,
     shell_quantile,
 )
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.means.clipped_mean import noise_of_last_step, noisy_clipped_sums
+from dpmoments.mechanisms.means.base import (
+    MeanMechanism,
+    MeanPlan,
+    NoisyMean,
+    NormalRows,
+    noise_of_last_step,
+    noisy_clipped_sums,
+)
 from dpmoments.mechanisms.noisy_step import (
     count_first,
     first_count_error,

@@ -10,8 +10,15 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.coinpress_schedule import normal_norm_radius
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.means.clipped_mean import ClippedSums, noise_of_last_step, noisy_clipped_sums
+from dpmoments.mechanisms.means.base import (
+    ClippedSums,
+    MeanMechanism,
+    MeanPlan,
+    NoisyMean,
+    NormalRows,
+    noise_of_last_step,
+    noisy_clipped_sums,
+)
 from dpmoments.mechanisms.noisy_step import (
     count_first,
     first_count_error,

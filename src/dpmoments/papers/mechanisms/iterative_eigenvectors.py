@@ -19,8 +19,14 @@ from dpmoments.mechanisms.synthetic_spectrum import SyntheticSpectrum
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind
 from dpmoments.papers.bounds.basic_mechanisms import largest_noise
 from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, released_eigenvector_error
-from dpmoments.papers.mechanisms.eigenvector_noise import projected_cells
-from dpmoments.papers.mechanisms.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
+from dpmoments.papers.mechanisms.spectral import (
+    Calibration,
+    SpectralPlan,
+    check_options,
+    cut_budget,
+    projected_cells,
+    temperature,
+)
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Directions

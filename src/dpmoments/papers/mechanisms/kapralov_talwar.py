@@ -10,8 +10,14 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.mechanisms.eigenvector_noise import subtracted_cells
-from dpmoments.papers.mechanisms.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
+from dpmoments.papers.mechanisms.spectral import (
+    Calibration,
+    SpectralPlan,
+    check_options,
+    cut_budget,
+    subtracted_cells,
+    temperature,
+)
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Directions

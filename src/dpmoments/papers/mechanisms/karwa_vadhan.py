@@ -23,8 +23,7 @@ from dpmoments.mechanisms.coordinatewise import (
     require_workable_loss,
     zoom,
 )
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.means.clipped_mean import noise_of_coordinates
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows, noise_of_coordinates
 from dpmoments.mechanisms.reliability import coordinate_warnings, listed
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.papers.mechanisms.symmetric_quantiles import CERTAIN, RESOLUTION, private_quantile

@@ -9,8 +9,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.coordinatewise import examined_mean, examined_noise, require_workable_loss
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.means.clipped_mean import noise_of_coordinates
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows, noise_of_coordinates
 from dpmoments.mechanisms.reliability import beyond_radius, coordinate_warnings
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

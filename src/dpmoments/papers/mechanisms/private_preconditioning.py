@@ -13,7 +13,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import check_probability
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
-from dpmoments.mechanisms.coinpress_ellipsoid import spectral_edge
+from dpmoments.mechanisms.coinpress import spectral_edge
 from dpmoments.mechanisms.coinpress_schedule import checked_eigenvalue_bounds
 from dpmoments.mechanisms.noisy_step import (
     NoisyStep,

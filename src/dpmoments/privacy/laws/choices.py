@@ -8,12 +8,12 @@ from functools import partial
 from typing import ClassVar
 
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import rounded_up
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, bounded_range_delta
 from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.laws.base import Answer, DrawLaw, pure_loss
-from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.unit import Neighbors
 
 

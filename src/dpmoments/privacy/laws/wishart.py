@@ -10,13 +10,13 @@ from functools import lru_cache, partial
 from typing import ClassVar
 
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import rounded_up
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, laplace_delta
 from dpmoments.privacy.curves.wishart import additive_wishart_delta, raised_wishart_delta, wishart_sampling_delta
 from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.laws.base import Answer, DrawLaw
-from dpmoments.privacy.rounding import rounded_up
 
 # A plan that is run many times asks for the same point of a curve every time.
 _additive_wishart_delta = lru_cache(maxsize=256)(additive_wishart_delta)
