@@ -27,7 +27,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli.entry import main
-from dpmoments.foundation.errors import InputError
+from dpmoments.foundation.errors import InputError, InputValueError
 from dpmoments.privacy import filter as filter_module
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
@@ -686,7 +686,7 @@ def test_the_checks_find_a_leak(refused: Callable[..., str], monkeypatch: pytest
         try:
             return step()
         except Exception as error:
-            raise ValueError(f"{where} cannot be read") from error  # as one would write it
+            raise InputValueError(f"{where} cannot be read") from error  # as one would write it
 
     relation = duckdb.connect().from_arrow(pa.table(people())).project("region::int as age, region")
     refused(relation)

@@ -177,6 +177,13 @@ EXTENT = pytest.mark.parametrize(
 )
 
 
+SOME_RULES = [
+    "drop",
+    "error",
+    *(pytest.param(rule, marks=pytest.mark.slow) for rule in RULES if rule not in ("drop", "error")),
+]
+
+
 def thinned(odd: Sequence[OddRow], first: int, *, every: bool, some: int = SOME_ODD_ROWS) -> list[OddRow]:
     """Of many odd rows some, others at each entrance: every one is tried at several entrances."""
     step = 1 if every else -(-len(odd) // some)
@@ -607,7 +614,7 @@ def on_spark(test: Any) -> Any:
 @on_spark
 @pytest.mark.usefixtures("spark")
 @EXTENT
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", SOME_RULES)
 @pytest.mark.parametrize("name", SPARK)
 def test_a_row_is_read_by_itself_on_spark(name: str, rule: str, every: bool, tmp_path: Path) -> None:
     report = examine_alike(name, SPARK, rule, tmp_path, every=every)
@@ -617,7 +624,7 @@ def test_a_row_is_read_by_itself_on_spark(name: str, rule: str, every: bool, tmp
 
 @on_spark
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("rule", ["drop", "error"])
+@pytest.mark.parametrize("rule", ["drop", pytest.param("error", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [name for name, entrance in SPARK.items() if entrance.unit])
 def test_the_rows_of_a_unit_depend_on_its_own_rows_on_spark(name: str, rule: str, tmp_path: Path) -> None:
     assert examine_units_together(name, SPARK, rule, tmp_path) == []

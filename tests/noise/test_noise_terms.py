@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmoments.noise import models
 from dpmoments.noise import terms as terms_module
 from dpmoments.noise.cells import (
     CellFamily,
@@ -526,6 +527,10 @@ EVERY: list[NoiseModel] = [
         parts=((ADDITIVE["laplace"], np.array(SHIFTS[1])), (ADDITIVE["wishart"], np.zeros(D))),
     ),
 ]
+
+
+def test_every_model_of_the_closed_table_is_tested() -> None:
+    assert {type(model) for model in EVERY} == set(models._NOISE_MODELS.values())
 
 
 @pytest.mark.parametrize("model", EVERY, ids=lambda model: model.name)

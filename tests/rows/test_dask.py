@@ -949,6 +949,7 @@ def unsealed_merged(seal: Seal, job: bytes, outcomes: Any) -> Any:
     return opened(seal, merged_outcome(seal, job, [sealed(seal, outcome) for outcome in outcomes]))
 
 
+@pytest.mark.slow
 def test_results_that_are_not_sealed_are_found_by_the_same_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -963,6 +964,7 @@ def test_results_that_are_not_sealed_are_found_by_the_same_test(
     assert any(found_in(seen, marked.sums()) for seen in several_watches(marked, tmp_path, monkeypatch))
 
 
+@pytest.mark.slow
 def test_steps_of_dask_that_store_rows_are_found_by_the_same_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

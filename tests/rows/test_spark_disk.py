@@ -186,8 +186,8 @@ FORMS = "files,frame,frame of files"
 @pytest.mark.parametrize(
     ("n_files", "forms", "units"),
     [
-        ("40", FORMS, "rows"),
-        ("40", "files", "units"),
+        ("40", "files,frame", "rows"),
+        pytest.param("40", FORMS, "rows", marks=pytest.mark.slow),
         pytest.param("40", FORMS, "units", marks=pytest.mark.slow),
         pytest.param("400", FORMS, "rows", marks=pytest.mark.slow),
         pytest.param("400", "files,frame", "units", marks=pytest.mark.slow),
@@ -201,7 +201,8 @@ def test_a_pass_makes_no_file(n_files: str, forms: str, units: str, tmp_path: Pa
         assert seen == {"files": [], "leaks": []}, name
 
 
-@pytest.mark.parametrize("units", ["rows", pytest.param("units", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("units", ["rows", "units"])
 def test_what_is_larger_than_spark_sends_by_messages_is_sealed(units: str, tmp_path: Path) -> None:
     """Jobs are in files of PySpark, results in blocks: none shows a thing of the table."""
     small = {"spark_broadcast_UDFCompressionThreshold": "100", "spark_task_maxDirectResultSize": "100"}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,116 +13,17 @@ from dpmoments.analysis.released import cautions
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import no_less
-from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.planning.forecast_table import Forecast, coefficient_text, column_table, correlation_text
-from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
-from dpmoments.privacy.budget import MAX_LOSS, BudgetKind
+from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.profile import REFERENCE_DELTA
 from dpmoments.releases.auditor_statement import PyramidLevel
 from dpmoments.releases.facts import composition_so_far, describe_composition, protected_unit
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.reporting.page import PageTable, filled_in
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
     from dpmoments.reporting.page import PageTable, Section
-
-# The planner's page: forecasts for a few budgets and numbers of rows, computed beforehand.
-
-_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Budgets and numbers of rows of the page, times those of the forecast."""
-_FEW_FACTORS = (0.5, 1.0, 2.0)
-_MANY_FEATURES = 40
-"""With more features the page has fewer forecasts, so that its size stays moderate."""
-_MAX_TABLES = 150
-"""With more features only the forecast that was asked for has a table."""
-
-
-@dataclass(frozen=True)
-class _Block:
-    """One forecast of the page: for the budget and the number of rows at these indices."""
-
-    budget: int
-    rows: int
-    title: str
-    words: str
-    table: PageTable | None
-
-
-def planner_page(forecast: Forecast) -> str:
-    """Return the page of a forecast, as text.
-
-    It has the numbers of :func:`dpmoments.forecast`, by the mechanism that a release takes by default, for the budget and the
-    number of rows of the forecast and some smaller and larger ones. A reader chooses which are shown; the page has no script, no
-    network and no data.
-    """
-    if forecast.setting is None or forecast.noise is None or forecast.asked_of is None:
-        raise InputValueError(f"there is no page to plan with: {forecast.without_units}")
-    plan = replace(forecast.setting, mechanism=make_mechanism(forecast.asked_of))
-    factors = _FACTORS if len(plan.typical.columns) <= _MANY_FEATURES else _FEW_FACTORS
-    budgets = [size for size in (plan.size_of_budget * factor for factor in factors) if size <= MAX_LOSS]
-    rows = sorted({max(1, round(plan.n_rows * factor)) for factor in factors})
-    blocks = [
-        _block(replace(plan.with_budget(size), n_rows=n_rows), budgets.index(size), rows.index(n_rows), forecast)
-        for size in budgets
-        for n_rows in rows
-    ]
-    unit = "one row" if forecast.privacy_unit is None else forecast.privacy_unit.in_words
-    by_default = ", which a release takes by default" if forecast.asked_of == "auto" else ""
-    return filled_in(
-        "planner.html",
-        title="Plan a private release",
-        facts=[
-            ("Asked for", f"{forecast.n_rows:,} {forecast.rows_text}, {forecast.budget}, {forecast.neighbors}"),
-            ("Protected", unit),
-            ("Mechanism", f"{forecast.asked_of}{by_default}"),
-        ],
-        choices=[
-            ("budget", "Budget", [_budget_text(plan, size) for size in budgets], budgets.index(plan.size_of_budget)),
-            ("rows", "Rows", [f"{n_rows:,}" for n_rows in rows], rows.index(plan.n_rows)),
-        ],
-        blocks=blocks,
-        assumed=plan.typical.words,
-        helpful=[str(change) for change in forecast.changes],
-        mechanisms=PageTable.of("Every mechanism, as asked for", forecast.mechanism_table()),
-        remarks=[*forecast.mechanisms_text[1:], *forecast.mechanism_remarks],
-    )
-
-
-def _budget_text(plan: ReleasePlan, size: float) -> str:
-    symbol = "ρ" if plan.budget.kind is BudgetKind.ZCDP else "ε"
-    delta = f", δ = {plan.budget.delta:g}" if plan.budget.kind is BudgetKind.APPROXIMATE else ""
-    return f"{symbol} = {size:.4g}{delta}"
-
-
-def _block(plan: ReleasePlan, budget: int, rows: int, forecast: Forecast) -> _Block:
-    title = f"{_budget_text(plan, plan.size_of_budget)}, {plan.n_rows:,} {forecast.rows_text}"
-    try:
-        noise = plan.noise
-    except (ValueError, OverflowError):  # a budget can be too small for any
-        noise = None
-    as_asked = plan.n_rows == forecast.n_rows and plan.budget == forecast.budget
-    if noise is None:
-        return _Block(budget, rows, title, "No release is possible with this budget.", None)
-    if len(plan.typical.columns) > _MAX_TABLES and not as_asked:
-        return _Block(budget, rows, title, _summary(noise), None)
-    table = PageTable.of("What describe() would show, if the table is as assumed", column_table(noise))
-    return _Block(budget, rows, title, _summary(noise), table)
-
-
-def _summary(noise: ForecastNoise) -> str:
-    by = noise.release.mechanism
-    if not math.isfinite(noise.typical_correlation()):
-        return f"By {by}: correlations need two columns that vary."
-    words = f"By {by}: ± {correlation_text(noise)} on a typical correlation"
-    if noise.regression is not None:
-        words += (
-            f", ± {coefficient_text(noise)} on a standardized coefficient of {noise.regression.target} on the others"
-        )
-    return f"{words}.".replace("± noise", "noise")
-
 
 _Release = MomentRelease | MeanRelease | GroupReleases
 _MAX_GROUPS = 30
@@ -145,7 +45,7 @@ def report(
     cells that noise decides hatched, the spectrum against the noise floor, the analyses that are asked for, limits, and an
     appendix for auditors. It needs no network and no script, and may be printed. Post-processing: it costs no privacy.
 
-    The page of a forecast has those for a few budgets and numbers of rows (:func:`dpmoments.reporting.report.planner_page`).
+    The page of a forecast has those for a few budgets and numbers of rows (:func:`dpmoments.reporting.planner.planner_page`).
 
     Parameters
     ----------
@@ -212,6 +112,7 @@ def _page(subject: object, _: _Asked) -> str:
 def _(forecast: Forecast, asked: _Asked) -> str:
     if asked:
         raise InputValueError("a forecast has no data: regressions and groups are for the report of a release")
+    from dpmoments.reporting.planner import planner_page
 
     return planner_page(forecast)
 
