@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, html_table, in_floating_point, label, number
 from dpmoments.analysis.confidence import deviations_for
-from dpmoments.analysis.functionals import FeatureVariances, LocalMoments
+from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
@@ -88,7 +88,7 @@ class Description(Answer):
         if self.mean is None:
             return ""
         if not np.isfinite(self.mean_noise).any():
-            return "noise unknown: a bias was left in the moments, or the file says too little."
+            return f"{WHY_NOISE_UNKNOWN}."
         words = "± noise: standard deviation of the noise that privacy adds to the number before it, before repair."
         if any(self.mean_is_noise) or any(self.standard_deviation_is_noise):
             words += " noise: that is as large as what could be learnt."
@@ -321,11 +321,7 @@ def release_card(release: Released) -> str:
         result = describe(release)
     except ValueError as refusal:  # a file may hold any numbers, and is to be shown all the same
         return card(title, [str(refusal)], [("",)], release.privacy, [], [])
-    law = (
-        ""
-        if release.noise is not None
-        else "noise unknown: a bias was left in the moments, or the file says too little"
-    )
+    law = "" if release.noise is not None else WHY_NOISE_UNKNOWN
     return card(
         title,
         [f"rows: {result.rows_text}", law or result.noise_text],

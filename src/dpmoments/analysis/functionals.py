@@ -18,6 +18,11 @@ from dpmoments.schema.constraints import Constraints
 
 NOT_DISTINGUISHABLE = "not distinguishable from noise"
 NOISE_UNKNOWN = "noise unknown"
+WHY_NOISE_UNKNOWN = (
+    f"{NOISE_UNKNOWN}: a bias was left in the moments, releases whose noise was not added cell by cell were pooled, or the file "
+    "says too little"
+)
+"""Why ``release.noise`` is None."""
 NO_MEAN = "it is made of deviations from the mean, and no mean was released (mean=False): release with mean=True"
 
 
@@ -207,10 +212,7 @@ def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None)
 
 def describe_law(law: NoiseLaw | None) -> str:
     """What stands below a table whose noise is not known; empty where it is."""
-    unknown = (
-        "noise unknown: a bias was left in the moments, or the file says too little, so nothing here has an interval"
-    )
-    return "" if law is not None else unknown
+    return "" if law is not None else f"{WHY_NOISE_UNKNOWN}; so nothing here has an interval"
 
 
 def _on_both(places: IntegerArray, weights: FloatArray, opposite: IntegerArray) -> tuple[IntegerArray, FloatArray]:
