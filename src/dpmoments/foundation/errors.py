@@ -19,9 +19,17 @@ class InputError(Exception):
     >>> try:
     ...     Neighbors.of("both")
     ... except InputError as error:
-    ...     isinstance(error, ValueError)
-    True
+    ...     isinstance(error, ValueError), error.code
+    (True, 'value')
     """
+
+    @property
+    def code(self) -> str:
+        """The kind of error, a word that stays as it is: ``"value"``, ``"file-not-found"``."""
+        words = re.findall(
+            r"[A-Z]+(?![a-z])|[A-Z][a-z]+", type(self).__name__.removeprefix("Input").removesuffix("Error")
+        )
+        return "-".join(words).lower()
 
 
 class InputValueError(InputError, ValueError):
@@ -41,11 +49,11 @@ class InputLookupError(InputError, LookupError):
 
 
 class InputArithmeticError(InputError, ArithmeticError):
-    """A ``ArithmeticError`` that this library raised."""
+    """An ``ArithmeticError`` that this library raised."""
 
 
 class InputOverflowError(InputError, OverflowError):
-    """A ``OverflowError`` that this library raised."""
+    """An ``OverflowError`` that this library raised."""
 
 
 class InputFloatingPointError(InputError, FloatingPointError):
@@ -57,7 +65,7 @@ class InputRuntimeError(InputError, RuntimeError):
 
 
 class InputOSError(InputError, OSError):
-    """A ``OSError`` that this library raised."""
+    """An ``OSError`` that this library raised."""
 
 
 class InputFileNotFoundError(InputError, FileNotFoundError):
@@ -69,7 +77,7 @@ class InputFileExistsError(InputError, FileExistsError):
 
 
 class InputIsADirectoryError(InputError, IsADirectoryError):
-    """A ``IsADirectoryError`` that this library raised."""
+    """An ``IsADirectoryError`` that this library raised."""
 
 
 class InputNotADirectoryError(InputError, NotADirectoryError):
