@@ -226,7 +226,6 @@ def test_a_frame_whose_plan_writes_rows_is_refused_unless_the_session_encrypts(t
         assert name in READ or "spark.io.encryption.enabled=true" in told, (name, told)
 
 
-@pytest.mark.slow
 def test_an_event_log_holds_nothing_of_files_and_refuses_frames(tmp_path: Path) -> None:
     """It holds how many rows each step of a frame has; of files neither that nor the key of a pass."""
     (tmp_path / "events").mkdir()
