@@ -365,8 +365,10 @@ class _WholeLineEnds:
 
 
 _streams: WeakSet[_WholeLineEnds] = WeakSet()
-_SECONDS_TO_END = 0.05
-"""In which Arrow's thread finds that there is nothing more to read, and leaves Python."""
+_SECONDS_TO_FIND_END = 2.0
+"""At most, in which Arrow's thread finds that there is nothing more to read."""
+_SECONDS_TO_LEAVE = 0.3
+"""In which it leaves Python then."""
 
 
 @atexit.register
@@ -375,7 +377,10 @@ def _end_all() -> None:
     for stream in waiting:
         stream.end()
     if waiting:
-        time.sleep(_SECONDS_TO_END)
+        latest = time.monotonic() + _SECONDS_TO_FIND_END
+        while time.monotonic() < latest and not all(stream.found_end for stream in waiting):
+            time.sleep(0.01)
+        time.sleep(_SECONDS_TO_LEAVE)
 
 
 def _skipping(note: Callable[[], None]) -> Callable[[Any], str]:
