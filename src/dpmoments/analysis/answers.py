@@ -293,17 +293,6 @@ def intervals(lower: FloatArray, upper: FloatArray, text: Callable[[float], str]
     ]
 
 
-def number_or_none(value: float) -> float | None:
-    """The number where it is finite, as JSON holds it.
-
-    Examples
-    --------
-    >>> number_or_none(1.5), number_or_none(math.nan)
-    (1.5, None)
-    """
-    return float(value) if math.isfinite(value) else None
-
-
 def confidence_level(level: float) -> float:
     """The level, if it is a confidence of 0.5 or more.
 

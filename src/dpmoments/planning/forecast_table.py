@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, aligned, number_or_none
+from dpmoments.analysis.answers import Answer, aligned, plain
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
@@ -285,10 +285,10 @@ def _plain_noise(noise: ForecastNoise, worst: ForecastNoise | None) -> dict[str,
     regression = noise.regression
     return {
         "columns": {name: list(values) for name, values in _plain_columns(noise).items()},
-        "correlation": number_or_none(noise.typical_correlation()),
+        "correlation": plain(noise.typical_correlation(), finite=True),
         "correlation_is_noise": noise.typical_correlation_is_noise,
-        "correlation_at_most": None if worst is None else number_or_none(worst.typical_correlation()),
-        "coefficient": number_or_none(noise.coefficient),
+        "correlation_at_most": None if worst is None else plain(worst.typical_correlation(), finite=True),
+        "coefficient": plain(noise.coefficient, finite=True),
         "coefficient_is_noise": math.isinf(noise.coefficient),
         "regressors": None if regression is None else regression.regressors,
         "target": None if regression is None else regression.target,
