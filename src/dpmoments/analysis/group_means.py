@@ -19,6 +19,7 @@ from dpmoments.analysis.answers import (
     intervals,
     number,
 )
+from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_sums import GroupSums, Levels
@@ -139,6 +140,8 @@ class GroupMeans(Answer):
     noise_known : bool
     own_variance : bool
         Whether every group's own variance is in the release, else groups are taken to vary alike.
+    about_rows : str
+        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
     """
 
@@ -157,6 +160,7 @@ class GroupMeans(Answer):
     level: float
     noise_known: bool = True
     own_variance: bool = False
+    about_rows: str = ""
     warning: str = ""
 
     facts = ("by", "level", "means: *", "differences", "warning")
@@ -198,6 +202,7 @@ class GroupMeans(Answer):
             describe_law(None) if not self.noise_known else "",
             aligned(differences.table()) if 0 < n_pairs <= _SHOWN_DIFFERENCES else "",
             f"{n_pairs} differences of means: see .differences, or --json" if n_pairs > _SHOWN_DIFFERENCES else "",
+            self.about_rows,
             self.warning,
         )
 
@@ -290,6 +295,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
         level=level,
         noise_known=law is not None,
         own_variance=all(bool(each.own.all()) for each in sums),
+        about_rows=describe_clipping(release),
         warning=cautions(release),
     )
 
