@@ -96,6 +96,8 @@ class Correlations(Answer):
     noise_known : bool
     columns_of_features : tuple of str
         The column of each feature: pairs of levels of one column, whose shares say it all, are left out of the text.
+    of : str
+        What the intervals are for: ``"clipped rows"`` or ``"table"``.
     about_rows : str
         Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
@@ -114,10 +116,11 @@ class Correlations(Answer):
     columns_of_features: tuple[str, ...] = ()
     table_lower: FloatArray | None = None
     table_upper: FloatArray | None = None
+    of: str = "clipped rows"
     about_rows: str = ""
     warning: str = ""
 
-    facts = ("feature_names", "level", "partial", "identified", "pairs: *", "warning")
+    facts = ("feature_names", "level", "of", "partial", "identified", "pairs: *", "warning")
 
     @property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
@@ -334,6 +337,7 @@ def correlations(
         columns_of_features=columns_of(release, chosen.tolist()),
         table_lower=None if of_clipped is None else of_clipped[0],
         table_upper=None if of_clipped is None else of_clipped[1],
+        of=of,
         about_rows=about_rows,
         warning=cautions(release),
     )
