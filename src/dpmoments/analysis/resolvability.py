@@ -29,7 +29,7 @@ UNKNOWN = "noise unknown"
 _TAILS = np.array([1e-14, 1e-11, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5])
 
 
-def p_values(deviations: FloatArray, privacy: FloatArray, sampling: FloatArray, law: NoiseLaw | None) -> FloatArray:
+def p_values(deviations: FloatArray, privacy: FloatArray, sampling: FloatArray, noise: NoiseLaw | None) -> FloatArray:
     """Return two-sided p-values of estimates this many standard errors from "nothing there".
 
     The p-value is 1 − level of the interval that just reaches "nothing there", with the tails of the noise distribution, so that
@@ -41,24 +41,24 @@ def p_values(deviations: FloatArray, privacy: FloatArray, sampling: FloatArray, 
         |estimate − null| in standard errors; NaN gives NaN.
     privacy, sampling : ndarray
         Variances of the two parts, of the same shape.
-    law : NoiseLaw or None
+    noise : NoiseLaw or None
         None gives NaN: the noise is not known.
 
     Examples
     --------
     >>> from dpmoments.noise.cells import LaplaceCells
-    >>> law = NoiseLaw.additive(LaplaceCells(), 1, diagonal=2.0, off_diagonal=2.0, of_sum=2.0, of_count=2.0)
-    >>> p_values(np.array([0.0, 1.959964, 2.118265]), np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0]), law).round(4)
+    >>> noise = NoiseLaw.additive(LaplaceCells(), 1, diagonal=2.0, off_diagonal=2.0, of_sum=2.0, of_count=2.0)
+    >>> p_values(np.array([0.0, 1.959964, 2.118265]), np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0]), noise).round(4)
     array([1.  , 0.05, 0.05])
     """
     size = np.abs(np.asarray(deviations, dtype=float))
-    if law is None:
+    if noise is None:
         return np.full(size.shape, np.nan)
     total = privacy + sampling
     share = np.divide(privacy, total, out=np.zeros_like(total), where=total > 0.0)
     # an interval at level 1 − p is z + (q − z)·share² standard errors long: solve for p, cell by cell
     normal = -scipy.special.ndtri(_TAILS / 2.0)
-    quantiles = np.array([law.quantile(1.0 - tail / 2.0, of="cell") for tail in _TAILS])
+    quantiles = np.array([noise.quantile(1.0 - tail / 2.0, of="cell") for tail in _TAILS])
     excess = np.maximum(quantiles - normal, 0.0)
     order = slice(None, None, -1)
     beyond = scipy.interpolate.PchipInterpolator(normal[order], excess[order], extrapolate=False)
