@@ -32,7 +32,7 @@ _TAILS = np.array([1e-14, 1e-11, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.05,
 def half_widths(noise: NoiseLaw) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """Return the half-width of an interval, in standard errors, as a function of a normal quantile z and the noise's share.
 
-    The share is that of privacy noise in the variance. At the quantile of a level the function equals
+    The share is the fraction of the variance caused by privacy noise. At the quantile of a level the function equals
     :func:`~dpmoments.analysis.confidence.deviations_for`.
     """
     normal = -scipy.special.ndtri(_TAILS / 2.0)[::-1]
