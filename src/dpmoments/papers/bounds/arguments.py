@@ -1,4 +1,4 @@
-"""Arguments that bounds on accuracy share, and what refuses impossible ones."""
+"""Checks of the arguments that accuracy bounds share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 Constants = Literal["sharp", "paper"]
-"""Whose constants: ours, or those of the paper's own proof."""
+"""Choice between our sharp constants and the constants of the paper's proof."""
 NoiseKind = Literal["laplace", "gaussian"]
 _CHOICES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
     {"Constants": get_args(Constants), "NoiseKind": get_args(NoiseKind)}
@@ -30,24 +30,14 @@ _POSITIVE = frozenset(
     {"rho", "epsilon", "error", "relative_error", "stop_at", "clip_constant", "row_norm_square", "degrees"}
 )
 _UNBOUNDED = frozenset({"most", "largest", "near", "sampling", "noise"})
-"""Numbers that may be infinite."""
+"""Names of arguments that may be infinite."""
 
 
 def checked(bound: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A function of public numbers that refuses, in words, what is no number, or none that can be.
+    """Wrap a function of public numbers so that it refuses impossible arguments.
 
     Counts are whole and above 0, probabilities strictly between 0 and 1; budgets and errors are positive, all else is finite
     and not negative.
-
-    Examples
-    --------
-    >>> @checked
-    ... def doubled(failure: float) -> float:
-    ...     return 2 * failure
-    >>> doubled(2.0)
-    Traceback (most recent call last):
-    ...
-    dpmoments.foundation.errors.InputValueError: failure=2.0 is a probability, above 0 and below 1
     """
     signature = inspect.signature(bound)
 
@@ -107,13 +97,7 @@ _MAX_ROWS = 2**50
 
 
 def least_rows(error_at: Callable[[int], float], error: float) -> int:
-    """The fewest rows n with error_at(n) ≤ ``error``, for a bound that falls with n.
-
-    Examples
-    --------
-    >>> least_rows(lambda n: 5.0 / n, 0.01)
-    500
-    """
+    """Return the fewest rows n with error_at(n) ≤ ``error``, for a bound that falls with n."""
     if not error > 0.0:
         raise InputValueError(f"error={error!r} must be above 0")
     enough = 2
