@@ -74,7 +74,7 @@ def standardized_unit_rows(
                 features.append(_array(pc.is_null(cells)).astype(np.float64))
     varying = [feature for feature in features if np.any(feature != feature[0])]
     if not varying:
-        raise InputValueError(f"no column of {data.name} varies, so none can be standardised")
+        raise InputValueError(f"every column of {data.name} is constant, so none can be standardized")
     rows = _standardized(np.column_stack(varying))
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     result: NDArray[np.float64] = rows / np.where(norms > 0.0, norms, 1.0)
@@ -125,7 +125,7 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
             feature = _array(cells).astype(np.float64)
             if standardize and not np.any(feature != feature[0]):
                 raise InputValueError(
-                    f"column {column.name!r} of {data.name} is constant, so it cannot be standardised"
+                    f"column {column.name!r} of {data.name} is constant, so it cannot be standardized"
                 )
             numeric.append(feature)
         else:
@@ -147,12 +147,12 @@ def _columns(
         cells = data.frame[column.name]
         if cells.null_count and isinstance(column, Numeric | Coordinate):
             raise InputValueError(
-                f"numeric column {column.name!r} of {data.name} has missing cells; load the complete rows"
+                f"numeric column {column.name!r} of {data.name} has missing values; load the complete rows"
             )
         if cells.null_count and not unknown_is_a_level:
             raise InputValueError(
-                f"column {column.name!r} of {data.name} has missing cells; load the complete rows, or state that "
-                "unknown is a level where the encoding has that choice"
+                f"column {column.name!r} of {data.name} has missing values; load the complete rows, or pass "
+                "unknown_is_a_level=True if the encoding has it"
             )
         yield column, cells
 
@@ -289,7 +289,7 @@ def multivariate_student(
     """
     _require_sizes(n_rows, n_features)
     if not degrees > 2.0:
-        raise InputValueError(f"degrees={degrees!r} must be above 2: below, the law has no covariance")
+        raise InputValueError(f"degrees={degrees!r} must be above 2: otherwise there is no covariance")
     squares = rng.chisquare(degrees, (n_rows, 1))
     rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt((degrees - 2.0) / squares)
     return rows
@@ -300,7 +300,7 @@ def _require_sizes(n_rows: int, n_features: int) -> None:
         raise InputValueError(f"n_rows and n_features must be at least 1; got {n_rows} and {n_features}")
 
 
-# Genetic principal components of 1,387 Europeans, fetched from those who published them.
+# Genetic principal components of 1,387 Europeans, fetched from their publishers.
 
 _REPOSITORY = "https://raw.githubusercontent.com/NovembreLab/Novembre_etal_2008_misc/master/files"
 _ANALYSIS = f"{_REPOSITORY}/POPRES_08_24_01.EuroThinFinal.LD_0.8.exLD.out0-PCA"

@@ -40,7 +40,7 @@ def normalized_frobenius_error(estimate: npt.ArrayLike, reference: npt.ArrayLike
     0.05
     """
     if not (math.isfinite(n_rows) and n_rows > 0):
-        raise InputValueError(f"n_rows={n_rows!r}: give the number of rows that were summed, or 1 for averages")
+        raise InputValueError(f"n_rows={n_rows!r} must be the number of rows summed, or 1 for averages")
     return float(np.linalg.norm(_difference(estimate, reference)) / n_rows)
 
 
@@ -147,7 +147,9 @@ def principal_angles(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> Float
     """
     first, second = _columns(estimate, "estimate"), _columns(reference, "reference")
     if len(first) != len(second):
-        raise InputValueError(f"the estimate lies in {len(first)} dimensions and the reference in {len(second)}")
+        raise InputValueError(
+            f"the estimate has {len(first)} dimensions and the reference {len(second)}: use equal numbers"
+        )
     return np.asarray(scipy.linalg.subspace_angles(first, second)[::-1], dtype=np.float64)
 
 
@@ -181,12 +183,12 @@ def excess_ridge_risk(
     0.5
     """
     if not (math.isfinite(alpha) and alpha >= 0):
-        raise InputValueError(f"alpha={alpha!r} must be zero or a positive number")
+        raise InputValueError(f"alpha={alpha!r} must be finite and not negative")
     moment, cross = _symmetric(second_moment, "second_moment"), _vector(cross_moment, "cross_moment")
     weights = _same_shape(_vector(coefficients, "coefficients"), cross.shape)
     if moment.shape != cross.shape * 2:
         raise InputValueError(
-            f"second_moment has shape {moment.shape} and cross_moment {cross.shape}: one row a feature"
+            f"second_moment has shape {moment.shape} and cross_moment {cross.shape}: use one row per feature"
         )
     system = moment + 2.0 * alpha * np.eye(len(moment))
     scale, root = _root(system, "second_moment + 2·alpha·I")
@@ -202,7 +204,7 @@ def _symmetric(value: npt.ArrayLike, name: str) -> FloatArray:
     _require_finite(matrix, name)
     if np.abs(matrix - matrix.T).max() > ASYMMETRY * np.abs(matrix).max():
         raise InputValueError(
-            f"the {name} is not symmetric: moments are; pass (M + Mᵀ)/2 if the difference is no mistake"
+            f"the {name} is not symmetric, but moments are; pass (M + Mᵀ)/2 if the difference is intended"
         )
     return matrix
 
@@ -217,7 +219,9 @@ def _vector(value: npt.ArrayLike, name: str) -> FloatArray:
 def _columns(value: npt.ArrayLike, name: str) -> FloatArray:
     matrix = np.asarray(value, dtype=np.float64)
     if matrix.ndim != 2 or not 1 <= matrix.shape[1] <= matrix.shape[0]:
-        raise InputValueError(f"the {name} has shape {matrix.shape}: give (d, k) with k ≤ d, one column a basis vector")
+        raise InputValueError(
+            f"the {name} has shape {matrix.shape}: give (d, k) with k ≤ d, one column per basis vector"
+        )
     lengths = np.linalg.norm(_require_finite(matrix, name), axis=0)
     singular = np.linalg.svd(matrix / np.where(lengths > 0, lengths, 1.0), compute_uv=False)
     if not singular[-1] > len(matrix) * np.finfo(np.float64).eps:
@@ -229,7 +233,7 @@ def _columns(value: npt.ArrayLike, name: str) -> FloatArray:
 
 def _require_finite(array: FloatArray, name: str) -> FloatArray:
     if not np.isfinite(array).all():
-        raise InputValueError(f"the {name} holds NaN or infinity: an error is defined for finite numbers alone")
+        raise InputValueError(f"the {name} holds NaN or infinity: use finite numbers")
     return array
 
 
@@ -253,7 +257,7 @@ def _root(matrix: FloatArray, name: str = "reference") -> tuple[FloatArray, Floa
         if float(np.linalg.eigvalsh(correlations)[0]) > len(matrix) * np.finfo(np.float64).eps:
             return scale, np.linalg.cholesky(correlations)
     raise InputValueError(
-        f"the {name} is singular or has a negative eigenvalue, so that in some direction there is nothing to measure by: "
-        "leave out features that are constant or add up to others; for an error of moments the Frobenius or spectral one "
-        "needs no inverse, and for one of a ridge fit a larger alpha helps"
+        f"the {name} is singular or has a negative eigenvalue, so an error relative to it is undefined: "
+        "drop features that are constant or sums of others, use the Frobenius or spectral error of moments (no inverse "
+        "needed), or raise alpha for the risk of a ridge fit"
     )

@@ -63,7 +63,7 @@ def _check(name: str, annotation: str, value: Any) -> None:
             raise InputValueError(f"{name}={value!r} must be at least 1")
     elif name in _PROBABILITIES:
         if not 0.0 < float(value) < 1.0:
-            raise InputValueError(f"{name}={value!r} is a probability, above 0 and below 1")
+            raise InputValueError(f"{name}={value!r} must be a probability above 0 and below 1")
     elif not (name in _UNBOUNDED and value == math.inf):
         check_positive(name, float(value), or_zero=name not in _POSITIVE)
 
@@ -71,7 +71,7 @@ def _check(name: str, annotation: str, value: Any) -> None:
 def descending(eigenvalues: npt.ArrayLike) -> FloatArray:
     values = np.asarray(eigenvalues, dtype=np.float64)
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all() or (values < 0.0).any():
-        raise InputValueError("eigenvalues must be a vector of finite numbers, none negative: those of a Gram matrix")
+        raise InputValueError("eigenvalues must be a vector of finite numbers that are not negative")
     return np.asarray(np.sort(values)[::-1])
 
 
@@ -91,7 +91,7 @@ def check_positive(name: str, value: float, *, or_zero: bool = False) -> None:
         raise InputValueError(f"{name}={value!r} must be finite and {'not negative' if or_zero else 'positive'}")
 
 
-# The number of rows at which a bound on an error is small enough.
+# Rows needed for a bound on an error.
 
 _MAX_ROWS = 2**50
 
@@ -104,7 +104,7 @@ def least_rows(error_at: Callable[[int], float], error: float) -> int:
     while not error_at(enough) <= error:
         enough *= 2
         if enough > _MAX_ROWS:
-            raise InputValueError(f"no number of rows brings the bound down to error={error!r}: ask for a larger one")
+            raise InputValueError(f"no number of rows reaches error={error!r}: use a larger error")
     few = enough // 2
     while enough - few > 1:
         middle = (few + enough) // 2

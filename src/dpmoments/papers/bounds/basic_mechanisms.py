@@ -34,7 +34,7 @@ def largest_noise(
         raise InputValueError(f"n_draws={n_draws!r} must be at least 1")
     if constants == "paper":
         if kind != "laplace":
-            raise InputValueError("constants='paper': the paper has a bound for Laplace noise alone; use 'sharp'")
+            raise InputValueError("constants='paper' needs Laplace noise: the paper has no other bound; use 'sharp'")
         return scale * math.log(n_draws / failure)
     # Each draw stays inside with probability (1 − β)^(1/k).
     outside = -math.expm1(math.log1p(-failure) / n_draws)
@@ -80,5 +80,7 @@ def exponential_mechanism_failure(temperature: float, shortfall: float, *, near:
     if not 0.0 <= near <= shortfall < math.inf:
         raise InputValueError(f"need 0 <= near <= shortfall, got near={near!r} and shortfall={shortfall!r}")
     if not 0.0 < near_measure <= 1.0:
-        raise InputValueError(f"near_measure={near_measure!r} is a share of the base measure: above 0 and at most 1")
+        raise InputValueError(
+            f"near_measure={near_measure!r} must be a fraction of the base measure, above 0 and at most 1"
+        )
     return min(1.0, math.exp(-temperature * (shortfall - near)) / near_measure)

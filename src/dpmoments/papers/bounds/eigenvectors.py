@@ -26,7 +26,7 @@ from dpmoments.papers.bounds.arguments import (
 )
 from dpmoments.papers.bounds.basic_mechanisms import largest_noise, noise_norm
 
-# r"""How much a direction drawn by the exponential mechanism can miss (Amin et al. 2019, Lemmas 5, 7 and 8).
+# Shortfall of a direction drawn by the exponential mechanism (Amin et al. 2019, Lemmas 5, 7 and 8).
 
 
 @checked
@@ -39,13 +39,13 @@ def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp
     (0.5, 0.25)
     """
     if not 0.0 <= radius <= 2.0:
-        raise InputValueError(f"radius={radius!r}: two points of the unit sphere are 0 to 2 apart")
+        raise InputValueError(f"radius={radius!r} must be between 0 and 2, a distance on the unit sphere")
     check_dimension(n_features)
     if constants == "paper":
         return 0.5 * (0.5 * radius) ** (n_features - 1)
     if n_features == 1:
         return 0.5 if radius < 2.0 else 1.0
-    # The points at distance r have height h = 1 − r²/2, and h² has a Beta law under the uniform measure.
+    # The points at distance r have height h = 1 − r²/2, and h² has a Beta distribution under the uniform measure.
     height = 1.0 - 0.5 * radius * radius
     half = 0.5 * float(scipy.special.betainc(0.5 * (n_features - 1), 0.5, max(0.0, 1.0 - height * height)))
     return half if height >= 0.0 else 1.0 - half
@@ -147,7 +147,7 @@ def direction_shortfall_closed_form(failure: float, temperature: float, largest:
     shortfall = 2.0 / max(temperature, 1e-300) * log_term
     if shortfall < 1.0:
         raise InputValueError(
-            f"the closed form gives {shortfall:g}, below 1, where its proof does not hold: use direction_shortfall"
+            f"the closed form gives {shortfall:g}; below 1 its proof does not hold: use direction_shortfall"
         )
     return min(shortfall, largest)
 
@@ -192,10 +192,10 @@ def weighted_shortfall(
     w, t = np.asarray(weights, dtype=np.float64), np.asarray(temperatures, dtype=np.float64)
     if w.shape != t.shape or w.ndim != 1 or len(w) > n_features:
         raise InputValueError(
-            f"weights of shape {w.shape}, temperatures of shape {t.shape}: give one of each a direction"
+            f"weights have shape {w.shape} and temperatures {t.shape}: give one of each per direction"
         )
     if (w < 0.0).any() or (t < 0.0).any():
-        raise InputValueError("weights and temperatures cannot be negative")
+        raise InputValueError("weights and temperatures must not be negative")
     check_probability(failure)
     check_positive("spread", spread, or_zero=True)
     certain = w * (spread if most is None else np.asarray(most, dtype=np.float64))
@@ -205,7 +205,7 @@ def weighted_shortfall(
     sizes = (n_features - np.arange(len(w)))[drawable]
     drawn[drawable] = ratios[drawable] * log_partition_at_most(t[drawable] * spread, sizes)
     log_term = -math.log(failure)
-    # Which directions count by their draws: the best choice among those with the smallest ratios.
+    # Directions bounded by their draws: the best choice among those with the smallest ratios.
     best = float(certain.sum())
     for limit in np.unique(ratios[drawn < certain]):
         total = float(np.where(ratios <= limit, np.minimum(drawn, certain), certain).sum())
@@ -232,7 +232,7 @@ def reconstruction_error(
     values, missed = descending(eigenvalues), np.asarray(shortfalls, dtype=np.float64)
     rank = len(missed)
     if missed.ndim != 1 or rank > len(values):
-        raise InputValueError(f"{rank} shortfalls for {len(values)} eigenvalues: give at most one for each")
+        raise InputValueError(f"got {rank} shortfalls for {len(values)} eigenvalues: give at most one for each")
     floor = values[-1] if constants == "sharp" and rank == len(values) else 0.0
     square = float(values[rank:] @ values[rank:]) + 2.0 * float((values[:rank] - floor) @ missed)
     return math.sqrt(max(square, 0.0)) + eigenvalue_error
@@ -355,7 +355,7 @@ def rank_error(
     values, t = descending(eigenvalues), np.asarray(temperatures, dtype=np.float64)
     d, rank = len(values), len(t)
     if not 0 < rank < d:
-        raise InputValueError(f"{rank} temperatures for {d} eigenvalues: give at least one and fewer than {d}")
+        raise InputValueError(f"got {rank} temperatures for {d} eigenvalues: give at least one and fewer than {d}")
     noise = noise_norm(eigenvalue_scale, rank, 0.5 * failure, kind=kind)
     most, gap = 2.0 * float(values[:rank] @ values[:rank]), float(values[rank - 1] - values[rank])
     if gap > 0.0:
@@ -404,7 +404,7 @@ def least_leading_eigenvalue(
     while relative(math.exp(high)) > relative_error:
         low, high = high, high + 4.0
         if high > 600.0:
-            raise InputValueError(f"no λ₁ in the range of floating point makes the relative error {relative_error:g}")
+            raise InputValueError(f"no λ₁ in floating-point range reaches relative_error={relative_error:g}")
     while high - low > 1e-9:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if relative(math.exp(middle)) > relative_error else (low, middle)

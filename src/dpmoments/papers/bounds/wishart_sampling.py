@@ -147,7 +147,7 @@ def johnson_lindenstrauss_bound(
     curve = wishart_sampling_padding(epsilon, delta, degrees, Neighbors.of(neighbors))
     padding = row_norm_square * curve
     least = n_rows * smallest_eigenvalue
-    # the residuals of β, among them those of the ridge rows of features and target, are at least as long as those of β_ψ
+    # the residuals of β, ridge rows of features and target included, are at least as long as those of β_ψ
     residual = math.sqrt(n_rows * residual_variance + padding * (1.0 + coefficients_norm**2))
     scale = math.sqrt(least + padding)
     if not padding_subtracted:
@@ -213,7 +213,7 @@ def _ratio_root(above: float, below: float, failure: float) -> float:
     """Return the square root of the 1 − ``failure`` quantile of χ²_above/χ²_below."""
     if not (above >= 1.0 and below >= 1.0 and 0.0 < failure < 1.0):
         raise InputValueError(
-            f"{above:g} coefficients, {below:g} degrees of freedom below them and failure={failure!r} make no bound: more "
-            "degrees of freedom, fewer features, or a probability"
+            f"no bound exists for {above:g} coefficients, {below:g} degrees of freedom and failure={failure!r}: use more "
+            "degrees of freedom, fewer features, or a failure between 0 and 1"
         )
     return math.sqrt(above / below * float(scipy.special.fdtri(above, below, 1.0 - failure)))

@@ -265,7 +265,7 @@ class AdditiveWishart(Mechanism):
                 "unit ball"
             )
         if self.debias != "mean":
-            raise InputValueError("scale_matrix goes with debias='mean'")
+            raise InputValueError("scale_matrix needs debias='mean'")
         object.__setattr__(self, "scale_matrix", matrix)
 
     @property
@@ -297,7 +297,7 @@ class AdditiveWishart(Mechanism):
         if self.scale_matrix is not None:
             if len(self.scale_matrix) != shape.n_features:
                 raise InputValueError(
-                    f"scale_matrix has {len(self.scale_matrix)} rows and the table {shape.n_features} features"
+                    f"scale_matrix has {len(self.scale_matrix)} rows; the table has {shape.n_features} features"
                 )
             return ScaledWishartPlan(mechanism=self, shape=shape, neighbors=neighbors, cost=budget, whitened=plan)
         if self.debias == "mean":
@@ -308,7 +308,7 @@ class AdditiveWishart(Mechanism):
         """Return k − D and s²/B²."""
         if self.calibration == "paper":
             paper = math.floor(14.0 / budget.epsilon**2 * 2.0 * math.log(4.0 / budget.delta))
-            # The larger of the paper's and the exact value is private whatever the paper's proof covers.
+            # The larger of the paper's and the exact value is private even if the paper's proof is incomplete.
             return max(paper, additive_wishart_degrees(budget.epsilon, budget.delta, 1.0, neighbors)), 1.0
         if self.degrees_of_freedom is None:
             return _nearly_best(dimension, budget, neighbors)

@@ -108,7 +108,7 @@ class InverseGaussianPlan(Plan):
         del receipt
         rows, d = diagnostics.get("inverse"), self.shape.n_features
         if not isinstance(rows, list) or len(rows) != d:
-            raise InputValueError("the inverse of the diagnostics is not that of a run")
+            raise InputValueError("diagnostics hold no noisy inverse of a run")
         return self._model_of_run(np.array([finite_numbers(row, d, "inverse") for row in rows])).to_dict()
 
     def invert(self, inverse: FloatArray) -> FloatArray:
@@ -178,7 +178,7 @@ class InverseGaussian(Mechanism):
         if self.smallest_eigenvalue is None:
             raise InputValueError(
                 "inverse-gaussian needs a public lower bound on the smallest eigenvalue of Σ x xᵀ (rows in the unit ball): "
-                "InverseGaussian(smallest_eigenvalue=...), from what is known without the table, or another mechanism"
+                "pass smallest_eigenvalue=, known without the table, or use another mechanism"
             )
         with_count = shape.mean and not shape.count_is_public(neighbors)
         whole = self.drawable_budget(budget)

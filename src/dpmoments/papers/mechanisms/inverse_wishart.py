@@ -65,7 +65,7 @@ class InverseWishart(PaddedGram):
         if self.prior_degrees is not None and self.degrees_of_freedom is not None:
             raise InputValueError("give degrees_of_freedom or prior_degrees, not both: they set the same number")
         if self.prior_degrees is not None and self.prior_degrees < 0:
-            raise InputValueError(f"prior_degrees={self.prior_degrees!r} cannot be negative")
+            raise InputValueError(f"prior_degrees={self.prior_degrees!r} must not be negative")
 
     @property
     def degrees_are_free(self) -> bool:

@@ -82,7 +82,7 @@ class KarwaVadhanPlan(MeanPlan):
                     n_rows=n_rows,
                 )
             )
-        # Noise below what the search can tell apart decides nothing.
+        # Noise below the resolution of the search decides nothing.
         least_noise = math.ldexp(self.radius, _MIN_EXPONENT)
         names = rows.schema.feature_names
         warnings = coordinate_warnings(names, result, self.radius, least_noise=least_noise)
@@ -203,7 +203,7 @@ def _likeliest_scale(deviation: float, radius: float) -> float:
     """Return the result of :func:`private_scale` without noise for normal values with this standard deviation."""
     edges = _scale_edges(radius)
     below = 2.0 * scipy.special.ndtr(edges / deviation) - 1.0
-    below[0], below[-1] = 0.0, 1.0  # what lies beyond the bins is counted in the outermost
+    below[0], below[-1] = 0.0, 1.0  # values outside the bins are counted in the outermost
     return float(edges[1:][int(np.argmax(np.diff(below)))])
 
 

@@ -172,7 +172,7 @@ class PrivatePreconditioning(Mechanism):
             object.__setattr__(self, "eigenvalue_bounds", checked_eigenvalue_bounds(self.eigenvalue_bounds))
         if not _MIN_STOP <= self.stop_at < math.inf:
             raise InputValueError(
-                f"stop_at={self.stop_at!r} must be at least {_MIN_STOP:g}: shorter ranges cannot be halved"
+                f"stop_at={self.stop_at!r} must be at least {_MIN_STOP:g}: smaller ranges cannot be halved"
             )
         if not 0.0 < self.clip_constant < math.inf:
             raise InputValueError(f"clip_constant={self.clip_constant!r} must be positive")
@@ -185,7 +185,7 @@ class PrivatePreconditioning(Mechanism):
                 "coinpress, which finds the mean too"
             )
         if shape.n_rows == 0:
-            raise InputValueError("private-preconditioning has nothing to estimate from a table that is publicly empty")
+            raise InputValueError("private-preconditioning needs rows: this table is publicly empty")
         lowest, highest = self.bounds(shape)
         rounds, rho = n_rounds(highest / lowest, self.stop_at), self.drawable_budget(budget).rho
         require_workable_budget(rho, _shares(rounds))
@@ -203,7 +203,7 @@ class PrivatePreconditioning(Mechanism):
         bounds = self.eigenvalue_bounds or ((1e-6, 1.0) if shape.row_norm is not None else None)
         if bounds is None:
             raise InputValueError(
-                "private-preconditioning needs a range for the eigenvalues of the second moment: "
+                "private-preconditioning needs a range of eigenvalues of the second moment: "
                 "PrivatePreconditioning(eigenvalue_bounds=(lowest, highest))"
             )
         return bounds

@@ -109,9 +109,7 @@ class SpectralPlan(Plan):
 
     @property
     def measured_runs(self) -> int:
-        return min(
-            max(80 // self.shape.n_features, 3), 8
-        )  # the error varies less from run to run where features are many
+        return min(max(80 // self.shape.n_features, 3), 8)  # the error varies less from run to run with many features
 
     @property
     def expected_sum_error(self) -> float | None:
@@ -166,7 +164,7 @@ class SpectralPlan(Plan):
         del receipt
         eigenvalues, temperatures = diagnostics.get("eigenvalues"), diagnostics.get("temperatures")
         if not isinstance(temperatures, list) or len(temperatures) != self.rank:
-            raise InputValueError("the temperatures of the diagnostics are not those of a run")
+            raise InputValueError("diagnostics hold no temperatures of a run")
         model = self._model_of_run(
             finite_numbers(eigenvalues, self.shape.n_features, "eigenvalues"),
             finite_numbers(temperatures, self.rank, "temperatures"),
@@ -218,7 +216,7 @@ def check_options(rank: int | None, calibration: str, sum_share: float | None, e
         raise InputValueError(f"calibration={calibration!r}: use 'tight' or 'paper'")
     for name, share in (("sum_share", sum_share), ("eigenvalue_share", eigenvalue_share)):
         if share is not None and not 0.0 < share < 1.0:
-            raise InputValueError(f"{name}={share!r} is a share of the budget: above 0 and below 1")
+            raise InputValueError(f"{name}={share!r} must be a share of the budget, above 0 and below 1")
 
 
 def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibration) -> float:
@@ -290,7 +288,7 @@ def cut_budget(
     sum_scale = None if sum_part is None else noise_scale_for(sum_part, of_sum)
     if sum_scale is not None and math.ldexp(sum_scale, bits) > MAX_NOISE:
         raise InputValueError(
-            f"{mechanism.name}: the sum's part of {budget} is too small to release anything: raise sum_share"
+            f"{mechanism.name}: the sum's share of {budget} is too small to release anything: raise sum_share"
         )
     return dict(
         mechanism=mechanism,

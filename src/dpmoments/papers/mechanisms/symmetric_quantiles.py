@@ -45,7 +45,7 @@ class SymmetricQuantilesPlan(MeanPlan):
         height = math.exp(-(float(scipy.special.ndtri(low)) ** 2) / 2.0) / math.sqrt(2.0 * math.pi)
         # The midpoint of exact quantiles has variance b/(2f²n), and its difference from the mean does not depend on the mean.
         sampling = low / (2.0 * height**2 * n) - 1.0 / n
-        # One level of the search tells rows apart. Its choice is off by a Laplace number of ranks, of variance 8/ε².
+        # Only one level of the search resolves rows. Its choice is off by a Laplace number of ranks, of variance 8/ε².
         ranks = 2.0 / choice_epsilon(self.level_loss)
         return assumed.standard_deviations * math.sqrt(sampling + (ranks / (height * n)) ** 2)
 
@@ -172,7 +172,7 @@ def private_quantile(
         edges = np.linspace(lower, upper, round((upper - lower) / cell) + 1)
         histogram = rows.histogram(Coordinate(feature), edges)
         ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
-        # Values beyond the range count at its ends: if not, all cells would be alike where most values lie there.
+        # Values outside the range count at its ends: else all bins would be alike if most values were outside.
         ranks[0] = 0 if lower <= -2.0 * radius else ranks[0]
         ranks[-1] = histogram.total if upper >= 2.0 * radius else ranks[-1]
         target = level * histogram.total
