@@ -74,7 +74,7 @@ VERBS = frozenset(
     Make Map Mark Mask Measure Merge Multiply Normalize Open Parse Pick Plan Plot Pool Predict Prepare Print Process Project
     Quote Raise Rank Read Rebuild Record Refund Refuse Register Reject Release Remove Rename Render Repair Replace Replay
     Report Require Reserve Restrict Return Round Run Sample Save Scale Scan Search See Select Send Serialize Set
-    Show Shrink Simulate Solve Sort Split Start Stop Store Sum Test Track Transform Try Undo Update Use Validate
+    Show Shrink Simulate Solve Sort Split Standardize Start Stop Store Sum Test Track Transform Try Undo Update Use Validate
     Verify Warn Whiten Wrap Write Yield
     Audit Capitalize Commit Correct Limit Move Prefix Recompute Reduce Tabulate""".split()  # noqa: SIM905
 )
