@@ -69,6 +69,11 @@ class Case:
         mean = "means" if isinstance(self.mechanism, MeanMechanism) else "mean" if self.mean else "gram"
         return f"{self.mechanism.name}({options})-{self.kind}-{self.neighbors}-{mean}"
 
+    @property
+    def factors(self) -> tuple[Any, ...]:
+        """Of the table; by default the suite runs every pair of them (``tests/conftest.py``)."""
+        return str(self.mechanism), self.kind, self.neighbors, self.mean
+
     def budget(self, size: str = "usual") -> PrivacyBudget:
         return PrivacyBudget.of(**BUDGETS[self.kind][size])
 

@@ -620,6 +620,7 @@ def test_auto_is_foreseen_as_a_release_for_units_chooses_it(budget: dict[str, fl
     assert found["auto"].chosen_because == released.chosen_because
 
 
+@pytest.mark.slow
 def test_what_is_needed_is_a_budget_for_units() -> None:
     """Additive noise: ε = 4 for units of four rows has the noise of ε = 1 for rows; ρ sixteen times."""
     for_units = dpm.forecast(SCHEMA, n_rows=N_ROWS, epsilon=1.0, privacy_unit=UNIT)

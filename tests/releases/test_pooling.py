@@ -309,6 +309,7 @@ def test_the_stated_variances_are_those_of_carried_draws(models: tuple[AdditiveM
         assert np.mean(noise[:, 0, 0] <= at) == pytest.approx(level, abs=0.01)
 
 
+@pytest.mark.slow
 def test_the_noise_of_pooled_releases_is_the_law_they_state() -> None:
     """Of real runs: what 150 pairs of releases are off by, standardised by what their laws state."""
     tables = [site(0, 400), site(2, 400)]
