@@ -19,7 +19,6 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number, no_less
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import RunResult
-from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice
@@ -418,16 +417,15 @@ class BallEvidence:
         Clipping takes at most E/n off the trace of the second moment about the centre, E the excess, and moves the mean by at
         most E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
         """
-        model, count = noisy.model, noisy.count
-        assert isinstance(model, AdditiveModel)
-        assert model.sum_error is not None
+        law, count = None if noisy.model is None else noisy.model.fixed_law, noisy.count
+        assert law is not None
         assert count is not None
         assert noisy.sum is not None
         most_rows = max(0.0, self.rows_beyond + self._reach(self.rows_deviation))
         most_excess = max(0.0, self.excess + self._reach(self.excess_deviation))
         most_excess = min(most_excess, most_rows * max(0.0, self.farthest**2 - self.radius**2))
-        deviation = math.sqrt(model.count_variance or 0.0)
-        count_noise = deviation * model.cells.quantile(1.0 - _FAILURE / _BOUNDS, diagonal=True) if deviation else 0.0
+        deviation = math.sqrt(law.count_variance)
+        count_noise = deviation * law.quantile(1.0 - _FAILURE / _BOUNDS, of="count") if deviation else 0.0
         least_count = max(1.0, count - count_noise)
         result = {
             "radius": self.radius,
@@ -437,9 +435,9 @@ class BallEvidence:
             "trace_bias_bound": most_excess / least_count,
             "mean_bias_bound": most_excess / (2.0 * self.radius * least_count),
         }
-        trace_noise = math.sqrt(model.n_features * model.diagonal_variance) / least_count
+        trace_noise = math.sqrt(law.trace_variance) / least_count
         lost = result["trace_bias_bound"]
-        if lost <= trace_noise and result["mean_bias_bound"] <= model.sum_error / least_count:
+        if lost <= trace_noise and result["mean_bias_bound"] <= math.sqrt(law.sum_variances.sum()) / least_count:
             return result
         # Of the covariance clipping takes more than of the second moment where it moves the mean away from the centre.
         at_least_one = max(1.0, count)
