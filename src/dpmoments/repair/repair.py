@@ -262,9 +262,8 @@ def shift(gram: FloatArray) -> FloatArray:
 def noise_shift(gram: FloatArray, noise: NoiseLaw) -> FloatArray:
     """Where an eigenvalue is negative, add c·I, c a bound on the spectral norm of the noise (Sheffet 2015, section 6).
 
-    The bound holds with probability 95 % for the law (:meth:`~dpmoments.noise.terms.NoiseLaw.gram_bound`), or, if that is less,
-    for the one of the same energy that no rotation changes. If the smallest eigenvalue lies beyond it, c is what makes it zero. A
-    matrix without negative eigenvalues stays as it is.
+    The bound holds with probability 95 % (:meth:`~dpmoments.noise.terms.NoiseLaw.gram_bound`). If the smallest eigenvalue is
+    beyond it, c is what makes it zero. A matrix without negative eigenvalues is returned unchanged.
 
     Examples
     --------
@@ -278,8 +277,7 @@ def noise_shift(gram: FloatArray, noise: NoiseLaw) -> FloatArray:
     smallest = float(np.linalg.eigvalsh(gram)[0])
     if smallest >= 0:
         return gram
-    bound = min(noise.gram_bound(_SHIFT_FAILURE), noise.isotropic().gram_bound(_SHIFT_FAILURE))
-    return gram + max(bound, -smallest) * np.eye(len(gram))
+    return gram + max(noise.gram_bound(_SHIFT_FAILURE), -smallest) * np.eye(len(gram))
 
 
 def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:
