@@ -19,7 +19,6 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number, no_less
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import RunResult
-from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice
@@ -400,15 +399,15 @@ class BallEvidence:
         It takes at most E/n off the trace of the second moment about the center, E the excess, and moves the mean by at most
         E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
         """
-        model, count = noisy.model, noisy.count
-        assert isinstance(model, AdditiveModel)
+        law, count = None if noisy.model is None else noisy.model.fixed_law, noisy.count
+        assert law is not None
         assert count is not None
         # a noisy answer below 0 is no evidence that nothing was clipped
         most_rows = max(self.rows_beyond, 0.0) + self._reach(self.rows_deviation)
         most_excess = max(self.excess, 0.0) + self._reach(self.excess_deviation)
         most_excess = min(most_excess, most_rows * max(0.0, self.farthest**2 - self.radius**2))
-        deviation = math.sqrt(model.count_variance or 0.0)
-        count_noise = deviation * model.cells.quantile(1.0 - _FAILURE / _BOUNDS, diagonal=True) if deviation else 0.0
+        deviation = math.sqrt(law.count_variance)
+        count_noise = deviation * law.quantile(1.0 - _FAILURE / _BOUNDS, of="count") if deviation else 0.0
         least_count = max(1.0, count - count_noise)
         return {
             "radius": self.radius,
