@@ -1,4 +1,4 @@
-"""The warning that comes with a release that was made."""
+"""Warning emitted with a finished release."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dpmoments.releases.moment_release import MomentRelease
 
 
 class ReleaseWarning(UserWarning):
-    """A reason not to trust a release as it stands.
+    """Reason not to trust a release without further thought.
 
-    It is one that a mechanism learned privately, and paid for; a ledger that could not record the release; or that releases were
-    pooled though nothing shows that their tables are disjoint.
+    A mechanism found it privately and paid for it; or a ledger could not record the release; or releases were pooled
+    although nothing shows that their tables are disjoint.
 
     Attributes
     ----------
     release : MomentRelease, MeanRelease or GroupReleases
-        Not lost where warnings are turned into errors.
+        The release, which is not lost if warnings are turned into errors.
     """
 
     def __init__(self, text: str, release: MomentRelease | MeanRelease | GroupReleases) -> None:
