@@ -244,7 +244,7 @@ class Description(Answer):
 
     @property
     def about_table(self) -> str:
-        """Which rows the numbers are about, and what the column on the table itself holds; empty if no row was clipped."""
+        """Remark on the rows that the numbers are about, and on the column on the table itself; empty if no row was clipped."""
         if self.clipping is None:
             return ""
         named = " clipped: that is over 1.5 times the standard deviation shown." if any(self.clipped) else ""
