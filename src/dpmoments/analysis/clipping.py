@@ -19,7 +19,7 @@ from dpmoments.schema.encoding import farthest_distance
 
 NAMED_RATIO = 1.5
 """Name a column if the table's own standard deviation may be more than this multiple of the one shown."""
-_WARNED_RATIO = 2.0
+_WARNED_RATIO = 1.75
 """Warn of a named column if its standard deviation may be more than this multiple of the one shown."""
 _FEW_ROWS = 0.03
 """Warn if at most this fraction of the rows was clipped; of a table too small to say so, every column may be named."""
