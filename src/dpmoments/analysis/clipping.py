@@ -248,15 +248,28 @@ class TableBounds:
             largest_ratio=np.where(own_noise < shown, most / np.maximum(shown, np.finfo(float).tiny), 0.0),
         )
 
+    def of_features(self, features: Sequence[int]) -> Self:
+        """Return the limits of some features."""
+        chosen = list(features)
+        names = (
+            "variance",
+            "center_mean",
+            "mean_below",
+            "mean_above",
+            "variance_below",
+            "variance_above",
+            "largest_ratio",
+        )
+        parts = {name: getattr(self, name)[chosen] for name in names}
+        return replace(self, bounds=self.bounds.of_features(chosen), **parts)
+
     def correlation_ends(
         self, lower: FloatArray, upper: FloatArray, features: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
         """Return limits of the correlations of the table, shape (k, k) each, from intervals for the clipped rows."""
-        chosen = list(features)
-        variances = np.maximum(self.variance[chosen], 0.0)
-        return self.bounds.of_features(chosen).correlation_ends(
-            (lower, upper), variances, self.center_mean[chosen], self.n_rows
-        )
+        part = self.of_features(features)
+        variances = np.maximum(part.variance, 0.0)
+        return part.bounds.correlation_ends((lower, upper), variances, part.center_mean, self.n_rows)
 
 
 def largest_variance(low: FloatArray, high: FloatArray, box: tuple[FloatArray, FloatArray]) -> FloatArray:

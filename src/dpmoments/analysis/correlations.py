@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from dpmoments.analysis.functionals import (
     opposite_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of
+from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of, places_of
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
@@ -121,6 +121,22 @@ class Correlations(Answer):
     warning: str = ""
 
     facts = ("feature_names", "level", "of", "partial", "identified", "pairs: *", "warning")
+
+    def __getitem__(self, names: Sequence[str]) -> Correlations:
+        """Return the correlations of some of the features, by name."""
+        chosen = places_of(self.feature_names, names)
+        if len(chosen) < 2:
+            raise InputValueError("a correlation is of two features: name two at least")
+        arrays = ("correlation", "privacy_noise", "sampling_noise", "lower", "upper", "table_lower", "table_upper")
+        every, block = ((name, getattr(self, name)) for name in arrays), np.ix_(chosen, chosen)
+        parts: dict[str, Any] = {name: None if values is None else values[block] for name, values in every}
+        columns = self.columns_of_features
+        return replace(
+            self,
+            feature_names=tuple(self.feature_names[index] for index in chosen),
+            columns_of_features=tuple(columns[index] for index in chosen) if columns else (),
+            **parts,
+        )
 
     @property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
