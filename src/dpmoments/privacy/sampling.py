@@ -214,7 +214,7 @@ def without_low_bits(values: FloatArray, *, down: bool = False) -> FloatArray:
     """Round a floating-point sampler's result to 2^−30 of its largest entry, or down to such a multiple.
 
     The last bits of such a draw follow the arithmetic that made it, and that depends on the exact table: an eigenvalue of 1 or
-    of 1 − 2^−53 revealed which of two tables it was. Rounded so coarsely, the output is that of real arithmetic except if a
+    of 1 − 2^−53 revealed which of two tables it was. Rounded so coarsely, the output equals that of real arithmetic except if a
     value falls within rounding error of a boundary of the grid.
     """
     largest = float(np.abs(values).max(initial=0.0))
