@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -304,3 +305,11 @@ def test_other_words_for_what_intervals_are_of_are_refused() -> None:
     [release] = in_balls(firms(), 1)
     with pytest.raises(ValueError, match="of='rows'"):
         release.correlations(of="rows")
+
+
+def test_the_report_names_the_clipped_columns(tmp_path: Path) -> None:
+    [release] = in_balls(firms(), 1)
+    dpm.report(release, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("clipped: sd") == sum(release.describe().clipped) >= 1
+    assert page.count("Answers are about the clipped rows") == 1

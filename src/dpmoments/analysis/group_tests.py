@@ -223,6 +223,9 @@ def _tested(sums: GroupSums, pair: Sequence[int]) -> tuple[float, float, tuple[f
 # Analysis of variance from released moments: whether groups differ by more than sampling and noise make them differ.
 
 
+NOISE = "noise"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class AnalysisOfVariance(Answer):
     """One-way analysis of variance, in squared units of the target.
@@ -301,7 +304,7 @@ class AnalysisOfVariance(Answer):
         squares = (between / upper if upper > 0 else np.nan, within / lower if lower > 0 else np.nan)
         return [
             ("", "sum of squares", "degrees", "mean square"),
-            ("between groups", number(between), f"{upper:,.0f}", number(float(squares[0]))),
+            ("between groups", number(between), f"{upper:,.0f}", NOISE if self.lost else number(float(squares[0]))),
             ("within groups", number(within), f"{lower:,.0f}", number(float(squares[1]))),
             ("total", number(between + within), f"{upper + lower:,.0f}", ""),
         ]
@@ -310,7 +313,7 @@ class AnalysisOfVariance(Answer):
     def remarks(self) -> tuple[str, ...]:
         if np.isnan(self.p_value):
             return describe_law(None), self.about_rows, self.warning
-        eta = "noise" if self.lost else number(self.eta_squared)
+        eta = NOISE if self.lost else number(self.eta_squared)
         return (
             f"Score test: χ² = {number(self.statistic)} on {self.degrees_of_test} degrees of freedom, "
             f"{format_probability(self.p_value)}, including noise and sampling. eta² = {eta}.",
