@@ -13,7 +13,7 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, format_
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, LocalMoments, describe_law, indicators, noise_edges
-from dpmoments.analysis.released import Released, cautions, chosen_features, columns_with_places
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_with_places
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise.terms import NoiseLaw
@@ -348,7 +348,7 @@ def pca(
         largest_possible=float(d) if scaling == "correlation" else _largest_possible_variance(release, chosen, scale),
         schema=release.schema,
         noise=moments.law,
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 

@@ -23,7 +23,7 @@ from dpmoments.analysis.functionals import (
     opposite_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of, noise_is_additive
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_of, noise_is_additive
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
@@ -293,7 +293,7 @@ def correlations(release: Released, columns: Sequence[str] | None = None, *, lev
         level=level,
         noise_known=moments.law is not None,
         columns_of_features=columns_of(release, chosen.tolist()),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 
@@ -387,7 +387,7 @@ def partial_correlation(
         partial=True,
         noise_known=law is not None,
         columns_of_features=columns_of(release, features.tolist()),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 
@@ -426,7 +426,7 @@ def _not_identified(release: Released, features: Sequence[int], level: float) ->
         identified=False,
         noise_known=known,
         columns_of_features=columns_of(release, features),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from dpmoments.analysis.answers import Answer, Column, confidence_level, html_table, in_floating_point, label, number
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
-from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.released import Released, cautions_in_full
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
@@ -212,7 +212,7 @@ def describe(release: Released) -> Description:
         noisy_mean=LocalMoments.of(release).location if with_mean else None,
         bounds=release.schema.feature_bounds,
         noise=release.noise,
-        warning=cautions(release),
+        warning=cautions_in_full(release),
     )
 
 
@@ -330,7 +330,7 @@ def release_card(release: Released) -> str:
             for row in result.table()
         ],
         release.privacy,
-        [cautions(release)],
+        [cautions_in_full(release)],
         [f"release.{call}" for call in _WAYS_ON],
     )
 

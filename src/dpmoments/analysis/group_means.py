@@ -22,7 +22,7 @@ from dpmoments.analysis.answers import (
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_sums import GroupSums, Levels
-from dpmoments.analysis.released import Released, cautions, chosen_features
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -290,7 +290,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
         level=level,
         noise_known=law is not None,
         own_variance=all(bool(each.own.all()) for each in sums),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 

@@ -14,7 +14,7 @@ from dpmoments.analysis.confidence import deviations_for, format_probability, sc
 from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_sums import GroupSums, Levels
-from dpmoments.analysis.released import Released, cautions, feature_place, shown_names
+from dpmoments.analysis.released import Released, cautions_by_code, feature_place, shown_names
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -183,7 +183,7 @@ def t_test(
         p_value=p_value,
         own_variances=bool(sums.own[pair].all()),
         level=level,
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 
@@ -407,5 +407,5 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
         eta_squared=between / total if total > 0.0 else np.nan,
         p_value=p_value,
         level=level,
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )

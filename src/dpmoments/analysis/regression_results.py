@@ -15,7 +15,7 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floa
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.released import Released, describe_caveats
+from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.foundation.values import is_finite_number
@@ -564,9 +564,7 @@ class FittedLine(Answer):
             )
         if self._is_identified:
             about += self.equations.about_residuals
-        law = describe_caveats(self.equations.noise)
-        law = f"{law}." if law else ""
-        return tuple(filter(None, [about, law, self.clipping.in_words, self._describe_bound(), self.warning]))
+        return tuple(filter(None, [about, self.clipping.in_words, self._describe_bound(), self.warning]))
 
     def _columns(self) -> list[Column]:
         lower, upper = self._limits.T

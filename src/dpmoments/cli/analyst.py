@@ -87,9 +87,9 @@ def show(
         _show_mean(released)
     else:
         _show_moments(released)
-    for text in released.warnings:
+    for message in released.warnings:
         print_text()
-        print_text(f"WARNING: {text}.")
+        print_text(f"Warning: {message.text()}")
 
 
 def _show_registry_entry(
@@ -107,7 +107,7 @@ def _show_registry_entry(
 def _show_moments(released: MomentRelease) -> None:
     print_text(f"{_mechanism(released)}; repair: {released.repair}")
     if released.chosen_because is not None:
-        print_text(f"chosen: {released.chosen_because}")
+        print_text(f"Chosen: {released.chosen_because.text()}")
     description = released.describe()
     print_text(f"rows: {description.rows_text}")
     print_text()
@@ -296,7 +296,7 @@ def _as_dict(released: MomentRelease) -> dict[str, Any]:
     return {
         **_spent(released),
         "repair": str(released.repair),
-        "warnings": list(released.warnings),
+        "warnings": [message.to_dict() | {"in_words": message.text()} for message in released.warnings],
         "noise": None if released.noise_model is None else released.noise_model.to_dict(),
         "schema": released.schema.to_dict(),
         **{key: described[key] for key in _DESCRIBED if key in described},
@@ -309,7 +309,7 @@ def _as_dict(released: MomentRelease) -> dict[str, Any]:
 def _mean_as_dict(released: MeanRelease) -> dict[str, Any]:
     return {
         **_spent(released),
-        "warnings": list(released.warnings),
+        "warnings": [message.to_dict() | {"in_words": message.text()} for message in released.warnings],
         "schema": released.schema.to_dict(),
         "n_rows": released.n_rows,
         "feature_names": list(released.feature_names),

@@ -19,6 +19,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.lattice_noise import count_error, count_scale, noisy_count, split_for_count
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum, measured_errors
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -56,7 +57,7 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         Exactly what :meth:`run` spends.
     count_loss : PrivacyBudget or None
         The part of it for the number of rows, where that is private and has a draw of its own that was planned beforehand.
-    chosen_because : str or None
+    chosen_because : Message or None
         Why ``auto`` chose the mechanism, and what it would take to do better; None where it was named.
     """
 
@@ -65,7 +66,7 @@ class CalibratedPlan(ABC, Generic[Noisy]):
     neighbors: Neighbors
     cost: PrivacyBudget
     count_loss: PrivacyBudget | None = field(default=None, kw_only=True)
-    chosen_because: str | None = field(default=None, kw_only=True)
+    chosen_because: Message | None = field(default=None, kw_only=True)
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
@@ -278,8 +279,8 @@ class Plan(CalibratedPlan[RunResult]):
         del diagnostics
         return None
 
-    def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
-        """What one run did to rows, a sentence for each rule."""
+    def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[Message, ...]:
+        """Return what one run did to rows, a message for each rule."""
         del diagnostics
         return ()
 

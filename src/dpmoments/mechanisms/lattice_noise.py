@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.messages.message import Query
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.distances import Sensitivity
@@ -48,7 +49,7 @@ def off_diagonal(noise_scale: float) -> float:
 
 def with_noise(
     privacy_filter: PrivacyFilter,
-    what: str,
+    what: Query,
     query: npt.ArrayLike,
     sensitivity: Sensitivity,
     scale: float,
@@ -69,7 +70,13 @@ def with_noise(
 
 
 def with_laplace_noise(
-    privacy_filter: PrivacyFilter, what: str, query: npt.ArrayLike, sensitivity: Sensitivity, scale: float, *, bits: int
+    privacy_filter: PrivacyFilter,
+    what: Query,
+    query: npt.ArrayLike,
+    sensitivity: Sensitivity,
+    scale: float,
+    *,
+    bits: int,
 ) -> FloatArray:
     """The answer to an integer query with discrete Laplace noise; see :func:`with_gaussian_noise`."""
     return under_law(privacy_filter, what, DiscreteLaplace(math.ldexp(scale, bits)), query, sensitivity, bits=bits)
@@ -77,7 +84,7 @@ def with_laplace_noise(
 
 def with_gaussian_noise(
     privacy_filter: PrivacyFilter,
-    what: str,
+    what: Query,
     query: npt.ArrayLike,
     sensitivity: Sensitivity,
     scale: float,
@@ -89,8 +96,8 @@ def with_gaussian_noise(
 
     Parameters
     ----------
-    what : str
-        What is noised, for the receipt.
+    what : Message or str
+        The query, for the receipt.
     query : array_like of integers
         In units of 2^−bits.
     sensitivity : Sensitivity
@@ -118,7 +125,7 @@ def with_gaussian_noise(
 
 def under_law(
     privacy_filter: PrivacyFilter,
-    what: str,
+    what: Query,
     law: DrawLaw,
     query: npt.ArrayLike,
     sensitivity: Sensitivity,

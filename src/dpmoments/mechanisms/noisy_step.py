@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -20,6 +20,7 @@ from dpmoments.mechanisms.lattice_noise import (
     with_gaussian_noise,
 )
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import LastStepModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -122,7 +123,7 @@ def _step_augmentation(n_outputs: int, neighbors: Neighbors, *, mean: bool) -> f
 def noisy_step(
     rows: Rows,
     privacy_filter: PrivacyFilter,
-    what: str,
+    step: Mapping[str, int | bool],
     noise: StepNoise,
     *,
     center: FloatArray,
@@ -137,8 +138,8 @@ def noisy_step(
 
     Parameters
     ----------
-    what : str
-        Name of the step, for the receipt.
+    step : mapping
+        ``step``, ``round`` or ``last``, for the receipt.
     center : ndarray of shape (d,)
     linear : ndarray of shape (k, d)
     """
@@ -146,7 +147,7 @@ def noisy_step(
     weight = noise.augmentation
     values = with_gaussian_noise(
         privacy_filter,
-        f"{what}: {'sum and Gram matrix' if weight else 'Gram matrix'}",
+        Message("sum-and-gram" if weight else "gram", **step),
         augmented_gram(moments, weight, count=False),
         sum_and_gram_frobenius(noise.neighbors, noise.n_outputs, weight),
         noise.noise_scale,

@@ -15,6 +15,7 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.coinpress_schedule import normal_norm_radius
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram
+from dpmoments.messages.message import Message
 
 _FALSE_ALARM = 1e-3
 """Bound on the probability that noise alone raises one kind of warning in a run, all coordinates together."""
@@ -34,8 +35,6 @@ _UNSETTLED = 0.5
 """Where the search did not settle, a last step longer than this share of the rows' norm shows that they are far."""
 _HEAVIER = 1.3
 """Tails are heavy where the histogram's best radius exceeds that of normal rows of the same norm by this factor."""
-_MAX_NAMED = 5
-"""Features that one warning names; of more it says how many there are."""
 
 
 def noise_margin(standard_deviation: float, trials: int, *, pure: bool) -> float:
@@ -120,7 +119,7 @@ def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, sprea
 
 def last_step_warnings(
     moved: float, ball: float, entry: float, noise: float, spread: float, seen: tuple[float, float] | None
-) -> list[str]:
+) -> list[Message]:
     """What the length of the last of several shrinking steps says of them.
 
     Parameters
@@ -139,46 +138,27 @@ def last_step_warnings(
     result = []
     far = moved > math.hypot(_FAR * ball, noise) + FROM_EDGE * entry
     if far or (seen is not None and seen[0] >= _HALF and seen[1] > MAX_CLIPPED):
-        result.append(
-            "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
-        )
+        result.append(Message("rows-mostly-clipped"))
     if noise > _NOISE_DECIDES * spread:
-        result.append(
-            "noise decides the mean: it is not small against the rows' own spread. Give more rows, a larger budget, or a "
-            "smaller scale where the stated one is too large"
-        )
+        result.append(Message("mean-lost"))
     return result
 
 
-def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -> list[str]:
+def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -> list[Message]:
     """What the length of a last step says of it, where rows have that norm and its noise that size, root mean squares.
 
     ``settled`` is whether the search for the rows ended by itself.
     """
     if noise > _NOISE_DECIDES * spread_about_mean(norm, moved, noise):
-        return [
-            "the budget is too small for so few rows: noise decides the mean, being large against the rows' own spread"
-        ]
+        return [Message("mean-lost")]
     if not settled and moved > math.hypot(_UNSETTLED * norm, noise):
-        return [
-            "the search for the rows had not settled when its share of the budget was spent: the mean's noise is that of "
-            "their distance from 0, not of their spread. Give more rows or a larger budget, or use coinpress with a radius"
-        ]
+        return [Message("search-unsettled", names=())]
     return []
 
 
-def listed(names: Sequence[str], chosen: Sequence[bool]) -> str:
-    """The chosen features, as a warning names them.
-
-    Examples
-    --------
-    >>> listed(["age", "sex", "income"], [True, False, True])
-    "'age', 'income'"
-    """
-    result = [repr(name) for name, one in zip(names, chosen, strict=True) if one]
-    if len(result) <= _MAX_NAMED:
-        return ", ".join(result)
-    return f"{', '.join(result[:_MAX_NAMED])} and {len(result) - _MAX_NAMED} more"
+def marked_names(names: Sequence[str], marked: Sequence[bool]) -> tuple[str, ...]:
+    """Return the names of the marked features."""
+    return tuple(name for name, one in zip(names, marked, strict=True) if one)
 
 
 class Examined(Protocol):
@@ -212,32 +192,20 @@ def beyond_radius(found: Sequence[Examined], radius: float) -> list[bool]:
 
 def coordinate_warnings(
     names: Sequence[str], found: Sequence[Examined], radius: float, *, least_noise: float = 0.0
-) -> list[str]:
+) -> list[Message]:
     """What speaks against clamped means of coordinates whose means are said to lie in [−radius, radius]."""
     warnings = []
     beyond = beyond_radius(found, radius)
     if any(beyond):
-        warnings.append(
-            "the mean found lies beyond the stated radius, by more than noise explains: give a larger radius "
-            f"({listed(names, beyond)})"
-        )
+        warnings.append(Message("mean-beyond-radius", names=marked_names(names, beyond)))
     most = [one.clamping_shows and one.share_clamped > 0.5 for one in found]
     if any(most):
-        warnings.append(
-            "most values were clamped: they lie outside the range that the stated radius and scale, or the search, gave for them "
-            f"({listed(names, most)})"
-        )
+        warnings.append(Message("mostly-clipped", names=marked_names(names, most)))
     some = [one.clamping_shows and not one.share_clamped > 0.5 for one in found]
     if any(some):
         largest = max(one.share_clamped for one, here in zip(found, some, strict=True) if here)
-        warnings.append(
-            f"up to {100.0 * largest:.2g} % of the values were clamped, which moves the mean towards the others: the radius or "
-            f"scale is too small, or there are rare large values ({listed(names, some)})"
-        )
+        warnings.append(Message("values-clipped", share=largest, names=marked_names(names, some)))
     lost = [one.noise_decides and one.noise_scale > least_noise for one in found]
     if any(lost):
-        warnings.append(
-            "noise decides the mean: it is larger than most values are, or differ. Give a smaller radius or scale, more rows or "
-            f"a larger budget ({listed(names, lost)})"
-        )
+        warnings.append(Message("mean-lost", names=marked_names(names, lost)))
     return warnings

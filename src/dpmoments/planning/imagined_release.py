@@ -19,6 +19,7 @@ from dpmoments.foundation.version import __version__
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
+from dpmoments.messages.message import Message
 from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.planning.possible_runs import PossibleRun, possible_runs
@@ -95,7 +96,7 @@ class ImaginedRelease:
 
     repair: ClassVar = Repair.AUTO
     noise_model: ClassVar = None
-    warnings: ClassVar[tuple[str, ...]] = ()
+    warnings: ClassVar[tuple[Message, ...]] = ()
 
     @property
     def schema(self) -> Schema:

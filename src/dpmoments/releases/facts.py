@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.verification import originals
+from dpmoments.messages.message import Message
 from dpmoments.privacy.profile import PrivacyProfile, RunCurve
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
@@ -35,7 +36,7 @@ class Told(Protocol):
         """Every draw of noise."""
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Message, ...]:
         """What was found, privately, that speaks against trusting it."""
 
     @property
