@@ -1,1 +1,1 @@
-"""Cells of tables in their many types, read as numbers or levels: the same for the rows of a release and for a prediction."""
+"""Values of tables, in their many types, read as numbers or levels: the same for a release and for a prediction."""

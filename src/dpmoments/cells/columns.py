@@ -1,4 +1,4 @@
-"""Columns in memory, side by side: each read by the type that it declares, or cell by cell if it declares none."""
+"""Columns in memory: each read by its declared type, or value by value if it declares none."""
 
 from __future__ import annotations
 
@@ -16,19 +16,13 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
 
 _READABLE_KINDS = "biufOUSTM"
-"""Kinds of NumPy's types that a column may have. What becomes of bytes, the reader of its column says."""
+"""Kinds of NumPy types that a column may have; the column's reader decides about bytes."""
 _ARROW_TIMES = ("D", "s", "ms", "us", "ns")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ColumnTable:
-    """A table made of columns of one length that do not share a library or a type.
-
-    Attributes
-    ----------
-    columns : mapping of str to ndarray or narwhals Series
-        As :func:`declared_column` returns them.
-    """
+    """Table of equally long columns (from :func:`declared_column`) that do not share a library or a type."""
 
     columns: Mapping[str, Any]
 
@@ -44,19 +38,17 @@ class ColumnTable:
         return len(next(iter(self.columns.values()), ()))
 
     def cells(self, name: str, part: slice = slice(None)) -> Any:
-        """Return the cells of some rows of a column: an Arrow array, or an array of Python objects."""
+        """Return the values of some rows of a column: an Arrow array, or an array of Python objects."""
         column = self.columns[name][part]
         return series_cells(column, name) if isinstance(column, nw.Series) else _array_cells(column, name)
 
 
 def declared_column(values: Any, name: str) -> Any:
-    """Return a column as a one-dimensional NumPy array or a narwhals Series, of the type that it declares.
+    """Return a column as a one-dimensional NumPy array or a narwhals Series, of its declared type.
 
-    A list declares no type, nor does a tuple or another sequence: it becomes an array of objects, one by one, so that no cell
-    decides how another is read.
+    Lists, tuples and other sequences declare no type: they become arrays of objects, so that no value decides how
+    another is read.
 
-    Examples
-    --------
     >>> declared_column([1, "2", None], "age")
     array([1, '2', None], dtype=object)
     >>> declared_column(np.array([1, 2], dtype=np.int8), "age")
@@ -83,7 +75,7 @@ def declared_column(values: Any, name: str) -> Any:
 
 
 def declared_array(values: Any, name: str) -> npt.NDArray[Any]:
-    """Return an array of the type that the values declare; the cells of a sequence as objects, one by one."""
+    """Return an array of the values' declared type; a sequence becomes an array of objects."""
     if isinstance(values, np.ma.MaskedArray):
         raise InputTypeError(
             f"{name!r} is a masked array, whose mask would be lost: fill it, array.filled(np.nan), and choose each column's "
@@ -103,7 +95,7 @@ def declared_array(values: Any, name: str) -> npt.NDArray[Any]:
 
 
 def objects_of(cells: Iterable[object], n_cells: int) -> npt.NDArray[np.object_]:
-    """Return an array of objects, shape (n_cells,); a list among them is one cell."""
+    """Return an array of objects, shape (n_cells,); a list among them is one value."""
     return np.fromiter(cells, dtype=object, count=n_cells)
 
 

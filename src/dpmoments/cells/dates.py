@@ -1,7 +1,7 @@
-"""Dates and times in cells, as numbers in a column's unit since its origin.
+"""Dates and times as numbers in a column's unit since its origin.
 
-A time with a zone is what it is in UTC; one without counts as if it were in UTC. Every cell is read by itself: a column of
-objects may mix both, and dates with times. What is finer than a microsecond is cut off.
+Times with a zone are converted to UTC; times without one are assumed to be in UTC. Every value is read by itself: a
+column of objects may mix both, and dates with times. Fractions of a microsecond are cut off.
 """
 
 from __future__ import annotations
@@ -24,29 +24,18 @@ from dpmoments.schema.dates import MICROSECONDS, MONTHS, Date, date_pattern
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": MICROSECONDS, "ns": 1_000_000_000}
 _DAY = 86_400 * MICROSECONDS
 _FARTHEST = 2**62
-"""Microseconds from 1970, 146 000 years: farther times count as these, which are beyond all bounds."""
+"""Max microseconds from 1970, 146,000 years: times beyond it, outside all bounds, are clipped to it."""
 _EPOCH = dt.datetime(1970, 1, 1)
 _UNREADABLE: Any = object()
-"""In place of an object that is no date."""
+"""Placeholder of an object that is not a date."""
 _IntegerArray = npt.NDArray[np.int64]
 
 
 def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None]:
-    """Dates, times or text as float64, shape (n,).
+    """Convert an Arrow array of dates, timestamps, text or nulls to float64, NaN if missing or unreadable.
 
-    Parameters
-    ----------
-    chunk : pyarrow.Array of dates, timestamps, text or nulls, length n
+    The second result marks texts that are not dates in the column's format, None without any.
 
-    Returns
-    -------
-    values : ndarray of float64, shape (n,)
-        NaN where a cell is missing or unreadable.
-    unreadable : ndarray of bool, shape (n,), or None
-        Texts that are no date in the column's format; None where there is none.
-
-    Examples
-    --------
     >>> column = Date("day", "2020-01-01", "2021-01-01")
     >>> date_numbers(pa.array(["2020-01-31", None, "2020-01-31T12:00:00+01:00"]), column)
     (array([30.        ,         nan, 30.45833333]), None)
@@ -76,7 +65,7 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
 
 
 def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArray, BoolArray | None]:
-    """Dates, times and text among Python objects: as :func:`date_numbers`, and any other object is unreadable."""
+    """Convert dates, times and text among Python objects like :func:`date_numbers`; other objects are unreadable."""
     result = np.full(len(cells), np.nan)
     unreadable = np.zeros(len(cells), dtype=bool)
     texts: list[str | None] = [None] * len(cells)
@@ -95,21 +84,11 @@ def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArr
 
 
 def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty: bool = False) -> TextCells:
-    """Dates in a column of text.
+    """Convert a column of text to dates; if ``only_empty``, only the empty text is a null marker, as in frames.
 
-    Parameters
-    ----------
-    cells : pyarrow.Array or ChunkedArray of text, length n
-    text_format : TextFormat
-        Its words for nothing.
-    only_empty : bool
-        Whether the empty text alone stands for nothing, as in frames.
-
-    Examples
-    --------
     >>> column = Date("day", "2020-01-01", "2021-01-01", format="%d.%m.%Y")
-    >>> found = text_dates(pa.array(["29.2.2020", "30.2.2020", "n/a"]), column, TextFormat())
-    >>> found.values, found.missing.tolist(), found.unparseable.tolist()
+    >>> dates = text_dates(pa.array(["29.2.2020", "30.2.2020", "n/a"]), column, TextFormat())
+    >>> dates.values, dates.missing.tolist(), dates.unparseable.tolist()
     (array([59., nan, nan]), [False, False, True], [False, True, False])
     """
     texts = pc.cast(cells, pa.large_string())
@@ -135,7 +114,7 @@ def _distinct_dates(texts: Any, column: Date, text_format: TextFormat, *, only_e
 
 
 def _moment(cell: object) -> Any:
-    """Microseconds since 1970 in UTC; a text as it is, None where the cell is missing, ``_UNREADABLE`` where it is no date."""
+    """Convert to microseconds since 1970 in UTC; text stays, None if missing, ``_UNREADABLE`` if not a date."""
     if is_missing(cell):
         return None
     if isinstance(cell, str):
@@ -152,7 +131,7 @@ def _moment(cell: object) -> Any:
 
 
 def _numpy_moment(cell: np.datetime64) -> int:
-    """Microseconds since 1970 of one datetime64."""
+    """Convert a datetime64 to microseconds since 1970."""
     days = int(cell.astype("datetime64[D]").astype(np.int64))
     if abs(days) > _FARTHEST // _DAY:
         return _FARTHEST if days > 0 else -_FARTHEST
@@ -160,7 +139,7 @@ def _numpy_moment(cell: np.datetime64) -> int:
 
 
 def _scaled(counts: Any, factor: int) -> _IntegerArray:
-    """Counts of some microseconds each as microseconds, no farther than ``_FARTHEST``; 0 where null."""
+    """Multiply counts by ``factor`` microseconds, limited to ``_FARTHEST``; 0 if null."""
     plain = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False).astype(np.int64)
     most = _FARTHEST // factor
     scaled: _IntegerArray = np.clip(plain, -most, most) * factor
@@ -178,7 +157,7 @@ def _nulls(chunk: Any) -> BoolArray:
 
 
 def _times(parts: Any, groups: list[str]) -> tuple[_IntegerArray, BoolArray]:
-    """Microseconds since 1970 of the parts of dates, and which are of a day and a time that there is."""
+    """Compute microseconds since 1970 from date parts, and a mask of valid days and times."""
     matched = ~_nulls(parts)
 
     def whole(group: str, usual: int = 0) -> _IntegerArray:
@@ -213,13 +192,13 @@ def _times(parts: Any, groups: list[str]) -> tuple[_IntegerArray, BoolArray]:
 
 
 def _first_of_month(year: _IntegerArray, month: _IntegerArray) -> _IntegerArray:
-    """Days from 1970 to the first of a month, in the Gregorian calendar throughout."""
+    """Compute days from 1970 to the first of a month, in the Gregorian calendar throughout."""
     months = (year - 1970) * 12 + month - 1
     return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
 def _zone_minutes(zones: Any) -> tuple[_IntegerArray, BoolArray]:
-    """Minutes that zones such as ``+01:30`` are ahead of UTC, and whether they are less than a day."""
+    """Convert zones such as ``+01:30`` to minutes ahead of UTC, and a mask of those below a day."""
     texts = pc.replace_substring(pc.fill_null(zones, ""), ":", "")
     plain = pc.if_else(pc.is_in(texts, pa.array(["", "Z"], texts.type)), "+0000", pc.utf8_rpad(texts, 5, "0"))
     hours = _scaled(pc.cast(pc.utf8_slice_codeunits(plain, 1, 3), pa.int64()), 1)

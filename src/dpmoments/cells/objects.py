@@ -1,7 +1,7 @@
-"""Columns of frames and arrays as cells, and cells that are Python objects read one by one.
+"""Columns of frames and arrays as values, and Python objects read one by one.
 
-A column of objects may hold anything. A type inferred for a whole block would let one row's cell decide how another's is read,
-and so would an error: an object that cannot be read is unreadable by itself, whatever its methods raise.
+A column of objects may hold anything. A type inferred for a whole batch would let one row's value decide how another's
+is read, and so would an error: an unreadable object affects only itself, whatever its methods raise.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ ObjectArray = npt.NDArray[np.object_]
 Found = TypeVar("Found")
 
 NO_LEVEL = "\0 no level"
-"""Text of a cell that can be no level."""
+"""Text of a value that cannot be a level."""
 
 
 def series_cells(series: nw.Series[Any], name: str) -> Any:
-    """The cells of a column of a frame: Arrow arrays, or an array of Python objects. Its type alone decides which."""
+    """Return a frame column's values as Arrow arrays or an array of Python objects; only its type decides which."""
     native = series.to_native()
     native_type = getattr(native, "dtype", None)
     # Arrow cannot join chunks whose dictionaries hold nulls.
@@ -54,7 +54,7 @@ def series_cells(series: nw.Series[Any], name: str) -> Any:
 
 
 def array_cells(cells: npt.NDArray[Any]) -> Any:
-    """An Arrow array, or an array of Python objects."""
+    """Return an Arrow array, or an array of Python objects."""
     if cells.dtype.kind == "O":
         return cells
     if cells.dtype.kind == "f":
@@ -64,22 +64,11 @@ def array_cells(cells: npt.NDArray[Any]) -> Any:
 
 
 def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArray | None]:
-    """Numbers as float64, shape (n,).
+    """Convert Python, NumPy and decimal numbers and Booleans to float64, NaN if missing or unreadable.
 
-    Parameters
-    ----------
-    cells : ndarray of objects, shape (n,)
-        Python, NumPy or decimal numbers, booleans; None, NaN or a missing value of pandas where missing.
+    The second result marks objects of other types, None without any. None, NaN and pandas' missing values are
+    missing.
 
-    Returns
-    -------
-    values : ndarray of float64, shape (n,)
-        NaN where a cell is missing or unreadable.
-    unreadable : ndarray of bool, shape (n,), or None
-        Cells that hold anything else; None where there is none.
-
-    Examples
-    --------
     >>> object_numbers(np.array([1, 2.5, None, True], dtype=object))
     (array([1. , 2.5, nan, 1. ]), None)
     >>> object_numbers(np.array([1, "2"], dtype=object))
@@ -94,17 +83,10 @@ def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArr
 
 
 def object_texts(cells: ObjectArray, *, integers: bool) -> Any:
-    """Text of each cell as a pyarrow large_string array of length n, null where missing, ``NO_LEVEL`` where it can be no level.
+    """Convert strings and integers to a large_string array, null if missing, ``NO_LEVEL`` if they cannot be levels.
 
-    Parameters
-    ----------
-    cells : ndarray of objects, shape (n,)
-        Strings or integers; None, NaN or a missing value of pandas where missing.
-    integers : bool
-        Whether the column's levels are integers; floats such as 3.0 are then allowed.
+    If ``integers``, the column's levels are integers, and floats such as 3.0 are allowed.
 
-    Examples
-    --------
     >>> object_texts(np.array(["a", 3, None], dtype=object), integers=False).to_pylist()
     ['a', '3', None]
     """
@@ -113,7 +95,7 @@ def object_texts(cells: ObjectArray, *, integers: bool) -> Any:
 
 
 def read_objects(cells: Iterable[object], read: Callable[[Any], Found], unreadable: Found) -> list[Found]:
-    """Read each cell; one whose reader raises, as the methods of an object may, is ``unreadable``."""
+    """Read each object; return ``unreadable`` for those whose methods raise."""
     with suppress(Exception):  # which is found again below
         return [read(cell) for cell in cells]
     result = []
@@ -126,7 +108,7 @@ def read_objects(cells: Iterable[object], read: Callable[[Any], Found], unreadab
 
 
 def plain_text(cell: str) -> str | None:
-    """The characters of a text, whatever methods its type has; None where they have no UTF-8 (half of a surrogate pair)."""
+    """Return the characters of a text, bypassing its methods; None without UTF-8 (half of a surrogate pair)."""
     text = cell if type(cell) is str else str.__str__(cell)
     if not text.isascii():
         try:
@@ -137,7 +119,7 @@ def plain_text(cell: str) -> str | None:
 
 
 def is_missing(cell: object) -> bool:
-    """Whether a cell of an object column holds nothing."""
+    """Return True if an object means a missing value."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(cell, Decimal):
@@ -150,7 +132,7 @@ def is_missing(cell: object) -> bool:
 
 
 def _number(cell: object) -> float | None:
-    """NaN where missing, None where unreadable."""
+    """Convert an object to a number: NaN if missing, None if unreadable."""
     if type(cell) is float:
         return cell
     if is_missing(cell):
@@ -163,7 +145,7 @@ def _number(cell: object) -> float | None:
 
 
 def _plain_float(cell: object) -> float | None:
-    """The number that a cell is, whatever methods its type has (one may warn, with the cell in its words); None of no number."""
+    """Convert a number bypassing its type's methods (a warning could quote the value); None for other objects."""
     if isinstance(cell, int):
         return int.__float__(cell)
     if isinstance(cell, float):
@@ -198,7 +180,7 @@ def _text(cell: object, integers: bool) -> str | None:
 
 
 def _holds_objects(native_type: Any) -> bool:
-    """Whether a type of pandas, or its categories, are objects, which may be anything."""
+    """Return True if a pandas type, or its categories, are objects, which may be anything."""
     of_categories = getattr(getattr(native_type, "categories", None), "dtype", native_type)
     if of_categories is not native_type and getattr(of_categories, "storage", None) == "python":
         return True  # of Python's texts, which may have halves of surrogate pairs
@@ -206,6 +188,6 @@ def _holds_objects(native_type: Any) -> bool:
 
 
 def _texts_of_any_kind(cells: Iterable[object]) -> Any:
-    """Text as it is held, which is not UTF-8 where a cell has half of a surrogate pair."""
+    """Return text as held: not UTF-8 if a value has half of a surrogate pair."""
     held = [str.__str__(cell).encode(errors="surrogatepass") if isinstance(cell, str) else None for cell in cells]
     return pa.array(held, pa.large_binary()).view(pa.large_string())

@@ -1,8 +1,8 @@
-"""Cells of Arrow arrays and of arrays of Python objects, read as numbers or as levels.
+"""Values of Arrow arrays and of arrays of Python objects, read as numbers or as levels.
 
-Text is compared with the levels as it is, blanks and case included; the empty text is a level where the column lists it. Integer
-levels are the same whether a table holds them as integers, as floats (an integer column with gaps) or as text (``3`` or
-``3.0``); where levels are text, a whole number is the text of its integer. No error names a value.
+Text is compared with the levels exactly, spaces and case included; the empty text is a level if the column lists it.
+Integer levels match integers, floats (an integer column with gaps) and text (``3`` or ``3.0``); if levels are text, a
+whole number matches the text of its integer. No error names a value.
 """
 
 from __future__ import annotations
@@ -26,25 +26,15 @@ CodeArray = npt.NDArray[np.int64]
 NumberColumn = Numeric | Date | Boolean | Coordinate
 
 UNKNOWN, MISSING = -1, -2
-"""Codes of cells that are no level of the column, and of cells that hold nothing."""
+"""Codes of values outside the column's levels, and of missing values."""
 
 
 def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | None]:
-    """Cells as float64, shape (n,).
+    """Convert values to float64, shape (n,), NaN if missing or unreadable.
 
-    Parameters
-    ----------
-    cells : pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects, length n
+    The second result marks values that are neither missing nor of the kind that the column needs; None if there are
+    none.
 
-    Returns
-    -------
-    values : ndarray of float64, shape (n,)
-        NaN where a cell is missing or unreadable.
-    unreadable : ndarray of bool, shape (n,), or None
-        Which cells hold neither what the column needs nor nothing; None where none does.
-
-    Examples
-    --------
     >>> numbers(pa.array([True, None, False]), Boolean("smoker"))
     (array([ 1., nan,  0.]), None)
     >>> numbers(np.array([True, "yes"], dtype=object), Boolean("smoker"))
@@ -91,7 +81,7 @@ def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | N
 
 
 def strict_numbers(cells: Any, column: NumberColumn) -> FloatArray:
-    """As :func:`numbers`, where an unreadable cell is an error."""
+    """Convert values like :func:`numbers`, but raise if one is unreadable."""
     values, unreadable = numbers(cells, column)
     if unreadable is not None:
         raise InputTypeError(_unreadable_cell(column))
@@ -99,7 +89,7 @@ def strict_numbers(cells: Any, column: NumberColumn) -> FloatArray:
 
 
 def _unreadable_cell(column: NumberColumn) -> str:
-    """What is wrong where a cell of a column cannot be read, and what to do about it."""
+    """Describe why a column's values cannot be read, and what to do."""
     if isinstance(column, Date):
         written = "ISO 8601, as in 2020-01-31" if column.format is None else f"the format {column.format!r}"
         return (
@@ -113,14 +103,8 @@ def _unreadable_cell(column: NumberColumn) -> str:
 
 
 def level_codes(cells: Any, column: Categorical) -> CodeArray:
-    """Position of each cell's level, ``UNKNOWN`` or ``MISSING``, shape (n,).
+    """Return the index of each value's level, ``UNKNOWN`` or ``MISSING``, shape (n,).
 
-    Parameters
-    ----------
-    cells : pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects, length n
-
-    Examples
-    --------
     >>> level_codes(pa.array(["south", "west", None]), Categorical("region", ["north", "south"])).tolist()
     [1, -1, -2]
     """
@@ -161,7 +145,7 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
 
 
 def _whole_number_texts(chunk: Any) -> Any:
-    """Text of the whole numbers among floats, null elsewhere."""
+    """Format whole numbers among floats as text, null elsewhere."""
     values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     whole = np.isfinite(values) & (values == np.rint(values)) & (np.abs(values) < 2.0**63)
     texts = pc.cast(pa.array(np.where(whole, values, 0.0).astype(np.int64)), pa.large_string())
@@ -169,7 +153,7 @@ def _whole_number_texts(chunk: Any) -> Any:
 
 
 def _gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: float) -> npt.NDArray[Any]:
-    """Apply ``read`` to the plain arrays that ``cells`` is made of; of a dictionary, to its values alone."""
+    """Apply ``read`` to the plain arrays of ``cells``; of a dictionary array, only to its dictionary."""
     parts = []
     for part in cells.chunks or [pa.array([], cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]:
         chunk = pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part
@@ -190,7 +174,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _type_name(kind: Any) -> str:
-    """The name of an Arrow type without what may be read off cells: names of fields, digits, widths."""
+    """Format an Arrow type without what may come from values: field names, digits, widths."""
     if pa.types.is_nested(kind):
         return "nested values"
     if pa.types.is_decimal(kind):

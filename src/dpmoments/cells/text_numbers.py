@@ -1,7 +1,7 @@
-"""Numbers and flags in text cells, as a text format writes them; correctly rounded.
+"""Numbers and Booleans in text values, in a given text format; correctly rounded.
 
-The same cells as Arrow's CSV reader reads where the format is the default one: blanks and tabs around a number do not count,
-``inf`` and ``nan`` in any case are numbers that are not finite, and a word for nothing is compared as it stands.
+With the default format they are read as Arrow's CSV reader does: spaces and tabs around a number are ignored, ``inf``
+and ``nan`` in any case are non-finite numbers, and null markers are compared exactly.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _BLANKS = " \t"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TextCells:
-    """What a column of text holds.
+    """Parsed column of text.
 
     Attributes
     ----------
-    values : ndarray of shape (n,)
-        As float64; NaN where a cell is missing or does not parse.
+    values : ndarray of float64, shape (n,)
+        NaN if missing or not parseable.
     missing : ndarray of bool, shape (n,)
-        Cells that hold nothing, and numbers that are not finite: those to which the column's ``missing`` rule applies.
+        Missing values and non-finite numbers: the column's ``missing`` rule applies to them.
     unparseable : ndarray of bool, shape (n,)
-        Cells that hold something else.
+        All other values that are not readable.
     """
 
     values: FloatArray
@@ -46,7 +46,7 @@ class TextCells:
 
     @classmethod
     def of(cls, values: Any, nothing: Any, readable: Any) -> TextCells:
-        """Arrow's answers put together: values, which cells hold nothing, and which of the others can be read."""
+        """Combine Arrow's results: values, mask of missing values, and mask of readable ones among the others."""
         empty = _as_flags(nothing)
         unparseable = ~empty & ~_as_flags(readable)
         result = np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -55,18 +55,13 @@ class TextCells:
 
 
 def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:
-    """Numbers in a column of text.
+    """Parse a column of text as numbers.
 
-    Parameters
-    ----------
-    cells : pyarrow.Array or ChunkedArray of text, length n
-
-    Examples
-    --------
     >>> german = TextFormat(decimal=",", thousands=".")
-    >>> found = text_numbers(pa.array(["1.234,5", " -12 ", "n/a", "1.2345", "1,5e3"]), german)
-    >>> found.values, found.missing.tolist(), found.unparseable.tolist()
-    (array([1234.5,  -12. ,    nan,    nan, 1500. ]), [False, False, True, False, False], [False, False, False, True, False])
+    >>> column = text_numbers(pa.array(["1.234,5", " -12 ", "n/a", "1.2345", "1,5e3"]), german)
+    >>> column.values, column.missing.tolist(), column.unparseable.tolist()
+    (array([1234.5,  -12. ,    nan,    nan, 1500. ]), [False, False, True, False, False], [False, False, False, True,
+    False])
     """
     texts = _plain_texts(cells)
     nothing = is_nothing(texts, text_format.null_words)
@@ -79,12 +74,8 @@ def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:
 
 
 def text_flags(cells: Any, text_format: TextFormat) -> TextCells:
-    """Flags in a column of text, as 0 and 1.
+    """Parse a column of text as Booleans, 0 and 1.
 
-    Parameters as for :func:`text_numbers`.
-
-    Examples
-    --------
     >>> text_flags(pa.array(["ja", "nein", "", "Ja"]), TextFormat(true=["ja"], false=["nein"])).values
     array([ 1.,  0., nan, nan])
     """
@@ -97,10 +88,7 @@ def text_flags(cells: Any, text_format: TextFormat) -> TextCells:
 
 
 def decoded_bytes(cells: Any) -> tuple[Any, BoolArray]:
-    """Bytes or text as text, and which of them are not UTF-8, shape (n,).
-
-    Arrow looks at no byte of a text column that it is given, or reads from a file.
-    """
+    """Convert bytes or text to text, and a mask of invalid UTF-8; Arrow checks no text that it gets or reads."""
     if pa.types.is_string_view(cells.type):
         cells = pc.cast(cells, pa.large_string())
     try:
@@ -113,23 +101,20 @@ def decoded_bytes(cells: Any) -> tuple[Any, BoolArray]:
 
 
 def decoded_without(cells: Any, nulls: Sequence[str]) -> tuple[Any, BoolArray]:
-    """As :func:`decoded_bytes`, null where a cell is not UTF-8 or one of the words for nothing."""
+    """Decode like :func:`decoded_bytes`, with null for invalid UTF-8 and null markers."""
     texts, unreadable = decoded_bytes(cells)
     nothing = pc.or_(pa.array(unreadable), pc.is_in(texts, pa.array(nulls, texts.type)))
     return pc.if_else(nothing, pa.scalar(None, texts.type), texts), unreadable
 
 
 def decoded_levels(cells: Any, nulls: Sequence[str]) -> tuple[Any, BoolArray]:
-    """As :func:`decoded_without`, ``NO_LEVEL`` where a cell is not UTF-8."""
+    """Decode like :func:`decoded_without`, with ``NO_LEVEL`` for invalid UTF-8."""
     texts, broken = decoded_without(cells, nulls)
     return pc.if_else(pa.array(broken), pa.scalar(NO_LEVEL, texts.type), texts), broken
 
 
 def null_words(column: Categorical | Date, text_format: TextFormat) -> list[str]:
-    """Words that stand for nothing in a column of text.
-
-    In a categorical column only words that were stated: ``NA`` may be a level, or a value that is none.
-    """
+    """Return the null markers of a column of text; of a categorical only stated ones: ``NA`` may be a level."""
     if isinstance(column, Date):
         return list(text_format.null_words)
     levels = set(map(str, column.levels))
@@ -137,7 +122,7 @@ def null_words(column: Categorical | Date, text_format: TextFormat) -> list[str]
 
 
 def is_nothing(texts: Any, null_words: tuple[str, ...]) -> Any:
-    """Which texts are null, or a word for nothing."""
+    """Mark texts that are null or a null marker."""
     return pc.or_(pc.is_null(texts), pc.is_in(texts, pa.array(null_words, texts.type)))
 
 
@@ -147,7 +132,7 @@ def _plain_texts(cells: Any) -> Any:
 
 
 def _with_a_point(texts: Any, text_format: TextFormat) -> Any:
-    """Texts without thousands marks, the decimal mark a point."""
+    """Remove thousands marks, and replace the decimal mark by a point."""
     thousands, decimal = text_format.thousands, text_format.decimal
     if not (decimal + (thousands or "")).isascii() or not len(texts):
         texts = texts if thousands is None else pc.replace_substring(texts, thousands, "")
@@ -171,7 +156,7 @@ def _as_flags(flags: Any) -> BoolArray:
 
 
 def _pattern(text_format: TextFormat) -> str:
-    """RE2 of a whole number in the format, blanks around it taken off."""
+    """Return the RE2 pattern of a number in the format, without surrounding spaces."""
     whole, mark = r"\d+", re.escape(text_format.decimal)
     if text_format.thousands is not None:
         whole = rf"(?:\d{{1,3}}(?:{re.escape(text_format.thousands)}\d{{3}})+|\d+)"

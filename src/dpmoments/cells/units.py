@@ -1,23 +1,23 @@
-"""Cells of the column that tells people apart, read as the bytes that name a unit.
+"""Values of the privacy unit's column, read as the bytes that name a unit.
 
-Two rows are of one unit if these bytes are equal, and of two if they are not; no hash decides that. What they are does not depend
-on how a table holds the column, nor on the other rows:
+Two rows are of one unit exactly if these bytes are equal (no hash). They do not depend on how a table holds the
+column, nor on other rows:
 
 ======================================  ====================================================================
-cell                                    unit
+value                                   unit
 ======================================  ====================================================================
 integer                                 its decimal digits, as text: ``7`` is the unit of the text ``7``
 whole number in a column of floats      that integer: pandas makes floats of integers as soon as one is missing
-text                                    as it is, blanks and case included; ``7.0`` is ``7``, as such a frame is written to CSV,
+text                                    the text, spaces and case included; ``7.0`` is ``7``, as such a frame is written
+to CSV,
                                         and ``-0.0`` is ``0``
-bytes, UUID                             as they are
-null, NaN, empty, a usual word for it   none: the unit's ``missing`` rule
-any other cell                          none, as if it were missing: the unit's ``missing`` rule
-a type that holds none of these         refused, before any cell is read
+bytes, UUID                             the bytes
+null, NaN, empty, usual null marker     none: the unit's ``missing`` rule
+any other value                         none, as if it were missing: the unit's ``missing`` rule
+a type that holds none of these         refused, before any value is read
 ======================================  ====================================================================
 
-A float that is not whole, or so large that two integers may have become one, names no unit: people would be taken for one
-another.
+A float that is not whole, or so large that two integers may round to it, names no unit: it could merge two people.
 """
 
 from __future__ import annotations
@@ -35,28 +35,21 @@ from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
 
 _NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
-"""Texts that say that there is nothing. Rows of many people would else be one unit, and none of them protected as one."""
+"""Null markers. Rows of many people would otherwise be one unit, and none of them protected."""
 _WHOLE_FLOAT = r"\A(-?[0-9]+)\.0\z"
-"""To Arrow, whose ``$`` would be the end of the text alone, and that of Python also before a last line end."""
+"""Pattern for Arrow, whose ``$`` matches only at the end; Python's also matches before a final newline."""
 _UNREADABLE: bytes | None = b""
-"""In place of an object that names no unit: the name of none."""
+"""Placeholder of an object that names no unit."""
 _EXACT_INTEGERS = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53}
-"""Whole numbers of smaller size stand each for one integer, by the number of bytes of the float."""
+"""Magnitude below which each whole float is one integer, by the float's bytes."""
 
 
 def unit_ids(cells: Any, column: str, *, strict: bool = True) -> Any:
-    """Bytes that name the unit of each row, null where there is none: a pyarrow large_binary array of length n.
+    """Return the bytes that name each row's unit, null if none: a large_binary array of length n.
 
-    Parameters
-    ----------
-    cells : pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects, length n
-    column : str
-        The column's name, for the message.
-    strict : bool
-        Whether a cell that names no unit, and is not missing, is an error; else it is as a missing one.
+    If ``strict``, a value that names no unit and is not missing is an error; else it counts as missing. ``column`` is
+    the name for messages.
 
-    Examples
-    --------
     >>> unit_ids(pa.array([7, None, 12]), "person_id").to_pylist()
     [b'7', None, b'12']
     >>> unit_ids(pa.array(["7.0", "", "a-12"]), "person_id").to_pylist()
@@ -105,7 +98,7 @@ def _chunk_ids(chunk: Any, column: str, *, strict: bool) -> Any:
 
 
 def _plain_texts(texts: Any) -> Any:
-    """Null where a text says that there is nothing; the integer where it is a whole float."""
+    """Replace null markers by null, and whole floats by their integer."""
     texts = _null_where(texts, pc.is_in(texts, value_set=pa.array(_NO_UNIT, pa.large_string())))
     if pc.any(pc.ends_with(texts, pattern=".0")).as_py():
         texts = pc.if_else(pc.equal(texts, "-0.0"), "0", texts)  # a frame's −0.0, which is 0
@@ -124,7 +117,7 @@ def _ids_of_floats(chunk: Any, column: str, *, strict: bool) -> Any:
 
 
 def nameless_cells(cells: Any) -> BoolArray:
-    """Which cells of a type that :func:`unit_ids` takes name no unit, and are not missing, shape (n,)."""
+    """Mark values, of a type that :func:`unit_ids` accepts, that name no unit and are not missing, shape (n,)."""
     if isinstance(cells, np.ndarray):
         return np.array(
             [result == _UNREADABLE for result in read_objects(cells, _object_id, _UNREADABLE)], dtype=np.bool_
@@ -146,7 +139,7 @@ def _nameless(chunk: Any) -> BoolArray:
 
 
 def _whole_or_missing(chunk: Any) -> BoolArray:
-    """Which cells of an Arrow array of floats stand for one integer each, or for none, shape (n,)."""
+    """Mark floats that are missing or exactly one integer, shape (n,)."""
     limit = _EXACT_INTEGERS[chunk.type.bit_width // 8]
     values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return np.asarray(np.isnan(values) | ((values == np.rint(values)) & (np.abs(values) < limit)))
@@ -175,7 +168,7 @@ def _object_id(cell: object) -> bytes | None:
 
 
 def _plain_text(text: str) -> str:
-    """As :func:`_plain_texts` of one text that says something."""
+    """Convert a single text that is not a null marker like :func:`_plain_texts`."""
     result = re.fullmatch(r"(-?[0-9]+)\.0", text)
     if result is None:
         return text

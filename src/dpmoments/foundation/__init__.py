@@ -1,1 +1,1 @@
-"""Foundation: errors, arrays, plain values, documents, progress, text formats, lazily loaded libraries."""
+"""Errors, arrays, plain values, documents, progress, text formats and lazily loaded libraries."""

@@ -1,4 +1,4 @@
-"""Types of arrays, each named once."""
+"""Array types."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ import numpy.typing as npt
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IntegerArray: TypeAlias = npt.NDArray[Any]
-"""int64, or Python integers in an object array where int64 could overflow."""
+"""int64, or Python integers in an object array if int64 could overflow."""

@@ -1,4 +1,4 @@
-"""JSON documents: written completely or not at all, checked when read, and refused if damaged or edited by hand."""
+"""JSON documents: written completely or not at all; checked when read; refused if damaged or edited by hand."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ KEEPS_A_FILE = f"{NEVER_OVERWRITTEN}, or pass overwrite=True"
 
 @dataclass(frozen=True, slots=True)
 class DocumentKind:
-    """One kind of file.
+    """A kind of file.
 
     Attributes
     ----------
     format : str
         Identifies the kind inside the file, such as ``dpmoments-release``.
     version : int
-        Version of the layout of the content; files of any other version are refused.
+        Version of the layout of the content; files of other versions are refused.
     noun : str
-        What messages call the content, such as ``release``.
+        Name of the content in messages, such as ``release``.
     """
 
     format: str
@@ -52,26 +52,14 @@ class DocumentKind:
     noun: str
 
     def write(self, content: Mapping[str, Any], path: str | Path, *, overwrite: bool = False) -> None:
-        """Write a document, completely or not at all.
-
-        Parameters
-        ----------
-        content : mapping
-            Values that JSON can hold; every number finite.
-        """
+        """Write a document, completely or not at all; every number in ``content`` must be finite."""
         document = {"format": self.format, "version": self.version, "sha256": _digest(content), "content": content}
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
         _write_whole(text, Path(path), overwrite, _KEEPS_A_RELEASE)
 
 
 def write_text(text: str, path: str | Path, *, overwrite: bool = False, taken: str = KEEPS_A_FILE) -> None:
-    """Write a text that can be made again, such as a page, completely or not at all.
-
-    Parameters
-    ----------
-    taken : str
-        What is said of a file that is there already.
-    """
+    """Write a text completely or not at all; ``taken`` is the message if the file exists."""
     _write_whole(text, Path(path), overwrite, taken)
 
 
@@ -84,13 +72,7 @@ def _write_whole(text: str, path: Path, overwrite: bool, taken: str) -> None:
 
 @contextmanager
 def whole_file(path: str | Path, *, overwrite: bool = False, taken: str = NEVER_OVERWRITTEN) -> Iterator[Path]:
-    """Yield a path to write a file at, which is given its own name once all of it is on the disk.
-
-    Parameters
-    ----------
-    taken : str
-        What is said of a file that is there already.
-    """
+    """Yield a temporary path whose file gets its final name once it is completely on disk."""
     path = Path(path)
     check_output(path, overwrite=overwrite, taken=taken)
     # The name is not made from the document's, which may already have the greatest length that the file system allows.
@@ -111,13 +93,7 @@ def whole_file(path: str | Path, *, overwrite: bool = False, taken: str = NEVER_
 
 
 def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Mapping[str, Any]], Result]]) -> Result:
-    """Read a document of one of several kinds and build what it holds. No code in the file is ever run.
-
-    Parameters
-    ----------
-    builders : mapping of DocumentKind to callable
-        Makes the result from the content; an error in it is raised as a ValueError that names the file.
-    """
+    """Read a document of one of several kinds and build its content; no code in the file is ever run."""
     kind, content = _checked_content(path, tuple(builders))
     try:
         return builders[kind](content)
@@ -129,7 +105,7 @@ def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Ma
 
 
 def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple[DocumentKind, dict[str, Any]]:
-    """The content, after format, version and checksum are checked. Errors quote no text of a file of another kind."""
+    """Return the content after checking format, version and checksum; errors quote no text of foreign files."""
     nouns = " or ".join(kind.noun for kind in kinds)
     document: Any = None
     try:
@@ -170,13 +146,7 @@ def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple
 
 
 def check_output(path: str | Path, *, overwrite: bool = False, taken: str = _KEEPS_A_RELEASE) -> None:
-    """Raise unless a file can be written at ``path``; done before any budget is spent.
-
-    Parameters
-    ----------
-    taken : str
-        What is said of a file that is there already.
-    """
+    """Raise if no file can be written at ``path``; called before any budget is spent."""
     path = Path(path)
     if path.is_dir():
         raise InputIsADirectoryError(f"{path} is a folder: name a file in it")
@@ -197,7 +167,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 class _NotADocumentError(Exception):
-    """The file holds JSON that :meth:`DocumentKind.write` never writes; the message quotes no text of the file."""
+    """JSON that :meth:`DocumentKind.write` never writes; the message quotes no text of the file."""
 
 
 def _refuse_constant(name: str) -> float:
@@ -219,7 +189,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _exists(path: Path) -> bool:
-    """Whether ``path`` exists, even as a broken link. Raise OSError if no file can have that name."""
+    """Return True if ``path`` exists, even as a broken link; raise OSError if no file can have that name."""
     try:
         os.lstat(path)
     except FileNotFoundError:
@@ -230,7 +200,7 @@ def _exists(path: Path) -> bool:
 
 
 def _publish(temporary: Path, path: Path, overwrite: bool, taken: str) -> None:
-    """Give the finished file its final name, in one atomic step."""
+    """Rename the finished file atomically."""
     if not overwrite:
         try:
             os.link(temporary, path)  # fails if a file has appeared since the check
@@ -244,7 +214,7 @@ def _publish(temporary: Path, path: Path, overwrite: bool, taken: str) -> None:
 
 
 def _flush(path: Path, flags: int) -> None:
-    """Have what is written to a file or folder put on the disk."""
+    """Flush a file or folder to disk."""
     descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)

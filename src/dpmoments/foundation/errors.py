@@ -1,4 +1,4 @@
-"""Errors of this library: those whose message it wrote itself, and may be shown."""
+"""Errors whose message this library wrote, so that it may be shown."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from types import TracebackType
 
 
 class InputError(Exception):
-    """An error whose message this library wrote: it quotes no value of a table and may be shown to anyone.
+    """Error whose message this library wrote: it quotes no value of a table and may be shown to anyone.
 
-    Every error that the library raises on purpose is one, and also of the built-in kind that Python's users expect: catch
-    ``ValueError`` or ``InputError``. An error of a reader or an array library is none, and its message may quote the table.
+    Every error that the library raises on purpose is one, and also of the built-in type: catch ``ValueError`` or
+    ``InputError``. An error of a reader or an array library is not, and its message may quote the table.
 
     Examples
     --------
@@ -25,7 +25,7 @@ class InputError(Exception):
 
     @property
     def code(self) -> str:
-        """The kind of error, a word that stays as it is: ``"value"``, ``"file-not-found"``."""
+        """Kind of the error, a stable word such as ``"value"`` or ``"file-not-found"``."""
         words = re.findall(
             r"[A-Z]+(?![a-z])|[A-Z][a-z]+", type(self).__name__.removeprefix("Input").removesuffix("Error")
         )
@@ -33,78 +33,77 @@ class InputError(Exception):
 
 
 class InputValueError(InputError, ValueError):
-    """A ``ValueError`` that this library raised."""
+    """A ``ValueError`` raised by this library."""
 
 
 class InputTypeError(InputError, TypeError):
-    """A ``TypeError`` that this library raised."""
+    """A ``TypeError`` raised by this library."""
 
 
 class InputKeyError(InputError, KeyError):
-    """A ``KeyError`` that this library raised."""
+    """A ``KeyError`` raised by this library."""
 
 
 class InputLookupError(InputError, LookupError):
-    """A ``LookupError`` that this library raised."""
+    """A ``LookupError`` raised by this library."""
 
 
 class InputArithmeticError(InputError, ArithmeticError):
-    """An ``ArithmeticError`` that this library raised."""
+    """An ``ArithmeticError`` raised by this library."""
 
 
 class InputOverflowError(InputError, OverflowError):
-    """An ``OverflowError`` that this library raised."""
+    """An ``OverflowError`` raised by this library."""
 
 
 class InputFloatingPointError(InputError, FloatingPointError):
-    """A ``FloatingPointError`` that this library raised."""
+    """A ``FloatingPointError`` raised by this library."""
 
 
 class InputRuntimeError(InputError, RuntimeError):
-    """A ``RuntimeError`` that this library raised."""
+    """A ``RuntimeError`` raised by this library."""
 
 
 class InputOSError(InputError, OSError):
-    """An ``OSError`` that this library raised."""
+    """An ``OSError`` raised by this library."""
 
 
 class InputFileNotFoundError(InputError, FileNotFoundError):
-    """A ``FileNotFoundError`` that this library raised."""
+    """A ``FileNotFoundError`` raised by this library."""
 
 
 class InputFileExistsError(InputError, FileExistsError):
-    """A ``FileExistsError`` that this library raised."""
+    """A ``FileExistsError`` raised by this library."""
 
 
 class InputIsADirectoryError(InputError, IsADirectoryError):
-    """An ``IsADirectoryError`` that this library raised."""
+    """An ``IsADirectoryError`` raised by this library."""
 
 
 class InputNotADirectoryError(InputError, NotADirectoryError):
-    """A ``NotADirectoryError`` that this library raised."""
+    """A ``NotADirectoryError`` raised by this library."""
 
 
 class InputPermissionError(InputError, PermissionError):
-    """A ``PermissionError`` that this library raised."""
+    """A ``PermissionError`` raised by this library."""
 
 
 class InputConnectionError(InputError, ConnectionError):
-    """A ``ConnectionError`` that this library raised."""
+    """A ``ConnectionError`` raised by this library."""
 
 
 class InputModuleNotFoundError(InputError, ModuleNotFoundError):
-    """A ``ModuleNotFoundError`` that this library raised."""
+    """A ``ModuleNotFoundError`` raised by this library."""
 
 
 def _innermost_frame(traceback: TracebackType | None) -> TracebackType | None:
-    """Where an error began; None where there is no traceback."""
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     return traceback
 
 
 def place_of(traceback: TracebackType | None) -> str:
-    """File and line of the innermost frame."""
+    """Return the file and line of the innermost frame."""
     last = _innermost_frame(traceback)
     return "an unknown place" if last is None else f"{Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}"
 
@@ -112,11 +111,11 @@ def place_of(traceback: TracebackType | None) -> str:
 # Text out of a file as it is shown: no character of it that a terminal or a page obeys instead of showing.
 
 _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that a terminal obeys instead of showing, or that turn the direction of what follows."""
+"""Characters that a terminal obeys instead of showing, or that change the direction of the text after them."""
 
 
 def visible(text: str) -> str:
-    r"""Text in which a name out of a file cannot clear the screen, or hide what stands beside it.
+    r"""Escape characters with which a name from a file could clear the screen or hide other text.
 
     Examples
     --------
@@ -130,11 +129,11 @@ def visible(text: str) -> str:
 
 
 class LedgerError(InputError, RuntimeError):
-    """A ledger cannot be used as asked: its file is locked, damaged, foreign, newer or gone, or its history contradicts itself.
+    """Ledger that cannot be used: its file is locked, damaged, foreign, newer or missing, or contradicts itself.
 
-    Nothing was spent by what was asked for.
+    The refused request spent nothing.
     """
 
 
 class BudgetExceededError(LedgerError):
-    """A release would pass the budget that its dataset was granted, or is of a kind that the grant cannot count."""
+    """Release that would exceed its dataset's granted budget, or whose budget kind the grant cannot measure."""

@@ -1,4 +1,4 @@
-"""Progress of long passes over a table: hundredths of a pass, never a number of rows that may be private."""
+"""Progress of long passes over a table, in hundredths of a pass: the number of rows may be private."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SECONDS_BETWEEN_SIGNS = 0.2
 
 
 class Watch:
-    """Told of every pass and every block; reports progress in hundredths of a pass.
+    """Reporter of progress in hundredths of a pass.
 
-    Every hundredth of a pass is reported once, in order, whatever the table. If the fraction were reported after every block, the
-    first one, or the number of reports, would reveal the number of rows. Where the length of a pass is not known, None is
-    reported from time to time, by the clock, to show that work goes on; the next pass is as long as that one was.
+    Every hundredth of a pass is reported once, in order, for any table. Reporting after every batch would reveal the
+    number of rows, through the first fraction or the number of reports. If the length of a pass is unknown, None is
+    reported at time intervals to show activity; the next pass is as long as that one was.
     """
 
     def __init__(self, report: Callable[[float | None], None] | None, bar: Bar | None = None) -> None:
@@ -41,14 +41,14 @@ class Watch:
         self._last_sign = -_SECONDS_BETWEEN_SIGNS
 
     def plan(self, n_passes: int | None, n_rows: int | None) -> None:
-        """Say what is public of a run: how many passes it makes, and the number of rows; None where that is not."""
+        """Set the public facts of a run: its number of passes, and the number of rows (None if private)."""
         self._before, self._of, self._planned = 0, n_passes, True
         if self._bar is not None:
             self._bar.n_rows = n_rows
 
     @contextmanager
     def passing(self, length: int | None, n_passes: int = 1) -> Iterator[None]:
-        """One pass, or several in a row; ``length`` is what the calls for one add up to, where it is known."""
+        """Track one pass or several in a row; ``length`` is the total amount per pass if known."""
         self._expected = self._counted if length is None else length
         self._seen = self._told = 0
         self._steps = n_passes * _STEPS
@@ -64,7 +64,7 @@ class Watch:
         log.debug("%s over the table: ended", passes)
 
     def __call__(self, amount: int) -> None:
-        """So much more of the pass is done: rows, or whatever its length is in."""
+        """Record that ``amount`` more of the pass (rows, or its unit of length) is done."""
         self._seen += amount
         if self._expected is None:
             self._give_sign()
@@ -91,21 +91,21 @@ class Watch:
 
 
 class Bar:
-    """A bar of the pass that runs, with the time that is left of it."""
+    """Progress bar of the current pass, with the remaining time."""
 
     def __init__(self, display: Progress, task: TaskID) -> None:
         self._display, self._task = display, task
         self._begun = time.monotonic()
         self.n_rows: int | None = None
-        """The number of rows where it is public: rows a second are told then."""
+        """Number of rows if public; shown as rows per second."""
 
     def begin(self, words: str) -> None:
-        """A pass begins."""
+        """Start a pass."""
         self._begun = time.monotonic()
         self._display.reset(self._task, total=None, description=words, rate="")
 
     def report(self, fraction: float | None) -> None:
-        """So much of the pass is done; None where that is not known."""
+        """Show the finished fraction of the pass; None if unknown."""
         if fraction is None:
             return
         rate = ""
@@ -116,7 +116,7 @@ class Bar:
 
 @contextmanager
 def watched(progress: bool | Callable[[float | None], None]) -> Iterator[Watch]:
-    """A :class:`Watch` that draws a bar on standard error, calls ``progress``, or does nothing."""
+    """Yield a :class:`Watch` that draws a bar on standard error, calls ``progress``, or does nothing."""
     if not isinstance(progress, bool):
         yield Watch(progress)
         return

@@ -1,4 +1,4 @@
-"""Which files a path, a glob or a folder names, and how they are to be read."""
+"""Files named by a path, a glob or a folder, and how to read and write them."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ FEATHER_ENDINGS = (".feather", ".arrow", ".ipc", ".arrows")
 CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 _COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
 _FORMULA = r"\A('*[=+\-@\t\r\n＝＋－＠])"
-"""Beginning of a text that spreadsheets run (as listed by OWASP under CSV injection), with apostrophes before it or none."""
+"""Start of a text that spreadsheets run (OWASP, CSV injection), with or without apostrophes before it."""
 ENGINES = ("dask", "spark")
 
 
 @dataclass(frozen=True)
 class EngineFiles:
-    """Files of a table that the workers of an engine read, each by this library's own reader; passed in place of a path.
+    """Table files that the workers of an engine read with this library's own readers; passed in place of a path.
 
-    Every worker must see the files under the same names. A Parquet file is read in groups of rows, and any other as a whole.
+    Every worker must see the files under the same names. Parquet files are read in row groups, other files as a whole.
 
     Attributes
     ----------
     path : str or Path
         A file, glob or folder of Parquet, Feather or CSV files.
     engine : {"dask", "spark"}
-        Dask: on the client that is connected, or else in the threads or processes that Dask is configured for. Spark: on the
-        session that is active, or else a new one by Spark's own settings.
+        Dask: the connected client, or else the threads or processes that Dask is configured for. Spark: the active
+        session, or else a new one with Spark's own settings.
 
     Raises
     ------
     ValueError
-        If there is no such engine.
+        If the engine is unknown.
 
     Examples
     --------
@@ -57,10 +57,10 @@ class EngineFiles:
 
 
 def expand_paths(pattern: str | Path) -> list[Path]:
-    """The files that a path, a glob or a folder names, in sorted order.
+    """Return the files that a path, a glob or a folder names, in sorted order.
 
-    A folder means the Parquet, Feather, CSV and TSV files in it, at any depth, but for those that writers leave behind
-    unfinished or keep for themselves: names that begin with a dot or an underscore, themselves or a folder on the way.
+    A folder means the Parquet, Feather, CSV and TSV files in it, at any depth, except names (of a file or a folder on
+    the way) that begin with a dot or an underscore: writers use these for unfinished and internal files.
     """
     if not str(pattern):
         raise InputFileNotFoundError("the path is empty: name a file, a glob or a folder")
@@ -79,10 +79,8 @@ def expand_paths(pattern: str | Path) -> list[Path]:
 
 
 def file_ending(path: Path) -> str:
-    """The ending that tells the format, in lower case, without that of a compression.
+    """Return the ending that gives the format, in lower case, without a compression ending.
 
-    Examples
-    --------
     >>> file_ending(Path("people.CSV.gz"))
     '.csv'
     """
@@ -91,10 +89,8 @@ def file_ending(path: Path) -> str:
 
 
 def fixed_folder(pattern: str | Path) -> Path | None:
-    """The folder below which a folder or a glob names files; None of a file.
+    """Return the folder below which a folder or a glob names files; None for a single file.
 
-    Examples
-    --------
     >>> str(fixed_folder("data/year=*/*.parquet"))
     'data'
     """
@@ -109,7 +105,7 @@ def fixed_folder(pattern: str | Path) -> Path | None:
 
 
 def open_ipc(path: Path, columns: Sequence[int] | None = None, source: Any = None) -> Any:
-    """A reader of an Arrow IPC file, or of a stream in one, for these columns alone; ``source`` is the file, if it is open."""
+    """Open an Arrow IPC file or stream for reading these columns only; ``source`` is the file if already open."""
     import pyarrow as pa
 
     source = pa.OSFile(str(path)) if source is None else source
@@ -128,15 +124,10 @@ def _is_table(path: Path, folder: Path) -> bool:
 
 
 def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
-    """Write an Arrow table as its ending says, ``.parquet``, ``.csv`` or ``.tsv``: completely or not at all.
+    """Write an Arrow table as .parquet, .csv or .tsv, by its ending, completely or not at all.
 
-    In CSV, text and names of columns that a spreadsheet would take for a formula get an apostrophe before them, unless
-    ``raw_text``; numbers are never touched. Texts that differ still differ.
-
-    Returns
-    -------
-    bool
-        True if a text got an apostrophe.
+    In CSV, text and column names that a spreadsheet would run as a formula get an apostrophe before them, unless
+    ``raw_text``; numbers never change, and different texts stay different. Return True if a text got an apostrophe.
     """
     ending = path.suffix.lower()
     if ending in PARQUET_ENDINGS:
@@ -159,7 +150,7 @@ def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
 
 
 def _without_formulas(table: Any) -> Any:
-    """Put an apostrophe before each text and name that begins a formula, and before each that is such a text after escaping."""
+    """Add an apostrophe before each text and name that begins a formula, or that already has such an apostrophe."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

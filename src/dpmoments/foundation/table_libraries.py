@@ -1,7 +1,7 @@
-"""What tables are read with, loaded when the first of them is: who analyses a release needs none of it.
+"""Libraries that read tables, loaded with the first table: analyzing a release needs none of them.
 
-``from dpmoments.foundation.table_libraries import pa, pc`` stands for ``import pyarrow as pa`` and ``import pyarrow.compute as
-pc``.
+``from dpmoments.foundation.table_libraries import pa, pc`` replaces ``import pyarrow as pa`` and ``import
+pyarrow.compute as pc``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["nw", "pa", "pa_csv", "pc", "pq"]
 
 
 class LazyModule:
-    """Has the attributes of a module, which is imported when the first of them is asked for."""
+    """Proxy of a module that is imported when an attribute is first used."""
 
     def __init__(self, load: Callable[[], Any]) -> None:
         self._load = load
@@ -27,7 +27,7 @@ class LazyModule:
         return getattr(self._module, name)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Functions that an engine sends to its workers take what they refer to along."""
+        """Return how to rebuild the proxy: engines pickle it with the functions that they send to workers."""
         return LazyModule, (self._load,)
 
 

@@ -1,4 +1,4 @@
-"""TextFormat: what a curator says of how a delimited text file is written."""
+"""TextFormat: how a delimited text file is written, stated by the curator."""
 
 from __future__ import annotations
 
@@ -17,38 +17,37 @@ _FALSE = ("false", "False", "FALSE", "0", "0.0", "f", "F")
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 
 _CHANGING = ("hz", "idna", "iso2022_", "punycode", "utf-7")
-"""Encodings, by the names of their codecs, in which the same bytes are other text after other text."""
+"""Codec names of stateful encodings, in which the meaning of bytes depends on the text before them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextFormat:
-    """How a delimited text file (CSV) is written, where that is not the usual way.
+    """Format of a delimited text file (CSV), if it is not the usual one.
 
-    Nothing of it is guessed: a delimiter, an encoding or a decimal mark guessed from the records would let one row decide how
-    others are read. What :func:`pandas.read_csv` calls an option stands beside it.
+    Nothing is guessed: a delimiter, encoding or decimal mark guessed from the records would let one row decide how
+    others are read. The equivalent option of :func:`pandas.read_csv` is in parentheses.
 
     Parameters
     ----------
     delimiter : str, optional
-        One ASCII character between cells (pandas: ``sep``). Default: a tab in .tsv files, else a comma.
+        One ASCII character between values (pandas: ``sep``). Default: a tab in .tsv files, else a comma.
     encoding : str
-        Any text encoding that Python knows (pandas: ``encoding``), such as ``"latin-1"``, ``"cp1252"``, ``"utf-16"``, but those
-        in which bytes mean other text after other text (``utf-7``, ``hz``, ``iso2022_jp``). A mark of the byte order is no
-        part of the first name.
+        Any text encoding that Python knows (pandas: ``encoding``), such as ``"latin-1"``, ``"cp1252"``, ``"utf-16"``,
+        except stateful ones (``utf-7``, ``hz``, ``iso2022_jp``). A byte order mark is not part of the first name.
     decimal : str
-        The decimal mark of numbers (pandas: ``decimal``).
+        Decimal mark of numbers (pandas: ``decimal``).
     thousands : str, optional
-        The mark between groups of three digits, before the decimal mark alone (pandas: ``thousands``): with ``"."``, ``1.234``
-        is 1234, and ``1.23`` is no number. Digits without marks are read, too.
+        Mark between groups of three digits, before the decimal mark only (pandas: ``thousands``): with ``"."``,
+        ``1.234`` is 1234, and ``1.23`` is not a number. Digits without marks are also read.
     nulls : sequence of str
-        What stands for an empty cell beside what always does in columns of numbers, flags and dates: an empty text,
-        ``NA``, ``n/a``, ``NULL``, … (pandas: ``na_values``). In a categorical column these alone do, unless they are its
-        levels. In the column of a privacy unit they do beside the usual ones.
+        Null markers in addition to the usual ones in columns of numbers, Booleans and dates: an empty text, ``NA``,
+        ``n/a``, ``NULL``, … (pandas: ``na_values``). In a categorical column only these apply, unless they are its
+        levels. In the privacy unit's column they apply in addition to the usual ones.
     true, false : sequence of str
-        What stands for true and false in Boolean columns beside the usual ``true``, ``1``, ``t``, ``false``, ``0``, ``f``
-        (pandas: ``true_values``, ``false_values``). With ``true=["1"], false=["2"]`` 2 is false.
+        Texts for true and false in Boolean columns, in addition to the usual ``true``, ``1``, ``t``, ``false``, ``0``,
+        ``f`` (pandas: ``true_values``, ``false_values``). With ``true=["1"], false=["2"]`` 2 is false.
     quote : str, optional
-        The character around cells that hold delimiters (pandas: ``quotechar``); None: quotes are text (pandas:
+        Character around values that contain delimiters (pandas: ``quotechar``); None: quotes are text (pandas:
         ``quoting=csv.QUOTE_NONE``).
     skip_lines : int
         Lines above the header line (pandas: ``skiprows``).
@@ -56,7 +55,7 @@ class TextFormat:
     Raises
     ------
     TypeError, ValueError
-        If an option is not what it must be, or two contradict each other.
+        If an option is invalid, or two contradict each other.
 
     Examples
     --------
@@ -66,7 +65,8 @@ class TextFormat:
     >>> TextFormat(encoding="latin-0")
     Traceback (most recent call last):
         ...
-    dpmoments.foundation.errors.InputValueError: encoding='latin-0' is no text encoding that Python knows: common ones ...
+    dpmoments.foundation.errors.InputValueError: encoding='latin-0' is no text encoding that Python knows: common ones
+    ...
     """
 
     delimiter: str | None = None
@@ -123,7 +123,7 @@ class TextFormat:
             raise InputValueError(f"skip_lines={shown(self.skip_lines)} must be a whole number, 0 or more")
 
     def delimiter_for(self, ending: str) -> str:
-        r"""The character between cells of a file with this ending.
+        r"""Return the delimiter of a file with this ending.
 
         Examples
         --------
@@ -134,23 +134,23 @@ class TextFormat:
 
     @property
     def null_words(self) -> tuple[str, ...]:
-        """What stands for an empty cell in columns of numbers, flags and dates."""
+        """Null markers in columns of numbers, Booleans and dates."""
         reported = {*self.true, *self.false}
         return tuple(dict.fromkeys((*(word for word in _ALWAYS_NULL if word not in reported), *self.nulls)))
 
     @property
     def true_words(self) -> tuple[str, ...]:
-        """What stands for true."""
+        """Texts for true."""
         return (*(word for word in _TRUE if word not in (*self.false, *self.nulls)), *self.true)
 
     @property
     def false_words(self) -> tuple[str, ...]:
-        """What stands for false."""
+        """Texts for false."""
         return (*(word for word in _FALSE if word not in (*self.true, *self.nulls)), *self.false)
 
     @property
     def is_utf8(self) -> bool:
-        """Whether the bytes are UTF-8, with a byte order mark or without."""
+        """True if the bytes are UTF-8, with or without a byte order mark."""
         return codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
 
     def __repr__(self) -> str:
@@ -159,7 +159,7 @@ class TextFormat:
 
 
 def _is_text_encoding(name: str) -> bool:
-    """Whether text in it can be read piece by piece."""
+    """Return True if text in this encoding can be read in batches."""
     try:
         result = codecs.lookup(name)
     except (LookupError, ValueError):  # a null character in the name

@@ -1,4 +1,4 @@
-"""Bytes of a text file as a stream of UTF-8, decompressed, never whole in memory."""
+"""Bytes of a text file as a decompressed UTF-8 stream, never whole in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpmoments.foundation.text_format import TextFormat
 
 _PIECE = 1 << 20
 _UNREADABLE_BYTES = "dpmoments.unreadable"
-"""The name of what decoders do with bytes that are not text: half of a surrogate pair, which no text has, stands for them."""
+"""Error handler of decoders: bytes that are not text become half of a surrogate pair, which no text contains."""
 
 
 def _marked(error: UnicodeError) -> tuple[str, int]:
@@ -29,15 +29,15 @@ codecs.register_error(_UNREADABLE_BYTES, _marked)
 
 
 class EncodingError(InputValueError):
-    """The bytes are not text in the encoding; the message holds none of them."""
+    """Bytes that are not text in the encoding; the message contains none of them."""
 
 
 class LongLineError(InputValueError):
-    """A line is longer than any that is read; the message holds nothing of it."""
+    """Line longer than the limit; the message contains nothing of it."""
 
 
 class LineLengths:
-    r"""The lengths of a delimited text's lines, as Arrow's reader divides it: line ends in quotes are none.
+    r"""Lengths of a delimited text's lines as Arrow's reader divides it: line ends in quotes do not count.
 
     Parameters
     ----------
@@ -60,12 +60,12 @@ class LineLengths:
         self._marks = re.compile(b"[" + marks + b"]")
         self._place = self._line = self._cell = 0  # where we are, and where the line and its cell began
         self.first_end: int | None = None
-        """Where the first line that is not empty ends; None before that."""
+        """End of the first non-empty line; None before that."""
         self._closed = -1  # after the last quote that closed a cell, which opens it again where it stands there
         self._quoted = False
 
     def add(self, block: bytes) -> None:
-        """Measure on."""
+        """Measure the next batch of bytes."""
         if not self._place and block.startswith(codecs.BOM_UTF8):
             self._line = self._cell = len(codecs.BOM_UTF8)
         for mark in self._marks.finditer(block):
@@ -95,11 +95,10 @@ def _in_words(n_bytes: int) -> str:
 
 
 def open_utf8(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
-    """The text of a file, below the lines that are skipped, as a binary stream of UTF-8.
+    """Open a file's text, below the skipped lines, as a binary stream of UTF-8.
 
-    ``raw`` is the file as :class:`pyarrow.OSFile`, for a caller who wants to know how much of it was read.
-
-    Whatever is decoded is decoded in one go from the first byte, so that it does not matter where reads end.
+    ``raw`` is the file as :class:`pyarrow.OSFile`, if the caller needs its position. Decoding is one run from the first
+    byte, so the result does not depend on how the file is divided into reads.
     """
     raw = pa.OSFile(str(path)) if raw is None else raw
     try:
@@ -111,15 +110,11 @@ def open_utf8(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
 
 
 class Utf8Stream:
-    r"""A binary stream of UTF-8 made of one in another encoding.
+    r"""Binary stream of UTF-8 made of a stream in another encoding.
 
-    Bytes that are not text in it become bytes that are not UTF-8, so that the cell that has them is unreadable, and no other. In
-    the first line, which holds the names, they are an error.
-
-    Parameters
-    ----------
-    skip_lines : int
-        Lines that are left out at its beginning; they end in LF, CR LF or CR.
+    Bytes that are not text in it become bytes that are not UTF-8, so that only the value that contains them is
+    unreadable. In the first line, which holds the names, they are an error. The first ``skip_lines`` lines (ended by
+    LF, CR LF or CR) are skipped.
 
     Examples
     --------
@@ -141,7 +136,7 @@ class Utf8Stream:
         self._require_text(self._made.decode(errors="surrogatepass"))
 
     def read(self, size: int = -1) -> bytes:
-        """``size`` bytes, fewer at the end of the stream alone."""
+        """Read ``size`` bytes, fewer only at the end of the stream."""
         pieces, length = [self._made], len(self._made)
         while not self._ended and (size is None or size < 0 or length < size):
             pieces.append(self._following())
@@ -175,7 +170,7 @@ class Utf8Stream:
         return made
 
     def _require_text(self, text: str) -> None:
-        """Refuse what is not text as far as the first line goes."""
+        """Raise EncodingError if the first line is not text."""
         if self._past_names:
             return
         line = re.match(r"[^\r\n]*", text)
@@ -208,11 +203,11 @@ class Utf8Stream:
 
 _HEADER_BYTES = 1 << 20
 _DELIMITERS = {";": '";"', "\t": '"\\t", a tab', "|": '"|"', ",": '","'}
-"""Those that are told of, and how they are written in a message."""
+"""Delimiters that a message may suggest, and how it writes them."""
 
 
 def first_line(path: Path, text_format: TextFormat) -> str:
-    """The first line of a file that is not empty, without its end; line ends in quotes are part of it."""
+    """Return the first non-empty line of a file, without its end; line ends in quotes are part of it."""
     encoding = text_format.encoding.upper() if text_format.is_utf8 else text_format.encoding
     fault = f"damaged, or not a text file in {encoding}: if it is text, pass the encoding it was saved in"
     try:
@@ -231,10 +226,8 @@ def first_line(path: Path, text_format: TextFormat) -> str:
 
 
 def names_in(line: str, delimiter: str, text_format: TextFormat) -> list[str]:
-    """The names that a header line holds.
+    """Return the names in a header line.
 
-    Examples
-    --------
     >>> names_in('age;"sex;gender"', ";", TextFormat())
     ['age', 'sex;gender']
     """
@@ -251,12 +244,10 @@ def names_in(line: str, delimiter: str, text_format: TextFormat) -> list[str]:
 def other_delimiter(
     line: str, delimiter: str, text_format: TextFormat, fits: Callable[[Sequence[str]], bool]
 ) -> str | None:
-    """Advice where the names of a header line would fit by another delimiter; None where by none.
+    """Return advice if the names of a header line would fit with another delimiter, else None.
 
-    The line alone is looked at, for the message: which delimiter is taken follows from nothing in the file.
+    Only that line is read, and only for the message: the delimiter used never depends on the file.
 
-    Examples
-    --------
     >>> other_delimiter("age;sex", ",", TextFormat(), lambda names: len(names) > 1)
     'its first line has 1 column by the delimiter "," and would have 2 by ";": pass delimiter=";"'
     """

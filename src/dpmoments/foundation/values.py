@@ -1,4 +1,4 @@
-"""Conversion of values to what JSON can hold, and back, without loss and without running code; checks of numbers in files."""
+"""Lossless conversion of values to JSON and back, without running code; checks of numbers and text in files."""
 
 from __future__ import annotations
 
@@ -17,19 +17,17 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 
 _MAX_DEPTH = 128
-"""Lists and mappings in one another: what is read must not be too deep to be written again."""
+"""Maximum nesting of lists and mappings: whatever is read can be written again."""
 _ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 
 
 def to_plain(value: Any) -> Any:
-    """Nested lists, dictionaries, strings and numbers that JSON can hold.
+    """Convert a value to nested lists, dictionaries, strings and numbers that JSON can hold.
 
-    Arrays, tuples and non-finite floats become dictionaries with one key that begins with a dollar sign; a mapping's own keys
-    that begin with a dollar sign get a second one. A value of any other type is kept as its text: to refuse it would lose a
-    release whose budget is already spent.
+    Arrays, tuples and non-finite floats become dictionaries with one key that begins with a dollar sign; a mapping's
+    own keys that begin with a dollar sign get a second one. A value of any other type is kept as its text: refusing it
+    would lose a release whose budget is already spent.
 
-    Examples
-    --------
     >>> to_plain({"shares": (0.5, 0.5), "bound": math.inf})
     {'shares': {'$tuple': [0.5, 0.5]}, 'bound': {'$float': 'inf'}}
     """
@@ -51,15 +49,8 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any, *, depth: int = 0) -> Any:
-    """The inverse of :func:`to_plain`.
+    """Invert :func:`to_plain`; ``depth`` is the nesting level of the value.
 
-    Parameters
-    ----------
-    depth : int
-        Number of lists and mappings around it.
-
-    Examples
-    --------
     >>> from_plain(to_plain({"shares": (0.5, 0.5), "steps": np.arange(3)}))
     {'shares': (0.5, 0.5), 'steps': array([0, 1, 2])}
     """
@@ -78,7 +69,7 @@ def from_plain(value: Any, *, depth: int = 0) -> Any:
 
 
 def plain_mapping(content: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An entry that :func:`to_plain` made of a mapping."""
+    """Convert an entry that :func:`to_plain` made of a mapping."""
     result = from_plain(content[name])
     if not isinstance(result, dict):
         raise InputTypeError(f"{name} must be a mapping")
@@ -86,10 +77,8 @@ def plain_mapping(content: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """What a file holds, for a message: of what is long or deep, its beginning.
+    """Format a file's value for a message, abbreviated if it is long or deep.
 
-    Examples
-    --------
     >>> shown("north"), shown([[1] * 100] * 100)
     ("'north'", '[[1, 1, 1, 1, ...], [1, 1, 1, 1, ...], [1, 1, 1, 1, ...], [1, 1, 1, 1, ...], ...]')
     """
@@ -100,10 +89,8 @@ def shown(value: object) -> str:
 
 
 def is_finite_number(value: object) -> bool:
-    """Whether ``value`` is an int or float that float64 can hold as a finite number; booleans do not count.
+    """Return True for an int or float that is finite as float64; Booleans are not numbers.
 
-    Examples
-    --------
     >>> is_finite_number(3), is_finite_number(10**400), is_finite_number(True)
     (True, False, False)
     """
@@ -113,7 +100,7 @@ def is_finite_number(value: object) -> bool:
 
 
 def finite_numbers(values: object, length: int, name: str) -> FloatArray:
-    """Turn a list from a file into an array of shape (length,)."""
+    """Convert a list from a file to an array of shape (length,)."""
     if not isinstance(values, list) or len(values) != length or not all(map(is_finite_number, values)):
         raise InputValueError(f"{name} must hold {length} finite numbers")
     return np.array(values, dtype=np.float64)
@@ -145,7 +132,7 @@ def _tagged(tag: str, held: Any, depth: int) -> Any:
 
 
 def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:
-    """Raise ArithmeticError, TypeError or ValueError where they are not what an array is written as."""
+    """Convert ``entries`` to an array; raise ArithmeticError, TypeError or ValueError if they are not one."""
     plain = (int,) if dtype not in ("bool", "float32", "float64") else (bool,) if dtype == "bool" else (float,)
     if dtype not in _ARRAY_TYPES or not isinstance(entries, list) or any(type(entry) not in plain for entry in entries):
         raise ValueError
@@ -156,7 +143,7 @@ def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:
 
 
 def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> None:
-    """Raise ValueError where ``what`` has entries beside the known ones, TypeError where it is no mapping."""
+    """Raise ValueError if ``what`` has unknown entries, TypeError if it is not a mapping."""
     if not isinstance(given, Mapping):
         raise InputTypeError(f"{what} is not a mapping")
     if unknown := sorted(set(given) - set(known), key=str):
@@ -164,7 +151,7 @@ def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> 
 
 
 def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
-    """Raise unless the named entries of a mapping are of these types."""
+    """Raise unless the named entries of a mapping have these types."""
     words: dict[type, str] = {str: "a text", dict: "a mapping", list: "a list", bool: "true or false"}
     if not isinstance(content, Mapping):
         raise InputTypeError(f"a mapping with {', '.join(kinds)} is expected")
@@ -176,7 +163,7 @@ def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
 # Checks of the names, rules and texts of columns of every kind.
 
 _MAX_DESCRIPTION_LENGTH = 300
-"""Characters."""
+"""In characters."""
 
 
 def check_name(name: object) -> None:
@@ -208,8 +195,7 @@ def check_choice(column: str, option: str, value: object, choices: tuple[str, ..
 def check_description(column: str, description: object) -> None:
     """Raise unless ``description`` is None or one line of printable text.
 
-    Control characters, line ends and marks that turn the direction of writing could make a page or a terminal show what the
-    text does not say.
+    Control characters, line ends and marks of writing direction could make a page or a terminal show something else.
     """
     if description is None:
         return
@@ -222,10 +208,8 @@ def check_description(column: str, description: object) -> None:
 
 
 def number_as_text(text: str) -> str:
-    """What is wrong with a text where a number must be, and how the number is written, in words.
+    """Describe what is wrong with a text in place of a number, and how to write the number.
 
-    Examples
-    --------
     >>> print(number_as_text("1,000"))
     must be a number, got the text '1,000': write 1000
     >>> print(number_as_text("1,5"))
@@ -256,10 +240,8 @@ def check_probability(failure: float) -> None:
 
 
 def rounded_up(value: Fraction) -> float:
-    """The least float that is not below ``value``.
+    """Return the smallest float that is at least ``value``.
 
-    Examples
-    --------
     >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3)
     True
     """
@@ -268,15 +250,13 @@ def rounded_up(value: Fraction) -> float:
 
 
 def rounded_down(value: Fraction) -> float:
-    """The greatest float that is not above ``value``."""
+    """Return the largest float that is at most ``value``."""
     return -rounded_up(-value)
 
 
 def no_less(loss: float, digits: int = 6) -> str:
-    """A loss in so many significant digits, never less than it is.
+    """Format a loss with ``digits`` significant digits, rounded up.
 
-    Examples
-    --------
     >>> no_less(0.1), no_less(1.0000049), no_less(1.00319e-6, 4)
     ('0.1', '1.00001', '1.004e-06')
     """

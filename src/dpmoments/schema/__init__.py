@@ -1,4 +1,4 @@
-"""What is public about a table: columns, bounds and levels, and the affine map into the unit ball. Reads no record."""
+"""Public description of a table: columns, bounds, levels and the affine map into the unit ball. Reads no rows."""
 
 from dpmoments.schema.columns import Boolean as Boolean
 from dpmoments.schema.columns import Categorical as Categorical

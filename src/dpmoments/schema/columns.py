@@ -1,4 +1,4 @@
-"""The kinds of column a schema is made of, and the rule each has for cells that break it."""
+"""Column kinds of a schema, and the rule each has for missing and invalid values."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dpmoments.schema.numeric import MissingNumber, Numeric
 MissingLevel = Literal["error", "zero", "drop"]
 
 _MAX_LEVEL = 2**53 - 1
-"""Largest integer level: float64, in which data frames hold integer columns with missing cells, is exact up to here."""
+"""Largest integer level: data frames hold integer columns with gaps in float64, exact up to here."""
 
 
 @dataclass(frozen=True)
 class Boolean:
-    """A true/false column: one feature, 0 or 1 in the table's units.
+    """True/false column: one feature, 0 or 1 in original units.
 
     Parameters
     ----------
@@ -53,50 +53,50 @@ class Boolean:
 
     @property
     def is_flag(self) -> bool:
-        """Whether cells that are true or false are all there is: none is missing and counts as one half."""
+        """True if every value is true or false: no missing one is replaced by one half."""
         return self.missing != "center"
 
     @property
     def public_values_text(self) -> str:
-        """What the schema says of the column's values."""
+        """Column's values according to the schema, for people."""
         return "true or false"
 
     @property
     def rule(self) -> Message:
-        """What was done to the column's values, for the privacy statement."""
+        """Treatment of the column's values, for the privacy statement."""
         return Message("two-values", column=self.name, missing=self.missing)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """One feature, of the column's name."""
+        """The column's name: one feature."""
         return (self.name,)
 
     def offset(self, mean: bool) -> FloatArray:
-        """The value that maps to 0, shape (1,)."""
+        """Return the value encoded as 0, shape (1,)."""
         return np.array([0.5 if mean else 0.0])
 
     def unit(self, mean: bool) -> FloatArray:
-        """The distance from the offset that maps to 1, shape (1,)."""
+        """Return the distance from the offset that is encoded as 1, shape (1,)."""
         return np.array([0.5 if mean else 1.0])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return _to_dict(self)
 
 
 @dataclass(frozen=True)
 class Categorical:
-    """A column of k public levels, encoded as k features ``name=level``, one of them 1 and the others 0.
+    """Column of k public levels, encoded as k features ``name=level``, one of them 1 and the others 0.
 
     Parameters
     ----------
     name : str
     levels : sequence of str or int
-        All levels that count, from public knowledge. A file's text cells are compared with ``str(level)``.
+        All valid levels, from public knowledge. Text values of a file are compared with ``str(level)``.
     missing : {"error", "zero", "drop"}
-        What an empty cell does: stop the release, count as no level (all k features 0), or drop its row.
+        Treatment of a missing value: stop the release, set all k features to 0, or drop its row.
     other : {"drop", "zero"}
-        What a value outside ``levels``, or one that cannot be read, does: drop its row, or count as no level.
+        Treatment of a value outside ``levels``, or one that cannot be read: drop its row, or set all k features to 0.
     description : str, optional
         As for :class:`Numeric`.
 
@@ -155,45 +155,45 @@ class Categorical:
 
     @property
     def public_values_text(self) -> str:
-        """What the schema says of the column's values."""
+        """Column's values according to the schema, for people."""
         first = ", ".join(map(str, self.levels[:4]))
         return f"{first}, … ({len(self.levels)} levels)" if len(self.levels) > 4 else first
 
     @property
     def rule(self) -> Message:
-        """What was done to the column's values, for the privacy statement."""
+        """Treatment of the column's values, for the privacy statement."""
         facts = {"column": self.name, "missing": self.missing, "other": self.other}
         return Message("public-levels", **facts, levels=len(self.levels))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """``name=level`` for every level."""
+        """``name=level`` of every level."""
         return tuple(f"{self.name}={level}" for level in self.levels)
 
     def offset(self, mean: bool) -> FloatArray:
-        """Zeros: a one-hot block is not centred."""
+        """Return zeros: a one-hot block is not centered."""
         del mean
         return np.zeros(len(self.levels))
 
     def unit(self, mean: bool) -> FloatArray:
-        """Ones: a one-hot block has norm 1 as it is."""
+        """Return ones: a one-hot block already has norm 1."""
         del mean
         return np.ones(len(self.levels))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return _to_dict(self) | {"levels": list(self.levels)}
 
 
 @dataclass(frozen=True)
 class Coordinate:
-    """One coordinate of an array whose rows are bounded together (``Schema.unit_ball``) or not at all.
+    """Coordinate of an array whose rows are bounded together (``Schema.unit_ball``) or not at all.
 
     Parameters
     ----------
     name : str
     missing : {"error", "center", "drop"}
-        What a NaN or infinite cell does: stop, count as 0, or drop its row.
+        Treatment of a NaN or infinite value: stop, replace by 0, or drop its row.
     description : str, optional
         As for :class:`Numeric`.
     """
@@ -211,26 +211,26 @@ class Coordinate:
 
     @property
     def public_values_text(self) -> str:
-        """What the schema says of the column's values."""
+        """Column's values according to the schema, for people."""
         return "row clipped in length"
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """One feature, of the coordinate's name."""
+        """The coordinate's name: one feature."""
         return (self.name,)
 
     def offset(self, mean: bool) -> FloatArray:
-        """0: a coordinate is taken as it is."""
+        """Return 0: coordinates are not scaled."""
         del mean
         return np.zeros(1)
 
     def unit(self, mean: bool) -> FloatArray:
-        """1: a coordinate is taken as it is."""
+        """Return 1: coordinates are not scaled."""
         del mean
         return np.ones(1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return _to_dict(self)
 
 
@@ -240,7 +240,7 @@ Column = Numeric | Date | Categorical | Boolean | Coordinate
 def coordinates(
     n_features: int, names: Sequence[str] | None, missing: Literal["error", "center", "drop"]
 ) -> list[Coordinate]:
-    """Coordinates by these names, or ``x0``, ``x1``, …, if none are given."""
+    """Return coordinates with these names, ``x0``, ``x1``, … by default."""
     if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
         raise InputTypeError(f"n_features must be an integer, got {type(n_features).__name__}")
     if n_features < 1:

@@ -1,4 +1,4 @@
-"""What the encoding makes true of the moments of every table, whatever its rows: read off the schema alone."""
+"""Constraints that the encoding puts on any table's moments; they follow from the schema only."""
 
 from __future__ import annotations
 
@@ -17,15 +17,10 @@ from dpmoments.schema.schema import Schema
 
 @dataclass(frozen=True)
 class LevelBlock:
-    """The one-hot features of a categorical column: at most one of them is 1 in a row, the others are 0.
+    """One-hot features ``start`` to ``stop`` (exclusive) of a categorical: at most one is 1 in a row, the others 0.
 
-    Attributes
-    ----------
-    start, stop : int
-        The features from ``start`` up to, not including, ``stop``.
-    complete : bool
-        Whether exactly one is 1 in every row, so that the levels' counts add up to the number of rows. Not where a missing cell
-        or another value counts as no level (``"zero"``).
+    If ``complete``, exactly one is 1 in every row, so the level counts sum to the number of rows. Not so if missing or
+    other values set all features to 0 (``"zero"``).
     """
 
     start: int
@@ -34,7 +29,7 @@ class LevelBlock:
 
     @property
     def features(self) -> slice:
-        """The features of the block."""
+        """Feature slice of the block."""
         return slice(self.start, self.stop)
 
     @property
@@ -45,41 +40,42 @@ class LevelBlock:
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """What holds for every table of a schema, in units in which a column's encoding spans a range of 1 or 2 ("column units").
+    """Constraints that hold for every table of a schema, in column units: a column's encoding spans a range of 1 or 2.
 
-    Those are the unit-ball units of the mechanisms times the row norm: u = (value − offset)/unit. With u the rows, s = Σu and
-    G = Σuuᵀ:
+    Column units are the mechanisms' unit-ball units times the row norm: u = (value − offset)/unit. With u the rows, s =
+    Σu and G = Σuuᵀ:
 
     - one-hot blocks: u_l ∈ {0, 1}, so G_ll = s_l ≥ 0; G_lm = 0 for two levels of one block; Σ_l s_l ≤ n and
-      0 ≤ G_lm ≤ min(s_l, s_m) for levels of two blocks. In a complete block Σ_l u_l = 1, so Σ_l s_l = n, and Σ_l G_cl = s_c for
-      every other feature c;
-    - Booleans ("flags"): u is −1 or 1, so that G_bb = n. Not with ``missing="center"``, which gives a third value, nor where the
-      mean is not released. A Boolean column takes fractions, too, which no schema foretells: there G_bb < n, and who uses the
-      equation has to look whether it can hold. The product of two flags is one, too; that of a flag and a categorical is no
-      one-hot block here, because fractions in it would go unseen;
+      0 ≤ G_lm ≤ min(s_l, s_m) for levels of two blocks. In a complete block Σ_l u_l = 1, so Σ_l s_l = n, and Σ_l G_cl =
+      s_c for every other feature c;
+    - Booleans ("flags"): u is −1 or 1, so G_bb = n. Not with ``missing="center"``, which gives a third value, nor
+      without a
+      released mean. A Boolean column also accepts fractions, which no schema foretells: then G_bb < n, so users of the
+      equation must check that it can hold. The product of two flags is a flag. The product of a flag and a categorical
+      is not treated as a one-hot block, because fractions in it would go unnoticed;
     - bounds: lower ≤ s_c/n ≤ upper, and the same for the mean over the rows of any one level.
 
-    None of the first two is claimed where the row norm is below its default: longer rows are then scaled down.
+    The first two are not claimed if the row norm is below its default: longer rows are then scaled down.
 
     Attributes
     ----------
     row_norm : float or None
-        Column units per unit-ball unit; None without a bound on a row (the units are then the same).
+        Column units per unit-ball unit; None without a bound on rows (the units are then the same).
     units : ndarray of shape (d,)
-        The same for every feature: ``row_norm`` but where typical ranges give some columns more of the ball than others.
+        The same for each feature: ``row_norm``, unless typical ranges give some columns a larger share of the ball.
     flags : tuple of int
-        Features of the Booleans, whose cells are false or true.
+        Features of Booleans whose values are all true or false.
     lower, upper : ndarray of shape (d,)
-        Bounds of every feature in column units; infinite where there are none.
+        Bounds of every feature in column units; infinite without bounds.
 
     Examples
     --------
     >>> from dpmoments import Boolean, Categorical, Numeric
     >>> schema = Schema(Categorical("region", ["north", "south"]), Numeric("age", 0, 100), Boolean("smoker"))
-    >>> found = Constraints.of(schema, mean=True)
-    >>> found.blocks, found.flags
+    >>> constraints = Constraints.of(schema, mean=True)
+    >>> constraints.blocks, constraints.flags
     ((LevelBlock(start=0, stop=2, complete=True),), (3,))
-    >>> found.lower
+    >>> constraints.lower
     array([ 0.,  0., -1., -1.])
     """
 
@@ -93,7 +89,7 @@ class Constraints:
 
     @classmethod
     def of(cls, schema: Schema, *, mean: bool) -> Constraints:
-        """The constraints of a schema, its rows encoded with the mean or without (:meth:`dpmoments.Schema.encoding`)."""
+        """Return the constraints of a schema whose rows are encoded with or without the mean."""
         encoding = schema.encoding(mean=mean)
         lower, upper = schema.feature_bounds
         blocks: list[LevelBlock] = []
@@ -120,7 +116,7 @@ class Constraints:
 
     @property
     def counts(self) -> bool:
-        """Whether some feature's cells are exactly 0 or 1, so that moments hold counts of rows."""
+        """True if some feature is exactly 0 or 1, so that moments contain row counts."""
         return bool(self.blocks or self.flags)
 
     @property
@@ -141,10 +137,8 @@ Level = str | int | bool
 
 
 def grouping_column(schema: Schema, by: str) -> Categorical | Boolean:
-    """The column that divides the rows into groups.
+    """Return the column that divides the rows into groups.
 
-    Examples
-    --------
     >>> grouping_column(Schema(Boolean("smoker"), Categorical("region", ["north", "south"])), "region").levels
     ('north', 'south')
     """
@@ -164,17 +158,15 @@ def grouping_column(schema: Schema, by: str) -> Categorical | Boolean:
 
 
 def levels_of(column: Categorical | Boolean) -> tuple[Level, ...]:
-    """The levels of a column that divides rows, in the schema's order; those of a Boolean are False and True."""
+    """Return the levels of a grouping column in schema order; those of a Boolean are False and True."""
     return column.levels if isinstance(column, Categorical) else (False, True)
 
 
 def schema_of_groups(schema: Schema, by: str) -> Schema:
-    """The schema without the column that divides the rows, and without products with it: in a group they say nothing new.
+    """Return the schema without the grouping column and its products, which are redundant within a group.
 
-    A bound on the row norm that was given stays; the default one becomes that of the columns left.
+    A stated row-norm bound stays; the default one becomes that of the remaining columns.
 
-    Examples
-    --------
     >>> from dpmoments import Product
     >>> smokers = Schema(Boolean("smoker"), Categorical("region", ["north", "south"]), Product("smoker", "region"))
     >>> schema_of_groups(smokers, "region").feature_names

@@ -1,4 +1,4 @@
-"""Columns of dates and times: numbers in a stated unit since a stated origin, with dates for public bounds."""
+"""Columns of dates and times: numbers in a stated unit since a stated origin, with dates as public bounds."""
 
 from __future__ import annotations
 
@@ -45,14 +45,12 @@ _ISO_PATTERN = (
     r"(?:[T ](?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?"
     rf" ?(?:{_ZONE})?)?$"
 )
-"""``2020-01-31``, and ``2020-01-31T12:30``, with a blank for the T, seconds and their fraction, and a zone if need be."""
+"""``2020-01-31`` or ``2020-01-31T12:30``: T or a space; optional seconds, fraction and zone."""
 
 
 def date_pattern(date_format: str | None) -> str:
-    r"""The pattern, in the syntax of RE2, of a format; None stands for ISO 8601.
+    r"""Return the RE2 pattern of a date format; None means ISO 8601.
 
-    Examples
-    --------
     >>> date_pattern("%d.%m.%Y")
     '^(?P<day>3[01]|[12]\\d|0[1-9]|[1-9]| [1-9])\\.(?P<month>1[0-2]|0[1-9]|[1-9])\\.(?P<year>\\d{4})$'
     """
@@ -74,7 +72,7 @@ def date_pattern(date_format: str | None) -> str:
 
 
 def _literal(text: str) -> str:
-    """Of what stands between directives: a blank is any number of blanks, one at least, as in Python."""
+    """Return the pattern of text between directives: as in Python, a space matches one or more spaces."""
     return "".join(r"\s+" if part.isspace() else re.escape(part) for part in re.findall(r"\s+|\S+", text))
 
 
@@ -98,38 +96,39 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, repr=False, init=False)
 class Date:
-    """A column of dates or times, counted in a unit since an origin: one feature, of the column's name.
+    """Column of dates or times, counted in a unit since an origin: one feature, named like the column.
 
-    Everything downstream sees a numeric column: a mean is so many days after the origin.
+    Everything downstream sees a numeric column: a mean is a number of days after the origin.
 
     Parameters
     ----------
     name : str
     lower, upper : str, date or datetime
-        Public bounds, ISO 8601 where they are text; cells outside are moved to the nearer one. They must come from public
-        knowledge, as those of :class:`~dpmoments.Numeric`. A date is its midnight: of the last day, later hours are moved to it.
+        Public bounds, ISO 8601 if text; values outside are clipped to them. They must come from public knowledge, as
+        for :class:`~dpmoments.Numeric`. A date means its midnight: later hours of the last day are clipped to it.
     missing : {"error", "center", "drop"}
         As for :class:`~dpmoments.Numeric`.
     unit : {"seconds", "minutes", "hours", "days", "weeks", "months", "years"}
-        What is counted. A year is 365.2425 days and a month a twelfth of it, so that equal times count alike.
+        Unit of counting. A year is 365.2425 days and a month a twelfth of it, so equal durations get equal numbers.
     origin : str, date or datetime, optional
-        The time that counts as 0. Default: ``lower``.
+        Time with number 0. Default: ``lower``.
     format : str, optional
-        How text cells are written, as for ``strptime``, such as ``"%d.%m.%Y"``: %Y %y %m %b %B %d %H %M %S %f %z, English names
-        of months, years of two digits from 1969 to 2068. Default: ISO 8601, ``2020-01-31`` or ``2020-01-31T12:30:00+01:00``.
+        Format of text values, as for ``strptime``, such as ``"%d.%m.%Y"``: %Y %y %m %b %B %d %H %M %S %f %z, English
+        names of months, years of two digits from 1969 to 2068. Default: ISO 8601, ``2020-01-31`` or
+        ``2020-01-31T12:30:00+01:00``.
     description : str, optional
-        What the column holds, in public words: a line, published with the schema.
+        Public description of the column: one line, published with the schema.
 
     Raises
     ------
     TypeError, ValueError
-        If a bound is blank or no date, bounds are reversed or equal, or the unit or the format is unknown.
+        If a bound is blank or not a date, bounds are reversed or equal, or the unit or the format is unknown.
 
     Notes
     -----
-    A time with a zone counts as what it is in UTC, one without as if it were in UTC; every cell by itself, so that no row decides
-    how another is read. Dates, timestamps of any resolution, objects that are dates, and text are read; numbers are not: they
-    would need a unit of their own.
+    Times with a zone are converted to UTC; times without one are assumed to be in UTC. Each value is read by itself, so
+    no row decides how another is read. Accepted are dates, timestamps of any resolution, date objects and text, but not
+    numbers, whose unit would be unknown.
 
     Examples
     --------
@@ -193,7 +192,7 @@ class Date:
 
     @cached_property
     def origin_microseconds(self) -> int:
-        """The origin in microseconds since 1970 in UTC."""
+        """Origin in microseconds since 1970 in UTC."""
         return _microseconds(self.origin)
 
     @property
@@ -209,17 +208,17 @@ class Date:
         return lower, upper
 
     def numbers(self, microseconds: Any) -> FloatArray:
-        """Units since the origin of times in microseconds since 1970, int64 of shape (n,)."""
+        """Convert microseconds since 1970, int64 of shape (n,), to units since the origin."""
         return np.asarray((microseconds - self.origin_microseconds) / self.unit_microseconds, dtype=np.float64)
 
     @property
     def holds_days(self) -> bool:
-        """Whether bounds, origin and unit are of whole days, as the cells of a column of dates are."""
+        """True if bounds, origin and unit are whole days, as are the values of a date column."""
         days = all(len(str(date)) == _DAY_LENGTH for date in (self.lower, self.upper, self.origin))
         return days and _SECONDS[self.counted_in] >= _SECONDS["days"]
 
     def datetimes(self, numbers: FloatArray) -> Any:
-        """The inverse of :meth:`numbers`: days as datetime64[D] where the column holds days, else datetime64[us]."""
+        """Invert :meth:`numbers`: datetime64[D] if the column holds days, else datetime64[us]."""
         since_origin = np.rint(numbers * self.unit_microseconds).astype(np.int64) + self.origin_microseconds
         if not self.holds_days:
             return since_origin.astype("datetime64[us]")
@@ -228,27 +227,27 @@ class Date:
 
     @property
     def public_values_text(self) -> str:
-        """What the schema says of the column's values."""
+        """Column's values according to the schema, for people."""
         return f"{self.lower} to {self.upper}, in {self.counted_in} since {self.origin}"
 
     @property
     def rule(self) -> Message:
-        """What was done to the column's values, for the privacy statement."""
+        """Treatment of the column's values, for the privacy statement."""
         facts = {"column": self.name, "missing": self.missing, "unit": self.counted_in, "origin": str(self.origin)}
         return Message("dates-clipped-to-bounds", **facts, lower=str(self.lower), upper=str(self.upper))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """One feature, of the column's name."""
+        """The column's name: one feature."""
         return (self.name,)
 
     def offset(self, mean: bool) -> FloatArray:
-        """The value that maps to 0, shape (1,)."""
+        """Return the value encoded as 0, shape (1,)."""
         lower, upper = self.bounds
         return np.array([lower + (upper - lower) / 2.0]) if mean else np.zeros(1)
 
     def unit(self, mean: bool) -> FloatArray:
-        """The distance from the offset that maps to 1, shape (1,)."""
+        """Return the distance from the offset that is encoded as 1, shape (1,)."""
         lower, upper = self.bounds
         offset = float(self.offset(mean)[0])
         return np.array([max(upper - offset, offset - lower)])
@@ -262,7 +261,7 @@ class Date:
         return stated | {"missing": self.missing}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         description = {} if self.description is None else {"description": self.description}
         return {"kind": self.kind} | self._stated() | description
 
@@ -271,7 +270,7 @@ class Date:
 
 
 def _iso_date(column: str, option: str, value: object) -> str:
-    """ISO 8601, in UTC where a zone is given."""
+    """Format a bound as ISO 8601, in UTC if it has a zone."""
     if value is None:
         raise InputValueError(
             f"column {column!r} has no bounds: give lower and upper from public knowledge, as in '2015-01-01' (they are never "
@@ -292,5 +291,5 @@ def _iso_date(column: str, option: str, value: object) -> str:
 
 
 def _microseconds(date: str) -> int:
-    """Since 1970 of a date or time in ISO 8601."""
+    """Convert an ISO 8601 date or time to microseconds since 1970."""
     return (dt.datetime.fromisoformat(date) - _EPOCH) // dt.timedelta(microseconds=1)

@@ -1,4 +1,4 @@
-"""Derived features, computed from the cells of columns and encoded like columns of their own: bounds, encoding, values."""
+"""Derived features: values computed from columns, their bounds and their encoding."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ _EXPONENTS = (2, 3, 4)
 
 @dataclass(frozen=True, repr=False)
 class Power:
-    """A whole power of a numeric column of the schema: one feature, ``age^2``.
+    """Integer power of a numeric column of the schema: one feature, ``age^2``.
 
     Parameters
     ----------
     column : str
-        The name of a :class:`~dpmoments.Numeric` column with bounds, which may stand before or after in the schema.
+        Name of a :class:`~dpmoments.Numeric` column with bounds, anywhere in the schema.
     exponent : {2, 3, 4}
 
     Raises
     ------
     TypeError, ValueError
-        If the column is not given by its name, or the exponent is none of these.
+        If the column is not given by its name, or the exponent is not 2, 3 or 4.
 
     Notes
     -----
-    It is computed from the cell that the column's own rules leave: moved into its bounds, at their midpoint where it is missing
-    under ``"center"``. Its bounds follow from those of the column. It counts as one column in the bound on a row's norm, so that
-    all other cells get more noise: :func:`dpmoments.forecast` says how much.
+    Computed after the column's own rules: clipped to its bounds, their midpoint if missing under ``"center"``. Its
+    bounds follow from those of the column. It counts as one column in the row-norm bound, so all other features get
+    more noise; :func:`dpmoments.forecast` shows how much.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Power:
         return (self.column,)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return {"kind": self.kind, "column": self.column, "exponent": self.exponent}
 
     def __repr__(self) -> str:
@@ -92,14 +92,14 @@ class Power:
 
 @dataclass(frozen=True, repr=False, init=False)
 class Product:
-    """The product of two columns of the schema: an interaction, ``age:smoker``.
+    """Product of two columns of the schema: an interaction, ``age:smoker``.
 
     Parameters
     ----------
     *factors : str
-        The names of two columns: numeric ones with bounds, Booleans, and one categorical at most. A Boolean is 0 or 1. With a
-        categorical of k levels the product is k features, ``age:region=north``, …: the other factor in the feature of the
-        row's level, 0 in the others.
+        Names of two columns: numeric ones with bounds, Booleans, and at most one categorical. A Boolean is 0 or 1. With
+        a categorical of k levels the product is k features ``age:region=north``, …: the other factor for the row's
+        level, 0 for the others.
 
     Raises
     ------
@@ -108,8 +108,7 @@ class Product:
 
     Notes
     -----
-    It is computed from the cells that the columns' own rules leave, as a :class:`Power` is; a block of k features counts as one
-    column, too.
+    Computed after the columns' own rules, like :class:`Power`; a block of k features also counts as one column.
 
     Examples
     --------
@@ -139,7 +138,7 @@ class Product:
         return ":".join(self.factors)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return {"kind": self.kind, "factors": list(self.factors)}
 
     def __repr__(self) -> str:
@@ -151,17 +150,10 @@ Value = TypeVar("Value", Fraction, float, FloatArray)
 
 @dataclass(frozen=True, repr=False)
 class DerivedColumn:
-    """A power or a product together with the columns that it is computed from, as a schema holds it.
+    """Power or product with the columns that it is computed from, ``factors``, in the order of ``stated.factors``.
 
-    Attributes
-    ----------
-    factors : tuple of Numeric, Date, Boolean or Categorical
-        In the order of ``stated.factors``.
-
-    Notes
-    -----
-    Cells are computed in floating point, where rounding is monotone: the extremes of what is computed are attained where the
-    extremes of the exact values are. ``bounds`` hold both, each rounded outward, so that no encoded cell passes 1 in magnitude.
+    Floating-point rounding is monotone, so the extremes of computed values occur at those of exact values. ``bounds``
+    contain both, rounded outward, so that no encoded value exceeds 1 in magnitude.
     """
 
     stated: Power | Product
@@ -172,7 +164,7 @@ class DerivedColumn:
 
     @classmethod
     def of(cls, stated: Power | Product, columns: Sequence[Column]) -> DerivedColumn:
-        """What is stated, of columns of the table."""
+        """Combine a stated feature with the table's columns."""
         by_name = {column.name: column for column in columns}
         factors = []
         for name in stated.factors:
@@ -206,7 +198,7 @@ class DerivedColumn:
 
     @property
     def name(self) -> str:
-        """``age^2``, ``age:smoker``."""
+        """Such as ``age^2`` or ``age:smoker``."""
         return self.stated.name
 
     @property
@@ -216,36 +208,36 @@ class DerivedColumn:
 
     @property
     def levels(self) -> Categorical | None:
-        """The categorical factor, whose levels the features stand for; None where there is one feature alone."""
+        """Categorical factor, with one feature per level; None for a single feature."""
         return next((factor for factor in self.factors if isinstance(factor, Categorical)), None)
 
     @property
     def is_flag(self) -> bool:
-        """Whether it is the product of two Booleans that are flags: 0 or 1 wherever they are."""
+        """True for the product of two flags, which is 0 or 1."""
         return all(isinstance(factor, Boolean) and factor.is_flag for factor in self.factors)
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
-        """Its name, or one name for each level of its categorical factor."""
+        """Own name, or one name per level of its categorical factor."""
         if isinstance(self.stated, Power):
             return (self.name,)
         return tuple(":".join(names) for names in product(*(factor.feature_names for factor in self.factors)))
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
-        """What the values lie between, by the bounds of the factors, in the table's units."""
+        """Bounds in original units, implied by the factors' bounds."""
         return self._range([factor.bounds for factor in self.factors])
 
     @property
     def typical_within_bounds(self) -> tuple[float, float] | None:
-        """What typical values lie between, by the typical ranges of the factors; None where none has one."""
+        """Typical range implied by those of the factors; None if no factor has one."""
         ranges = [factor.typical_within_bounds if isinstance(factor, Numeric) else None for factor in self.factors]
         if not any(ranges):
             return None
         return self._range([within or factor.bounds for within, factor in zip(ranges, self.factors, strict=True)])
 
     def _range(self, ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
-        """The least and the largest value of factors in these ranges, exact or computed, rounded outward."""
+        """Return the min and max value for factors in these ranges, exact or computed, rounded outward."""
         exact, computed = self._exact_corners(ranges), [self._of(corner) for corner in self._corners(ranges)]
         return min(_at_most(min(exact)), *computed), max(-_at_most(-max(exact)), *computed)
 
@@ -253,7 +245,7 @@ class DerivedColumn:
         return [self._of([Fraction(value) for value in corner]) for corner in self._corners(ranges)]
 
     def _corners(self, ranges: Sequence[tuple[float, float]]) -> list[tuple[float, ...]]:
-        """Where the extremes of a product, or of a power, are attained: at ends of ranges, or at 0 inside the one range."""
+        """Return the points with the extremes of a product or power: ends of ranges, or 0 inside a single range."""
         inside = isinstance(self.stated, Power) and ranges[0][0] < 0.0 < ranges[0][1]
         return [*product(*ranges), *([(0.0,)] if inside else [])]
 
@@ -266,42 +258,36 @@ class DerivedColumn:
         return {2: lambda: square, 3: lambda: square * value, 4: lambda: square * square}[self.stated.exponent]()
 
     def values(self, cells: Sequence[FloatArray]) -> FloatArray:
-        """The features' values, shape (n, k), in the table's units.
-
-        Parameters
-        ----------
-        cells : sequence of ndarray
-            For every factor the values of its features, shape (n, 1), or (n, k) for k levels. NaN makes NaN.
-        """
+        """Compute the features, (n, k), in original units from each factor's, (n, 1) or (n, levels); NaN stays."""
         with np.errstate(over="ignore", invalid="ignore"):  # beyond the bounds alone
             return self._of(cells)
 
     def offset(self, mean: bool) -> FloatArray:
-        """The value that maps to 0, shape (k,); 0 for a block: about midpoints its norm would be up to √k."""
+        """Return the value encoded as 0, shape (k,); 0 for a block, whose norm about midpoints would be up to √k."""
         if self.levels is not None or not mean:
             return np.zeros(len(self.feature_names))
         lower, upper = self.bounds
         return np.array([lower + (upper - lower) / 2.0])
 
     def unit(self, mean: bool) -> FloatArray:
-        """The distance from the offset that maps to 1, shape (k,)."""
+        """Return the distance from the offset that is encoded as 1, shape (k,)."""
         lower, upper = self.bounds
         offset = self.offset(mean)
         return np.maximum(upper - offset, offset - lower)
 
     @property
     def public_values_text(self) -> str:
-        """What the schema says of the values."""
+        """Column's values according to the schema, for people."""
         lower, upper = self.bounds
         return f"{lower:g} to {upper:g}" + ("" if self.levels is None else f", by level of {self.levels.name}")
 
     @property
     def rule(self) -> Message:
-        """What its values are, for the privacy statement."""
+        """Treatment of the column's values, for the privacy statement."""
         return Message("derived-feature", column=self.name, factors=self.stated.factors)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return self.stated.to_dict()
 
     def __repr__(self) -> str:
@@ -312,7 +298,7 @@ SchemaColumn = Column | DerivedColumn
 
 
 def with_factors(stated: Sequence[Column | Power | Product | DerivedColumn]) -> tuple[SchemaColumn, ...]:
-    """The columns of a schema, each power and product together with the columns that it is computed from."""
+    """Return a schema's columns, powers and products combined with their factors."""
     columns = [column for column in stated if not isinstance(column, Power | Product | DerivedColumn)]
     result: list[SchemaColumn] = []
     made: dict[tuple[str, tuple[str, ...]], str] = {}
@@ -337,10 +323,8 @@ def with_factors(stated: Sequence[Column | Power | Product | DerivedColumn]) -> 
 
 
 def feature_slices(columns: Sequence[SchemaColumn]) -> list[slice]:
-    """Where the features of every column stand.
+    """Return the slice of each column's features.
 
-    Examples
-    --------
     >>> feature_slices([Categorical("region", ["north", "south"]), Boolean("smoker")])
     [slice(0, 2, None), slice(2, 3, None)]
     """
@@ -349,32 +333,20 @@ def feature_slices(columns: Sequence[SchemaColumn]) -> list[slice]:
 
 
 class HasColumns(Protocol):
-    """A schema, of which the columns alone are asked."""
+    """Schema seen as its columns only."""
 
     @property
     def columns(self) -> tuple[SchemaColumn, ...]:
-        """Its columns, derived ones included."""
+        """Columns, including derived ones."""
 
 
 def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: bool = False) -> FloatArray:
-    """Feature values with those of the derived features computed from the others.
+    """Return feature values, shape (n, d), with the derived features computed from the others.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, d)
-        In the table's units, features in the schema's order; what stands in derived features is not read. A Boolean is 0 or 1,
-        the features of a categorical are 1 at the level and 0 elsewhere. NaN makes NaN.
-    within_bounds : bool
-        Whether values are moved into their columns' bounds first, all of them, as a release does with cells. False: they are
-        taken as they are.
+    ``values``, shape (n, d), are in original units and schema order; derived features are overwritten. A Boolean is 0
+    or 1, a categorical's features are 1 at the level and 0 elsewhere, and NaN makes NaN. If ``within_bounds``, values
+    are first clipped to their columns' bounds, as a release does.
 
-    Returns
-    -------
-    ndarray of shape (n, d)
-        A copy.
-
-    Examples
-    --------
     >>> from dpmoments import Schema
     >>> schema = Schema(Power("age", 2), Numeric("age", 0, 100), Boolean("smoker"), Product("age", "smoker"))
     >>> derived_values(schema, np.array([[np.nan, 50.0, 1.0, np.nan], [np.nan, 130.0, 0.0, np.nan]]))
@@ -415,6 +387,6 @@ def _bounded(column: Column, stated: Power | Product) -> Numeric | Date | Boolea
 
 
 def _at_most(exact: Fraction) -> float:
-    """The largest float that is not above it."""
+    """Return the largest float that is at most ``exact``."""
     nearest = float(exact)
     return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)

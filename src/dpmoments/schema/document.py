@@ -1,9 +1,8 @@
-"""YAML as schema files use it: plain values, no repeated keys, and few spellings that are not text.
+"""YAML of schema files: plain values, no repeated keys, and few spellings that are not text.
 
-YAML 1.1, which PyYAML reads, takes ``no`` for false, ``010`` for 8, ``12:30`` for 750 and ``1e6`` for text. A list of
-levels must not change in such ways, so this reader follows the core schema of YAML 1.2.
-
-A few lines of aliases can stand for more than any memory holds (a "billion laughs"), so what they stand for is counted.
+YAML 1.1, which PyYAML reads, turns ``no`` into false, ``010`` into 8, ``12:30`` into 750 and ``1e6`` into text. Levels
+must not change in such ways, so this reader follows the core schema of YAML 1.2. A few lines of aliases can expand to
+more than any memory holds (a "billion laughs"), so expanded values are counted.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_fro
 _PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
 """Text that is written without quotes: words that begin with a letter."""
 _MAX_VALUES = 250_000
-"""Values that a file may hold, those that an alias stands for counted each time: some 400 MB while they are read."""
+"""Maximum values in a file, with aliases expanded: about 400 MB while they are read."""
 _MAX_DEPTH = 32
-"""Lists and mappings in one another."""
+"""Maximum nesting of lists and mappings."""
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file, without a mark of the byte order."""
+    """Read a file's text, without a byte order mark."""
     try:
         return Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -39,12 +38,11 @@ def read_text(path: str | Path) -> str:
 
 
 def _read_yaml(path: str | Path) -> Any:
-    """Parse a file of plain values."""
     return read_yaml_nodes(path)[0]
 
 
 def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
-    """What :func:`_read_yaml` reads, and the nodes that it was read from, with their places in the file."""
+    """Parse a file; return its values and their nodes, which hold line numbers."""
     text = read_text(path)
     try:
         loader = _CoreLoader(text)
@@ -64,7 +62,7 @@ def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
 
 
 def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
-    """What breaks the syntax, where that can be told; no text of the file is quoted."""
+    """Describe a syntax error if its cause is recognized; quotes no text of the file."""
     tabs = [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"[ ]*\t", line)]
     if tabs:
         return f" (line {tabs[0]}): it is indented with a tab, and YAML takes blanks alone"
@@ -89,12 +87,12 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
 
 
 def _columns_without_blank(text: str) -> list[int]:
-    """The lines that begin with a - and go on without a blank, as in ``-name: age``."""
+    """Return the lines that begin with - and no space after it, as in ``-name: age``."""
     return [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"\s*-[^\W\d][\w ]*:", line)]
 
 
 def _indented_further(text: str, error: yaml.MarkedYAMLError) -> bool:
-    """Whether an entry stands further to the right than one above it that has its value."""
+    """Return True if an entry is indented further than a complete entry above it."""
     if "mapping values are not allowed" not in (error.problem or "") or error.problem_mark is None:
         return False
     above, line = ["", *text.splitlines()][error.problem_mark.line : error.problem_mark.line + 2]
@@ -103,15 +101,13 @@ def _indented_further(text: str, error: yaml.MarkedYAMLError) -> bool:
 
 
 def _compose_yaml(text: str) -> Any:
-    """The nodes of text that :func:`parse_yaml` reads, with their places in it."""
+    """Parse text to nodes, which hold line numbers."""
     return yaml.compose(text, Loader=_CoreLoader)
 
 
 def parse_yaml(text: str) -> Any:
     """Parse text of plain values.
 
-    Examples
-    --------
     >>> parse_yaml("levels: [no, 010, 10, 12:30, 1e6, true, null]")
     {'levels': ['no', '010', 10, '12:30', 1000000.0, True, None]}
     """
@@ -119,10 +115,8 @@ def parse_yaml(text: str) -> Any:
 
 
 def format_yaml(values: Any) -> str:
-    """Text that :func:`parse_yaml` reads as the same values.
+    """Format values as text that :func:`parse_yaml` reads back.
 
-    Examples
-    --------
     >>> print(format_yaml({"name": "age", "levels": ["north", "010", "1e6", "no"]}), end="")
     name: age
     levels:
@@ -140,7 +134,7 @@ def _place(error: yaml.MarkedYAMLError) -> str:
 
 
 class _QuotingDumper(yaml.SafeDumper):
-    """SafeDumper that quotes all text but plain words; in quotes every character can be written."""
+    """SafeDumper that quotes all text except plain words; in quotes every character can be written."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         style = None if _PLAIN_WORDS.fullmatch(text) else '"'
@@ -155,11 +149,11 @@ class _RepeatedKeyError(yaml.constructor.ConstructorError):
 
 
 class _NotPlainError(yaml.constructor.ConstructorError):
-    """Something other than plain values, or more of them than a schema has; the problem quotes no text of the file."""
+    """Something other than plain values, or too many of them; the message quotes no text of the file."""
 
 
 class _CoreLoader(yaml.SafeLoader):
-    """SafeLoader with the types of YAML 1.2's core schema and no others, decimal numbers only."""
+    """SafeLoader limited to the types of YAML 1.2's core schema, decimal numbers only."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own registries, filled below
     yaml_constructors: ClassVar[dict[str | None, Any]] = {}
@@ -170,7 +164,7 @@ class _CoreLoader(yaml.SafeLoader):
         self._sizes: dict[str, int] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Count what is read, and what an alias stands for as if it were written out."""
+        """Count nodes, with aliases expanded."""
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
         before, anchor, alias = self._values, str(getattr(event, "anchor", "")), isinstance(event, yaml.AliasEvent)
         if alias:
@@ -201,7 +195,7 @@ class _CoreLoader(yaml.SafeLoader):
         return mapping
 
     def construct_scalar_of(self, node: yaml.Node) -> Any:
-        """A number, a truth value or null, where its text is one."""
+        """Convert a scalar to a number, a Boolean or null if its text is one."""
         text = self.construct_scalar(node) if isinstance(node, yaml.ScalarNode) else ""
         kind = node.tag.rpartition(":")[2]
         if not isinstance(node, yaml.ScalarNode) or not _CORE_TYPES[kind].fullmatch(text):
@@ -213,7 +207,7 @@ class _CoreLoader(yaml.SafeLoader):
         return int(text) if kind == "int" else float(text)
 
     def refuse(self, node: yaml.Node) -> Any:
-        """No tag but those of plain values."""
+        """Reject tags except for plain values."""
         raise _NotPlainError(problem="it holds a value of a kind that no schema has", problem_mark=node.start_mark)
 
 
@@ -241,34 +235,25 @@ _CoreLoader.add_constructor(None, _CoreLoader.refuse)
 
 _TEXT, _INTEGER, _NULL, _FLOAT = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "null", "float"))
 _IN_TYPOGRAPHIC_QUOTES = re.compile("[“”„‟«»‹›‘‚‛].*|.*[“”„‟«»‹›‘]|’.*’", re.DOTALL)
-"""An apostrophe alone, ’, may begin or end a word."""
+"""Excludes a single apostrophe, ’, which may begin or end a word."""
 _TYPOGRAPHIC_QUOTES = "“”„‟«»‹›‘’‚‛"
 _GROUPED_BY_POINT = re.compile(r"([+-]?[1-9]\d{0,2})\.000")
-"""50.000, which is 50 in YAML and 50,000 to many who write it. Numbers such as 1.375 have digits to mean."""
+"""50.000 is 50 in YAML and 50,000 to many who write it; numbers such as 1.375 are clear."""
 
 
 def slips_in(root: yaml.Node) -> bool:
-    """Whether a schema file has such values.
-
-    Parameters
-    ----------
-    root : yaml.Node
-        The file.
-    """
+    """Return True if a schema file contains values that are probably typing mistakes."""
     return any(_slips_of(column) for column in _columns_of(root)) or bool(_slips_of_row_norm(root))
 
 
 def _columns_of(root: yaml.Node) -> list[yaml.Node]:
-    """The nodes of the columns."""
     columns = _value(root, "columns")
     return list(columns.value) if isinstance(columns, yaml.SequenceNode) else []
 
 
 def _slips_of(column: yaml.Node) -> list[tuple[int, str]]:
-    """Such values of one column: the line of each, and what to write in its place.
+    """Return the probable mistakes of a column: line and correction.
 
-    Examples
-    --------
     >>> from dpmoments.schema.document import _compose_yaml
     >>> text = "{name: ward, kind: categorical, levels: [A12 B03 ICU]}"
     >>> for part in _slips_of(_compose_yaml(text))[0][1].split("; "):
@@ -286,23 +271,23 @@ def _slips_of(column: yaml.Node) -> list[tuple[int, str]]:
 
 
 def _slips_of_row_norm(root: yaml.Node) -> list[tuple[int, str]]:
-    """Such numbers in the entry above the columns."""
+    """Return the probable mistakes in the entries above the columns."""
     return [(line, f"row_norm: {words}") for line, words in _grouped(_value(root, "row_norm"))]
 
 
 def _value(node: yaml.Node | None, key: str) -> yaml.Node | None:
-    """The value of an entry, if there is one."""
+    """Return an entry's value, or None."""
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
     return next((value for name, value in pairs if name.value == key), None)
 
 
 def _is_plain(node: yaml.Node | None) -> bool:
-    """Whether it is text or a number without quotes."""
+    """Return True for text or a number without quotes."""
     return isinstance(node, yaml.ScalarNode) and node.style is None
 
 
 def _plain_scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
-    """All values without quotes, but descriptions."""
+    """Iterate over all values without quotes, except descriptions."""
     if isinstance(node, yaml.ScalarNode) and node.style is None:
         yield node
     for part in node.value if isinstance(node, yaml.CollectionNode) else []:
@@ -317,7 +302,7 @@ def _line(node: yaml.Node) -> int:
 
 
 def _quoted(node: yaml.ScalarNode, which: str) -> tuple[int, str] | None:
-    """A word in quotes that are none to YAML."""
+    """Find a word in quotes that YAML does not treat as quotes."""
     if not _IN_TYPOGRAPHIC_QUOTES.fullmatch(node.value):
         return None
     bare = node.value.strip(_TYPOGRAPHIC_QUOTES)
@@ -329,7 +314,7 @@ def _quoted(node: yaml.ScalarNode, which: str) -> tuple[int, str] | None:
 
 
 def _levels(node: yaml.Node | None, which: str) -> tuple[int, str] | None:
-    """Levels that are no list, one that looks like several, and numbers beside digits that are text."""
+    """Find levels that are not a list, a level that looks like several, and numbers mixed with text of digits."""
     if isinstance(node, yaml.ScalarNode) and node.tag != _NULL and node.value.strip():
         parts = _parts(node.value)
         return _line(node), f"{which}: levels is a text and no list: put them in [ ], levels: [{', '.join(parts)}]"
@@ -356,13 +341,13 @@ def _levels(node: yaml.Node | None, which: str) -> tuple[int, str] | None:
 
 
 def _parts(text: str) -> list[str]:
-    """Levels as they stand in a text: between commas or semicolons where it has some, else between blanks."""
+    """Split text at commas or semicolons if there are any, else at spaces."""
     parts = re.split("[,;]", text) if re.search("[,;]", text) else text.split()
     return [part.strip() for part in parts if part.strip()]
 
 
 def _grouped(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
-    """Numbers whose point may be meant as a mark between thousands."""
+    """Find numbers whose point may be meant as a thousands separator."""
     for scalar in () if node is None else _plain_scalars(node):
         if scalar.tag == _FLOAT and (result := _GROUPED_BY_POINT.fullmatch(scalar.value)):
             number = result[1]
@@ -377,7 +362,7 @@ def _grouped(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
 
 @dataclass
 class _Lines:
-    """Where an entry of a file begins, and its keys; lines count from 1."""
+    """Line numbers of the file's entries, from 1, and their keys."""
 
     start: int
     keys: dict[str, int] = field(default_factory=dict)
@@ -394,7 +379,7 @@ class _Lines:
         return lines
 
     def named_in(self, message: str) -> int:
-        """The line of the entry that a message names first; else of the column."""
+        """Return the line of the first entry that a message names, else of the column."""
         rest = re.sub(r"^column '.*?'", "", message)
         indices = [
             (result.start(), line)
@@ -405,17 +390,10 @@ class _Lines:
 
 
 def mistakes_in(text: str, values: object) -> str | None:
-    """The mistakes in a schema file that is YAML, one for each column and entry that has one; None where none is found.
+    """Describe the mistakes in a schema file that is valid YAML, one per column and entry; None without mistakes.
 
-    Parameters
-    ----------
-    text : str
-        The file.
-    values : object
-        What it was read as.
+    ``values`` are the parsed ``text``.
 
-    Examples
-    --------
     >>> text = '''columns:
     ... - {name: age, kind: numeric, lower: 0, uper: 120}
     ... - name: pay
@@ -459,7 +437,7 @@ def mistakes_in(text: str, values: object) -> str | None:
 
 
 def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[str]:
-    """Columns that have a name which another has before them."""
+    """Describe columns whose name an earlier column has."""
     first: dict[str, int] = {}
     result = []
     for column, index in zip(columns, nodes, strict=True):
@@ -474,7 +452,7 @@ def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[str]:
 
 
 def _fault(column: Any, lines: _Lines) -> str | None:
-    """What is wrong with one column, in words."""
+    """Describe what is wrong with a column."""
     if isinstance(column, str) and ":" in column:
         return "every column is a mapping with a name and a kind: a blank belongs after each colon"
     unknown = _unknown(column)
@@ -491,7 +469,7 @@ def _fault(column: Any, lines: _Lines) -> str | None:
 
 
 def _unknown(column: Any) -> str | None:
-    """That entries are unknown, rather than that others are blank: a misspelt one is both."""
+    """Describe unknown entries, which take precedence over blank ones: a misspelled entry is both."""
     if not isinstance(column, Mapping):
         return None
     try:

@@ -1,4 +1,4 @@
-"""SchemaDraft: the schema of a table with blanks for all that is not in its header."""
+"""SchemaDraft: the schema of a table with blanks for everything that its header does not state."""
 
 from __future__ import annotations
 
@@ -28,19 +28,15 @@ from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import first_line, names_in, other_delimiter
 
 _PANDAS_INDEX = "__index_level_"
-"""What pandas calls an index without a name in a Parquet or Feather file."""
+"""Pandas' name of an unnamed index in a Parquet or Feather file."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderColumn:
-    """A column as a table declares it.
+    """Column as declared by a table.
 
-    Attributes
-    ----------
-    type : pyarrow.DataType or None
-        None where no type is declared: in a text file, or by objects of pandas.
-    words : str or None
-        What the table calls the type, where that is not Arrow's word.
+    ``type`` is a pyarrow.DataType, or None if none is declared: in a text file, or for pandas objects. ``words`` is the
+    table's own name of the type if it is not Arrow's.
     """
 
     name: str
@@ -49,7 +45,7 @@ class HeaderColumn:
 
     @property
     def kind(self) -> str | None:
-        """The kind of schema column that fits the declared type; None where none does or no type is declared."""
+        """Kind of schema column that fits the declared type; None if none fits or no type is declared."""
         declared = self.type
         if declared is None:
             return None
@@ -66,7 +62,7 @@ class HeaderColumn:
 
     @property
     def declared(self) -> str | None:
-        """The type in words, without what may have been read off cells: widths, digits, categories, names of fields."""
+        """Type for people, without what may have been derived from values: widths, digits, categories, field names."""
         if self.words is not None or self.type is None:
             return self.words
         kind = self.type
@@ -84,20 +80,14 @@ class HeaderColumn:
 
 @dataclass(frozen=True)
 class Header:
-    """The columns of a table.
-
-    Attributes
-    ----------
-    nameless : int
-        How many are left out because they have no name, as the index that ``to_csv`` writes.
-    """
+    """Columns of a table; ``nameless`` ones, such as the index that ``to_csv`` writes, are only counted."""
 
     columns: tuple[HeaderColumn, ...]
     nameless: int = 0
 
     @classmethod
     def of(cls, found: Iterable[HeaderColumn], where: str) -> Header:
-        """The columns that have names."""
+        """Collect the columns that have names."""
         columns = list(found)
         named = [column for column in columns if column.name and not column.name.startswith(_PANDAS_INDEX)]
         if not named:
@@ -108,7 +98,7 @@ class Header:
 
 
 def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> Header:
-    """The columns of the first of the files that a path, a glob or a folder names."""
+    """Read the columns of the first file that a path, a glob or a folder names."""
     path = expand_paths(pattern)[0]
     ending = file_ending(path)
     if text_format is not None and ending not in CSV_DELIMITERS:
@@ -131,7 +121,7 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
 
 
 def _frame_header(data: Any) -> Header:
-    """The columns of a frame, an Arrow table or dataset, or a DuckDB relation."""
+    """Read the columns of a frame, an Arrow table or dataset, or a DuckDB relation."""
     if isinstance(data, np.ndarray):
         raise InputTypeError(
             "an array's columns have no names, so that there is nothing to draft: write the schema by hand, its columns in the "
@@ -153,7 +143,7 @@ def _frame_header(data: Any) -> Header:
 
 
 def _of_pandas(name: object, dtype: Any) -> HeaderColumn:
-    """A column by its dtype; a name that is no text counts as none, since no schema can have it."""
+    """Describe a column by its dtype; a name that is not text counts as missing, since no schema can have it."""
     text = name if isinstance(name, str) else ""
     if isinstance(dtype, np.dtype):
         if dtype.kind == "O":
@@ -208,7 +198,7 @@ def _ipc_schema(path: Path) -> Any:
 
 
 def _text_names(path: Path, text_format: TextFormat) -> list[str]:
-    """Names in the first line. What is quoted in an error must not come from it: it may be a record."""
+    """Read the names in the first line, which may be a record: errors do not quote it."""
     line, delimiter = first_line(path, text_format), text_format.delimiter_for(file_ending(path))
     names = names_in(line, delimiter, text_format)
     if len(names) == 1 and text_format.delimiter is None:
@@ -271,7 +261,7 @@ _FIRST_LINE_NOTE = """\
 
 
 def _schema_template(header: Header, source: str, what: str = "file") -> str:
-    """YAML with a line of explanation for every blank."""
+    """Format YAML with an explanation of every blank."""
     typed = any(column.declared is not None for column in header.columns)
     heading = _HEADING.format(source="".join(letter if letter.isprintable() else "?" for letter in source))
     notes = _TYPES_NOTE.format(what=what) if typed else _FIRST_LINE_NOTE
@@ -288,10 +278,8 @@ def _schema_template(header: Header, source: str, what: str = "file") -> str:
 
 
 def default_output(pattern: str) -> Path:
-    """Where the schema of a table goes if not told: the table's name with ``.yaml``, in the current folder.
+    """Return the default schema path of a table: its name with ``.yaml``, in the current folder.
 
-    Examples
-    --------
     >>> str(default_output("data/people.csv.gz")), str(default_output("people/*.parquet"))
     ('people.yaml', 'people.yaml')
     """
@@ -325,7 +313,7 @@ def _entries(column: HeaderColumn, what: str) -> list[str]:
 
 
 def _quoted(name: str) -> str:
-    """A YAML scalar in double quotes, on one line."""
+    """Format a YAML scalar in double quotes, on one line."""
     import yaml
 
     return str(yaml.safe_dump(name, default_style='"', allow_unicode=True, width=float("inf"))).strip()
@@ -333,12 +321,12 @@ def _quoted(name: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class SchemaDraft:
-    """A schema whose bounds and levels are still blank, as YAML with comments. Made by :meth:`dpmoments.Schema.draft`.
+    """Schema with blank bounds and levels, as YAML with comments; made by :meth:`dpmoments.Schema.draft`.
 
     Attributes
     ----------
     text : str
-        What ``print`` shows and :meth:`save` writes.
+        The YAML that ``print`` shows and :meth:`save` writes.
     names : tuple of str
         The columns.
     """
@@ -352,7 +340,7 @@ class SchemaDraft:
         Raises
         ------
         FileExistsError
-            If there is a file already: it may hold what was filled in.
+            If the file exists: it may hold values that were filled in.
         """
         write_text(self.text, path, taken=NEVER_OVERWRITTEN)
 
@@ -364,7 +352,7 @@ class SchemaDraft:
 
 
 def draft(data: Any, text_format: TextFormat | None = None) -> SchemaDraft:
-    """The draft of a table in any form that is released: :meth:`dpmoments.Schema.draft`."""
+    """Draft the schema of any form of table that can be released: :meth:`dpmoments.Schema.draft`."""
     if isinstance(data, str | PathLike):
         header = _read_header(data if isinstance(data, str) else Path(data), text_format)
         source, what = str(data), "file"

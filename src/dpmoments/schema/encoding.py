@@ -1,4 +1,4 @@
-"""The affine map between a table's units and the unit ball, on cells and on moments."""
+"""Affine map between original units and the unit ball, for values and for moments."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from dpmoments.schema.numeric import MAX_BOUND, Numeric
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """value = offset + unit · row_norm · x/weight, feature by feature, x in the unit ball.
+    """Encoding value = offset + unit · row_norm · x/weight of each feature, with x in the unit ball.
 
     Attributes
     ----------
     offset : ndarray of shape (d,)
-        The table value that maps to 0.
+        Value encoded as 0.
     unit : ndarray of shape (d,)
         Half-widths of the columns (1 for one-hot features).
     row_norm : float
         B, the bound on the norm of weight · (value − offset)/unit.
     weight : ndarray of shape (d,), optional
-        How much of the ball a feature gets (:mod:`dpmoments.schema.typical`); None: all alike, 1.
+        Relative share of the ball (:mod:`dpmoments.schema.typical`); None: 1 for every feature.
     """
 
     offset: FloatArray
@@ -41,32 +41,32 @@ class Encoding:
 
     @property
     def scale(self) -> FloatArray:
-        """unit · row_norm/weight, shape (d,): the table's units in one unit of x."""
+        """unit · row_norm/weight, shape (d,): original units per unit of x."""
         scale = self.unit * self.row_norm
         return scale if self.weight is None else scale / self.weight
 
     def of_features(self, places: npt.NDArray[np.int64]) -> Encoding:
-        """The same map of some of the features alone."""
+        """Return the map of some of the features."""
         weight = None if self.weight is None else self.weight[places]
         return Encoding(self.offset[places], self.unit[places], self.row_norm, weight)
 
     def values_in_ball(self, *values: FloatArray) -> tuple[FloatArray, ...]:
-        """Values of every feature, as bounds are, in the unit ball: value → x, each of shape (d,)."""
+        """Encode one value for each feature, such as bounds: value → x, each of shape (d,)."""
         return tuple((value - self.offset) / self.scale for value in values)
 
     def decode_mean(self, mean: FloatArray) -> FloatArray:
-        """E[x] → E[value], shape (d,)."""
+        """Convert E[x] to E[value], shape (d,)."""
         return self.offset + self.scale * mean
 
     def decode_covariance(self, covariance: FloatArray) -> FloatArray:
-        """Cov(x) → Cov(value), shape (d, d)."""
+        """Convert Cov(x) to Cov(value), shape (d, d)."""
         return covariance * np.outer(self.scale, self.scale)
 
     def decode_second_moment(self, second_moment: FloatArray, mean: FloatArray | None) -> FloatArray:
-        """E[x xᵀ] → E[value valueᵀ], shape (d, d).
+        """Convert E[x xᵀ] to E[value valueᵀ], shape (d, d).
 
-        With c the offset and m = scale·E[x]: E[v vᵀ] = c cᵀ + c mᵀ + m cᵀ + scale·E[x xᵀ]·scale. The mean is not needed
-        where the offset is zero.
+        With offset c and m = scale·E[x]: E[v vᵀ] = c cᵀ + c mᵀ + m cᵀ + scale·E[x xᵀ]·scale. The mean is not needed if
+        c = 0.
         """
         scaled = self.decode_covariance(second_moment)
         if not self.offset.any():
@@ -77,13 +77,13 @@ class Encoding:
         return np.outer(self.offset, self.offset) + cross + cross.T + scaled
 
     def encode_cells(self, values: FloatArray, feature: int, out: FloatArray | None = None) -> FloatArray:
-        """(value − offset)/unit of one feature's cells, shape (n,): in [−1, 1] inside the bounds, not yet in the ball."""
+        """Compute (value − offset)/unit of a feature, shape (n,): in [−1, 1] within bounds, not yet in the ball."""
         encoded: FloatArray = np.subtract(values, self.offset[feature], out=out)
         np.divide(encoded, self.unit[feature], out=encoded)
         return encoded
 
     def scale_into_ball(self, block: FloatArray, first: int = 0) -> None:
-        """Multiply encoded cells, shape (n, k), of k features from ``first`` on, by weight/B; what is finite stays so."""
+        """Multiply encoded values, (n, k), of k features from ``first`` on, by weight/B; finite ones stay finite."""
         if self.weight is not None:
             block *= self.weight[first : first + block.shape[1]]
         if self.row_norm < 1:
@@ -96,18 +96,16 @@ class Encoding:
 # The public bound on the norm of an encoded row: what it may be, and whether it is below what the columns allow.
 
 LATTICE = 2**16
-"""Rows of a schema with levels are whole multiples of 1/LATTICE in their levels: on that lattice, and on finer ones."""
+"""Level entries of a schema's encoded rows are multiples of 1/LATTICE: exact on that lattice and finer ones."""
 
 
 def longest_row_norm(columns: Sequence[SchemaColumn]) -> float:
-    """A bound on the norm of a row of bounded columns: √(number of columns), or next above it.
+    """Return a bound on the norm of a row of bounded columns: √(number of columns), or slightly more.
 
-    Where a column is categorical, it is the next number that makes a level, 1/row_norm, a multiple of 2⁻¹⁶. Rows are later
-    rounded to multiples that are as fine or finer: a level that was rounded up would make some rows longer than the ball, and
-    each cell of theirs a matter of the whole row (``docs/derivations/exact-sums.md``, section 6).
+    If a column is categorical, it is the next number that makes a level, 1/row_norm, a multiple of 2⁻¹⁶. Rows are later
+    rounded to multiples that are as fine or finer: a level rounded up would make some rows longer than the ball, and
+    each of their entries dependent on the whole row (``docs/derivations/exact-sums.md``, section 6).
 
-    Examples
-    --------
     >>> from dpmoments import Categorical
     >>> columns = [Numeric("a", 0, 1), Categorical("b", ["x", "y"])]
     >>> longest_row_norm(columns[:1] * 2) == 2**0.5, longest_row_norm(columns) == 2**16 / 46340
@@ -119,10 +117,8 @@ def longest_row_norm(columns: Sequence[SchemaColumn]) -> float:
 
 
 def lattice_weights(weights: FloatArray, row_norm: float) -> FloatArray:
-    """Weights of columns, each rounded down to where a level is a multiple of 2⁻¹⁶, as without weights it is.
+    """Round column weights down so that a level is a multiple of 2⁻¹⁶, as it is without weights.
 
-    Examples
-    --------
     >>> (lattice_weights(np.array([0.9, 1.1]), longest_row_norm([Numeric("a", 0, 1)])) * 2**16).tolist()
     [58982.0, 72089.0]
     """
@@ -131,10 +127,8 @@ def lattice_weights(weights: FloatArray, row_norm: float) -> FloatArray:
 
 
 def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal["default"] | None) -> float | None:
-    """The bound that a schema of these columns has: :func:`longest_row_norm` by default and at most; None where there is none.
+    """Return the row-norm bound of these columns, at most :func:`longest_row_norm` (the default); None if unbounded.
 
-    Examples
-    --------
     >>> columns = [Numeric("a", 0, 1), Numeric("b", 0, 1), Numeric("c", 0, 1), Numeric("d", 0, 1)]
     >>> checked_row_norm(columns, "default"), checked_row_norm(columns, 1.5), checked_row_norm(columns, 7)
     (2.0, 1.5, 2.0)
@@ -173,6 +167,6 @@ def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal[
 
 
 def may_be_shortened(columns: Sequence[SchemaColumn], row_norm: float | None) -> bool:
-    """Whether some row can be longer than the row norm, and is shortened to it: bounds alone do not keep it within."""
+    """Return True if a row within its bounds can exceed the row-norm bound and is then scaled down."""
     free = any(isinstance(column, Coordinate) for column in columns)
     return row_norm is not None and (free or row_norm < math.sqrt(len(columns)) * (1.0 - 1e-12))

@@ -1,4 +1,4 @@
-"""Columns as a schema file has them: read, or named where something is still blank."""
+"""Columns as entries of a schema file: reading them, and naming those that are still blank."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpmoments.schema.derived import Power, Product
 from dpmoments.schema.numeric import Numeric
 
 ENTRIES = ("format", "version", "row_norm", "columns")
-"""What a schema file has at its top level."""
+"""Top-level entries of a schema file."""
 FILL_IN = (
     "Fill these in from public knowledge (they are never read off the data, because that would leak it), or delete the columns "
     "that are not wanted"
@@ -25,7 +25,7 @@ _KINDS: Mapping[str, type[Column | Power | Product]] = {
     column.kind: column for column in (Numeric, Categorical, Boolean, Date, Coordinate, Power, Product)
 }
 _WRITTEN_KINDS = tuple(kind for kind in _KINDS if kind != Coordinate.kind)
-"""Those that a person writes: coordinates are what an array has."""
+"""Kinds that people write; only arrays have coordinates."""
 _NEEDED = {
     "numeric": ("name", "kind", "lower", "upper"),
     "date": ("name", "kind", "lower", "upper"),
@@ -33,14 +33,12 @@ _NEEDED = {
     "power": ("column", "exponent"),
     "product": ("factors",),
 }
-"""Entries that every column of a kind has; of other kinds, a name and a kind."""
+"""Required entries of each kind; other kinds need only a name and a kind."""
 
 
 def column_from_dict(values: object) -> Column | Power | Product:
-    """Read one column of a schema file.
+    """Read a column of a schema file.
 
-    Examples
-    --------
     >>> column_from_dict({"kind": "product", "factors": ["age", "smoker"]})
     Product('age', 'smoker')
     """
@@ -77,10 +75,8 @@ def column_from_dict(values: object) -> Column | Power | Product:
 
 
 def blank_entries(values: object) -> str | None:
-    """Which entries of one column of a schema file are still to be filled in, in words; None if there are none.
+    """Describe the blank entries of a column of a schema file; None without any.
 
-    Examples
-    --------
     >>> blank_entries({"name": "age", "kind": "numeric", "lower": 0, "upper": None})
     "column 'age' has no bounds (upper)"
     """
@@ -97,6 +93,6 @@ def blank_entries(values: object) -> str | None:
 
 
 def _which(entries: Mapping[Any, Any]) -> str:
-    """How an entry is called: a derived feature has no name of its own in a file."""
+    """Format the name of an entry for a message: a derived feature has no name of its own in a file."""
     kind = entries.get("kind")
     return f"a {kind}" if kind in (Power.kind, Product.kind) else f"column {shown(entries.get('name'))}"

@@ -1,4 +1,4 @@
-"""Numeric columns, with public bounds, of which a part may be typical, or a rough public scale."""
+"""Numeric columns with public bounds, optionally a typical range, or with a rough public scale."""
 
 from __future__ import annotations
 
@@ -17,50 +17,52 @@ from dpmoments.messages.message import Message
 MissingNumber = Literal["error", "center", "drop"]
 
 MAX_BOUND = 1e100
-"""Largest magnitude, and inverse of the least width, of bounds: beyond it squares of unit · noise could leave float64's range."""
+"""Max magnitude of bounds, and of 1/width: beyond it squares of unit · noise could overflow float64."""
 MAX_CELL = 1e200
-"""Cells of a column without bounds are clamped to this magnitude, so that they stay finite after any change of units."""
+"""Values of a column without bounds are clipped to this magnitude, so they stay finite in any units."""
 _MAX_SCALE = 1e12
-"""Largest ratio of the ends of a scale."""
+"""Max ratio of the ends of a scale range."""
 _FARTHEST_MEAN = 1e15
-"""Largest distance of the mean from zero, in units of the least standard deviation: float64 resolves no more."""
+"""Max distance of the mean from zero, in units of the smallest SD: float64 resolves no more."""
 _DEFAULT_RADIUS = 10.0
-"""Default radius of the mean, in units of the largest standard deviation."""
+"""Default radius of the mean, in units of the largest SD."""
 
 
 @dataclass(frozen=True, repr=False)
 class Numeric:
-    """A numeric column with public bounds, or with a rough public scale.
+    """Numeric column with public bounds, or with a public scale range.
 
     Parameters
     ----------
     name : str
     lower, upper : float
-        Public bounds, lower < upper; cells outside are moved to the nearer bound. They must come from public knowledge
-        (a codebook, physics, law), never from the table: a bound read off the data leaks it.
+        Public bounds, lower < upper; values outside are clipped to them. They must come from public knowledge (a
+        codebook, physics, legislation), never from the table: a bound computed from the data leaks information about
+        it.
     missing : {"error", "center", "drop"}
-        What an empty, NaN or infinite cell does, and one that cannot be read as a number: stop the release (``"error"``;
-        whoever sees that a release stopped learns that such a cell exists), count as the midpoint of the bounds or
-        as ``center`` (``"center"``), or drop its row (``"drop"``).
+        Treatment of a missing, NaN, infinite or unreadable value: stop the release (``"error"``; a stopped release
+        reveals that such a value exists), replace it by the midpoint of the bounds or by ``center`` (``"center"``), or
+        drop its row (``"drop"``).
     scale : (float, float), optional
-        In place of bounds: a public range for the column's standard deviation, as wide as needed; its cost in accuracy grows
-        with its logarithm only. Cells of such a column are taken as they are, and a schema that has one is released by
-        ``coinpress``. Privacy does not depend on the range: if it is wrong the release is less accurate, and usually warns of it.
+        In place of bounds: a public range of the column's standard deviation, as wide as needed; accuracy falls only
+        with its logarithm. Values are not clipped, and the schema needs the mechanism ``coinpress``. Privacy does not
+        depend on the range: if it is wrong, the release is less accurate, and usually warns.
     center, radius : float, optional
-        With ``scale``: the column's mean is within ``radius`` of ``center``. Default: within 10 times the largest standard
-        deviation of 0.
+        With ``scale``: the column's mean is within ``radius`` of ``center``. Default: within 10 times the largest
+        standard deviation of 0.
     typical : (float, float), optional
-        With bounds: where nearly all rows lie, the mean ± 2 standard deviations at a guess. From public knowledge, as the bounds;
-        no cell is moved. A column that varies little within its bounds then gets less noise, the others a little more: at most
-        twice what they have without, however wrong the guess (``docs/typical-ranges.md``).
+        With bounds: the range of nearly all rows, about the mean ± 2 standard deviations; from public knowledge, as the
+        bounds. No value is clipped to it. A column that varies little within its bounds then gets less noise, the
+        others a little more: at most twice as much, however wrong the range (``docs/typical-ranges.md``).
     description : str, optional
-        What the column holds, in public words: one line, published with the schema. Columns that differ in it alone are equal.
+        Public description of the column: one line, published with the schema; ignored when columns are compared.
 
     Raises
     ------
     ValueError
-        If there are neither bounds nor a scale, or both; if a number is blank or not finite; if bounds are reversed or equal,
-        a scale is not positive or is reversed; if a typical range is reversed, empty or outside the bounds, or goes with a scale.
+        If there are neither bounds nor a scale, or both; if a number is blank or not finite; if bounds are reversed or
+        equal, a scale is not positive or is reversed; if a typical range is reversed, empty or outside the bounds, or
+        goes with a scale.
 
     Notes
     -----
@@ -165,13 +167,13 @@ class Numeric:
             object.__setattr__(self, option, value)
 
     def _pair(self, option: str, value: object, meaning: str) -> Sequence[Any] | np.ndarray[Any, Any]:
-        """Two values; what they are is not looked at."""
+        """Return two values; their types are not checked."""
         if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or len(value) != 2:
             raise InputValueError(f"column {self.name!r}: {option}={shown(value)} must be a pair, {meaning}")
         return value
 
     def _number(self, label: str, value: object) -> float:
-        """A finite number of moderate size."""
+        """Return a finite number of moderate size."""
         if isinstance(value, str):
             raise InputTypeError(f"column {self.name!r}: {label} {number_as_text(value)}")
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
@@ -185,21 +187,21 @@ class Numeric:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """(lower, upper); infinite for a column with a scale."""
+        """(lower, upper); infinite for a column with a scale range."""
         if self.lower is None or self.upper is None:
             return -math.inf, math.inf
         return self.lower, self.upper
 
     @property
     def rough(self) -> tuple[float, float, float, float] | None:
-        """(least, largest, center, radius) of a column with a scale, else None."""
+        """(smallest SD, largest SD, center, radius) of a column with a scale range, else None."""
         if self.scale is None or self.center is None or self.radius is None:
             return None
         return (*self.scale, self.center, self.radius)
 
     @property
     def typical_within_bounds(self) -> tuple[float, float] | None:
-        """The part of the typical range that is inside the bounds, else None."""
+        """Part of the typical range inside the bounds; None without a typical range."""
         if self.typical is None:
             return None
         lower, upper = self.bounds
@@ -207,7 +209,7 @@ class Numeric:
 
     @property
     def public_values_text(self) -> str:
-        """What the schema says about the column's values, in words."""
+        """Column's values according to the schema, for people."""
         if self.rough is None:
             lower, upper = self.bounds
             typical = "" if self.typical is None else ", typically {:g} to {:g}".format(*self.typical)
@@ -217,7 +219,7 @@ class Numeric:
 
     @property
     def rule(self) -> Message:
-        """What was done to the column's values, for the privacy statement."""
+        """Treatment of the column's values, for the privacy statement."""
         column = {"column": self.name, "missing": self.missing}
         if self.rough is not None:
             least, largest, center, radius = self.rough
@@ -230,11 +232,11 @@ class Numeric:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """One feature, of the column's name."""
+        """The column's name: one feature."""
         return (self.name,)
 
     def offset(self, mean: bool) -> FloatArray:
-        """The value that maps to 0, shape (1,)."""
+        """Return the value encoded as 0, shape (1,)."""
         if not mean:
             return np.zeros(1)
         if self.rough is not None:
@@ -243,11 +245,11 @@ class Numeric:
         return np.array([lower + (upper - lower) / 2.0])
 
     def unit(self, mean: bool) -> FloatArray:
-        """The distance from the offset that maps to 1, shape (1,).
+        """Return the distance from the offset that is encoded as 1, shape (1,).
 
-        The larger of the offset's distances to the two bounds. They differ where the midpoint is rounded, and with the larger
-        one (value − offset)/unit stays in [−1, 1] all the same. For a column with a scale, the geometric mean of its ends: the
-        best public guess.
+        It is the larger of the offset's distances to the two bounds, which differ if the midpoint is rounded: (value −
+        offset)/unit then stays in [−1, 1]. With a scale range it is the geometric mean of its ends, the best public
+        guess.
         """
         if self.rough is not None:
             least, largest, _, _ = self.rough
@@ -257,7 +259,7 @@ class Numeric:
         return np.array([max(upper - offset, offset - lower)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         values = self._stated()
         for option in ("scale", "typical"):
             if option in values:

@@ -1,6 +1,7 @@
-"""What is public about a table: its columns, their bounds and categories, and what happens to cells that break the rules.
+"""Public description of a table: columns, bounds, levels, and rules for missing and invalid values.
 
-Reads no data. Fixes the affine map from the table's units to the unit ball where mechanisms work, and its inverse on moments.
+Reads no data. Fixes the affine map from original units to the unit ball that mechanisms work in, and its inverse on
+moments.
 """
 
 from __future__ import annotations
@@ -33,26 +34,26 @@ _FORMAT_VERSION = 1
 
 @dataclass(frozen=True, init=False)
 class Schema:
-    """The public description of a table.
+    """Public description of a table.
 
     Parameters
     ----------
     *stated : Numeric, Date, Categorical, Boolean, Power or Product
-        In the order of the released features. Columns of the table that the schema does not name are never read. Powers and
-        products are computed from columns that are named beside them, in any order.
+        In the order of the released features. Columns of the table that the schema does not name are never read. Powers
+        and products are computed from columns of the same schema, in any order.
     row_norm : float or "default", optional
-        Public bound B on the Euclidean norm of an encoded row (numeric columns in [−1, 1], a categorical a one-hot block of
-        norm 1). Default: √(number of columns, powers and products included), which no row exceeds; slightly more where a
-        column is categorical, so that rounding makes no row longer. A smaller value clips longer rows and lowers the noise in
-        proportion to B². It must come from public knowledge: choosing it by looking at the table leaks. None in a schema with a
-        column that gives a rough ``scale`` in place of bounds: nothing bounds its rows.
-        Left out where a column has a ``typical`` range.
+        Public bound B on the Euclidean norm of an encoded row (numeric columns in [−1, 1], a categorical a one-hot
+        block of norm 1). Default: √(number of columns, powers and products included), which no row exceeds; slightly
+        more if a column is categorical, so that rounding makes no row longer. A smaller value scales longer rows down
+        and lowers the noise in proportion to B². It must come from public knowledge: choosing it from the table leaks
+        information. None if a column has a ``scale`` range in place of bounds: nothing bounds its rows. Cannot be
+        combined with a ``typical`` range.
 
     Raises
     ------
     ValueError
-        If there is no column, two columns or features share a name, a power or product is not of bounded columns of the schema,
-        or ``row_norm`` is not positive.
+        If no column is given, two columns or features share a name, a power or product is not of bounded columns of the
+        schema, or ``row_norm`` is not positive.
     TypeError
         If something that is not a column is given.
 
@@ -102,7 +103,7 @@ class Schema:
         names: Sequence[str] | None = None,
         missing: Literal["error", "center", "drop"] = "error",
     ) -> Schema:
-        """A schema for arrays whose rows already lie in the unit ball; longer rows are scaled back to norm 1.
+        """Return a schema for arrays of rows in the unit ball; longer rows are scaled down to norm 1.
 
         Parameters
         ----------
@@ -110,7 +111,7 @@ class Schema:
         names : sequence of str, optional
             Feature names; ``x0``, ``x1``, … if not given.
         missing : {"error", "center", "drop"}
-            What a NaN or infinite cell does: stop, count as 0, or drop its row.
+            Treatment of a NaN or infinite value: stop, replace by 0, or drop its row.
 
         Examples
         --------
@@ -127,7 +128,7 @@ class Schema:
         names: Sequence[str] | None = None,
         missing: Literal["error", "center", "drop"] = "error",
     ) -> Schema:
-        """A schema for arrays with no bound on a row: only mechanisms that need none accept it.
+        """Return a schema for arrays without a bound on rows; only mechanisms that need none accept it.
 
         Parameters as in :meth:`unit_ball`.
 
@@ -140,7 +141,7 @@ class Schema:
 
     @staticmethod
     def draft(data: Any, *, text_format: TextFormat | None = None) -> SchemaDraft:
-        r"""The schema of a table with blanks, to be filled in from public knowledge: of names and declared types alone.
+        r"""Draft a schema from a table's column names and types, with blanks to fill in from public knowledge.
 
         Parameters
         ----------
@@ -151,7 +152,7 @@ class Schema:
         Raises
         ------
         ValueError, TypeError, FileNotFoundError
-            If there is no such table, or no column has a name.
+            If the table does not exist, or no column has a name.
 
         Examples
         --------
@@ -167,17 +168,17 @@ class Schema:
 
     @cached_property
     def table_columns(self) -> tuple[Column, ...]:
-        """The columns of the table, in order: those that are read, derived features left out."""
+        """Columns read from the table, in order, without derived features."""
         return tuple(column for column in self.columns if not isinstance(column, DerivedColumn))
 
     @property
     def derived_columns(self) -> tuple[DerivedColumn, ...]:
-        """The derived features, in order: powers and products, each with its factors."""
+        """Derived features, in order: powers and products, each with its factors."""
         return tuple(column for column in self.columns if isinstance(column, DerivedColumn))
 
     @property
     def without_derived(self) -> Schema:
-        """The same schema without its derived features; a row norm of one's own stays."""
+        """Schema without its derived features; a stated row-norm bound stays."""
         return Schema(*self.table_columns, row_norm=self.row_norm)
 
     @property
@@ -192,42 +193,41 @@ class Schema:
 
     @property
     def n_features(self) -> int:
-        """d: the number of encoded features."""
+        """Number d of encoded features."""
         return len(self.feature_names)
 
     @property
     def is_coordinates(self) -> bool:
-        """Whether every column is a bare coordinate, as :meth:`unit_ball` and :meth:`unbounded` make them."""
+        """True if every column is a bare coordinate, as in :meth:`unit_ball` and :meth:`unbounded`."""
         return all(isinstance(column, Coordinate) for column in self.columns)
 
     @property
     def has_numbers(self) -> bool:
-        """Whether some column holds numbers, other than flags and levels."""
+        """True if some column is neither Boolean nor categorical."""
         return any(not isinstance(column, Boolean | Categorical) for column in self.table_columns)
 
     @property
     def drops_rows(self) -> bool:
-        """Whether a rule of some column can drop a row; then the number of rows that count is private under every relation."""
+        """True if some column's rule can drop a row; the number of kept rows is then private under every relation."""
         return any(
             column.missing == "drop" or (isinstance(column, Categorical) and column.other == "drop")
             for column in self.table_columns
         )
 
     def rough_scale(self, *, mean: bool = True) -> RoughScale | None:
-        """Ranges of the encoded features' standard deviations and means; None if no column has a scale in place of bounds."""
+        """Return the ranges of the encoded features' SDs and means; None without a column with a scale range."""
         return RoughScale.of(self.columns, mean=mean)
 
     def encoding(self, *, mean: bool = True) -> Encoding:
-        """The affine map between the table's units and the unit ball.
+        """Return the affine map between original units and the unit ball.
 
         Parameters
         ----------
         mean : bool
-            True: a numeric column [l, u] maps to [−1, 1] about its midpoint. False: it is divided by max(|l|, |u|), so that
-            0 stays 0 and the second moment of the encoded rows gives that of the table without the mean; so is a product with a
-            categorical, always. A column with a
-            scale is divided by the geometric mean of the scale's ends, after its centre is subtracted if ``mean``. Where a
-            column has a typical range, every column is then multiplied by its weight.
+            True: a numeric column [l, u] maps to [−1, 1] about its midpoint. False: it is divided by max(|l|, |u|), so
+            that 0 stays 0 and the second moment of the encoded rows gives the table's without the mean; so is a product
+            with a categorical, always. A column with a scale range is divided by the geometric mean of its ends, after
+            subtracting its center if ``mean``. With typical ranges every column is then multiplied by its weight.
         """
         offset = np.concatenate([column.offset(mean) for column in self.columns])
         unit = np.concatenate([column.unit(mean) for column in self.columns])
@@ -240,9 +240,9 @@ class Schema:
 
     @property
     def typical_center(self) -> npt.NDArray[np.float64]:
-        """Middle of the typical ranges as an encoded row, shape (d,): 0 (the middle of the bounds) where a column has none.
+        """Middle of the typical ranges as an encoded row, shape (d,); 0 (the middle of the bounds) for other columns.
 
-        A public guess of the mean of the rows that mechanisms see where a mean is released; privacy never depends on it.
+        A public guess of the mean of the encoded rows, if a mean is released; privacy never depends on it.
         """
         center = typical_center(self.columns)
         self.encoding(mean=True).scale_into_ball(center[np.newaxis, :])
@@ -250,7 +250,7 @@ class Schema:
 
     @property
     def feature_bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Public lower and upper bounds of the features, in the table's units, each of shape (d,)."""
+        """Public lower and upper bounds of the features in original units, each of shape (d,)."""
         reach = math.inf if self.row_norm is None else self.row_norm
         pairs: list[tuple[float, float]] = []
         for column in self.columns:
@@ -261,7 +261,7 @@ class Schema:
 
     @property
     def rules(self) -> tuple[Message, ...]:
-        """What was done to values and rows, for the privacy statement."""
+        """Describe the treatment of values and rows for the privacy statement, one sentence per rule."""
         rules = [column.rule for column in self.columns if not isinstance(column, Coordinate)]
         if coordinates := [column for column in self.columns if isinstance(column, Coordinate)]:
             missing = sorted({column.missing for column in coordinates})
@@ -273,7 +273,7 @@ class Schema:
         return tuple(rules)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return {
             "format": _FORMAT,
             "version": _FORMAT_VERSION,
@@ -283,12 +283,12 @@ class Schema:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Schema:
-        """The inverse of :meth:`to_dict`.
+        """Invert :meth:`to_dict`.
 
         Raises
         ------
         ValueError
-            If the values are not a schema, or an entry is blank: all columns with blanks are named at once.
+            If the values are not a schema, or have blanks; the message names all columns with blanks.
         """
         if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
             raise InputValueError("this is not a schema: a mapping with a list of columns is expected")
@@ -317,7 +317,7 @@ class Schema:
         Raises
         ------
         ValueError
-            If the file is not a schema, or has mistakes or blanks: all columns that have some are named at once, with the line.
+            If the file is not a schema, or has mistakes or blanks; the message names all of these columns, with lines.
         """
         from dpmoments.schema.document import mistakes_in, read_text, read_yaml_nodes, slips_in
 
@@ -339,5 +339,5 @@ class Schema:
 
 
 def _repeated(names: Sequence[str]) -> list[str]:
-    """The names that stand more than once."""
+    """Return the names that occur more than once."""
     return sorted(name for name, times in Counter(names).items() if times > 1)

@@ -1,4 +1,4 @@
-"""How much of the unit ball each column gets, where a schema says in which range its typical values lie."""
+"""Division of the unit ball among columns by typical ranges (``docs/derivations/typical-ranges.md``)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,17 @@ from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.numeric import Numeric
 
 DOUBT = 1.75
-"""Columns are told apart only as far as guesses that are each off by this factor leave no doubt."""
+"""Assumed error factor of a guess: columns differ in share only as far as guesses this wrong leave no doubt."""
 MAX = 3.0
-"""No column asks for more, or less, than this factor times what most columns ask for: one that is lost anyway is not fed."""
+"""Max factor between a column's requested share and the common one: columns drowned in noise get no more."""
 TRUST = 0.5
-"""How much of the ball is divided by the typical ranges; the rest is divided equally. 1 − TRUST bounds what a guess can cost."""
+"""Fraction of the ball divided by typical ranges, the rest equally: 1 − TRUST bounds a wrong guess's cost."""
 _MIN_SHARE = 1e-6
-"""Typical rows that vary by less than this share of the column's half-width count as if they varied by it."""
+"""Min typical variation, as a fraction of the column's half-width."""
 
 
 def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None) -> None:
-    """Raise ValueError if typical ranges stand beside something that they cannot share the unit ball with.
-
-    Parameters
-    ----------
-    row_norm : float or None
-        The bound on a row.
-    """
+    """Raise ValueError if typical ranges are combined with options that cannot share the unit ball with them."""
     typical = [column.name for column in columns if isinstance(column, Numeric) and column.typical is not None]
     if not typical:
         return
@@ -50,28 +44,16 @@ def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None
 
 
 def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray | None:
-    """The factor by which each column's cells are longer than without typical ranges; None where no column has one.
+    """Return the factor by which typical ranges lengthen each column's entries; None without such ranges.
 
-    A column of k features, whose rows have the mean square V in units of its bounds, asks for the share a/Σa of the squared
-    length of a row, a = √(k/V): that makes the sum over pairs of columns of (noise/typical size)² least. Since guesses may be
-    wrong, a is first moved towards what most columns agree on, by a factor of at most ``DOUBT``, and then into ``MAX`` times
-    either way of it; and half of the squared length is divided equally, so that no cell has more than twice the noise it has
-    without typical ranges, whatever they are (``docs/derivations/typical-ranges.md``).
+    A column of k features, whose rows have the mean square V in units of its bounds, requests the share a/Σa of a row's
+    squared length, a = √(k/V), which minimizes the sum over pairs of columns of (noise/typical size)². Guesses may be
+    wrong, so a is first moved towards the common value by a factor of at most ``DOUBT``, then limited to within a
+    factor ``MAX`` of it; and half of the squared length is divided equally, so that no entry ever has more than twice
+    the noise that it has without typical ranges (``docs/derivations/typical-ranges.md``). V is about the columns' means
+    if ``mean``, else about zero, as the second moment is. The squared weights sum to the number of columns; none may be
+    a coordinate or have a scale range.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-        None of them a coordinate or with a rough scale.
-    mean : bool
-        True: V is about the columns' means. False: about zero, as the second moment is.
-
-    Returns
-    -------
-    ndarray of shape (columns,) or None
-        The squares add up to the number of columns.
-
-    Examples
-    --------
     >>> column_weights([Numeric("a", 0, 8), Numeric("b", 0, 8, typical=(3, 4))], mean=True).round(3).tolist()
     [0.881, 1.106]
     >>> column_weights([Numeric("a", 0, 8), Numeric("b", 0, 8)], mean=True) is None
@@ -91,15 +73,13 @@ def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray
 
 
 def asked_share(column: SchemaColumn, *, mean: bool) -> float:
-    """a = √(k/V): what a column asks for, before doubt."""
+    """Compute a = √(k/V), the share that a column requests before ``DOUBT``."""
     return math.sqrt(len(column.feature_names) / _mean_square(column, mean))
 
 
 def typical_center(columns: Sequence[SchemaColumn]) -> FloatArray:
-    """Middle of the typical ranges in units of the columns' bounds, shape (d,); 0 where a column has none, and for levels.
+    """Return the middle of the typical ranges in units of the bounds, shape (d,); 0 without a range and for levels.
 
-    Examples
-    --------
     >>> typical_center([Numeric("a", 0, 8), Numeric("b", 0, 8, typical=(3, 7)), Boolean("c")]).tolist()
     [0.0, 0.25, 0.0]
     """
@@ -115,7 +95,7 @@ def typical_center(columns: Sequence[SchemaColumn]) -> FloatArray:
 
 
 def _mean_square(column: SchemaColumn, mean: bool) -> float:
-    """Mean square of a typical row's cells in units of the column's bounds, about the mean or about zero."""
+    """Compute a typical row's mean square in units of the column's bounds, about the mean or about zero."""
     if isinstance(column, Boolean):
         return 4.0 / 6.0 if mean else 0.5
     if isinstance(column, Categorical):
@@ -137,23 +117,23 @@ def _mean_square(column: SchemaColumn, mean: bool) -> float:
 # What a schema with rough scales says about the moments of encoded rows.
 
 _ROUGH_SCALE_LEAST_SHARE = 1e-3
-"""Lower bound assumed for the standard deviation of a bounded feature, as a fraction of its unit."""
+"""Assumed min SD of a bounded feature, as a fraction of its unit."""
 _MIN_FLAG = 0.1
-"""The same for a feature of two values: one that varies less is 1 in so few rows that these would be clipped."""
+"""Min SD of a feature with two values: with a smaller SD, its few rows with 1 would be clipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoughScale:
-    """Ranges of the moments of the encoded features, one entry for each feature; privacy never depends on them.
+    """Ranges of the encoded features' moments, one entry per feature; privacy never depends on them.
 
     Attributes
     ----------
     least, largest : tuple of float
-        Range of the standard deviation (of the root mean square, where the encoding subtracts no centre).
+        Range of the standard deviation (of the root mean square if the encoding subtracts no center).
     radius : tuple of float
         Bound on the distance of the mean from 0.
     span : tuple of float
-        Distance between the two values of a flag or a level; 0 for other features.
+        Distance between the two values of a Boolean or a level; 0 for other features.
     """
 
     least: tuple[float, ...]
@@ -163,13 +143,11 @@ class RoughScale:
 
     @classmethod
     def of(cls, columns: Sequence[SchemaColumn], *, mean: bool) -> RoughScale | None:
-        """The ranges that columns state; None where no column has a scale. Beside one there are no derived features.
+        """Return the ranges that columns state; None without a scale range, which excludes derived features.
 
-        Bounded features are at most one unit from their offset. Bounds do not say how little a feature varies: a standard
-        deviation below 1/1000 of the unit (1/10, for flags and levels) is treated as if it were that large.
+        Bounded features are at most one unit from their offset. Bounds do not limit how little a feature varies: a
+        standard deviation below 1/1000 of the unit (1/10 for Booleans and levels) is assumed to be that large.
 
-        Examples
-        --------
         >>> RoughScale.of([Numeric("a", scale=(1, 100), radius=50), Numeric("b", 0, 8)], mean=True)
         RoughScale(least=(0.1, 0.001), largest=(10.0, 1.0), radius=(5.0, 1.0), span=(0.0, 0.0))
         """
@@ -193,17 +171,17 @@ class RoughScale:
 
     @property
     def anchor(self) -> tuple[tuple[float, ...], ...]:
-        """A = diag(least²), the anchor that makes :attr:`spread` smallest.
+        """Anchor A = diag(least²), which minimizes :attr:`spread`.
 
-        Any covariance C whose variances are in these ranges has C ⪯ tr(A⁻¹C)·A ⪯ Σ_j (largest_j/least_j)²·A, and any other
-        diagonal A ⪯ diag(least²) makes that trace larger.
+        Any covariance C whose variances are in these ranges has C ⪯ tr(A⁻¹C)·A ⪯ Σ_j (largest_j/least_j)²·A, and any
+        other diagonal A ⪯ diag(least²) makes that trace larger.
         """
         d = len(self.least)
         return tuple(tuple(self.least[i] ** 2 if i == j else 0.0 for j in range(d)) for i in range(d))
 
     @property
     def spread(self) -> float:
-        """Bound on the largest eigenvalue of the covariance relative to :attr:`anchor`: Σ_j (largest_j/least_j)²."""
+        """Bound on the covariance's largest eigenvalue relative to :attr:`anchor`: Σ_j (largest_j/least_j)²."""
         return math.fsum((high / low) ** 2 for low, high in zip(self.least, self.largest, strict=True))
 
     @property

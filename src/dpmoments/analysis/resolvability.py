@@ -1,0 +1,186 @@
+"""The rule by which every table says what a release resolves (docs/derivations/resolvability.md).
+
+Holm's correction over the rows of a table decides on signs, the width of an interval on whether a number is printed, and the
+standard deviations of a forecast on what will be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy
+
+from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.noise.terms import NoiseLaw
+
+ERROR_RATE = 0.05
+"""Probability that any statement of one table is false."""
+POWER = 0.8
+"""Probability with which an effect of the size that a forecast names is resolved."""
+MAX_WIDTH_SHARE = 0.5
+"""Width of an interval, as a fraction of what was public before, from which on the value is not estimable."""
+
+NOT_CLEAR_NOISE = "not clear (noise)"
+NOT_CLEAR_ROWS = "not clear (too few rows)"
+NOT_ESTIMABLE = "not estimable at this budget"
+UNKNOWN = "noise unknown"
+
+_TAILS = np.array([1e-14, 1e-11, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5])
+
+
+def p_values(deviations: FloatArray, privacy: FloatArray, sampling: FloatArray, noise: NoiseLaw | None) -> FloatArray:
+    """Return two-sided p-values of estimates this many standard errors from "nothing there".
+
+    The p-value is 1 − level of the interval that just reaches "nothing there", with the tails of the noise distribution, so that
+    p < 0.05 exactly when the 95 % interval excludes it.
+
+    Parameters
+    ----------
+    deviations : ndarray
+        |estimate − null| in standard errors; NaN gives NaN.
+    privacy, sampling : ndarray
+        Variances of the two parts, of the same shape.
+    noise : NoiseLaw or None
+        None gives NaN: the noise is not known.
+
+    Examples
+    --------
+    >>> from dpmoments.noise.cells import LaplaceCells
+    >>> noise = NoiseLaw.additive(LaplaceCells(), 1, diagonal=2.0, off_diagonal=2.0, of_sum=2.0, of_count=2.0)
+    >>> p_values(np.array([0.0, 1.959964, 2.118265]), np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0]), noise).round(4)
+    array([1.  , 0.05, 0.05])
+    """
+    size = np.abs(np.asarray(deviations, dtype=float))
+    if noise is None:
+        return np.full(size.shape, np.nan)
+    total = privacy + sampling
+    share = np.divide(privacy, total, out=np.zeros_like(total), where=total > 0.0)
+    # an interval at level 1 − p is z + (q − z)·share² standard errors long: solve for p, cell by cell
+    normal = -scipy.special.ndtri(_TAILS / 2.0)
+    quantiles = np.array([noise.quantile(1.0 - tail / 2.0, of="cell") for tail in _TAILS])
+    excess = np.maximum(quantiles - normal, 0.0)
+    order = slice(None, None, -1)
+    beyond = scipy.interpolate.PchipInterpolator(normal[order], excess[order], extrapolate=False)
+
+    def reach(z: FloatArray) -> FloatArray:
+        inside = np.clip(z, normal[-1], normal[0])
+        return np.asarray(z + beyond(inside) * share**2)
+
+    low, high = np.zeros_like(size), size.copy()
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        above = reach(middle) > size
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    result = 2.0 * scipy.special.ndtr(-low)
+    return np.where(np.isnan(size), np.nan, result)
+
+
+def holm(p: FloatArray) -> FloatArray:
+    """Return Holm's adjusted p-values of one family; NaN stays NaN and is not counted.
+
+    Examples
+    --------
+    >>> holm(np.array([0.01, 0.04, np.nan, 0.03]))
+    array([0.03, 0.06,  nan, 0.06])
+    """
+    values = np.asarray(p, dtype=float).ravel()
+    known = np.flatnonzero(~np.isnan(values))
+    order = known[np.argsort(values[known], kind="stable")]
+    result = np.full(values.shape, np.nan)
+    steps = values[order] * np.arange(len(order), 0, -1)
+    result[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return result.reshape(np.shape(p))
+
+
+def resolved(p: FloatArray) -> BoolArray:
+    """Return a mask of the rows that Holm's correction over all of them leaves significant."""
+    return np.asarray(np.nan_to_num(holm(p), nan=1.0) < ERROR_RATE)
+
+
+def estimable(
+    lower: FloatArray, upper: FloatArray, least: FloatArray | float, greatest: FloatArray | float
+) -> BoolArray:
+    """Return a mask of the intervals that are bounded and shorter than half of the public range [least, greatest].
+
+    Examples
+    --------
+    >>> estimable(np.array([0.1, -0.9, -np.inf]), np.array([0.3, 0.8, 1.0]), -1.0, 1.0)
+    array([ True, False, False])
+    """
+    width = np.asarray(upper, dtype=float) - np.asarray(lower, dtype=float)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.isfinite(width) & (width < MAX_WIDTH_SHARE * (np.asarray(greatest) - np.asarray(least))))
+
+
+def smallest_seen(deviation: FloatArray, comparisons: int) -> FloatArray:
+    """Return the effect that is resolved with 80 % probability in a table of this many comparisons.
+
+    Parameters
+    ----------
+    deviation : ndarray
+        Standard errors, privacy and sampling together, of a quantity at "nothing there".
+    comparisons : int
+        Rows of the table: Bonferroni's bound, which Holm's correction never falls short of.
+
+    Examples
+    --------
+    >>> float(smallest_seen(np.array(0.01), 1).round(4))
+    0.028
+    """
+    tail = ERROR_RATE / (2.0 * max(comparisons, 1))
+    return np.asarray(np.asarray(deviation) * float(-scipy.special.ndtri(tail) + scipy.special.ndtri(POWER)))
+
+
+def sign_verdicts(
+    estimate: FloatArray,
+    p: FloatArray,
+    privacy: FloatArray,
+    sampling: FloatArray,
+    can_be_estimated: BoolArray,
+    *,
+    counted: BoolArray | None = None,
+    words: tuple[str, str] = ("positive", "negative"),
+) -> list[str]:
+    """Return what is said of each row of a table of signed quantities, in the five phrases of every table.
+
+    Parameters
+    ----------
+    estimate, p : ndarray of shape (m,)
+        Estimates and their p-values; NaN where the noise is unknown.
+    privacy, sampling : ndarray of shape (m,)
+        Variances: the larger one is the reason of "not clear".
+    can_be_estimated : ndarray of bool, shape (m,)
+    counted : ndarray of bool, optional
+        Rows that are comparisons of their own; others get no verdict (levels of one column, a derived feature and its parent).
+    words : tuple of str
+        For a positive and a negative sign.
+
+    Examples
+    --------
+    >>> estimate, p, bounded = np.array([0.5, -0.1, 0.0]), np.array([1e-9, 0.04, 0.9]), np.array([True, True, False])
+    >>> sign_verdicts(estimate, p, np.ones(3), np.zeros(3), bounded)
+    ['positive', 'not clear (noise)', 'not estimable at this budget']
+    """
+    family = np.ones(len(estimate), dtype=bool) if counted is None else counted
+    certain = resolved(np.where(family, p, np.nan))
+    result = np.where(privacy >= sampling, NOT_CLEAR_NOISE, NOT_CLEAR_ROWS).astype(object)
+    result[~can_be_estimated] = NOT_ESTIMABLE
+    result[certain & (estimate > 0.0)], result[certain & (estimate < 0.0)] = words
+    result[np.isnan(p)] = UNKNOWN
+    result[~family] = ""
+    return [str(word) for word in result]
+
+
+def format_findings(verdicts: Sequence[str], what: str, found: str) -> str:
+    """Return the heading of a table of verdicts.
+
+    Examples
+    --------
+    >>> format_findings(["positive", "", "not clear (noise)"], "pairs", "related")
+    '1 of 2 pairs are related (5 % chance that any of these is false)'
+    """
+    counted = [word for word in verdicts if word]
+    certain = sum(word not in (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNKNOWN) for word in counted)
+    chance = f" ({100.0 * ERROR_RATE:.0f} % chance that any of these is false)" if certain else ""
+    return f"{certain:,} of {len(counted):,} {what} are {found}{chance}"

@@ -1,0 +1,99 @@
+"""The rule of resolvability: p-values that agree with intervals, Holm's correction, effects seen in advance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy
+
+from dpmoments.analysis import resolvability
+from dpmoments.analysis.confidence import deviations_for
+from dpmoments.noise.cells import CellFamily, GaussianCells, IsotropicCells, LaplaceCells, MatrixLaplaceCells
+from dpmoments.noise.terms import NoiseLaw
+
+
+def _law(family: CellFamily) -> NoiseLaw:
+    return NoiseLaw.additive(family, 3, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=2.0)
+
+
+FAMILIES = [GaussianCells(), LaplaceCells(), MatrixLaplaceCells(4), IsotropicCells(4)]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.999, 1 - 1e-6])
+def test_p_is_what_the_interval_that_touches_zero_leaves(family: CellFamily, level: float) -> None:
+    law = _law(family)
+    privacy = np.array([0.0, 0.3, 0.7, 1.0])
+    sampling = 1.0 - privacy
+    reach = deviations_for(level, law, privacy, sampling)
+    found = resolvability.p_values(reach, privacy, sampling, law)
+    np.testing.assert_allclose(found, 1.0 - level, rtol=0.02)
+    if level == 0.95:  # a p-value below .05 and an interval without 0 are the same statement
+        outside = resolvability.p_values(reach * (1 + 1e-6), privacy, sampling, law)
+        inside = resolvability.p_values(reach * (1 - 1e-6), privacy, sampling, law)
+        assert (outside < 0.05).all()
+        assert (inside > 0.05).all()
+
+
+def test_unknown_noise_has_no_p() -> None:
+    assert np.isnan(resolvability.p_values(np.ones(2), np.ones(2), np.ones(2), None)).all()
+
+
+def _holm_by_steps(p: np.ndarray, rate: float = 0.05) -> np.ndarray:
+    """The step-down procedure as Holm (1979) states it."""
+    rejected = np.zeros(len(p), dtype=bool)
+    for step, index in enumerate(np.argsort(p)):
+        if p[index] >= rate / (len(p) - step):
+            break
+        rejected[index] = True
+    return rejected
+
+
+def test_holm_is_the_step_down_procedure() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        p = rng.uniform(size=rng.integers(1, 12)) ** rng.integers(1, 6)
+        np.testing.assert_array_equal(resolvability.resolved(p), _holm_by_steps(p))
+        with_unknown = np.insert(p, 0, np.nan)
+        np.testing.assert_array_equal(resolvability.resolved(with_unknown)[1:], _holm_by_steps(p))
+
+
+def _false_tables(rule: object, m: int = 30, tables: int = 4_000) -> float:
+    p = np.random.default_rng(1).uniform(size=(tables, m))
+    return float(np.mean([rule(row).any() for row in p]))  # type: ignore[operator]
+
+
+def test_one_table_in_twenty_holds_a_false_statement() -> None:
+    assert _false_tables(resolvability.resolved) == pytest.approx(0.05, abs=0.012)
+    assert _false_tables(lambda p: p < 0.05) > 0.7  # the fault: no correction
+
+
+def test_what_is_forecast_is_seen_in_four_of_five() -> None:
+    m, deviation, tables = 20, 0.3, 4_000
+    effect = float(resolvability.smallest_seen(np.array(deviation), m))
+    rng = np.random.default_rng(2)
+    estimate = rng.normal(0.0, deviation, (tables, m))
+    estimate[:, 0] += effect
+    p = 2.0 * scipy.stats.norm.sf(np.abs(estimate) / deviation)
+    seen = np.mean([resolvability.resolved(row)[0] for row in p])
+    assert 0.78 < seen < 0.83
+    alone = float(resolvability.smallest_seen(np.array(deviation), 1))
+    assert alone == pytest.approx(deviation * (1.959964 + 0.841621), rel=1e-6)
+
+
+def test_the_reason_is_the_larger_part_and_pairs_that_do_not_count_say_nothing() -> None:
+    verdicts = resolvability.sign_verdicts(
+        np.array([0.4, -0.4, 0.01, 0.01, 0.2, 0.9]),
+        np.array([1e-9, 1e-9, 0.5, 0.5, np.nan, 1e-12]),
+        np.array([1.0, 1.0, 2.0, 1.0, 1.0, 1.0]),
+        np.array([1.0, 1.0, 1.0, 2.0, 1.0, 1.0]),
+        np.ones(6, dtype=bool),
+        counted=np.array([True, True, True, True, True, False]),
+    )
+    assert verdicts == ["positive", "negative", "not clear (noise)", "not clear (too few rows)", "noise unknown", ""]
+    assert resolvability.format_findings(verdicts, "pairs", "related").startswith("2 of 5 pairs are related")
+
+
+def test_estimable_is_half_of_what_was_public() -> None:
+    lower, upper = np.array([-0.49, -0.5, -np.inf, np.nan]), np.array([0.49, 0.5, 0.0, 0.1])
+    assert resolvability.estimable(lower, upper, -1.0, 1.0).tolist() == [True, False, False, False]
