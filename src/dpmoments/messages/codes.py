@@ -172,6 +172,7 @@ _REASONS: Mapping[str, Kinds] = {
 """Reasons of a choice: why ``auto`` took a mechanism, why a run took no clipping ball."""
 
 _QUERIES: Mapping[str, Kinds] = {
+    "query": {"name": "name"},
     "count": _NONE,
     "sum": _STEP,
     "sum-and-count": _NONE,
@@ -211,7 +212,9 @@ CODES: Mapping[str, Kinds] = MappingProxyType({**_RULES, **_GUARANTEE, **_WARNIN
 """Kinds of the facts of every message; a ``?`` marks a fact that may be absent."""
 QUERIES = frozenset(_QUERIES)
 RULES = frozenset(_RULES)
+GUARANTEES = frozenset(_GUARANTEE)
 WARNINGS = frozenset(_WARNINGS)
+CAVEATS = frozenset(_CAVEATS)
 REASONS = frozenset(_REASONS)
 PART = "part"
 """A fact of any message: the group or pooled table that it is about, from the outside in."""

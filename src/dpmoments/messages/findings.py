@@ -234,7 +234,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
             "the search for the values ended before it found them, so noise is that of the range left."
         ),
         "values-clipped": (
-            "{names}: up to {share:.2%} of the values were clipped, because they are rare and distant or the budget is small. "
+            "{names}: up to {share:.1%} of the values were clipped, because they are rare and distant or the budget is small. "
             "The variance is too small, and the mean is pulled toward the other values."
         ),
         "values-unseen": (
@@ -257,7 +257,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         ),
         "rows-unseen": "The budget is too small to locate the rows.",
         "outlying-rows-clipped": (
-            "About {share:.2%} of rows are outlying and were clipped: the mean is nearly that of the other rows."
+            "About {share:.1%} of rows are outlying and were clipped: the mean is nearly that of the other rows."
         ),
         "noise-incomplete": (
             "The stated noise is probably not the whole error of the mean: clipping may have moved it by more. The rows have "
@@ -268,7 +268,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         ),
         "small-eigenvalues-lost": "The budget is too small for this range of eigenvalues: the smallest are lost in noise.",
         "clip-widened": (
-            "A few outlying rows widened the last clipping region to over {times:.2g} times its planned radius; noise on every "
+            "A few outlying rows widened the last clipping region to {times:.2g} times its planned radius; noise on every "
             "column grew with its square."
         ),
         "variance-of-few-rows": (

@@ -11,7 +11,7 @@ import numpy as np
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import from_plain, require_known, shown, to_plain
 from dpmoments.messages.analyst import ANALYST
-from dpmoments.messages.codes import PART, Fact, fault_of
+from dpmoments.messages.codes import PART, QUERIES, Fact, fault_of
 from dpmoments.messages.curator import AT_THE_SHELL, IN_PYTHON
 from dpmoments.messages.findings import FINDINGS
 from dpmoments.messages.short import SHORT
@@ -73,12 +73,13 @@ class Message:
         return _made, (self.code, dict(self._facts))
 
     @classmethod
-    def of(cls, message: Query, codes: Iterable[str]) -> Message:
-        """Return a message, or that of a code without facts; refuse other codes."""
-        result = cls(message) if isinstance(message, str) else message
-        if result.code not in codes:
-            raise InputValueError(f"message {shown(result.code)} is not of the kind that is expected here")
-        return result
+    def of_query(cls, query: Query) -> Message:
+        """Return the query of a draw; a text that is not a code is the name of a query from outside the library."""
+        if isinstance(query, str):
+            return cls(query) if query in QUERIES else cls("query", name=query)
+        if query.code not in QUERIES:
+            raise InputValueError(f"message {shown(query.code)} is not a query")
+        return query
 
     @property
     def facts(self) -> Mapping[str, Fact]:
@@ -144,7 +145,7 @@ class Message:
 
 
 Query = Message | str
-"""A query of a receipt, or its code if it has no facts."""
+"""A query of a receipt; its code if it has no facts, or the name of a query from outside the library."""
 
 
 def _made(code: str, facts: dict[str, Fact]) -> Message:

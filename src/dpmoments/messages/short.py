@@ -25,6 +25,7 @@ def _of_step(query: str) -> Words:
 
 SHORT: Mapping[str, Words] = MappingProxyType(
     {
+        "query": "{name}",
         "count": "count",
         "sum": _of_step("sum"),
         "sum-and-count": "sum and count",

@@ -144,7 +144,7 @@ def _ball(release: Stated, center: FloatArray | None, hidden: float) -> _Steps:
     at_bounds = Region.of(np.zeros(d), np.eye(d), 1.0, hidden if stayed else math.nan, encoding)
     what, of_noise = "rows beyond it were moved into it", "standard deviations that noise hides"
     if stayed:
-        reason = Message.of(str(release.diagnostics["public_bounds"]), REASONS)
+        reason = Message.from_dict({"code": release.diagnostics["public_bounds"]}, REASONS)
         return _Steps((at_bounds,), what, of_noise, ("public bounds",), f"No clipping ball was used. {reason.text()}")
     radius = _positive(release.diagnostics["radius"])
     if center is None:

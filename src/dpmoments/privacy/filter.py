@@ -13,7 +13,6 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from dpmoments.foundation.errors import InputRuntimeError, InputTypeError, InputValueError
-from dpmoments.messages.codes import QUERIES
 from dpmoments.messages.message import Message, Query
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit
@@ -143,7 +142,7 @@ class PrivacyFilter:
             self._refuse(f"the sensitivity of {what} is for another relation than the plan's")
         try:
             law.check_shape(np.shape(query))
-            query_of_receipt = Message.of(what, QUERIES)
+            query_of_receipt = Message.of_query(what)
             # A sensitivity that no function of the library makes is no bound.
             _require_made_here(sensitivity)
             loss = law.loss(sensitivity, self.unit, claim)

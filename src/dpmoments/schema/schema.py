@@ -261,7 +261,7 @@ class Schema:
 
     @property
     def rules(self) -> tuple[Message, ...]:
-        """Describe the treatment of values and rows for the privacy statement, one sentence per rule."""
+        """Treatment of values and rows, for the privacy statement, a message for each rule."""
         rules = [column.rule for column in self.columns if not isinstance(column, Coordinate)]
         if coordinates := [column for column in self.columns if isinstance(column, Coordinate)]:
             missing = sorted({column.missing for column in coordinates})
