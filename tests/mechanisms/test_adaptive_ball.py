@@ -24,11 +24,11 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Numeric, Schema
-from support.said import codes
 from references import plain_ball
 from references.plain_answers import assert_same_messages
 from references.plain_ball import BallAnswers, Found
 from support.forged_files import forge, more_noise
+from support.said import codes
 
 ADD, REPLACE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 both_relations = pytest.mark.parametrize("neighbors", list(Neighbors))

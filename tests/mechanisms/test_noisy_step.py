@@ -216,6 +216,6 @@ def test_steps_of_a_run_share_one_filter_and_stay_within_it() -> None:
     noise = StepNoise.calibrated(2, 0.3, Neighbors.ADD_REMOVE, mean=False)
     one: PrivacyFilter = filter_that_pays(ZCDP, Neighbors.ADD_REMOVE, insecure_generator(0))
     place: dict[str, Any] = dict(center=np.zeros(2), linear=np.eye(2), radius=1.0)
-    noisy_step(rows, one, "first", noise, **place)
+    noisy_step(rows, one, {"step": 1}, noise, **place)
     with pytest.raises(dpm.privacy.filter.PrivacyFilterError):
-        noisy_step(rows, one, "second", noise, **place)
+        noisy_step(rows, one, {"step": 2}, noise, **place)

@@ -35,10 +35,29 @@ BY_KIND: Mapping[str, Any] = {
     "words": ("center", "drop"),
 }
 BY_NAME: Mapping[str, Any] = {
-    **{"column": "visits", "unit": "patient_id", "neighbors": "add_remove", "mechanism": "gaussian", "kind": "pure"},
-    **{"rows": 45222, "noise": 0.008, "epsilon": 1.0, "delta": 1e-6, "rho": 0.5, "fallback": "matrix-laplace"},
-    **{"second": "laplace", "times": 1.4, "max_rows": 5, "lower": 0.0, "upper": 100.0, "level": 2, "radius": 0.31},
-    **{"typical_lower": 20.0, "typical_upper": 60.0, "unit_rows": 5, "name": "my-query", "entry": 2},
+    "column": "visits",
+    "unit": "patient_id",
+    "neighbors": "add_remove",
+    "mechanism": "gaussian",
+    "kind": "pure",
+    "rows": 45222,
+    "noise": 0.008,
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "rho": 0.5,
+    "fallback": "matrix-laplace",
+    "second": "laplace",
+    "times": 1.4,
+    "max_rows": 5,
+    "lower": 0.0,
+    "upper": 100.0,
+    "level": 2,
+    "radius": 0.31,
+    "typical_lower": 20.0,
+    "typical_upper": 60.0,
+    "unit_rows": 5,
+    "name": "my-query",
+    "entry": 2,
 }
 BY_CODE: Mapping[str, Mapping[str, Any]] = {
     "too-few-rows": {"rows": 43.0, "noise": 10.0},
@@ -48,7 +67,11 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
     "no-ball": {"spent": 0.39},
     "rows-clipped-to-ball": {"outside": 0.02132, "trace": 0.0001234, "mean": 0.00056},
     "dates-clipped-to-bounds": {
-        **{"column": "admitted", "lower": "2015-01-01", "upper": "2025-12-31", "origin": "2015-01-01", "unit": "days"}
+        "column": "admitted",
+        "lower": "2015-01-01",
+        "upper": "2025-12-31",
+        "origin": "2015-01-01",
+        "unit": "days",
     },
     "not-in-ledger": {"reason": "the file is locked"},
     "group-of-rows": {"column": "region", "level": "north"},
@@ -74,7 +97,9 @@ def examples(code: str) -> Iterator[Message]:
     every = {name: kind for name, kind in every.items() if name not in ABSENT.get(code, ())}
     some = [] if code in ("least-error", "pooled-part") or needed == every else [needed]
     for chosen in (*some, every):
-        facts = {name: BY_CODE.get(code, {}).get(name, BY_NAME.get(name, BY_KIND[kind])) for name, kind in chosen.items()}
+        facts = {
+            name: BY_CODE.get(code, {}).get(name, BY_NAME.get(name, BY_KIND[kind])) for name, kind in chosen.items()
+        }
         yield Message(code, **facts)
 
 
@@ -83,7 +108,10 @@ def pages() -> Iterator[tuple[str, str]]:
     for topic, (known, audiences) in TOPICS.items():
         for audience in audiences:
             lines = [
-                f"{code}\n    {message.text(audience)}" for code in codes.CODES if code in known for message in examples(code)
+                f"{code}\n    {message.text(audience)}"
+                for code in codes.CODES
+                if code in known
+                for message in examples(code)
             ]
             yield f"{topic}-{audience}.txt", "\n".join(lines) + "\n"
 

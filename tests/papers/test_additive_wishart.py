@@ -109,7 +109,7 @@ def test_scale_matrices_that_cannot_be(matrix, message):
 def test_what_a_scale_matrix_does_not_go_with():
     with pytest.raises(ValueError, match="debias='mean'"):
         AdditiveWishart(debias="positive-definite", scale_matrix=np.eye(3))
-    with pytest.raises(ValueError, match="3 rows and the table 2 features"):
+    with pytest.raises(ValueError, match="3 rows; the table has 2 features"):
         AdditiveWishart(scale_matrix=np.eye(3)).plan(MomentShape(2), USUAL, "add_remove")
 
 

@@ -153,7 +153,7 @@ REFUSED = [
     (lambda: metrics.spectral_error([[math.inf, 0], [0, 1]], I2), "estimate holds NaN or infinity"),
     (lambda: metrics.spectral_error(np.ones(2), I2), "square"),
     (lambda: metrics.mahalanobis_error(I2, SINGULAR), "reference is singular"),
-    (lambda: metrics.mahalanobis_error(I2, np.diag([1.0, 0.0])), "leave out features that are constant"),
+    (lambda: metrics.mahalanobis_error(I2, np.diag([1.0, 0.0])), "drop features that are constant"),
     (lambda: metrics.mahalanobis_error(I2, np.diag([1.0, -1.0])), "negative eigenvalue"),
     (lambda: metrics.mahalanobis_error(I2, [[1.0, 2.0], [2.0, 1.0]]), "negative eigenvalue"),
     (lambda: metrics.mahalanobis_error(np.eye(3), I2), "differ"),
@@ -162,7 +162,7 @@ REFUSED = [
     (lambda: metrics.mahalanobis_mean_error([1.0, 2.0], [1.0, np.nan]), "reference holds NaN"),
     (lambda: metrics.mahalanobis_mean_error([1.0, 2.0], [1.0, 2.0], np.eye(3)), "covariance has shape"),
     (lambda: metrics.mahalanobis_mean_error([1.0, 2.0], [1.0, 2.0], SINGULAR), "covariance is singular"),
-    (lambda: metrics.principal_angles(np.ones((2, 3)), I2), "one column a basis vector"),
+    (lambda: metrics.principal_angles(np.ones((2, 3)), I2), "one column per basis vector"),
     (lambda: metrics.principal_angles(SINGULAR, I2), "linearly dependent"),
     (lambda: metrics.principal_angles(np.zeros((2, 1)), I2), "linearly dependent"),
     (lambda: metrics.principal_angles(I2, np.eye(3)), "3"),
@@ -172,7 +172,7 @@ REFUSED = [
     (lambda: metrics.excess_ridge_risk([1.0, 1.0], I2, [1.0, 1.0], alpha=math.nan), "alpha=nan"),
     (lambda: metrics.excess_ridge_risk([1.0, 1.0], SINGULAR, [1.0, 1.0]), "singular"),
     (lambda: metrics.excess_ridge_risk([1.0], I2, [1.0, 1.0]), "differ"),
-    (lambda: metrics.excess_ridge_risk([1.0] * 3, I2, [1.0] * 3), "one row a feature"),
+    (lambda: metrics.excess_ridge_risk([1.0] * 3, I2, [1.0] * 3), "one row per feature"),
     (lambda: metrics.excess_ridge_risk([1.0, math.inf], I2, [1.0, 1.0]), "coefficients holds NaN or infinity"),
 ]
 

@@ -143,7 +143,7 @@ def test_the_closed_form_of_lemma_5_is_above_lemma_8_where_its_proof_holds() -> 
     for temperature, largest, d in [(0.25, 1e3, 5), (0.01, 1e5, 20), (1.0, 50.0, 3)]:
         closed = direction_shortfall_closed_form(0.05, temperature, largest, d)
         assert closed >= direction_shortfall(0.05, temperature, largest, d, constants="paper")
-    with pytest.raises(ValueError, match="below 1, where its proof does not hold"):
+    with pytest.raises(ValueError, match="below 1 its proof does not hold"):
         direction_shortfall_closed_form(0.05, 1000.0, 0.01, 5)
 
 
@@ -314,15 +314,15 @@ def test_the_printed_condition_of_corollary_2_is_empty_at_large_epsilon() -> Non
     [
         (lambda: largest_noise(1.0, 0, 0.1), "at least 1"),
         (lambda: largest_noise(1.0, 3, 1.0), "probability"),
-        (lambda: largest_noise(1.0, 3, 0.1, kind="gaussian", constants="paper"), "Laplace noise alone"),
+        (lambda: largest_noise(1.0, 3, 0.1, kind="gaussian", constants="paper"), "needs Laplace noise"),
         (lambda: exponential_mechanism_failure(1.0, 1.0, near=2.0, near_measure=0.5), "near"),
-        (lambda: exponential_mechanism_failure(1.0, 1.0, near=0.5, near_measure=0.0), "share"),
-        (lambda: cap_measure(3.0, 5), "0 to 2"),
+        (lambda: exponential_mechanism_failure(1.0, 1.0, near=0.5, near_measure=0.0), "fraction"),
+        (lambda: cap_measure(3.0, 5), "between 0 and 2"),
         (lambda: direction_shortfall(0.1, -1.0, 1.0, 3), "temperature"),
         (lambda: direction_failure(0.0, 1.0, 1.0, 3), "positive"),
         (lambda: weighted_shortfall([1.0], [1.0, 1.0], 1.0, 3, 0.1), "one of each"),
         (lambda: weighted_shortfall([-1.0], [1.0], 1.0, 3, 0.1), "negative"),
-        (lambda: eigenvector_release_error([1.0, -1.0], [1.0], 1.0, 0.1), "none negative"),
+        (lambda: eigenvector_release_error([1.0, -1.0], [1.0], 1.0, 0.1), "not negative"),
         (lambda: rank_error([1.0, 0.5], [1.0, 1.0], 1.0, 0.1), "fewer than 2"),
     ],
 )

@@ -167,8 +167,8 @@ def test_sampling_errors_are_quantiles() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (dict(failure=2), "failure=2 is a probability"),
-        (dict(step_failure=0.0), "step_failure=0.0 is a probability"),
+        (dict(failure=2), "failure=2 must be a probability"),
+        (dict(step_failure=0.0), "step_failure=0.0 must be a probability"),
         (dict(rho=0), "rho=0.0 must be finite and positive"),
         (dict(rho=math.nan), "rho=nan must be finite and positive"),
         (dict(radius=-1.0), "radius=-1.0 must be finite and not negative"),

@@ -22,12 +22,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.messages.message import Message
 from dpmoments.audit.replay import replay
 from dpmoments.audit.settings import configuration
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

@@ -335,7 +335,7 @@ def test_every_rule_is_told_in_words() -> None:
         row_norm=1.5,
     )
     told = " ".join(map(str, schema.rules))
-    for words in ("age: moved into [0, 100]; missing cells: center", "married: true or false; missing cells: drop",
-                  "region: 2 public levels; missing cells: zero; other values: zero", "1 coordinates", "norm 1.5"):  # fmt: skip
+    for words in ("age: values clipped to [0, 100]; missing values: center", "married: true or false; missing values: drop",
+                  "region: 2 public levels; missing values: zero; other values: zero", "1 coordinates", "norm 1.5"):  # fmt: skip
         assert words in told
     assert "no-row-norm-bound" in codes(Schema.unbounded(2).rules)

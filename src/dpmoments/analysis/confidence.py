@@ -47,42 +47,46 @@ def deviations_by_quantile(
 
 
 def fieller_interval(
-    numerator: float, denominator: float, covariance: FloatArray, extra: float, deviations: float
-) -> tuple[float, float]:
-    """All θ with (a − θb)² ≤ q²(V_aa − 2θV_ab + θ²V_bb + extra): what a/b can be (Fieller 1954).
+    numerator: FloatArray,
+    denominator: FloatArray,
+    covariance: tuple[FloatArray, FloatArray, FloatArray],
+    extra: FloatArray,
+    deviations: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return all θ with (a − θb)² ≤ q²(V_aa − 2θV_ab + θ²V_bb + extra), the possible values of a/b (Fieller 1954).
 
     Parameters
     ----------
-    numerator, denominator : float
-        a and b as observed.
-    covariance : ndarray of shape (2, 2)
-        Of their noise.
-    extra : float
-        What else varies in a − θb.
-    deviations : float
+    numerator, denominator : ndarray
+        Observed a and b.
+    covariance : tuple of three ndarrays
+        V_aa, V_ab and V_bb of their noise.
+    extra : ndarray
+        Further variance of a − θb.
+    deviations : ndarray
         q.
 
     Returns
     -------
-    tuple of float
-        −∞ and ∞ where b is not distinguishable from 0.
+    tuple of two ndarrays
+        −∞ and ∞ if b is not distinguishable from 0.
 
     Examples
     --------
-    >>> fieller_interval(20.0, 10.0, np.zeros((2, 2)), 25.0, 2.0)
-    (1.0, 3.0)
-    >>> fieller_interval(20.0, 10.0, np.diag([0.0, 100.0]), 25.0, 2.0)
-    (-inf, inf)
+    >>> a, b, none = np.array([20.0]), np.array([10.0]), np.zeros(1)
+    >>> fieller_interval(a, b, (none, none, none), np.array([25.0]), np.array([2.0]))
+    (array([1.]), array([3.]))
+    >>> fieller_interval(a, b, (none, none, np.array([100.0])), np.array([25.0]), np.array([2.0]))
+    (array([-inf]), array([inf]))
     """
     square = deviations**2
-    leading = denominator**2 - square * float(covariance[1, 1])
-    middle = numerator * denominator - square * float(covariance[0, 1])
-    rest = numerator**2 - square * (float(covariance[0, 0]) + extra)
+    leading = denominator**2 - square * covariance[2]
+    middle = numerator * denominator - square * covariance[1]
+    rest = numerator**2 - square * (covariance[0] + extra)
     discriminant = middle**2 - leading * rest
-    if not (leading > 0.0 and discriminant >= 0.0 and denominator > 0.0):
-        return -math.inf, math.inf
-    root = math.sqrt(discriminant)
-    return (middle - root) / leading, (middle + root) / leading
+    bounded = (leading > 0.0) & (discriminant >= 0.0) & (denominator > 0.0)
+    root, divisor = np.sqrt(np.where(bounded, discriminant, 0.0)), np.where(bounded, leading, 1.0)
+    return np.where(bounded, (middle - root) / divisor, -np.inf), np.where(bounded, (middle + root) / divisor, np.inf)
 
 
 # The score test of "nothing but noise and sampling": the one reference law behind every test of a release.

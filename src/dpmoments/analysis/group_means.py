@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -20,10 +20,11 @@ from dpmoments.analysis.answers import (
     number,
 )
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
-from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
+from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.analysis.resolvability import format_findings, half_widths, p_by_inversion, sign_verdicts
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 
 # Differences of the means of groups, pair by pair: estimates, intervals, and which mean is higher.
@@ -38,7 +39,12 @@ class GroupDifferences(Answer):
     features : tuple of str
     groups : tuple of str
     difference, lower, upper : ndarray of shape (m, p)
-        First group less second, and its interval, for m features and the p pairs of groups in ``itertools.combinations`` order.
+        First group minus second, and its interval, for m features and the p pairs of groups in ``itertools.combinations`` order.
+    privacy_noise, sampling_noise : ndarray of shape (m, p)
+        Standard deviations of the two parts of its error, to first order.
+    p_value : ndarray of shape (m, p)
+        Of each difference by itself; below 0.05 exactly when 0 is outside its 95 % interval. NaN if the noise is unknown.
+    level : float
     """
 
     features: tuple[str, ...]
@@ -46,6 +52,9 @@ class GroupDifferences(Answer):
     difference: FloatArray
     lower: FloatArray
     upper: FloatArray
+    privacy_noise: FloatArray
+    sampling_noise: FloatArray
+    p_value: FloatArray
     level: float
 
     facts = ("level", "**: *")
@@ -55,13 +64,28 @@ class GroupDifferences(Answer):
         """The two groups of each difference."""
         return tuple(combinations(self.groups, 2))
 
-    @property
+    @cached_property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
-        """Which group's mean is higher, or "not distinguishable from noise", feature by feature."""
-        return tuple(
-            tuple(_higher(*pair, low, high) for pair, low, high in zip(self.pairs, lower, upper, strict=True))
-            for lower, upper in zip(self.lower.tolist(), self.upper.tolist(), strict=True)
+        """Conclusion for each difference, feature by feature; at most 5 % chance that any of the table is false."""
+        signs = sign_verdicts(
+            np.sign(self.lower + self.upper).ravel(),
+            self.p_value.ravel(),
+            self.privacy_noise.ravel() ** 2,
+            self.sampling_noise.ravel() ** 2,
+            np.isfinite(self.difference.ravel()),
         )
+        higher = {"positive": 0, "negative": 1}
+        named = [
+            f"{pair[higher[sign]]} higher" if sign in higher else sign
+            for pair, sign in zip(self.pairs * len(self.features), signs, strict=True)
+        ]
+        p = len(self.pairs)
+        return tuple(tuple(named[row * p : (row + 1) * p]) for row in range(len(self.features)))
+
+    @property
+    def finding(self) -> str:
+        """The number of differences that are clear, as a sentence."""
+        return format_findings([word for row in self.verdict for word in row], "differences", "clear")
 
     def _columns(self) -> list[Column]:
         pairs = self.pairs * len(self.features)
@@ -74,39 +98,79 @@ class GroupDifferences(Answer):
             Column("difference", self.difference.ravel(), "estimate"),
             Column("lower", self.lower.ravel(), format_level(self.level), intervals(self.lower, self.upper)),
             Column("upper", self.upper.ravel()),
+            Column("p_value", self.p_value.ravel()),
             Column("verdict", [word for words in self.verdict for word in words], "verdict"),
         ]
 
 
-def _higher(one: str, other: str, lower: float, upper: float) -> str:
-    if math.isnan(lower):
-        return NOISE_UNKNOWN
-    if lower > 0.0 or upper < 0.0:
-        return f"{one if lower > 0.0 else other} higher"
-    return NOT_DISTINGUISHABLE
-
-
-def _intervals_of_differences(sums: GroupSums, lower: FloatArray, upper: FloatArray) -> tuple[list[float], list[float]]:
-    """Intervals of the differences of two groups' means, from theirs (Zou & Donner 2008, with correlated estimates)."""
-    middle = np.clip(sums.location + sums.unit * sums.sums / sums.safe_counts, lower, upper)
-    covariance = sums.covariance_of_means
-    deviations = np.sqrt(np.diag(covariance) + sums.sampling_variances)
-    low, high = [], []
-    for one, other in combinations(range(len(middle)), 2):
-        product = float(deviations[one] * deviations[other])
-        shared = min(max(float(covariance[one, other]) / product, -1.0), 1.0) if product > 0.0 else 0.0
-        difference = float(middle[one] - middle[other])
-        below = (float(middle[one] - lower[one]), float(upper[other] - middle[other]))
-        above = (float(upper[one] - middle[one]), float(middle[other] - lower[other]))
-        low.append(difference - _combined(*below, shared))
-        high.append(difference + _combined(*above, shared))
+def _ratio_intervals(
+    sums: GroupSums, group: IntegerArray, half_width: FloatArray, bounds: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """Return Fieller's intervals of the means of some groups, within the public bounds, in original units."""
+    k, covariance = len(sums.counts), sums.covariance
+    parts = covariance[k + group, k + group], covariance[group, k + group], covariance[group, group]
+    extra = sums.safe_counts[group] * sums.variances[group]
+    ends = fieller_interval(sums.sums[group], sums.counts[group], parts, extra, half_width)
+    low, high = (np.clip(sums.location + sums.unit * end, *bounds) for end in ends)
     return low, high
 
 
-def _combined(first: float, second: float, correlation: float) -> float:
-    if not (math.isfinite(first) and math.isfinite(second)):
-        return first + second
-    return math.sqrt(max(0.0, first**2 + second**2 - 2.0 * correlation * first * second))
+@dataclass(frozen=True, eq=False)
+class _Differences:
+    """Differences of the means of one feature, for every pair of groups."""
+
+    lower: FloatArray
+    upper: FloatArray
+    privacy_noise: FloatArray
+    sampling_noise: FloatArray
+    p_value: FloatArray
+
+    @classmethod
+    def of(cls, sums: GroupSums, bounds: tuple[float, float], level: float) -> _Differences:
+        """Combine the intervals of two means and the correlation of their noise (Zou & Donner 2008)."""
+        one, other = np.array(list(combinations(range(len(sums.counts)), 2)), dtype=np.intp).reshape(-1, 2).T
+        privacy, sampling = sums.covariance_of_means, sums.sampling_variances
+        of_mean = np.diag(privacy)
+        total = of_mean + sampling
+        parts = (
+            np.maximum(of_mean[one] + of_mean[other] - 2.0 * privacy[one, other], 0.0),
+            sampling[one] + sampling[other],
+        )
+        noise = sums.moments.law
+        if noise is None:
+            unknown = np.full(len(one), np.nan)
+            return cls(unknown, unknown, unknown, np.sqrt(parts[1]) * sums.unit, unknown)
+        product = np.sqrt(total[one] * total[other])
+        shared = np.divide(privacy[one, other], product, out=np.zeros_like(product), where=product > 0.0).clip(
+            -1.0, 1.0
+        )
+        middle = sums.location + sums.unit * sums.sums / sums.safe_counts
+        share = np.divide(of_mean, total, out=np.zeros_like(total), where=total > 0.0)
+
+        def at(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+            """Return the intervals for these half-widths of the two means."""
+            ends = [_ratio_intervals(sums, group, half, bounds) for group, half in ((one, first), (other, second))]
+            (low, high), (low_other, high_other) = ends
+            a, b = np.clip(middle[one], low, high), np.clip(middle[other], low_other, high_other)
+            return (
+                a - b - _combined(a - low, high_other - b, shared),
+                a - b + _combined(high - a, b - low_other, shared),
+            )
+
+        half_width = half_widths(noise)
+
+        def excludes_zero(z: FloatArray) -> BoolArray:
+            lower, upper = at(half_width(z, share[one]), half_width(z, share[other]))
+            return (lower > 0.0) | (upper < 0.0)
+
+        half = deviations_for(level, noise, of_mean, sampling)
+        lower, upper = at(half[one], half[other])
+        deviations = [np.sqrt(part) * sums.unit for part in parts]
+        return cls(lower, upper, deviations[0], deviations[1], p_by_inversion(excludes_zero, one.shape))
+
+
+def _combined(first: FloatArray, second: FloatArray, correlation: FloatArray) -> FloatArray:
+    return np.sqrt(np.maximum(0.0, first**2 + second**2 - 2.0 * correlation * first * second))
 
 
 _SHOWN_DIFFERENCES = 30
@@ -196,6 +260,7 @@ class GroupMeans(Answer):
             if self.own_variance or not self.noise_known
             else "sampling: groups are taken to vary alike (pooled variance)",
             describe_law(None) if not self.noise_known else "",
+            differences.finding if n_pairs else "",
             aligned(differences.table()) if 0 < n_pairs <= _SHOWN_DIFFERENCES else "",
             f"{n_pairs} differences of means: see .differences, or --json" if n_pairs > _SHOWN_DIFFERENCES else "",
             self.warning,
@@ -263,12 +328,12 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     lost = _lost(sums[0], level)
     law = release.noise
     mean = result if law is None else np.clip(result, lower, upper)
-    differences = [
-        _intervals_of_differences(each, low, high) for each, low, high in zip(sums, lower, upper, strict=True)
-    ]
+    differences = [_Differences.of(each, limits, level) for each, limits in zip(sums, bounds, strict=True)]
     of_pairs = np.array([[a - b for a, b in combinations(row, 2)] for row in mean.tolist()]).reshape(len(mean), -1)
-    low_pairs = np.array([low for low, _ in differences]).reshape(of_pairs.shape)
-    high_pairs = np.array([high for _, high in differences]).reshape(of_pairs.shape)
+    low_pairs, high_pairs, privacy_pairs, sampling_pairs, p_pairs = (
+        np.array([getattr(each, field.name) for each in differences]).reshape(of_pairs.shape)
+        for field in fields(_Differences)
+    )
     either = np.array([a or b for a, b in combinations(lost.tolist(), 2)], dtype=bool)
     of_pairs = of_pairs if law is None else np.clip(of_pairs, low_pairs, high_pairs)
     names = tuple(release.feature_names[feature] for feature in chosen)
@@ -285,7 +350,15 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
         upper=upper,
         lost=lost,
         differences=GroupDifferences(
-            names, levels.names, np.where(either, np.nan, of_pairs), low_pairs, high_pairs, level
+            names,
+            levels.names,
+            np.where(either, np.nan, of_pairs),
+            low_pairs,
+            high_pairs,
+            privacy_pairs,
+            sampling_pairs,
+            p_pairs,
+            level,
         ),
         level=level,
         noise_known=law is not None,
@@ -322,12 +395,5 @@ def _intervals(
         unknown = np.full(k, np.nan)
         return unknown, unknown, unknown, sampling * sums.unit
     half = deviations_for(level, sums.moments.law, privacy**2, sampling**2)
-    lower, upper = np.empty(k), np.empty(k)
-    for group in range(k):
-        both = [group, k + group]
-        a, b = float(sums.sums[group]), float(sums.counts[group])
-        covariance = sums.covariance[np.ix_(both, both)][::-1, ::-1]
-        extra = float(sums.safe_counts[group] * sums.variances[group])
-        ends = fieller_interval(a, b, covariance, extra, float(half[group]))
-        lower[group], upper[group] = (sums.location + sums.unit * end for end in ends)
-    return np.clip(lower, low, high), np.clip(upper, low, high), privacy * sums.unit, sampling * sums.unit
+    lower, upper = _ratio_intervals(sums, np.arange(k), half, (low, high))
+    return lower, upper, privacy * sums.unit, sampling * sums.unit

@@ -6,7 +6,7 @@ standard deviations of a forecast on what will be seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy
@@ -27,6 +27,39 @@ NOT_ESTIMABLE = "not estimable at this budget"
 UNKNOWN = "noise unknown"
 
 _TAILS = np.array([1e-14, 1e-11, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5])
+
+
+def half_widths(noise: NoiseLaw) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """Return the half-width of an interval, in standard errors, as a function of a normal quantile z and the noise's share.
+
+    The share is the fraction of the variance caused by privacy noise. At the quantile of a level the function equals
+    :func:`~dpmoments.analysis.confidence.deviations_for`.
+    """
+    normal = -scipy.special.ndtri(_TAILS / 2.0)[::-1]
+    quantiles = np.array([noise.quantile(1.0 - tail / 2.0, of="cell") for tail in _TAILS[::-1]])
+    excess = scipy.interpolate.PchipInterpolator(normal, np.maximum(quantiles - normal, 0.0))
+
+    def half_width(z: FloatArray, share: FloatArray) -> FloatArray:
+        return np.asarray(z + excess(np.clip(z, normal[0], normal[-1])) * share**2)
+
+    return half_width
+
+
+def p_by_inversion(excludes: Callable[[FloatArray], BoolArray], shape: tuple[int, ...]) -> FloatArray:
+    """Return 1 − level of the widest intervals that exclude "nothing there".
+
+    Parameters
+    ----------
+    excludes : callable
+        Takes a normal quantile per row and returns whether the interval of that width excludes it.
+    shape : tuple of int
+    """
+    low, high = np.zeros(shape), np.full(shape, float(-scipy.special.ndtri(_TAILS[0] / 2.0)))
+    for _ in range(50):
+        middle = (low + high) / 2.0
+        outside = excludes(middle)
+        low, high = np.where(outside, middle, low), np.where(outside, high, middle)
+    return np.asarray(2.0 * scipy.special.ndtr(-low))
 
 
 def p_values(deviations: FloatArray, privacy: FloatArray, sampling: FloatArray, noise: NoiseLaw | None) -> FloatArray:
@@ -56,23 +89,8 @@ def p_values(deviations: FloatArray, privacy: FloatArray, sampling: FloatArray, 
         return np.full(size.shape, np.nan)
     total = privacy + sampling
     share = np.divide(privacy, total, out=np.zeros_like(total), where=total > 0.0)
-    # an interval at level 1 − p is z + (q − z)·share² standard errors long: solve for p, cell by cell
-    normal = -scipy.special.ndtri(_TAILS / 2.0)
-    quantiles = np.array([noise.quantile(1.0 - tail / 2.0, of="cell") for tail in _TAILS])
-    excess = np.maximum(quantiles - normal, 0.0)
-    order = slice(None, None, -1)
-    beyond = scipy.interpolate.PchipInterpolator(normal[order], excess[order], extrapolate=False)
-
-    def reach(z: FloatArray) -> FloatArray:
-        inside = np.clip(z, normal[-1], normal[0])
-        return np.asarray(z + beyond(inside) * share**2)
-
-    low, high = np.zeros_like(size), size.copy()
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        above = reach(middle) > size
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    result = 2.0 * scipy.special.ndtr(-low)
+    half_width = half_widths(noise)
+    result = p_by_inversion(lambda z: half_width(z, share) < size, size.shape)
     return np.where(np.isnan(size), np.nan, result)
 
 

@@ -1,4 +1,4 @@
-"""Empirical lower bounds on ε: every mechanism, its own ``run``, on the neighbours where it is hardest pressed."""
+"""Empirical lower bounds on ε, from runs on the worst neighboring tables."""
 
 from dpmoments.audit.exact import bingham_epsilon as bingham_epsilon
 from dpmoments.audit.exact import noise_epsilon as noise_epsilon

@@ -1,4 +1,4 @@
-"""Choosing the event: a statistic, a threshold, a side, and which of the two tables it speaks for."""
+"""Repeated runs on one table as numbers, and the choice of the event that bounds ε."""
 
 from __future__ import annotations
 
@@ -29,19 +29,15 @@ _N_THRESHOLDS = 64
 _SHARES = (0.5, 0.25, 0.125)
 _MIN_OCCURRENCES = 10
 SELECTION_FAILURE = 0.01
-"""Confidence that candidates are compared at; the reported bound has its own draws and its own confidence."""
+"""Failure probability at which candidates are compared; the reported bound has its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """{statistic ≥ threshold} or {statistic ≤ threshold}, likelier on the first table or on the second.
+    """Event {statistic ≥ threshold} or {statistic ≤ threshold}, likelier on one of the two tables.
 
-    Attributes
-    ----------
-    column : int
-        Its column in the matrix of statistics.
-    promise : float
-        The bound on ε that the draws it was chosen on gave: biased upwards, for ranking alone.
+    ``column`` is the index of the statistic, and ``promise`` the bound on ε from the draws it was chosen on, which is
+    biased upwards and only used for ranking.
     """
 
     statistic: str
@@ -52,7 +48,7 @@ class Event:
     promise: float
 
     def count(self, statistics: FloatArray) -> int:
-        """How often it happened among draws, statistics of shape (N, number of statistics)."""
+        """Count the draws in which the event happened."""
         values = statistics[:, self.column]
         return int(np.sum(values >= self.threshold if self.above else values <= self.threshold))
 
@@ -63,20 +59,9 @@ class Event:
 def best_events(
     first: FloatArray, second: FloatArray, names: tuple[str, ...], delta: float, failure: float = SELECTION_FAILURE
 ) -> tuple[Event, Event]:
-    """The events with the largest lower bound on ε among thresholds at sample quantiles of every statistic.
+    """Return the events with the largest bounds on ε, one likelier on each of the tables.
 
-    Parameters
-    ----------
-    first, second : ndarray of shape (N, S)
-        Statistics of draws on the two tables; none NaN.
-    names : tuple of str, length S
-    failure : float
-        The confidence that candidates are compared at is 1 less this.
-
-    Returns
-    -------
-    tuple of two Event
-        The best that is likelier on the first table, and the best that is likelier on the second.
+    Thresholds are sample quantiles of the statistics of draws, shape (N, S), without NaN.
     """
     trials = len(first)
     best: dict[bool, Event] = {}
@@ -101,16 +86,11 @@ def best_events(
 
 
 def rarer_events(event: Event, first: FloatArray, second: FloatArray) -> tuple[Event, ...]:
-    """The event itself, and the same with thresholds further out.
+    """Return the event and rarer ones with more extreme thresholds.
 
-    A short sample cannot show that a rarer event is the more telling one. So all of them are tried on the final draws, at a
-    shared confidence.
-
-    Parameters
-    ----------
-    first, second : ndarray of shape (N, S)
-        The statistics it was chosen on. Thresholds are where a half, a quarter, … of its occurrences on the table it
-        speaks for lie beyond.
+    A short sample cannot show that a rarer event gives a larger bound, so all are tried on the final draws, at a shared
+    confidence. The thresholds are exceeded by a half, a quarter, … of the occurrences on the table where it is
+    likelier.
     """
     values = (second if event.likelier_on_second else first)[:, event.column]
     occurred = np.sort(values[values >= event.threshold] if event.above else values[values <= event.threshold])
@@ -136,23 +116,23 @@ Running = TypeVar("Running")
 Result = TypeVar("Result")
 
 _SELECTIONS = 16
-"""So many keys stand for all: which rows count is found once for each, and not in every run."""
+"""Number of selection keys used in place of all; the selected rows are found once for each."""
 _MAX_NUMBERS = 400
-"""Numbers of an output that are looked at; longer diagnostics are cut."""
+"""Maximum number of values read from an output."""
 
 
 @dataclass(frozen=True, eq=False)
 class RepeatedRows(Rows):
-    """Rows that remember their exact moments, so that thousands of runs read the table once.
+    """Rows that cache exact moments, so that thousands of runs read the table once.
 
-    Moments about a centre or in a linear map, which depend on earlier noise, are computed every time.
+    Moments about a center or in a linear map depend on earlier noise and are computed every time.
     """
 
     remembered: dict[tuple[float, int], Moments] = field(default_factory=dict, repr=False)
     passes: list[int] = field(default_factory=lambda: [0], repr=False)
 
     def summarise(self, summary: Summary[Running, Result]) -> Result:
-        """As :meth:`dpmoments.rows.rows.Rows.summarise`."""
+        """Return a cached summary if possible."""
         if not isinstance(summary, MomentSummary) or summary.center is not None or summary.linear is not None:
             self.passes[0] += 1
             return super().summarise(summary)
@@ -164,13 +144,7 @@ class RepeatedRows(Rows):
 
 
 def repeated_rows(table: FloatArray, neighbors: Neighbors, schema: Schema | None = None) -> RepeatedRows:
-    """Rows of a table that is read once; by default of a schema that drops rows only where the table has one with NaN.
-
-    Examples
-    --------
-    >>> repeated_rows(np.array([[1.0, 0.0], [np.nan, 0.0]]), Neighbors.ADD_REMOVE).moments().count
-    1
-    """
+    """Make cached rows; the default schema drops rows only if the table has one with NaN."""
     if schema is None:
         schema = Schema.unit_ball(table.shape[1], missing="drop" if np.isnan(table).any() else "error")
     rows = RepeatedRows.of(table, schema, neighbors=neighbors, threads=1)
@@ -180,38 +154,30 @@ def repeated_rows(table: FloatArray, neighbors: Neighbors, schema: Schema | None
 
 @dataclass(frozen=True, eq=False)
 class RepeatedUnits(RepeatedRows):
-    """Rows of units, of which a few selections of those that count are made beforehand.
+    """Cached rows of units, with a few selections of the counted rows made beforehand.
 
-    What is asked before a run has drawn its key is answered for the first of them.
+    Before a run has drawn its key, the first selection is used.
     """
 
     selections: tuple[RepeatedRows, ...] = ()
 
     def bounded(self, key: SelectionKey) -> Rows:
-        """One of the selections, by the key."""
+        """Return the selection of a key."""
         return self.selections[key[0] % len(self.selections)]
 
     def summarise(self, summary: Summary[Running, Result]) -> Result:
-        """As :meth:`RepeatedRows.summarise`."""
         return self.selections[0].summarise(summary)
 
     @property
     def selected_alike(self) -> bool:
-        """Whether the rows that count are the same, whatever the key."""
+        """True if the selected rows do not depend on the key."""
         return len(self.selections) == 1
 
 
 def repeated_units(
     table: FloatArray, units: Sequence[str], privacy_unit: PrivacyUnit, schema: Schema | None = None
 ) -> RepeatedUnits:
-    """Rows of a table of units that is read once for each of a few keys.
-
-    Examples
-    --------
-    >>> rows = repeated_units(np.ones((7, 1)), ["a"] * 6 + ["b"], PrivacyUnit("person", max_rows=2))
-    >>> rows.moments().count, rows.selected_alike
-    (3, True)
-    """
+    """Make cached rows of units, for a few selection keys."""
     schema = Schema.unit_ball(table.shape[1]) if schema is None else schema
     cells = {name: table[:, index] for index, name in enumerate(schema.names)}
     frame = pa.table({**cells, privacy_unit.column: pa.array(list(units), pa.string())})
@@ -229,7 +195,7 @@ def repeated_units(
 
 
 def _selected_alike(table: FloatArray, units: npt.NDArray[Any], max_rows: int) -> bool:
-    """Whether of each unit all rows count, or all rows are equal."""
+    """Return True if no unit has unequal rows of which some are left out."""
     rows_of = (table[units == unit] for unit in set(units.tolist()))
     return all(len(rows) <= max_rows or bool((rows == rows[0]).all()) for rows in rows_of)
 
@@ -237,15 +203,10 @@ def _selected_alike(table: FloatArray, units: npt.NDArray[Any], max_rows: int) -
 def run_repeatedly(
     plan: CalibratedPlan[RunResult], rows: Rows, size: int, generator: np.random.Generator
 ) -> tuple[list[Record], Exception | None]:
-    """The plan's own ``run``, ``size`` times.
+    """Run a plan ``size`` times; return the outputs as named numbers.
 
-    Returns
-    -------
-    records : list of dict
-        Every output as named numbers. A run that raises is an outcome too (an error that depends on the table tells of
-        it): it is recorded as ``failed``, with a number for the kind of error.
-    failure : Exception or None
-        The last error, if all runs raised.
+    A run that raises is an outcome, since an error may depend on the table: it is recorded as ``failed``, with a number
+    for the kind of error. The last error is returned if all runs raised.
     """
     records: list[Record] = []
     failure: Exception | None = None
@@ -264,7 +225,7 @@ def run_repeatedly(
 
 
 def _numbers_of(noisy: RunResult) -> Record:
-    """Every number in an output, by name; texts as a number that stands for them.
+    """Return every number of an output by name; texts become hash numbers.
 
     Examples
     --------
@@ -289,7 +250,7 @@ def _numbers_of(noisy: RunResult) -> Record:
 
 
 def names_in(*samples: Sequence[Record]) -> tuple[str, ...]:
-    """Names of the numbers that occur in any record, in order of appearance, at most ``_MAX_NUMBERS``."""
+    """Return names of the numbers in any record, in order of appearance."""
     result: dict[str, None] = {}
     for sample in samples:
         for record in sample:

@@ -1,4 +1,4 @@
-"""Neighbouring tables on which mechanisms for moments are hardest pressed."""
+"""Neighboring tables that test mechanisms for moments hardest."""
 
 from __future__ import annotations
 
@@ -18,28 +18,27 @@ _MANY_ROWS = 100
 _ROWS_PER_AXIS = 30
 _EVERYDAY_ROWS = 41
 _TIMES_TOO_MANY = 3
-"""A person of more rows than count has so many times too many."""
+"""Number of rows of a unit above its contribution bound, as a multiple of it."""
 _FAR_OUT = 1000.0
-"""Norm of a row that the unit ball must clip."""
+"""Norm of a row that must be clipped to the unit ball."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NeighboringPair:
-    """Two tables that differ by one row, or by a few; both orders are audited.
+    """Two tables that differ by one row or a few; both orders are audited.
 
     Attributes
     ----------
     first, second : ndarray of shape (n, d)
         Rows in the unit ball; a NaN row is one that the schema drops.
     same_rows : bool
-        Whether the second is the first in another order.
+        True if the second is the first in another order.
     rows_apart : int
-        k, the number of rows by which they differ: a chain of k neighbours, along which ε-differential privacy allows a log-ratio
-        of kε.
+        Number k of rows by which they differ: ε-differential privacy allows a log-ratio of kε.
     privacy_unit : PrivacyUnit or None
-        Where they differ by all rows of one unit.
+        Privacy unit, if they differ by all rows of one unit.
     first_units, second_units : tuple of str
-        Whose each row is, there.
+        Unit of each row.
     """
 
     name: str
@@ -54,27 +53,23 @@ class NeighboringPair:
 
     @property
     def n_features(self) -> int:
-        """d."""
+        """Number of features d."""
         return int(self.first.shape[1])
 
     @property
     def schema(self) -> Schema:
-        """Of both tables; only where one of them has a NaN row does it have a rule that drops rows."""
+        """Schema of both tables; it drops rows only if one of them has a NaN row."""
         dropped = np.isnan(self.first).any() or np.isnan(self.second).any()
         return Schema.unit_ball(self.n_features, missing="drop" if dropped else "error")
 
 
 def neighboring_pairs(n_features: int, neighbors: Neighbors | str) -> tuple[NeighboringPair, ...]:
-    """Pairs that attain, or come near, the worst case of the known mechanisms.
+    """Return pairs that attain or nearly attain the worst case of the known mechanisms.
 
-    Canaries where no other row points, alone or beside a heavy direction; leading eigenvalues that are equal, or swap; a
-    lone row against none, its orthogonal, its opposite, a zero row; tables with rows on every axis (for mechanisms that look
-    at the inverse or at the smallest eigenvalue); a row far outside the unit ball; a row that the schema drops.
-
-    Parameters
-    ----------
-    n_features : int
-        d. Pairs that need a second direction are left out at d = 1.
+    Canaries in a direction of no other row, with and without a heavy direction; equal or swapped leading eigenvalues; a
+    lone row against none, its orthogonal, its opposite, or zero; rows on every axis (for mechanisms that use the
+    inverse or the smallest eigenvalue); a row far outside the unit ball; a row that the schema drops. Pairs that need a
+    second direction are omitted at d = 1.
 
     Examples
     --------
@@ -96,21 +91,11 @@ def neighboring_pairs(n_features: int, neighbors: Neighbors | str) -> tuple[Neig
 
 
 def distant_pairs(n_features: int, neighbors: Neighbors | str, rows_apart: int) -> tuple[NeighboringPair, ...]:
-    """Pairs that differ by several rows, for promises of pure ε.
+    """Return pairs that differ by several rows, for pure ε.
 
-    At a small ε no event is much likelier on one of two neighbours than on the other, and a difference so small takes many runs
-    to show. k rows apart the probabilities may differ by a factor e^{kε}, and for some common events they nearly do: noise
-    that lies beyond k rows, a direction that is uniform on one table and held by k rows on the other.
-
-    Parameters
-    ----------
-    rows_apart : int
-        k, at least 1.
-
-    Examples
-    --------
-    >>> [(pair.name, pair.rows_apart) for pair in distant_pairs(1, "add_remove", 3)]
-    [('no row | 3 equal rows', 3)]
+    At a small ε two neighbors differ so little that it takes many runs to show. For tables k rows apart probabilities
+    may differ by a factor e^{kε}, and for some common events they nearly do: noise beyond k rows, or a direction that
+    is uniform on one table and determined by k rows on the other.
     """
     neighbors = Neighbors.of(neighbors)
     if n_features < 1 or rows_apart < 1:
@@ -136,15 +121,10 @@ def distant_pairs(n_features: int, neighbors: Neighbors | str, rows_apart: int) 
 
 
 def unit_pairs(n_features: int, privacy_unit: PrivacyUnit) -> tuple[NeighboringPair, ...]:
-    """Pairs that differ by one person of as many rows as count, and of more.
+    """Return pairs that differ by one unit with as many rows as its contribution bound, and more.
 
-    Equal rows on an axis attain what k rows can move. Of a person with more rows than count, rows are once all equal, once no
-    two of them, and once such as others have.
-
-    Examples
-    --------
-    >>> [len(pair.second) for pair in unit_pairs(1, PrivacyUnit("person", max_rows=5))]
-    [5, 15, 21, 31, 31]
+    Equal rows on an axis attain the maximum change by k rows. If a unit exceeds the bound, its rows are all equal, all
+    different, or equal to those of others.
     """
     if n_features < 1:
         raise InputValueError(f"n_features={n_features}: a table needs at least one feature")
@@ -179,10 +159,10 @@ def unit_pairs(n_features: int, privacy_unit: PrivacyUnit) -> tuple[NeighboringP
 def everyday_pairs(
     n_features: int, neighbors: Neighbors | str, generator: np.random.Generator
 ) -> tuple[NeighboringPair, ...]:
-    """Pairs of tables of random rows: one row differs, in the first, a middle or the last place, or the order of all rows does.
+    """Return pairs of random tables that differ in one row, or only in the order of rows.
 
-    The row is an ordinary one, zero, one that stands there already, far outside the ball, or one that the schema drops; the
-    tables hold such rows otherwise too, and are once sorted.
+    The row is first, in the middle or last; it is ordinary, zero, a duplicate, far outside the ball, or dropped by the
+    schema. The tables also hold such rows; some are sorted.
     """
     neighbors = Neighbors.of(neighbors)
     table = generator.normal(0.1, 0.4 / math.sqrt(n_features), (_EVERYDAY_ROWS, n_features))
@@ -208,7 +188,7 @@ def everyday_pairs(
 
 
 def _additions(d: int) -> list[tuple[str, FloatArray, FloatArray]]:
-    """(name, rows in common, the row added)."""
+    """Return (name, common rows, added row)."""
     axes, none = np.eye(d), np.zeros((0, d))
     first, last = axes[0], axes[-1]
     cases = [
@@ -232,7 +212,7 @@ def _additions(d: int) -> list[tuple[str, FloatArray, FloatArray]]:
 
 
 def _replacements(d: int) -> list[tuple[str, FloatArray, FloatArray, FloatArray]]:
-    """(name, rows in common, a row, what it is replaced by)."""
+    """Return (name, common rows, row, its replacement)."""
     axes, none = np.eye(d), np.zeros((0, d))
     first, last, zero = axes[0], axes[-1], np.zeros(d)
     some = _copies(first, _SOME_ROWS)
@@ -269,7 +249,7 @@ def _copies(row: FloatArray, n_rows: int) -> FloatArray:
 
 
 def unrelated_tables(n_rows: int, n_features: int, generator: np.random.Generator) -> dict[str, FloatArray]:
-    """Tables of one size that have nothing else in common, by name: rows in the unit ball, far outside it, and dropped."""
+    """Return tables of one size with nothing else in common, by name."""
     shape = (n_rows, n_features)
     few = generator.random((n_rows, 1)) < 0.05
     half = generator.random((n_rows, 1)) < 0.5

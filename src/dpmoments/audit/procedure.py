@@ -1,4 +1,4 @@
-"""An audit: search for a telling event on pilot draws, then bound ε from fresh ones."""
+"""Audit: choose an event on pilot draws, then bound ε from fresh ones."""
 
 from __future__ import annotations
 
@@ -43,19 +43,14 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 # A plan on the two tables of a pair: what an audit runs, and what it compares with.
 
 _ZCDP_DELTA = 0.01
-"""δ at which a ρ-zCDP promise is audited: large, so that the events it speaks of are seen."""
+"""Large δ at which ρ-zCDP is audited, so that its events are seen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """A plan on the two tables of a pair, held to a cost at a δ.
+    """Plan on the two tables of a pair, compared with a cost at a δ.
 
-    Attributes
-    ----------
-    plan : Plan
-        Whose laws are known: for units, that for the rows that count.
-    run_plan : CalibratedPlan
-        What is run.
+    ``run_plan`` is run; ``plan`` has known noise distributions (for units, it is the plan for the counted rows).
     """
 
     pair: NeighboringPair
@@ -68,7 +63,7 @@ class Trial:
 
     @property
     def grams(self) -> tuple[FloatArray, FloatArray]:
-        """The exact Gram matrices, each of shape (d, d)."""
+        """Exact Gram matrices, each of shape (d, d)."""
         first, second = (
             np.asarray(moments.gram, dtype=np.float64) * moments.scale**2
             for moments in (self.first.moments(), self.second.moments())
@@ -77,12 +72,12 @@ class Trial:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the two tables are neighbours whose rows that count are always the same."""
+        """True if the tables are neighbors and their counted rows do not depend on the selection."""
         alike = (rows.selected_alike for rows in (self.first, self.second) if isinstance(rows, RepeatedUnits))
         return self.pair.rows_apart == 1 and all(alike)
 
     def passes(self, generator: np.random.Generator) -> int:
-        """How often one run passes over the rows."""
+        """Count the passes of one run over the rows."""
         before = self.second.passes[0]
         run_repeatedly(self.run_plan, self.second, 1, generator)
         return self.second.passes[0] - before
@@ -98,7 +93,7 @@ class Trial:
 def make_trials(
     mechanism: Mechanism, budget: PrivacyBudget, pairs: Sequence[NeighboringPair], mean: bool
 ) -> list[Trial]:
-    """A plan on every pair whose number of rows the mechanism accepts."""
+    """Make a plan for every pair whose number of rows the mechanism accepts."""
     plans: dict[tuple[MomentShape, PrivacyUnit | None], Plan | ValueError] = {}
     for pair in pairs:
         if (asked := (_shape(pair, mean), pair.privacy_unit)) not in plans:
@@ -143,14 +138,14 @@ def _shape(pair: NeighboringPair, mean: bool) -> MomentShape:
 
 
 def _stated_promise(cost: PrivacyBudget) -> tuple[float, float]:
-    """(ε, δ) as a cost states or implies it."""
+    """Return (ε, δ) as a cost states or implies it."""
     if cost.kind is BudgetKind.ZCDP:
         return zcdp_epsilon(cost.rho, _ZCDP_DELTA), _ZCDP_DELTA
     return cost.epsilon, cost.delta
 
 
 def _worst_exact(trials: Sequence[Trial]) -> tuple[float | None, str]:
-    """The largest exact loss over the pairs of neighbours, where the laws that the plan states are known."""
+    """Return the largest exact loss over pairs of neighbors, if noise distributions are known."""
     worst: float | None = None
     where = ""
     for trial in trials:
@@ -168,19 +163,19 @@ def _worst_exact(trials: Sequence[Trial]) -> tuple[float | None, str]:
 
 
 LEVEL = 0.999
-"""Confidence of a reported bound."""
+"""Default confidence level of a reported bound."""
 _SCREENING = 4
-"""All pairs get one part in so many of the pilot draws, and so many pairs get all of them."""
+"""Fraction 1/4 of the pilot draws that all pairs get, and number of pairs that get all."""
 _SCREENING_FAILURE = 0.2
-"""Confidence that events are compared at on the few draws of a screening, so that few of the bounds are 0."""
+"""Failure probability in screening, large so that few bounds are 0."""
 _DISTANT_LOG_RATIO = 2.0
-"""About the largest log-ratio that some thousand draws show: pairs are so many rows apart that ε allows it."""
+"""Largest log-ratio that some thousand draws show; it sets the rows apart."""
 _MAX_ROWS_APART = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
-    """The events that pilot draws chose, with what it takes to recognise them."""
+    """Events chosen on pilot draws, with the scores to recognize them."""
 
     trial: Trial
     events: tuple[Event, ...]
@@ -189,11 +184,11 @@ class _Candidate:
 
     @property
     def promise(self) -> float:
-        """The bound on ε that the pilot draws gave: biased upwards, for ranking alone."""
+        """Bound on ε from the pilot draws: biased upwards, only for ranking."""
         return max(event.promise for event in self.events) / self.trial.pair.rows_apart
 
     def bound(self, size: int, failure: float, generator: np.random.Generator) -> tuple[float, Event]:
-        """The bound on ε from fresh draws, and the event that gave it; the events share the probability of failure."""
+        """Return the bound on ε from fresh draws, and its event (failure shared by all events)."""
         first, second = (
             _statistics(self.trial, sample, self.numbers, self.scores)[0] for sample in self.trial.run(size, generator)
         )
@@ -222,17 +217,17 @@ def audit(
     pairs: Sequence[NeighboringPair] | None = None,
     privacy_unit: PrivacyUnit | None = None,
 ) -> AuditResult:
-    """Bound from below the ε that a mechanism really spends, by running it on neighbouring tables.
+    """Bound from below the ε that a mechanism really spends, by running it on neighboring tables.
 
-    Pilot draws on every pair train scores and choose, for each order of the pair, one statistic and up to four thresholds.
-    The most promising pairs get fresh draws, and Clopper–Pearson bounds on the two probabilities of each chosen event give
-    ε ≥ log((p − δ)/q), divided by the number of rows by which the pair differs. Beside it stands the exact loss on the worst
-    pair, where the laws of the draws are known; and where a mechanism pays for one direction, the exact loss at the temperature
-    that fresh draws show it to have. All that is tried on fresh draws shares the probability of failure (Bonferroni): the
-    bounds hold together with the stated confidence.
+    Pilot draws on every pair train scores and choose, for each order of the pair, one statistic and up to four
+    thresholds. The most promising pairs get fresh draws, and Clopper–Pearson bounds on the two probabilities of each
+    chosen event give ε ≥ log((p − δ)/q), divided by the number of rows by which the pair differs. The result also has
+    the exact loss on the worst pair, if noise distributions are known; and for a mechanism that pays for one direction,
+    the exact loss at the temperature measured from fresh draws. All tests on fresh draws share the failure probability
+    (Bonferroni), so that the bounds hold jointly at the stated confidence level.
 
-    A bound above the stated ε refutes the mechanism or its code. One below it proves nothing: it says how much of the
-    stated ε these attacks could show.
+    A bound above the stated ε refutes the mechanism or its code. A bound below it proves nothing: it is the part of the
+    stated ε that these attacks could show.
 
     Parameters
     ----------
@@ -241,21 +236,21 @@ def audit(
     neighbors : Neighbors or str
     generator : numpy.random.Generator
         With ``dpmoments.noise.secure_generator()`` integer noise comes from the sampler that releases use, at about a
-        tenth of the speed; with any other generator from its stand-in for tests.
+        tenth of the speed; with any other generator from its substitute for tests.
     n_features : int
-        Of the default pairs.
+        Number of features of the default pairs.
     mean : bool
-        Whether count and mean are released beside the second moment.
+        Release count and mean with the second moment.
     effort : AuditEffort, optional
         Default: :class:`AuditEffort` (), less for mechanisms of several passes.
     level : float
-        Confidence: the probability that the bounds hold, if everything else is as assumed.
+        Joint confidence level of the bounds.
     pairs : sequence of NeighboringPair, optional
-        Default: :func:`neighboring_pairs`, and where the budget is pure :func:`distant_pairs`; with a privacy unit
+        Default: :func:`neighboring_pairs`, and for a pure budget :func:`distant_pairs`; with a privacy unit
         :func:`unit_pairs`.
     privacy_unit : PrivacyUnit, optional
-        As for a release: the budget is then for people of many rows, and tables differ by one of them. A few keys, drawn
-        beforehand, stand for all by which rows are chosen.
+        As for a release: the budget is then for units of many rows, and tables differ by one unit. A few selection
+        keys, drawn beforehand, are used in place of all.
 
     Returns
     -------
@@ -264,7 +259,7 @@ def audit(
     Raises
     ------
     ValueError
-        If the mechanism refuses the budget, the relation or the shape, or the privacy unit cannot serve.
+        If the mechanism refuses the budget, the relation, the shape, or the privacy unit.
 
     Examples
     --------
@@ -325,14 +320,7 @@ def audit(
 
 
 def _default_pairs(n_features: int, budget: PrivacyBudget, neighbors: Neighbors | str) -> tuple[NeighboringPair, ...]:
-    """Neighbours, and under a small pure ε pairs that are as many rows apart as make e^{kε} large enough to see.
-
-    Examples
-    --------
-    >>> pairs = _default_pairs(2, PrivacyBudget.pure(0.1), "add_remove")
-    >>> {pair.rows_apart for pair in pairs}
-    {1, 20}
-    """
+    """Return neighbors, and for a small pure ε pairs far enough apart that e^{kε} is visible."""
     pairs = neighboring_pairs(n_features, neighbors)
     if budget.kind is not BudgetKind.PURE:
         return pairs
@@ -345,7 +333,7 @@ def _most_promising(candidates: Iterable[_Candidate], number: int) -> list[_Cand
 
 
 def _most_sensitive_to_temperature(trials: Sequence[Trial]) -> Trial | None:
-    """The neighbours between which a direction at twice its stated temperature would lose most; None where none is stated."""
+    """Return the trial that loses most at twice its stated temperature, or None."""
     losses = [
         (_direction_epsilon(trial, 2.0 * stated), index)
         for index, trial in enumerate(trials)
@@ -355,7 +343,7 @@ def _most_sensitive_to_temperature(trials: Sequence[Trial]) -> Trial | None:
 
 
 def _measured_direction(trial: Trial, size: int, failure: float, generator: np.random.Generator) -> MeasuredDirection:
-    """The exact loss of a trial at the temperature that fresh draws on both of its tables show, at least."""
+    """Return the exact loss at a lower bound on the temperature, from fresh draws on both tables."""
     scores = [
         leading_scores(noisy_grams([record for record in sample if not record["failed"]], len(gram)), gram)
         for sample, gram in zip(trial.run(size, generator), trial.grams, strict=True)
@@ -382,7 +370,7 @@ def _statistics(
 
 
 def _candidate(trial: Trial, size: int, generator: np.random.Generator, failure: float) -> _Candidate:
-    """Learn scores from half of the pilot draws, and choose the event on the other half."""
+    """Fit scores to half of the pilot draws, and choose the event on the other half."""
     samples = trial.run(size, generator)
     half = size // 2
     numbers = names_in(*(sample[:half] for sample in samples))

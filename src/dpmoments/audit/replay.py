@@ -1,9 +1,9 @@
-"""Replay: a run on one table, repeated on its neighbour with the same answers, to see what it gives away beyond what it pays for.
+"""Replay: a run on one table, repeated on its neighbor with the same answers.
 
-A run sees the table through exact queries and sends each through the privacy filter. Here the first run's answers are given to a
-second run, on a neighbouring table. Then every query of the second must lie within its stated sensitivity of the first run's, and
-everything that leaves the run must be the same bit for bit: the result, its diagnostics, the receipt, warnings, errors, and
-what was asked of the table. What could differ was not paid for.
+A run sees the table through exact queries and sends each through the privacy filter. The first run's answers are given
+to a second run on a neighboring table. Then every query of the second must be within its stated sensitivity of the
+first run's, and everything that leaves the run must be equal bit for bit: result, diagnostics, receipt, warnings,
+errors, and what was asked of the table. Any difference was not paid for.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from dpmoments.schema.schema import Schema
 # Filters for tests and audits: one that keeps the queries and answers of a run, one that gives them to another run.
 
 _TOLERANCE = 1e-9
-"""Relative rounding error allowed where the distance of two queries is measured in floating point."""
+"""Relative rounding error allowed for the distance of two queries."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A query as a run made it, and what it was answered: private data, for tests and audits alone."""
+    """Query of a run and its answer: private data, for tests and audits only."""
 
     made: Draw
     query: Any = field(repr=False)
@@ -47,7 +47,7 @@ class Exchange:
 
 
 class Recorder(PrivacyFilter):
-    """A filter that keeps every query with its answer."""
+    """Filter that keeps every query with its answer."""
 
     def __init__(self, plan: PrivatePlan, generator: np.random.Generator) -> None:
         super().__init__(plan, generator)
@@ -55,7 +55,7 @@ class Recorder(PrivacyFilter):
         self.keys: list[SelectionKey] = []
 
     def selection_key(self) -> SelectionKey:
-        """As that of any filter, and kept: a run on the neighbour selects rows by the same."""
+        """Return a key, and keep it for the run on the neighbor."""
         self.keys.append(super().selection_key())
         return self.keys[-1]
 
@@ -64,24 +64,12 @@ class Recorder(PrivacyFilter):
 
 
 class Replayer(PrivacyFilter):
-    """A filter that gives the answers of another run, and measures how far its queries are from that run's.
+    """Filter that gives the answers of another run, and compares its queries with that run's.
 
-    Parameters
-    ----------
-    recorded : iterable of Exchange
-        Of a run on a neighbouring table.
-    same_rows : bool
-        Whether that table had the same rows in another order, so that no query may move.
-    any_table : bool
-        Whether it is no neighbour but any table, so that a query may move as far as it likes.
-    keys : sequence of (int, int)
-        By which the other run selected rows of units.
-
-    Attributes
-    ----------
-    faults : list of str
-        A query of another law or shape, or farther from the recorded one than its sensitivity; queries that moved in more
-        groups of rows than one row can stand in.
+    ``recorded`` and ``keys`` come from a run on a neighboring table. If ``same_rows`` (the same rows in another order),
+    no query may change; if ``any_table`` (not a neighbor), queries may change by any amount. ``faults`` lists queries
+    of another distribution or shape, changes beyond the sensitivity, and changes in more groups of rows than one row
+    can be in.
     """
 
     def __init__(
@@ -126,11 +114,11 @@ class Replayer(PrivacyFilter):
         return answer.copy() if answer.ndim else answer.item()
 
     def selection_key(self) -> SelectionKey:
-        """That of the other run."""
+        """Return the key of the other run."""
         return self._keys.pop(0)
 
     def check_all_made(self) -> None:
-        """Note draws of the other run that this one did not make."""
+        """Record draws of the other run that this one did not make as faults."""
         if len(self._draws) < len(self._recorded):
             self.faults.append(f"{len(self._recorded) - len(self._draws)} draws of the other run were not made")
 
@@ -141,18 +129,17 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WatchedRows(Rows):
-    """Rows that remember what was asked of them."""
+    """Rows that record what was asked of them."""
 
     asked: list[Summary[Any, Any]] = field(default_factory=list)
 
     def summarise(self, summary: Summary[Running, Result]) -> Result:
-        """As :meth:`dpmoments.rows.rows.Rows.summarise`."""
+        """Record the summary and compute it."""
         self.asked.append(summary)
         return super().summarise(summary)
 
     @classmethod
     def watching(cls, rows: Rows) -> WatchedRows:
-        """The same rows, watched."""
         return cls(rows.schema, rows.neighbors, rows.source, rows.threads, privacy_unit=rows.privacy_unit)
 
 
@@ -178,23 +165,23 @@ def replay(
     same_rows: bool = False,
     any_table: bool = False,
 ) -> tuple[str, ...]:
-    """What a run on the second of two neighbouring tables would give away that its plan does not pay for.
+    """Find what a run on the second table would reveal that its plan does not pay for.
 
     Parameters
     ----------
     first, second : Rows
-        Of two tables that are neighbours for the plan's relation.
+        Tables that are neighbors for the plan's relation.
     generator : numpy.random.Generator
         For the run on the first table.
     same_rows : bool
-        Whether the second table has the rows of the first in another order: then no query may move at all.
+        True if the second table has the rows of the first in another order: then no query may change.
     any_table : bool
-        Whether the two are no neighbours but any two tables: queries may move, and nothing else may.
+        True if the tables are arbitrary: queries may change, and nothing else.
 
     Returns
     -------
     tuple of str
-        One sentence a finding, mostly none. A sentence may hold private numbers of the two tables.
+        Findings, usually none. A finding may contain private numbers of the two tables.
     """
     recorder = Recorder(plan, generator)
     before = _departure(plan, first, recorder)
@@ -209,7 +196,7 @@ def replay(
 
 
 def _unfounded_floors(recorder: Recorder) -> list[str]:
-    """Where the matrix of a Wishart draw is not the one that a bound was drawn for, or is no sum of squares."""
+    """Find Wishart draws whose matrix has another bound, or is not a sum of squares."""
     result, bounded = [], list[float]()
     for exchange in recorder.exchanges:
         if isinstance(exchange.made.law, EigenvalueBound):
@@ -235,7 +222,7 @@ def replay_everywhere(
     every: int = 1,
     first_pair: int = 0,
 ) -> tuple[str, ...]:
-    """:func:`replay` a mechanism on many pairs of tables in the unit ball.
+    """Replay a mechanism on many pairs of tables in the unit ball.
 
     Parameters
     ----------
@@ -245,15 +232,15 @@ def replay_everywhere(
     generator : numpy.random.Generator
     n_features : int
     mean : bool
-        Whether count and mean are wanted.
+        Release count and mean.
     every, first_pair : int
-        To take one pair of ``every``, from the pair at that place on: by default all.
+        Take one pair of ``every``, beginning with this index; default: all.
 
     Returns
     -------
     tuple of str
-        Every finding, after the name of its pair. Under ``replace_one`` each is tried with a schema that drops rows with missing
-        cells, where the number of rows is private, and with one that drops none, where it is public.
+        Findings, each after the name of its pair. Under ``replace_one`` each pair is tried with a schema that drops
+        rows with missing values (the number of kept rows is private) and with one that drops none (it is public).
 
     Examples
     --------
@@ -292,17 +279,11 @@ def replay_on_any_table(
     mean: bool = True,
     sizes: Sequence[int] = (3, 700),
 ) -> tuple[str, ...]:
-    """:func:`replay` a mechanism on tables that have nothing in common but what is public, given the same answers.
+    """Replay a mechanism on tables that share only what is public, given the same answers.
 
-    Whatever leaves a run follows from its answers and from public numbers, and so it is the same for every table. A decision made
-    from an exact count is seen here, where two neighbours hardly ever fall on either side of it.
-
-    Parameters
-    ----------
-    mechanism, budget, neighbors, generator, n_features, mean
-        As for :func:`replay_everywhere`.
-    sizes : sequence of int
-        Numbers of rows.
+    Everything that leaves a run must follow from its answers and public numbers, so it is the same for every table.
+    This detects decisions made from an exact count, which two neighbors rarely straddle. Parameters are as for
+    :func:`replay_everywhere`; ``sizes`` are numbers of rows.
 
     Examples
     --------
@@ -345,7 +326,7 @@ def _departure(plan: CalibratedPlan[Any], rows: Rows, privacy_filter: PrivacyFil
 
 
 def _differences(first: Any, second: Any, name: str = "value") -> list[str]:
-    """Where two values of any plain kind, arrays or dataclasses differ, to the last bit; one sentence a place.
+    """List differences between two values, arrays or dataclasses, to the last bit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How much an audit draws, and what it found."""
+"""Effort and result of an audit."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 _TOLERANCE = 1e-6
-"""Share by which an exact loss may exceed the stated ε: rounding of the noise to a lattice, and of sums here."""
+"""Relative excess of an exact loss over ε that lattice rounding and sums here may cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEffort:
-    """How much an audit draws.
+    """Number of draws of an audit.
 
     Attributes
     ----------
     pilot : int
-        Runs on each table of each pair that a quarter of them has shown to be promising, to learn scores (half) and to choose
-        events (half).
+        Runs on each table of the promising pairs, half to learn scores and half to choose events.
     final : int
-        Fresh runs on each table of each finalist, which alone enter the reported bound; half as many again where a direction is
-        measured.
+        Fresh runs on each table of each finalist, the only ones in the reported bound; half as many more if a direction
+        is measured.
     finalists : int
-        Pairs that get final draws; the confidence is shared among them.
+        Pairs with final draws; they share the failure probability.
     """
 
     pilot: int = 500
@@ -40,28 +39,28 @@ class AuditEffort:
 
     @classmethod
     def of_draws(cls, draws: int) -> AuditEffort:
-        """The effort with so many final draws, and a tenth of them to choose events on."""
+        """Make the effort with this many final draws and a tenth as pilot draws."""
         return cls(pilot=max(20, draws // 10), final=draws)
 
     def for_passes(self, passes: int) -> AuditEffort:
-        """Less of it for mechanisms that pass over the rows again and again in one run: as many passes in all."""
+        """Reduce the effort for mechanisms with several passes per run."""
         share = max(1, min(passes * 2, 20))
         return AuditEffort(max(self.pilot // share, 20), max(self.final // share, 20), self.finalists)
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredDirection:
-    """What the draws say of the temperature of the first direction, for mechanisms that pay for one.
+    """Measured temperature of the first direction, for mechanisms that pay for one.
 
     Attributes
     ----------
     pair : str
-        The neighbours it was measured on: those between which a direction that is too hot loses most.
+        The pair it was measured on, on which a direction that is too hot loses most.
     stated, at_least : float
-        The temperature that the plan states, and the lower confidence bound on the one that the directions were drawn at.
+        The temperature that the plan states, and the lower confidence bound on that of the draws.
     epsilon : float
-        The exact loss on that pair at the lower bound, all other draws as stated. It holds for directions that are Bingham
-        draws; above the stated ε, it refutes that they are what the mechanism states, whatever they are.
+        Exact loss on that pair at the lower bound, all other draws as stated. It assumes Bingham draws; if it exceeds
+        the stated ε, the directions are not what the mechanism states, whatever their distribution.
     """
 
     pair: str
@@ -72,7 +71,7 @@ class MeasuredDirection:
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What an audit of one mechanism found.
+    """Result of an audit of one mechanism.
 
     Attributes
     ----------
@@ -80,29 +79,29 @@ class AuditResult:
     options : dict
     neighbors : Neighbors
     cost : PrivacyBudget
-        What the mechanism says a run spends.
+        The stated privacy loss of a run.
     n_features : int
     mean : bool
     stated_epsilon, delta : float
-        What is compared: for a zCDP cost, the ε it implies at ``delta``.
+        The compared promise: for a zCDP cost, the ε it implies at ``delta``.
     lower_bound : float
-        ε is at least this, with the stated confidence, if ``run`` was drawn from as it is.
+        Lower bound on ε at the stated confidence level, if ``run`` drew its noise as implemented.
     exact : float or None
-        The loss on the worst pair by the stated laws of the draws; None where there is no closed form.
+        Exact loss on the worst pair under the stated noise distributions; None if there is no closed form.
     direction : MeasuredDirection or None
-        The exact loss at a temperature measured from the draws, for mechanisms that pay for one direction.
+        Exact loss at a measured temperature, for mechanisms that pay for one direction.
     pair, event : str
-        Where the lower bound was found.
+        Pair and event of the lower bound.
     exact_pair : str
-        Where the exact loss is largest.
+        Pair with the largest exact loss.
     draws : int
         Final draws on each table.
     level : float
-        Confidence of the lower bounds, ``lower_bound`` and ``direction``, together.
+        Joint confidence level of ``lower_bound`` and ``direction``.
     seconds : float
-        Of processor time.
+        Processor time.
     privacy_unit : PrivacyUnit or None
-        For whom the cost is, where that is not one row.
+        The privacy unit, if it is not one row.
     """
 
     mechanism: str
@@ -126,7 +125,7 @@ class AuditResult:
 
     @property
     def exceeded(self) -> bool:
-        """Whether the mechanism was shown to spend more than it states."""
+        """True if the mechanism was shown to spend more than it states."""
         exact = max(
             -math.inf if self.exact is None else self.exact,
             -math.inf if self.direction is None else self.direction.epsilon,
@@ -134,5 +133,5 @@ class AuditResult:
         return self.lower_bound > self.stated_epsilon or exact > self.stated_epsilon * (1.0 + _TOLERANCE)
 
     def to_dict(self) -> dict[str, Any]:
-        """The attributes by name, the cost as its own dictionary, and whether the stated ε is exceeded."""
+        """Return the attributes by name, and whether the stated ε is exceeded."""
         return asdict(self) | {"cost": self.cost.to_dict(), "exceeded": self.exceeded}

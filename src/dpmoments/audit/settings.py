@@ -1,4 +1,4 @@
-"""What is audited: every mechanism in everything it says it supports, with which options, effort and randomness."""
+"""Table of audits: every mechanism in everything it supports, with options and effort."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 DEFAULT_BUDGETS = (PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 0.01), PrivacyBudget.zcdp(0.5))
-"""One of each kind. δ is large so that the events it allows for are seen among some ten thousand draws."""
+"""One budget of each kind; δ is large, so that its events are seen in ten thousand draws."""
 _CHOSEN: Mapping[str, Mechanism] = {
     # Few steps, so that some thousand runs can be afforded.
     "coinpress": CoinPress(eigenvalue_bounds=(0.1, 1.0), steps=2),
@@ -29,16 +29,18 @@ _CHOSEN: Mapping[str, Mechanism] = {
     # It refuses without a bound. This one is the smallest eigenvalue of the tables that have many rows on every axis.
     "inverse-gaussian": InverseGaussian(smallest_eigenvalue=30.0),
 }
-"""Options for mechanisms whose defaults are slow or refuse; all others have their defaults."""
+"""Options for mechanisms whose defaults are slow or refuse."""
 _ALWAYS_WITH_MEAN = ("adaptive-ball", "auto")
-"""Mechanisms audited only with count and mean: ``adaptive-ball`` has no release without; ``auto`` runs one of the others, and
-those are audited without the mean too."""
+"""Mechanisms audited only with count and mean.
+
+``adaptive-ball`` always releases them; ``auto`` runs one of the others, which are also audited without.
+"""
 _SLOW = ("iterative-eigenvectors", "kapralov-talwar", "log-scale-histogram")
-"""Mechanisms of which a run takes several times as long as of the others."""
+"""Mechanisms with slow runs."""
 _SLOW_EFFORT = AuditEffort(pilot=300, final=2500)
-"""The default effort for the mechanisms in ``_SLOW``."""
+"""Default effort for slow mechanisms."""
 _TYPICAL_ROWS = 100
-"""The public number of rows for which a mechanism must have a plan to be audited under ``replace_one``."""
+"""Public number of rows for which a mechanism must have a plan under ``replace_one``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,7 @@ class AuditSetting:
         effort: AuditEffort | None = None,
         level: float = LEVEL,
     ) -> AuditResult:
-        """The audit of this setting; with less effort for mechanisms that are slow, where none is given.
-
-        With fewer features where the mechanism takes no more.
-        """
+        """Audit this setting, with fewer features or less effort if the mechanism needs it."""
         if effort is None and self.mechanism.name in _SLOW:
             effort = _SLOW_EFFORT
         return audit(
@@ -80,26 +79,14 @@ class AuditSetting:
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
-    """A table of audits to run.
-
-    Attributes
-    ----------
-    refusals : mapping of str to str
-        Mechanisms that support none of what was asked, each with its own words.
-    """
+    """Table of audits to run; ``refusals`` has the reasons of mechanisms that support none."""
 
     settings: tuple[AuditSetting, ...]
     refusals: Mapping[str, str]
 
 
 def configuration(mechanism: Mechanism | str) -> Mechanism:
-    """The mechanism with the options that it is audited with where nobody names others.
-
-    Examples
-    --------
-    >>> configuration("inverse-gaussian").options["smallest_eigenvalue"]
-    30.0
-    """
+    """Return the mechanism with the options that it is audited with by default."""
     made = make_mechanism(mechanism)
     return _CHOSEN.get(made.name, made)
 
@@ -112,22 +99,7 @@ def audit_plan(
     n_features: int = 2,
     privacy_unit: PrivacyUnit | None = None,
 ) -> AuditPlan:
-    """Every setting of several mechanisms.
-
-    Parameters
-    ----------
-    mechanisms : iterable of Mechanism, optional
-        Default: all of the registry, each in its :func:`configuration`.
-    budgets, neighbors, n_features, privacy_unit
-        As for :func:`_audit_settings`.
-
-    Examples
-    --------
-    >>> from dpmoments.mechanisms import Gaussian, Laplace
-    >>> plan = audit_plan([Gaussian(), Laplace()], budgets=[PrivacyBudget.pure(1.0)])
-    >>> len(plan.settings), list(plan.refusals)
-    (4, ['gaussian'])
-    """
+    """List every setting of several mechanisms; default: all of the registry."""
     result, refusals = list[AuditSetting](), dict[str, str]()
     for mechanism in map(configuration, MECHANISMS) if mechanisms is None else mechanisms:
         try:
@@ -142,15 +114,10 @@ def audit_plan(
 
 
 def audit_generator(index: int, *, seed: int | None = None, exact_noise: bool = False) -> np.random.Generator:
-    """The randomness of one setting, ``index`` its place in the plan.
+    """Return the random generator of the setting with this index.
 
-    Parameters
-    ----------
-    seed : int, optional
-        Of the whole plan, to repeat it.
-    exact_noise : bool
-        Draw integer noise with the sampler that releases use, about ten times slower. Otherwise a seed, if only one that nobody
-        knows, selects the fast stand-in.
+    ``exact_noise`` uses the sampler of releases, about ten times slower; otherwise a fast substitute is seeded, with
+    the secret randomness of the operating system if ``seed`` is None.
     """
     if exact_noise:
         if seed is not None:
@@ -170,23 +137,7 @@ def _audit_settings(
     n_features: int = 2,
     privacy_unit: PrivacyUnit | None = None,
 ) -> tuple[AuditSetting, ...]:
-    """Every combination that the mechanism supports and plans for, of budget, relation, and count and mean or not.
-
-    Parameters
-    ----------
-    means : sequence of bool, optional
-        Whether count and mean are released; default: with and without, for those in ``_ALWAYS_WITH_MEAN`` with them alone.
-    n_features : int
-        As many of them as the mechanism takes.
-    privacy_unit : PrivacyUnit, optional
-        Whom to protect, where that is not one row; under ``add_remove`` alone.
-
-    Examples
-    --------
-    >>> from dpmoments.mechanisms import Laplace
-    >>> [(str(setting.neighbors), setting.mean) for setting in _audit_settings(Laplace(), means=[False])]
-    [('add_remove', False), ('replace_one', False)]
-    """
+    """List the combinations of budget, relation and mean that the mechanism supports."""
     if means is None:
         means = (True,) if mechanism.name in _ALWAYS_WITH_MEAN else (True, False)
     features = _features_of(mechanism, n_features)
@@ -213,5 +164,5 @@ def _audit_settings(
 
 
 def _features_of(mechanism: Mechanism, n_features: int) -> int:
-    """No more than the mechanism takes."""
+    """Return the number of features, limited to what the mechanism accepts."""
     return n_features if mechanism.most_features is None else min(n_features, mechanism.most_features)

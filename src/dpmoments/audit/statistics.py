@@ -1,4 +1,4 @@
-"""What is looked at in an output: entries, quadratic forms, spectra, overlaps, and scores learned from draws."""
+"""Statistics of outputs, learned scores, and lower bounds on ε from event counts."""
 
 from __future__ import annotations
 
@@ -22,19 +22,10 @@ _RIDGE = 1e-3
 def raw_statistics(
     records: Sequence[Record], names: tuple[str, ...], first: FloatArray, second: FloatArray
 ) -> tuple[FloatArray, tuple[str, ...]]:
-    """Every number in the outputs, and what can be made of the noisy Gram matrix.
+    """Return every number of N outputs, and functions of the noisy Gram matrices, shape (N, S).
 
-    Parameters
-    ----------
-    records : sequence of dict, length N
-    names : tuple of str
-        The numbers to read; one that a record lacks counts as smaller than any number.
-    first, second : ndarray of shape (d, d)
-        The exact Gram matrices of the two tables.
-
-    Returns
-    -------
-    statistics : ndarray of shape (N, S), without NaN
+    A number that a record lacks counts as smaller than any number; ``first`` and ``second`` are the exact Gram
+    matrices.
     """
     values = np.array([[record.get(name, -np.inf) for name in names] for record in records], dtype=np.float64)
     values = values.reshape(len(records), len(names))
@@ -44,7 +35,7 @@ def raw_statistics(
 
 
 def noisy_grams(records: Sequence[Record], n_features: int) -> FloatArray:
-    """The released Gram matrices, shape (N, d, d); 0 where a record has none or it is not finite."""
+    """Return the released Gram matrices, shape (N, d, d); 0 if missing or not finite."""
     grams = np.zeros((len(records), n_features, n_features))
     for i, j in zip(*np.triu_indices(n_features), strict=True):
         name = f"gram[{i},{j}]"
@@ -53,7 +44,7 @@ def noisy_grams(records: Sequence[Record], n_features: int) -> FloatArray:
 
 
 def _gram_statistics(grams: FloatArray, first: FloatArray, second: FloatArray) -> dict[str, FloatArray]:
-    """Functions of noisy Gram matrices that tell two exact ones apart."""
+    """Return functions of noisy Gram matrices that separate two exact ones."""
     eigenvalues, eigenvectors = np.linalg.eigh(grams)
     result = {f"eigenvalue {index} of Ĝ": eigenvalues[:, index] for index in range(grams.shape[1])}
     result["tr Ĝ"] = eigenvalues.sum(axis=1)
@@ -82,8 +73,8 @@ def _gram_statistics(grams: FloatArray, first: FloatArray, second: FloatArray) -
 class LearnedScores:
     """Two approximations of the log likelihood ratio of the second table against the first.
 
-    ``linear``: Fisher's discriminant on the statistics. ``additive``: the discriminant on the log-ratios of binned
-    frequencies, one statistic at a time.
+    ``linear`` is Fisher's discriminant on the statistics, ``additive`` the discriminant on log-ratios of their binned
+    frequencies.
     """
 
     lower: FloatArray
@@ -96,7 +87,7 @@ class LearnedScores:
     names = ("linear discriminant", "additive log-ratio score")
 
     def __call__(self, statistics: FloatArray) -> FloatArray:
-        """Scores of draws, shape (N, 2)."""
+        """Return scores of draws, shape (N, 2)."""
         linear = _trimmed(statistics, self.lower, self.upper) @ self.linear_weights
         binned = _binned(statistics, self.edges, self.log_ratios) @ self.additive_weights
         return np.column_stack([linear, binned])
@@ -120,7 +111,7 @@ def learn_scores(first: FloatArray, second: FloatArray) -> LearnedScores:
 
 
 def _trimmed(statistics: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Scaled to [0, 1] between the outer quantiles, cut off beyond: heavy tails must not set the weights."""
+    """Scale outer quantiles to [0, 1] and clip, so that heavy tails do not set the weights."""
     width = np.where(upper > lower, upper - lower, 1.0)
     trimmed: FloatArray = np.clip((statistics - lower) / width, 0.0, 1.0)
     return trimmed
@@ -135,7 +126,7 @@ def _binned(statistics: FloatArray, edges: Sequence[FloatArray], log_ratios: Seq
 
 
 def _fisher(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Σ⁻¹(mean of second − mean of first), Σ the mean of the covariances, with a small ridge."""
+    """Return Σ⁻¹(mean of second − mean of first), with a small ridge on the mean covariance Σ."""
     covariance = np.atleast_2d(np.cov(first.T) + np.cov(second.T)) / 2.0
     scale = float(np.trace(covariance)) / len(covariance)
     ridge = _RIDGE * (scale if scale > 0.0 else 1.0)
@@ -149,13 +140,7 @@ def _fisher(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def _probability_above(successes: npt.ArrayLike, trials: int, failure: float) -> FloatArray:
-    """Clopper–Pearson lower bounds: the probability is at least this, with confidence 1 − failure each.
-
-    Parameters
-    ----------
-    successes : array_like of int, any shape
-    failure : float
-        Probability that the bound is wrong.
+    """Return Clopper–Pearson lower bounds on probabilities, each with this failure probability.
 
     Examples
     --------
@@ -167,7 +152,7 @@ def _probability_above(successes: npt.ArrayLike, trials: int, failure: float) ->
 
 
 def _probability_below(successes: npt.ArrayLike, trials: int, failure: float) -> FloatArray:
-    """Clopper–Pearson upper bounds; parameters as in :func:`_probability_above`.
+    """Return Clopper–Pearson upper bounds on probabilities.
 
     Examples
     --------
@@ -180,24 +165,11 @@ def _probability_below(successes: npt.ArrayLike, trials: int, failure: float) ->
 def epsilon_lower_bound(
     hits: npt.ArrayLike, other_hits: npt.ArrayLike, trials: int, delta: float, failure: float
 ) -> FloatArray:
-    """The least ε that (ε, δ)-differential privacy can still have, given how often an event was seen on two neighbours.
+    """Bound ε from below by the counts of an event on two neighboring tables.
 
-    ε ≥ log((p − δ)/q) for every event, p and q its probabilities on the two tables; p is taken at its lower and q at its upper
-    Clopper–Pearson bound.
-
-    Parameters
-    ----------
-    hits, other_hits : array_like of int, of one shape
-        Times the event was seen on one table and on its neighbour. The event must have been fixed without these draws.
-    trials : int
-        Draws on each table.
-    failure : float
-        Probability that a bound is wrong, half of it for each of p and q.
-
-    Returns
-    -------
-    ndarray
-        0 where nothing can be said.
+    ε ≥ log((p − δ)/q) for the probabilities p and q of any event; p is taken at its lower and q at its upper
+    Clopper–Pearson bound, each with half of ``failure``. The event must have been fixed without these draws. The result
+    is 0 if nothing can be concluded.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether a release agrees with itself: what can be checked of a file without the table."""
+"""Checks of a release file that need no table."""
 
 from __future__ import annotations
 
@@ -26,26 +26,21 @@ from dpmoments.releases.pooling import PooledRelease, pool
 from dpmoments.repair.repair import Repair, exact_law
 
 _FALSE_ALARM = 1e-9
-"""A sound release fails a check because of its noise with at most this probability."""
+"""Maximum probability that a sound release fails a check because of its noise."""
 _COUNT_SHARE = 0.5
-"""Share of ``_FALSE_ALARM`` that bounds on the noise of the count may use. The other half is for bounds on the noise of the
-Gram matrix. The check of the count alone leaves it unused, since noise on a lattice follows the quantiles of its law only
-nearly."""
+"""Share of ``_FALSE_ALARM`` for bounds on the count's noise; the rest is for the Gram matrix.
+
+The check of the count uses only its share, since lattice noise follows the quantiles only approximately.
+"""
 _ROUNDING = 1e-9
-"""Differences of this relative size pass for rounding."""
+"""Relative differences attributed to rounding."""
 
 Released = TypeVar("Released", MomentRelease, MeanRelease)
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at.
-
-    Attributes
-    ----------
-    passed : bool or None
-        None where it cannot be told; ``detail`` says why.
-    """
+    """Result of one check; ``passed`` is None if undecidable, with the reason in ``detail``."""
 
     what: str
     passed: bool | None
@@ -53,7 +48,7 @@ class Check:
 
 
 def checks(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[Check, ...]:
-    """Everything a release can be asked about itself; reads nothing else.
+    """Check everything that a release states about itself; reads nothing else.
 
     Parameters
     ----------
@@ -62,7 +57,7 @@ def checks(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[Check,
     Returns
     -------
     tuple of Check
-        Of groups: those of each, after its name.
+        For groups: those of each, after its name.
     """
     if isinstance(release, PooledRelease):
         return _checks_of_pooled(release)
@@ -88,7 +83,7 @@ def checks(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[Check,
 
 
 def _checks_of_pooled(pooled: PooledRelease) -> tuple[Check, ...]:
-    """Those of every release in it, and that it is what they come to."""
+    """Check every release in it, and that they pool to it."""
     result = []
     for index, part in enumerate(pooled.parts, start=1):
         result += [replace(check, what=f"{index}. {part.origin.label}: {check.what}") for check in checks(part)]
@@ -104,7 +99,7 @@ def _as_pooled_anew(pooled: MomentRelease) -> Check:
 
 
 def _parallel(groups: GroupReleases) -> Check:
-    """The draws for all groups, the largest group's counted, keep the budget; they were added up when the file was read."""
+    """Check that the group with the largest loss keeps the budget."""
     *_, (_, _, allowed, spent) = groups.receipt.lines()
     words = f"{spent} {allowed} for the group that spent most: a row is in one of the {len(groups)} groups at most"
     return Check(
@@ -115,7 +110,7 @@ def _parallel(groups: GroupReleases) -> Check:
 
 
 def _made(check: Callable[[Released], Check], release: Released) -> Check:
-    """One check; it fails where it cannot be made, as of numbers that no mechanism releases."""
+    """Run one check; it fails if it cannot be run."""
     try:
         return in_floating_point(check)(release)
     except ValueError as refusal:
@@ -123,7 +118,7 @@ def _made(check: Callable[[Released], Check], release: Released) -> Check:
 
 
 def _receipt(release: MomentRelease | MeanRelease) -> Check:
-    """Every loss is computed anew from the law and the sensitivity on record, and they are added up again."""
+    """Recompute every loss from the distribution and sensitivity on record, and add them up."""
     what = "receipt adds up to the stated budget"
     try:
         anew = Receipt.from_dict(release.receipt.to_dict())
@@ -146,7 +141,7 @@ def _receipt(release: MomentRelease | MeanRelease) -> Check:
 
 
 def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease) -> str | None:
-    """What a draw on record relies on that this release does not have."""
+    """Return the fault of a draw that relies on something that this release does not have."""
     d, bound = len(release.feature_names), release.diagnostics.get("eigenvalue_bound", 0.0)
     bound = bound if is_finite_number(bound) else -math.inf
     for draw in receipt.draws:
@@ -165,7 +160,7 @@ def _finite_mean(release: MeanRelease) -> Check:
 
 
 def _count_of_mean(release: MeanRelease) -> Check:
-    """A noisy count is raised to 1 before a sum is divided by it."""
+    """Check the count (a noisy one is raised to 1 before a division)."""
     what, count = "number of rows", release.noisy_count
     if release.count_is_public:
         return _public_count(what, count)
@@ -201,7 +196,7 @@ def _symmetric(release: MomentRelease) -> Check:
 
 
 def _no_negative_eigenvalue(release: MomentRelease) -> Check:
-    """A covariance has no negative eigenvalue."""
+    """Check that the covariance has no negative eigenvalue."""
     what = "no negative eigenvalue"
     matrix = release.unit_ball_covariance if release.noisy_sum is not None else release.unit_ball_gram
     smallest = float(np.linalg.eigvalsh(matrix)[0])
@@ -230,12 +225,12 @@ def _count(release: MomentRelease) -> Check:
 
 
 def _least_noise(law: NoiseLaw) -> float:
-    """What the noise on a released count stays above, but for its share of false alarms."""
+    """Return a lower bound on the noise of a released count, up to its share of false alarms."""
     return math.sqrt(law.count_variance) * law.quantile(_COUNT_SHARE * _FALSE_ALARM, of="count") - _ROUNDING
 
 
 def _within_reach(release: MomentRelease) -> Check:
-    """Rows of norm 1 at most have a Gram matrix between 0 and n; noise moves it by a known amount at most."""
+    """Check that eigenvalues are between 0 and n, up to the bound on the noise."""
     what, law, count = "within reach of a possible table", exact_law(release.noise), release.noisy_count
     if law is None or release.schema.row_norm is None:
         return Check(what, None, "the law of the noise or the bound on a row is not known")
@@ -251,13 +246,13 @@ def _within_reach(release: MomentRelease) -> Check:
 
 
 def _noise_as_calibrated(release: MomentRelease) -> Check:
-    """The recorded noise is the one that the mechanism calibrates to the stated budget."""
+    """Check that the recorded noise is what the mechanism calibrates to the stated budget."""
     what = "noise as the stated budget calls for"
     return _calibrated(release, what, MECHANISMS, make_mechanism, _shapes(release), _agrees)
 
 
 def _estimator(release: MeanRelease) -> Check:
-    """The mechanism on record can spend the stated budget, and spends it in the unit and to the amount of the receipt."""
+    """Check that the mechanism can spend the stated budget, in the receipt's unit and amount."""
     what = "known mechanism that spends the stated budget"
     public_rows = release.n_rows if release.count_is_public else None
     shapes = [MomentShape.of(release.schema, mean=True, n_rows=public_rows)]
@@ -272,7 +267,7 @@ def _calibrated(
     shapes: Iterable[MomentShape],
     agrees: Callable[[Any, Any], bool],
 ) -> Check:
-    """Make the plan anew for every shape that it may have been made for, and compare. Versions may differ in calibration."""
+    """Plan again for every possible shape and compare; versions may differ in calibration."""
     stated = f"{release.mechanism}, {release.privacy.budget}, {release.privacy.neighbors}"
     other_version = f"made by dpmoments {release.privacy.version}, and this is {__version__}"
     same_version = release.privacy.version == __version__
@@ -297,7 +292,7 @@ def _calibrated(
 
 
 def _shapes(release: MomentRelease) -> list[MomentShape]:
-    """What the plan may have been made for: the file does not say whether a count under add-remove was public."""
+    """List possible shapes of the plan: the file does not state if an add-remove count was public."""
     counts = {None if release.noisy_count is None else release.n_rows}
     if not release.privacy.neighbors.count_is_public(release.schema.drops_rows):
         counts.add(None)
@@ -317,14 +312,14 @@ def _agrees(plan: Plan, release: MomentRelease) -> bool:
 
 
 def _spends_alike(plan: CalibratedPlan[Any], release: MomentRelease | MeanRelease) -> bool:
-    """A plan that gives no reason to leave something unspent spends what it states."""
+    """Return True if unit, arithmetic and total match the plan."""
     receipt = release.receipt
     same_arithmetic = release.privacy.arithmetic == str(plan.arithmetic)
     return same_arithmetic and receipt.unit is plan.loss_unit and (receipt.exhausts or plan.unspent_reason is not None)
 
 
 def _equal(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Equal keys and values, numbers to rounding."""
+    """Compare keys and values, numbers up to rounding."""
 
     def same(a: Any, b: Any) -> bool:
         if isinstance(a, float | int) and isinstance(b, float | int):

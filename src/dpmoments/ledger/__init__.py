@@ -1,4 +1,4 @@
-"""Budgets of datasets over many releases: grants, what releases spend of them, and the file that keeps both."""
+"""Privacy budgets of datasets over many releases, kept in a ledger file."""
 
 from dpmoments.foundation.errors import BudgetExceededError, LedgerError
 from dpmoments.ledger.grants import Amount as Amount

@@ -1,4 +1,7 @@
-"""What a history comes to: for each dataset its grant, what is spent and what is left; and which entries may follow."""
+"""Accounts of datasets: what their releases have spent, and which history entries may follow.
+
+Proofs: ``docs/derivations/ledger.md``.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ _ENTRIES = ("number", "time", "action", "dataset", "content")
 
 
 class Action(StrEnum):
-    """What an entry says was done."""
+    """Kind of a history entry."""
 
     GRANT = "grant"
     RESERVE = "reserve"
@@ -56,20 +59,10 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, repr=False)
 class HistoryEntry:
-    """One entry.
+    """History entry, with a SHA-256 hash of its canonical JSON ``text`` and the hash before it.
 
-    Attributes
-    ----------
-    number : int
-        From 1, without gaps: this is the order. ``time`` is what the clock said, for people alone.
-    time : str
-        In UTC.
-    content : mapping
-        A grant; or what a release costs; or ``reservation``, the number of the entry that reserved it.
-    text : str
-        The entry as it is kept, canonical JSON.
-    hash : str
-        SHA-256 of the hash before it and of ``text``.
+    ``number`` counts from 1 without gaps and gives the order; ``time`` (UTC) is for people only. ``content`` is a grant, or the
+    cost of a release, or ``reservation``: the number of the entry that reserved it.
     """
 
     number: int
@@ -82,13 +75,13 @@ class HistoryEntry:
 
     @classmethod
     def after(cls, number: int, link: str, action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
-        """The entry that follows the one of that number and hash."""
+        """Make the entry that follows the one with this number and hash."""
         values = dict(number=number + 1, time=_now(), action=str(action), dataset=dataset, content=dict(content))
         return cls.read(number + 1, _canonical(values), _linked(link, _canonical(values)), link)
 
     @classmethod
     def read(cls, number: int, text: str, digest: str, link: str) -> HistoryEntry:
-        """An entry of the file, checked against its place and the hash before it."""
+        """Read an entry from the file, checking its number and the hash before it."""
         if digest != _linked(link, text):
             raise InputValueError(
                 "it was changed, or one before it was changed, taken out or put in: its hash does not follow"
@@ -103,12 +96,12 @@ class HistoryEntry:
         return cls(number, values["time"], Action(values["action"]), values["dataset"], values["content"], text, digest)
 
     def of(self, ledger: str) -> LedgerEntry:
-        """What a release says of it."""
+        """Return the reference to this entry that a release stores."""
         return LedgerEntry(ledger, self.number, self.hash)
 
     @property
     def in_words(self) -> str:
-        """What was granted, reserved or ended; numbers are rounded, and exact in ``content``."""
+        """Description of what was granted, reserved or ended, with rounded numbers."""
         if self.action is Action.GRANT:
             granted = Grant.from_dict(self.content)
             return f"{granted}, {granted.neighbors}, {granted.unit}"
@@ -126,17 +119,16 @@ class HistoryEntry:
         return f"HistoryEntry({str(self)!r})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry and its hash, for a program."""
+        """Return the entry and its hash as plain values."""
         return {name: getattr(self, name) for name in _ENTRIES} | {"content": dict(self.content), "hash": self.hash}
 
 
 def first_link(ledger: str) -> str:
-    """What takes the place of a hash before the first entry."""
+    """Return the hash that precedes the first entry."""
     return hashlib.sha256(f"dpmoments ledger {ledger}".encode()).hexdigest()
 
 
 def _now() -> str:
-    """The time that the clock shows."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -154,7 +146,7 @@ _STEPS = 60
 
 
 def _amount_spent(grant: Grant, sums: Sums) -> Amount:
-    """The least that releases within a grant come to, in its kind: under (ε, δ), the least ε."""
+    """Return the smallest proven total loss, in the grant's kind (smallest ε under (ε, δ))."""
     if not sums.n_releases:
         return Amount(grant.kind)
     if grant.kind is GrantKind.PURE:
@@ -169,7 +161,7 @@ def _amount_spent(grant: Grant, sums: Sums) -> Amount:
 
 
 def _ways(grant: Grant, sums: Sums) -> list[tuple[float, float]]:
-    """The (ε, δ) that each rule comes to."""
+    """Return the total (ε, δ) under each rule of composition."""
     granted, bounds, result = grant.amount.delta, grant.bounds, []
     for rule in sums.rules(grant):
         totals = [sums.total(name) for name in rule]
@@ -186,7 +178,7 @@ def _ways(grant: Grant, sums: Sums) -> list[tuple[float, float]]:
 
 
 def _gaussian_epsilon(mu: float, delta: float) -> float:
-    """ε of μ-Gaussian privacy, with the margin of discrete noise; rounded up."""
+    """Return ε of μ-Gaussian privacy, with the margin of discrete noise, rounded up."""
     mu *= 1.0 + 2.0**-50
     coordinates = MAX_GAUSSIAN_RELEASES * MAX_COMPOSED_COORDINATES
 
@@ -198,7 +190,7 @@ def _gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def _amount_left(grant: Grant, sums: Sums) -> Amount:
-    """What one more release may cost, rounded down."""
+    """Return what one more release may cost, rounded down."""
     if grant.kind is GrantKind.PURE:
         return Amount(grant.kind, epsilon=downward(grant.limits["epsilon"] - sums.amounts[0]))
     if grant.kind is GrantKind.ZCDP:
@@ -227,7 +219,7 @@ def _amount_left(grant: Grant, sums: Sums) -> Amount:
 
 
 def _left_by_parts(grant: Grant, sums: Sums) -> tuple[float, float]:
-    """The ε and δ of one more release that are left where they are added part by part; zeros where they are not."""
+    """Return the ε and δ that basic composition leaves to one more release, else zeros."""
     nothing = 0.0, 0.0
     if grant.kind is not GrantKind.APPROXIMATE or grant.composition in (Composition.ZCDP, Composition.GAUSSIAN):
         return nothing
@@ -247,7 +239,7 @@ def _mu_left(grant: Grant, sums: Sums) -> float:
 
 
 def _most(allowed: Callable[[float], bool], likely: float, most: float) -> float:
-    """The most that is allowed: the likely value if it is, or a larger one up to ``most``; 0 where none is."""
+    """Return the largest allowed value: ``likely`` or a larger one up to ``most``; 0 if none is."""
     low, high = 0.0, most
     if likely > 0.0 and allowed(likely):
         low = likely
@@ -262,7 +254,7 @@ def _most(allowed: Callable[[float], bool], likely: float, most: float) -> float
 
 
 def _why_not_counted(grant: Grant, sums: Sums) -> str:
-    """Why no rule counts these releases together, and what would do; empty where one does."""
+    """Return why no composition rule covers these releases, or an empty text if one does."""
     if any(all(sums.total(name) is not None for name in rule) for rule in sums.rules(grant)):
         return ""
     if grant.kind is GrantKind.PURE:
@@ -297,22 +289,12 @@ def _why_not_counted(grant: Grant, sums: Sums) -> str:
 
 _RESERVE_ENTRIES = {"release", "mechanism", "cost", "loss_unit", "neighbors", "unit", "losses"}
 _AGREEMENT = 1e-9
-"""Losses on record are computed anew to within this, on another machine too; they are added up as recorded."""
+"""Relative tolerance when losses are recomputed; they are added up as recorded."""
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """Budget that was set aside for one release.
-
-    Attributes
-    ----------
-    dataset, release : str
-        The release's id; of groups, the run's.
-    unit : str
-        Whom it protects: ``row``, or the column that tells units apart.
-    state : Action
-        ``reserve`` until it is committed or refunded.
-    """
+    """Budget reserved for one release, or one run of groups; ``reserve`` until it ends."""
 
     dataset: str
     release: str
@@ -325,15 +307,14 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Account:
-    """The budget of one dataset.
+    """Budget of one dataset.
 
     Attributes
     ----------
     grant : Grant
-        As granted last.
+        The latest grant.
     n_released, n_open, n_refunded : int
-        Releases that were written; reservations that were neither committed nor refunded, which count as spent for ever; and
-        those given back.
+        Committed reservations; reservations neither committed nor refunded, which count as spent forever; refunded ones.
     """
 
     dataset: str
@@ -345,17 +326,17 @@ class Account:
 
     @property
     def spent(self) -> Amount:
-        """What the releases come to, open reservations included."""
+        """Total loss of the releases, including open reservations."""
         return _amount_spent(self.grant, self.sums)
 
     @property
     def left(self) -> Amount:
-        """What a further release may cost."""
+        """Maximum cost of one more release."""
         return _amount_left(self.grant, self.sums)
 
     @property
     def ways_left(self) -> tuple[tuple[str, str], ...]:
-        """What one more release may cost, by the kind of its cost; never more than is left."""
+        """Kinds of cost that one more release may have, each with its maximum, rounded down."""
         left = self.left
         if left.kind != GrantKind.APPROXIMATE:
             return (("", left.in_words(most=True)),)
@@ -370,13 +351,13 @@ class Account:
 
     @property
     def left_text(self) -> str:
-        """The same in one line."""
+        """Remaining budget, in one line."""
         return (
             " or ".join(f"{words} {f'({kind})' if kind else ''}".strip() for kind, words in self.ways_left) or "nothing"
         )
 
     def require_for(self, neighbors: Neighbors, unit: str) -> None:
-        """Raise unless releases for this relation and unit are charged to it."""
+        """Raise LedgerError unless releases with this relation and unit can be charged."""
         if unit != self.grant.unit:
             raise LedgerError(
                 f"the budget of {self.dataset!r} is for the protected unit {self.grant.unit!r}, and this release protects "
@@ -391,7 +372,7 @@ class Account:
             ) from None
 
     def _how_to_protect(self, unit: str) -> str:
-        """What to do for a release that protects another unit; never to protect rows where it protects people."""
+        """Return the remedy for another privacy unit; never rows in place of people."""
         if unit == "row":
             return (
                 f"Release with privacy_unit=PrivacyUnit({self.grant.unit!r}, max_rows=…), or grant a budget for rows to a "
@@ -402,7 +383,7 @@ class Account:
         return f"Some of it is spent: grant a budget with unit={unit!r} to a dataset of another name"
 
     def with_charge(self, cost: PrivacyBudget, losses: Losses) -> Account:
-        """The account with one release more."""
+        """Return the account with one more release, or raise BudgetExceededError."""
         sums = self.sums + losses
         if sums.within(self.grant):
             return replace(self, sums=sums, n_open=self.n_open + 1)
@@ -419,7 +400,7 @@ class Account:
         )
 
     def with_grant(self, grant: Grant) -> Account:
-        """The account with another grant in place of its own."""
+        """Return the account with its grant replaced."""
         if self.sums.n_releases:
             for what in ("kind", "neighbors", "unit", "composition"):
                 old, new = getattr(self.grant, what), getattr(grant, what)
@@ -437,7 +418,7 @@ class Account:
 
 
 class Accounts:
-    """The accounts of all datasets, entry by entry."""
+    """Accounts of all datasets, built entry by entry."""
 
     def __init__(self, ledger: str) -> None:
         self.ledger = ledger
@@ -449,11 +430,11 @@ class Accounts:
 
     @property
     def head(self) -> LedgerEntry | None:
-        """The last entry."""
+        """Last entry, or None."""
         return LedgerEntry(self.ledger, self.number, self.link) if self.number else None
 
     def account(self, dataset: object) -> Account:
-        """That of a dataset."""
+        """Return the account of a dataset, or raise LedgerError."""
         name = require_dataset(dataset)
         if name not in self.by_dataset:
             known = ", ".join(map(repr, self.by_dataset)) or "none yet"
@@ -464,13 +445,13 @@ class Accounts:
         return self.by_dataset[name]
 
     def follow(self, action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
-        """The entry that says so, counted in."""
+        """Make and apply the next entry."""
         entry = HistoryEntry.after(self.number, self.link, action, dataset, content)
         self.apply(entry)
         return entry
 
     def read(self, number: int, text: str, digest: str) -> None:
-        """Count in the next entry of a file."""
+        """Apply the next entry of a file."""
         try:
             if number != self.number + 1:
                 raise InputValueError(f"entry {self.number + 1} is missing")
@@ -480,7 +461,7 @@ class Accounts:
             raise LedgerError(f"the history is broken at entry {number}: {words}") from None
 
     def apply(self, entry: HistoryEntry) -> None:
-        """Count in an entry whose place is right; all or nothing."""
+        """Apply an entry whose number and hash were checked; all or nothing."""
         dataset, content = require_dataset(entry.dataset), entry.content
         if entry.action is Action.GRANT:
             grant = Grant.from_dict(content)
@@ -522,7 +503,7 @@ class Accounts:
         return replace(account, n_refunded=account.n_refunded + 1, sums=account.sums - held.losses)
 
     def faults(self) -> list[str]:
-        """Recorded losses and limits that are not what a cost or a grant comes to, in words."""
+        """List recorded losses and limits that do not follow from their cost or grant."""
         result, grants = [], dict[str, Grant]()
         for entry in self.history:
             if entry.action is Action.GRANT:

@@ -1,4 +1,4 @@
-"""What a release asks of a ledger: is there a budget, set its cost aside, and say how it ended."""
+"""Charging a release to a ledger: reserve its cost, then commit or refund it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,13 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 @dataclass(frozen=True)
 class Held:
-    """A release whose cost is set aside, if in a ledger.
-
-    Attributes
-    ----------
-    origin : ReleaseOrigin
-        Of the release, with its entry.
-    """
+    """Release whose cost is reserved, if a ledger was given."""
 
     origin: ReleaseOrigin
     ledger: Ledger | None = None
 
     def refund(self) -> None:
-        """Give the cost back: for a run that ended before it drew noise."""
+        """Refund the cost of a run that ended before it drew noise."""
         if self.ledger is not None and self.origin.ledger is not None:
             # The error that ended the run is what its caller must see; a reservation that stays counts as spent.
             with suppress(LedgerError, OSError):
@@ -39,7 +33,7 @@ class Held:
                 log.info("ledger: entry %d given back", self.origin.ledger.number)
 
     def commit(self) -> Message | None:
-        """Record that the release was made; return a warning if that failed. The release must not be lost for it."""
+        """Commit the release; return a warning if that failed: it must not be lost."""
         if self.ledger is None or self.origin.ledger is None:
             return None
         try:
@@ -52,13 +46,9 @@ class Held:
 
 @dataclass(frozen=True)
 class Charge:
-    """Where a release is charged, if in a ledger.
+    """Ledger, dataset and privacy unit that a release is charged to.
 
-    Attributes
-    ----------
-    unit : str
-        Whom the release protects: ``row``, or the column that tells units apart. How many rows of a unit count is no part of it:
-        the guarantee is for all of them.
+    A unit's contribution bound is not part of it, since the guarantee covers all its rows.
     """
 
     ledger: Ledger | None
@@ -75,7 +65,7 @@ class Charge:
         privacy_unit: PrivacyUnit | None = None,
         insecure_seed: int | None = None,
     ) -> Charge:
-        """What a caller's arguments ask for; refuses what can be refused before the plan is made."""
+        """Check a caller's arguments before the plan is made."""
         # Whatever else is passed as a privacy unit is refused when the table is opened.
         unit = unit_name(privacy_unit if isinstance(privacy_unit, PrivacyUnit) else None)
         if ledger is None:
@@ -98,7 +88,7 @@ class Charge:
         return cls(ledger, name, unit)
 
     def reserve(self, plan: PrivatePlan, mechanism: str, origin: ReleaseOrigin) -> Held:
-        """Set aside the plan's cost, on the disk, for a release of that origin."""
+        """Reserve the plan's cost on disk."""
         if self.ledger is None or self.dataset is None:
             return Held(origin)
         entry = self.ledger.reserve(

@@ -1,13 +1,13 @@
-"""What the costs of releases come to in the kinds in which a ledger grants budgets; proofs in ``docs/derivations/ledger.md``.
+"""Composition of releases' costs in each kind of grant (``docs/derivations/ledger.md``).
 
 =================  ===========  =============  ===========================  ==============================
 cost of a release  under ε      under ρ        under μ                      under (ε, δ)
 =================  ===========  =============  ===========================  ==============================
 pure ε             ε            ε tanh(ε/2)    2 Φ⁻¹(e^ε/(1+e^ε))           ε; or in ρ; or in μ
-(ε, δ), Gaussian   refused      its ρ          √(2ρ)                        in μ; or in ρ; or part by part
-(ε, δ), zCDP       refused      its ρ          refused                      in ρ; or part by part
-(ε, δ), others     refused      refused        refused                      part by part
-ρ-zCDP             refused      ρ              refused                      in ρ alone
+(ε, δ), Gaussian   refused      its ρ          √(2ρ)                        in μ; or in ρ; or basic
+(ε, δ), zCDP       refused      its ρ          refused                      in ρ; or basic
+(ε, δ), others     refused      refused        refused                      basic
+ρ-zCDP             refused      ρ              refused                      only in ρ
 =================  ===========  =============  ===========================  ==============================
 """
 
@@ -39,23 +39,15 @@ from dpmoments.privacy.unit import Neighbors
 
 _AMOUNTS = ("epsilon", "delta", "rho", "mu_squared")
 _MAX_EPSILON_TWICE = 700.0
-"""Beyond it e^ε, by which δ grows where a cost is counted twice, is no float."""
+"""Limit above which e^ε, the growth of δ if a cost counts twice, overflows."""
 
 
 @dataclass(frozen=True)
 class Losses:
-    """What one release may lose, in every unit in which that is known; exact, or rounded up.
+    """Privacy loss of one release in every unit in which it is known, exact or rounded up.
 
-    Attributes
-    ----------
-    epsilon, delta : Fraction or None
-        It is (ε, δ)-private.
-    rho : Fraction or None
-        It is ρ-zCDP.
-    mu_squared : Fraction or None
-        It is μ-Gaussian private, μ² being this, but for the margin of discrete noise where ``gaussian``.
-    gaussian : bool
-        Whether its draws are Gaussian, and discrete.
+    The release is (``epsilon``, ``delta``)-private, ``rho``-zCDP and μ-Gaussian private with μ² = ``mu_squared``; if
+    ``gaussian`` (all draws are discrete Gaussian), the last holds up to the margin of discrete noise.
     """
 
     epsilon: Fraction | None
@@ -65,7 +57,7 @@ class Losses:
     gaussian: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for the history."""
+        """Return plain values for the history."""
         known = {name: getattr(self, name) for name in _AMOUNTS}
         return {name: None if loss is None else as_text(loss) for name, loss in known.items()} | {
             "gaussian": self.gaussian
@@ -73,7 +65,7 @@ class Losses:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Losses:
-        """The inverse of :meth:`to_dict`."""
+        """Build the object from :meth:`to_dict`."""
         require_known(values, (*_AMOUNTS, "gaussian"), "the losses of a release")
         known = {name: None if values[name] is None else from_text(values[name]) for name in _AMOUNTS}
         if not isinstance(values["gaussian"], bool):
@@ -85,19 +77,11 @@ class Losses:
 
 
 def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relation: Neighbors) -> Losses:
-    """What a release that costs so much may lose under the relation of a grant.
+    """Return the loss of a release under the relation of a grant.
 
-    Parameters
-    ----------
-    cost : PrivacyBudget
-        Of the release.
-    unit : LossUnit
-        In which the losses of its draws add up.
-    neighbors : Neighbors
-        The relation that the cost is for.
-    relation : Neighbors
-        That of the grant. A replaced row is one removed and one added: a cost for ``add_remove`` counts twice in ε and μ, four
-        times in ρ, under ``replace_one``. The other way there is no conversion.
+    ``unit`` is the one in which the losses of its draws add up. If the cost is for ``add_remove`` and the grant for
+    ``replace_one``, it counts twice in ε and μ and four times in ρ, since a replaced row is one removed and one added. There is
+    no conversion the other way.
 
     Examples
     --------
@@ -136,14 +120,14 @@ def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relatio
 
 @dataclass(frozen=True)
 class Sums:
-    """The losses of several releases added up in each unit; an amount is None once a release is not counted in it."""
+    """Total losses of several releases; unknown in a unit if one of them has no loss in it."""
 
     n_releases: int = 0
     n_gaussian: int = 0
     unknown: tuple[int, ...] = (0, 0, 0, 0)
     amounts: tuple[Fraction, ...] = (Fraction(0), Fraction(0), Fraction(0), Fraction(0))
     concentrated: bool = True
-    """Whether the first of them is zCDP."""
+    """True if the first release is zCDP."""
 
     def __add__(self, losses: Losses) -> Sums:
         first = self if self.n_releases else replace(self, concentrated=losses.rho is not None)
@@ -163,20 +147,20 @@ class Sums:
         )
 
     def total(self, name: str) -> Fraction | None:
-        """The sum in one unit; None where a release is not counted in it, or the sum is not proven."""
+        """Return the total in one unit, or None if a release has none or it is not proven."""
         index = _AMOUNTS.index("delta" if name == "half_delta" else name)
         if self.unknown[index] or (name == "mu_squared" and self.n_gaussian > MAX_GAUSSIAN_RELEASES):
             return None
         return self.amounts[index]
 
     def within(self, grant: Grant) -> bool:
-        """Whether the releases are allowed by a grant."""
+        """Return True if the grant allows these releases."""
         return any(all(self._keeps(name, grant.bounds) for name in rule) for rule in self.rules(grant))
 
     def rules(self, grant: Grant) -> tuple[tuple[str, ...], ...]:
-        """The sums that must be within the grant's limits, for one rule or another that counts these releases.
+        """Return the composition rules, each a set of sums that must be within the grant's limits.
 
-        The rules together are one privacy filter: what they may use of δ adds up to the grant's.
+        The rules together are one privacy filter: the shares of δ they may use add up to the grant's δ.
         """
         if grant.kind is GrantKind.PURE:
             return (("epsilon",),) if self.amounts[1] == 0 else ()

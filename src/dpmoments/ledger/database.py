@@ -1,4 +1,4 @@
-"""The file of a ledger: one SQLite database, made whole or not at all; a transaction that has ended is on the disk."""
+"""Ledger file: one SQLite database, created atomically and durable after each transaction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NoReturn
 from dpmoments.foundation.errors import InputValueError, LedgerError
 
 _APPLICATION = 0x64706D4C
-"""Tells a ledger from other SQLite files."""
+"""SQLite application id of a ledger."""
 _VERSION = 1
 _OBJECTS = (
     "CREATE TABLE history (number INTEGER PRIMARY KEY, entry TEXT NOT NULL, hash TEXT NOT NULL)",
@@ -23,20 +23,14 @@ _OBJECTS = (
     "CREATE TRIGGER history_is_never_changed BEFORE UPDATE ON history "
     "BEGIN SELECT RAISE(ABORT, 'the history of a ledger is never changed'); END",
 )
-"""The triggers stop mistakes; who can write the file can drop them."""
+"""Tables, and triggers that prevent mistakes (anyone who can write the file can drop them)."""
 _ID_DIGITS = 32
 _TEMPORARY = (".dpmoments-", ".part")
-"""Beginning and end of the name under which a ledger is made."""
+"""Prefix and suffix of the temporary name of a new ledger."""
 
 
 class LedgerFile:
-    """Where a ledger is kept. Every use opens the file anew, so that one that was moved or replaced is noticed.
-
-    Parameters
-    ----------
-    timeout : float
-        Seconds to wait for another process that writes.
-    """
+    """Ledger's path, opened again for every use, so that a moved or replaced file is noticed."""
 
     def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
         self.shown = os.fspath(path)
@@ -46,7 +40,7 @@ class LedgerFile:
         self.timeout = timeout
 
     def exists(self) -> bool:
-        """Whether there is a file."""
+        """Return True if the file exists; raise LedgerError if it cannot."""
         if self.path.is_dir():
             raise LedgerError(f"{self.shown} is a folder: name the ledger's file in it")
         if not self.path.parent.is_dir():
@@ -77,7 +71,7 @@ class LedgerFile:
 
     @contextmanager
     def opened(self, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
-        """A connection in a transaction, which ends on the disk, or is taken back where the block raises."""
+        """Open a transaction, committed to disk at the end or rolled back if the block raises."""
         if not self.exists():
             raise LedgerError(f"there is no ledger {self.shown}: ledger.grant('people-2026', epsilon=…) makes one")
         self._require_one_name()
@@ -98,7 +92,10 @@ class LedgerFile:
                 connection.close()  # a transaction that was not committed is rolled back
 
     def _require_one_name(self) -> None:
-        """Raise LedgerError if the file has several hard links, since SQLite names its journal after the one that is opened."""
+        """Raise LedgerError if the file has several hard links.
+
+        SQLite names its journal after the path that is opened.
+        """
         try:
             n_names = _count_names(self.path)
         except OSError:  # gone, or not to be looked at: SQLite says which
@@ -143,14 +140,14 @@ class LedgerFile:
             )
 
     def identity(self, connection: sqlite3.Connection) -> str:
-        """The ledger's id."""
+        """Return the ledger's id."""
         rows = connection.execute("SELECT id FROM identity").fetchall()
         if len(rows) != 1 or not isinstance(rows[0][0], str) or len(rows[0][0]) != _ID_DIGITS:
             raise LedgerError(f"{self.shown} is damaged: it has no id of its own")
         return str(rows[0][0])
 
     def _explain(self, reason: sqlite3.Error) -> NoReturn:
-        """Raise what an error of SQLite means for whoever keeps the ledger."""
+        """Raise LedgerError with the meaning of an SQLite error."""
         code = getattr(reason, "sqlite_errorcode", 0) & 0xFF
         words = {
             sqlite3.SQLITE_BUSY: f"is locked: another process has been writing it for {self.timeout:g} s. Try again",
@@ -167,7 +164,7 @@ class LedgerFile:
 
 
 def _count_names(path: Path) -> int:
-    """Return the number of hard links of a file, without those under which it was made."""
+    """Return the number of hard links of a file, without its temporary names."""
     path = path.resolve()
     while True:
         before = path.stat()
@@ -183,7 +180,7 @@ def _count_names(path: Path) -> int:
 
 
 def _publish(temporary: Path, path: Path) -> None:
-    """Give the finished file its name in one step; one that another process made first stays."""
+    """Move the finished file to its name in one step, unless another process was first."""
     try:
         os.link(temporary, path)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""Grants: how much the releases of a dataset may lose together, counted how, for whom."""
+"""Grants: total privacy loss allowed for a dataset's releases, and its composition."""
 
 from __future__ import annotations
 
@@ -25,35 +25,24 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 _RATIO = re.compile(r"(0|[1-9][0-9]*)/([1-9][0-9]*)")
 _MAX_RATIO_LENGTH = 2_500
-"""Longer than any sum of floats that a grant can hold."""
+"""Limit above the length of any sum of floats that a grant can hold."""
 
 
 def as_written(number: float) -> Fraction:
-    """The decimal number that a float is written as: 0.1 is one tenth, and ten of them are one.
+    """Return the decimal number that a float is written as (0.1 is one tenth).
 
-    The float itself differs from it by at most one part in 2⁵³ (``docs/derivations/ledger.md``, Rounding).
-
-    Examples
-    --------
-    >>> as_written(0.1) * 10 == 1
-    True
+    The float differs from it by at most one part in 2⁵³ (``docs/derivations/ledger.md``, Rounding).
     """
     return Fraction(repr(float(number)))
 
 
 def as_text(number: Fraction) -> str:
-    """An exact number for a file.
-
-    Examples
-    --------
-    >>> as_text(as_written(0.3)), from_text("3/10")
-    ('3/10', Fraction(3, 10))
-    """
+    """Return an exact number as "numerator/denominator", for the file."""
     return f"{number.numerator}/{number.denominator}"
 
 
 def from_text(text: object) -> Fraction:
-    """The inverse of :func:`as_text`."""
+    """Parse the text of :func:`as_text`."""
     if not isinstance(text, str) or len(text) > _MAX_RATIO_LENGTH or not (result := _RATIO.fullmatch(text)):
         raise InputValueError("an amount in the ledger is not a numerator and a denominator")
     number = Fraction(int(result[1]), int(result[2]))
@@ -64,14 +53,14 @@ def from_text(text: object) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """An amount of privacy loss in the kind of a grant; unlike a :class:`~dpmoments.PrivacyBudget` it may be nothing.
+    """Amount of privacy loss in the kind of a grant; unlike a budget it may be zero.
 
     Attributes
     ----------
     kind : str
         ``pure``, ``approximate``, ``zcdp`` or ``gaussian``.
     epsilon, delta, rho, mu : float
-        0 where the kind has none. Of a grant under (ε, δ), what is left has three: see :meth:`dpmoments.Ledger.left`.
+        0 if the kind has none. The remainder of an (ε, δ) grant has three: see :meth:`dpmoments.Ledger.left`.
     """
 
     kind: str
@@ -82,7 +71,7 @@ class Amount:
 
     @property
     def budget(self) -> PrivacyBudget | None:
-        """As a budget; None where it is nothing, or is counted in μ."""
+        """Privacy budget of this amount; None if it is zero or counted in μ."""
         if self.kind == BudgetKind.ZCDP:
             return PrivacyBudget.zcdp(self.rho) if self.rho else None
         if self.kind in (BudgetKind.PURE, BudgetKind.APPROXIMATE) and self.epsilon:
@@ -90,12 +79,12 @@ class Amount:
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a program: the kind and what it has."""
+        """Return the kind and its numbers as plain values."""
         parts = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",), "gaussian": ("mu",)}
         return {"kind": self.kind, **{name: getattr(self, name) for name in parts[self.kind]}}
 
     def in_words(self, *, most: bool = False) -> str:
-        """The amount, never less than it is; where ``most`` may be spent, never more."""
+        """Format the amount, rounded up, or down if it is the most that may be spent."""
         shown = no_more if most else no_less
         if self.kind == BudgetKind.ZCDP:
             return f"ρ = {shown(self.rho)}"
@@ -110,19 +99,13 @@ class Amount:
 
 
 def no_more(loss: float, digits: int = 6) -> str:
-    """A loss in so many significant digits, never more than it is.
-
-    Examples
-    --------
-    >>> no_more(0.1), no_more(1.0000096)
-    ('0.1', '1')
-    """
+    """Format a loss to significant digits, rounded down."""
     rounded = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(float(loss)))
     return f"{float(rounded):.{digits}g}"
 
 
 def upward(number: Fraction) -> float:
-    """An exact amount as the least float that is written as no less."""
+    """Return the smallest float that is written as no less than an exact amount."""
     near = math.nextafter(float(number), -math.inf)
     while as_written(near) < number:
         near = math.nextafter(near, math.inf)
@@ -130,21 +113,21 @@ def upward(number: Fraction) -> float:
 
 
 def downward(number: Fraction) -> float:
-    """An exact amount as the greatest float that is written as no more."""
+    """Return the largest float that is written as no more than an exact amount."""
     return -upward(-number) + 0.0  # never minus nothing
 
 
 ROW = "row"
-"""What a ledger calls the protected unit where each row is one; else it is called by the column that tells units apart."""
+"""Ledger's name for the privacy unit "one row"; other units are named by their id column."""
 
 MAX_GAUSSIAN_RELEASES = 128
-"""Their discrete noise is counted as Gaussian with one margin for all, proven for so many releases of a dataset."""
+"""Number of releases of a dataset for which the margin of discrete noise is proven."""
 _MAX_MU = 1e50
 _MAX_UNIT_LENGTH = 200
 
 
 class GrantKind(StrEnum):
-    """In which definition of privacy a dataset's budget is granted."""
+    """Privacy definition of a grant."""
 
     PURE = "pure"
     APPROXIMATE = "approximate"
@@ -153,12 +136,11 @@ class GrantKind(StrEnum):
 
 
 class Composition(StrEnum):
-    """How the costs of a dataset's releases are added up under an (ε, δ) grant (``docs/derivations/ledger.md``).
+    """Rule for adding up costs under an (ε, δ) grant (``docs/derivations/ledger.md``).
 
-    ``AUTO``: where the first release is zCDP, part by part with half of δ, or in ρ or in μ with a quarter each, whichever is
-    enough; where it is not, part by part with all of δ.
-    ``BASIC``: ε and δ each add up. ``ZCDP``: in ρ, with all of δ. ``GAUSSIAN``: in μ, with all of δ. Pure releases whose ε add up
-    to the grant's are allowed whatever it is.
+    ``AUTO``: if the first release is zCDP, basic composition with half of δ, or in ρ or μ with a quarter each, whichever
+    suffices; otherwise basic composition with all of δ. ``BASIC``: ε and δ each add up. ``ZCDP``: in ρ, with all of δ.
+    ``GAUSSIAN``: in μ, with all of δ. Pure releases whose ε add up to the grant's are allowed under every rule.
     """
 
     AUTO = "auto"
@@ -169,15 +151,15 @@ class Composition(StrEnum):
 
 @dataclass(frozen=True)
 class Grant:
-    """The budget of a dataset.
+    """Privacy budget of a dataset.
 
     Attributes
     ----------
     limits : mapping of str to Fraction
-        The most that the releases may sum up to, exact: ``epsilon``, ``delta``, ``rho``, ``mu_squared``, as the kind has
-        them. Under (ε, δ), ``rho`` and ``mu_squared`` are what ε and δ allow, computed when it was granted.
+        Exact limits of the sums ``epsilon``, ``delta``, ``rho`` and ``mu_squared`` that the kind has. Under (ε, δ), ``rho`` and
+        ``mu_squared`` are what ε and δ allow, computed when it was granted.
     unit : str
-        Whom the guarantee is for: ``row``, or the name of a unit of several rows.
+        Privacy unit: ``row``, or the id column of units with several rows.
     """
 
     kind: GrantKind
@@ -198,7 +180,7 @@ class Grant:
         unit: str = "row",
         composition: Composition | str = "auto",
     ) -> Grant:
-        """The grant that a curator's arguments ask for.
+        """Make the grant that a curator's arguments ask for.
 
         Examples
         --------
@@ -234,7 +216,7 @@ class Grant:
 
     @property
     def amount(self) -> Amount:
-        """The budget in numbers."""
+        """Budget in numbers."""
         mu = math.sqrt(self.limits["mu_squared"]) if self.kind is GrantKind.GAUSSIAN else 0.0
         known = {name: upward(self.limits[name]) for name in ("epsilon", "delta") if name in self.limits}
         rho = upward(self.limits["rho"]) if self.kind is GrantKind.ZCDP else 0.0
@@ -242,19 +224,19 @@ class Grant:
 
     @property
     def bounds(self) -> Mapping[str, Fraction]:
-        """The limits, and the half of δ that sums part by part may use where others may use the rest."""
+        """Limits, and the half of δ for basic composition if other rules may use the rest."""
         return self.limits if "delta" not in self.limits else {**self.limits, "half_delta": self.limits["delta"] / 2}
 
     @property
     def share(self) -> float:
-        """The δ that a conversion from ρ or μ may use, rounded down."""
+        """Maximum δ of a conversion from ρ or μ, rounded down."""
         return _share(upward(self.limits["delta"]), self.composition)
 
     def __str__(self) -> str:
         return str(self.amount)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for the history."""
+        """Return plain values for the history."""
         return {
             "kind": str(self.kind),
             "limits": {name: as_text(limit) for name, limit in self.limits.items()},
@@ -265,7 +247,7 @@ class Grant:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Grant:
-        """The inverse of :meth:`to_dict`."""
+        """Build the grant from :meth:`to_dict`."""
         kind = GrantKind(values["kind"])
         names = {
             GrantKind.PURE: {"epsilon"},
@@ -281,12 +263,12 @@ class Grant:
 
 
 def unit_name(privacy_unit: PrivacyUnit | None) -> str:
-    """What a ledger calls the protected unit of a release: how many of its rows count is no part of it, all are protected."""
+    """Return the ledger's name of a privacy unit (the contribution bound is not part of it)."""
     return ROW if privacy_unit is None else privacy_unit.column
 
 
 def check_unit(unit: object) -> None:
-    """Raise unless it names a protected unit."""
+    """Raise ValueError or TypeError unless ``unit`` can name a privacy unit."""
     if not isinstance(unit, str):
         raise InputTypeError(
             f"unit must be a text that names whom the guarantee is for, such as 'row', got {shown(unit)}"
@@ -297,7 +279,7 @@ def check_unit(unit: object) -> None:
 
 
 def require_dataset(dataset: object) -> str:
-    """The name of a dataset."""
+    """Return the name of a dataset, checked."""
     if dataset is None:
         raise InputValueError("a ledger keeps a budget for each dataset: name it, dataset='people-2026'")
     check_dataset(dataset)
@@ -327,7 +309,7 @@ def _share(delta: float, rule: Composition) -> float:
 
 
 def _converted(budget: PrivacyBudget, rule: Composition) -> dict[str, Fraction]:
-    """What the ε and the share of δ allow in ρ and in μ²."""
+    """Return what ε and the share of δ allow in ρ and in μ²."""
     delta = _share(budget.delta, rule)
     if delta == 0.0:
         raise InputValueError(f"delta={budget.delta!r} is too small to be counted with")

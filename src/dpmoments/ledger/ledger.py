@@ -1,4 +1,4 @@
-"""The ledger: what each dataset's releases may lose together, what they have lost, kept in one file that survives a crash."""
+"""Ledger of datasets' privacy budgets, in one file that survives a crash."""
 
 from __future__ import annotations
 
@@ -24,13 +24,7 @@ from dpmoments.privacy.unit import Neighbors
 
 
 class Appending:
-    """Appends entries in a transaction that holds the lock on the file.
-
-    Parameters
-    ----------
-    accounts : Accounts
-        With every entry of the file.
-    """
+    """Writer of history entries, in a transaction that holds the file's lock."""
 
     def __init__(self, connection: sqlite3.Connection, accounts: Accounts) -> None:
         self._connection = connection
@@ -47,7 +41,7 @@ class Appending:
 
 
 class _KeptAccounts:
-    """What was read of a file once is not read again; that it is still there is looked at."""
+    """Accounts of a file, cached; each use checks that known entries are still there."""
 
     def __init__(self, file: LedgerFile) -> None:
         self.file = file
@@ -56,20 +50,20 @@ class _KeptAccounts:
         self._lock = RLock()
 
     def make(self) -> None:
-        """Make the file if there is none; not in place of one that was there before."""
+        """Create the file unless it exists, but never in place of one that existed before."""
         with self._lock:
             if self.seen is None and not self.file.exists():
                 self.file.create()
 
     @contextmanager
     def reading(self) -> Iterator[Accounts]:
-        """The accounts as the file has them."""
+        """Read the accounts as the file has them."""
         with self._lock, self.file.opened() as connection:
             yield self._caught_up(connection)
 
     @contextmanager
     def writing(self) -> Iterator[Appending]:
-        """A transaction that begins with the lock on the file: what is checked in it is what is written after."""
+        """Open a transaction under the file's lock, so that checks and writes see the same state."""
         with self._lock:
             try:
                 with self.file.opened(writing=True) as connection:
@@ -82,7 +76,7 @@ class _KeptAccounts:
                 raise
 
     def _caught_up(self, connection: sqlite3.Connection) -> Accounts:
-        """The accounts with every entry of the file; entries that were read before are read no more, if they are still there."""
+        """Read new entries, after checking that those read before are still there."""
         identity = self.file.identity(connection)
         accounts = self._accounts if self._accounts is not None else Accounts(identity)
         if self.seen is not None:
@@ -107,13 +101,12 @@ _SECONDS_TO_WAIT = 30.0
 
 
 class _Process:
-    """A process, by an object that only it has: a fork makes its own, since process ids are reused."""
+    """Identity of a process; a fork gets a new one, since process ids are reused."""
 
     current: object = object()
 
     @classmethod
     def forked(cls) -> None:
-        """Give a new process its own object."""
         cls.current = object()
 
 
@@ -122,29 +115,29 @@ if hasattr(os, "register_at_fork"):
 
 
 class Ledger:
-    """The privacy budgets of datasets, and what their releases spent of them.
+    """Privacy budgets of datasets, and what their releases have spent.
 
-    A release that is given a ledger reserves its whole cost, on the disk, before a row is read, and commits it when its file is
-    written. A crash in between leaves a reservation, which counts as spent for ever: it can waste budget, and never lets any be
-    spent twice. Threads and processes may share a file; ``docs/ledger.md`` has a session.
+    A release with a ledger reserves its whole cost on disk before it reads a row, and commits it when its file is
+    written. A crash in between leaves a reservation, which counts as spent forever: it can waste budget, but never lets
+    any be spent twice. Threads and processes may share a file (``docs/ledger.md``).
 
     Parameters
     ----------
     path : path
-        The file; :meth:`grant` makes it where there is none. Keep it on a local disk: file locks of network drives are not to be
-        relied on. Copies of the object, in this process or another, are of the same file.
+        The file; :meth:`grant` creates it. Keep it on a local disk: file locks on network drives are unreliable. Copies
+        of the object, in any process, use the same file.
     timeout : float
         Seconds to wait for another process that writes.
 
     Notes
     -----
-    **Privacy.** All releases charged to a dataset, each chosen in any way from those before it, together keep the budget it was
-    granted, for the grant's neighbours and unit: the ledger is a privacy filter over releases (Rogers et al. 2016;
-    ``docs/derivations/ledger.md``). Numbers are exact; they are taken as they are written (0.1 is one tenth).
+    **Privacy.** All releases charged to a dataset, each chosen in any way from those before it, together satisfy the
+    budget that it was granted, for the grant's neighbors and unit: the ledger is a privacy filter over releases (Rogers
+    et al. 2016; ``docs/derivations/ledger.md``). Arithmetic is exact on numbers as written (0.1 is one tenth).
 
-    Every entry of the history carries a hash of all entries before it, and every release the hash of its own. This shows a
-    ledger that was cut, restored from an old copy or edited, to whoever holds a release or an earlier head; who can write the
-    file and knows of no release can write another history.
+    Every entry carries a hash of all entries before it, and every release the hash of its own. Anyone who holds a
+    release or an earlier head can therefore detect a ledger that was cut, edited or restored from an old copy. Someone
+    who can write the file and knows of no release can write another history.
 
     Examples
     --------
@@ -170,18 +163,18 @@ class Ledger:
 
     @property
     def path(self) -> str:
-        """The file, as it was named."""
+        """Path of the file, as given."""
         return self._kept.file.shown
 
     def __repr__(self) -> str:
         return f"Ledger({self.path!r})"
 
     def __deepcopy__(self, memo: object) -> Ledger:
-        """The ledger itself: a copy of what holds it spends the same budget."""
+        """Return the ledger itself, since a copy spends the same budget."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """In another process the same file, which must still be the ledger that it was here."""
+        """Open the same file in another process, where it must still be this ledger."""
         return Ledger._opened_again, (str(self._kept.file.path), self._kept.file.timeout, self._kept.seen)
 
     @classmethod
@@ -202,22 +195,22 @@ class Ledger:
         unit: str = "row",
         composition: Composition | str = "auto",
     ) -> Grant:
-        """Grant a dataset its budget, or another amount in place of the one it has.
+        """Grant a dataset its budget, or change the amount of its present one.
 
         Parameters
         ----------
         dataset : str
-            What releases call the table.
+            Name that releases give to the dataset.
         epsilon, delta, rho, mu : float
             Pure ε; (ε, δ); ρ-zCDP; or μ-Gaussian privacy.
         neighbors : {"add_remove", "replace_one"}
             The relation of the guarantee. A release for ``add_remove`` counts twice (four times in ρ) under ``replace_one``; one
             for ``replace_one`` is refused under ``add_remove``.
         unit : str
-            Whom it protects: releases for another unit are refused.
+            The privacy unit; releases for another unit are refused.
         composition : {"auto", "basic", "zcdp", "gaussian"}
-            Under (ε, δ), how costs add up: part by part; in ρ, or in μ, converted with all of δ. ``auto``: part by part with half
-            of δ, or in ρ or μ with a quarter each; part by part with all of it where the first release has no ρ.
+            How costs add up under (ε, δ): ``basic`` adds ε and δ; ``zcdp`` and ``gaussian`` add ρ or μ², converted with all of δ.
+            ``auto``: basic with half of δ, or in ρ or μ with a quarter each; basic with all of δ if the first release has no ρ.
 
         Returns
         -------
@@ -226,7 +219,7 @@ class Ledger:
         Raises
         ------
         ValueError, TypeError
-            If the arguments make no budget.
+            If the arguments do not make a budget.
         LedgerError
             If the new grant is below what is spent, or of another kind while something is spent; or the file cannot be used.
         """
@@ -240,66 +233,67 @@ class Ledger:
         return granted
 
     def account(self, dataset: str) -> Account:
-        """Grant, sums and numbers of releases of a dataset.
+        """Return the grant, sums and numbers of releases of a dataset.
 
         Raises
         ------
         LedgerError
-            If it was granted nothing, or the file cannot be used.
+            If it has no grant, or the file cannot be used.
         """
         with self._kept.reading() as accounts:
             return accounts.account(dataset)
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Those that were granted a budget."""
+        """Datasets with a grant."""
         with self._kept.reading() as accounts:
             return tuple(accounts.by_dataset)
 
     @property
     def identity(self) -> str:
-        """The ledger's id, which each of its releases names."""
+        """Ledger's id, stored in each release that it was charged for."""
         with self._kept.reading() as accounts:
             return accounts.ledger
 
     @property
     def head(self) -> LedgerEntry | None:
-        """The last entry's number and hash; kept elsewhere, it shows later whether the ledger was cut or replaced."""
+        """Number and hash of the last entry; a copy kept elsewhere detects a cut or replaced ledger."""
         with self._kept.reading() as accounts:
             return accounts.head
 
     def spent(self, dataset: str) -> Amount:
-        """What the releases of a dataset come to, in the kind of its grant; reservations that were never committed count.
+        """Return the total loss of a dataset's releases, including open reservations.
 
-        Under (ε, δ) it is the least ε that the rules of composition give. It is for planning: what is guaranteed is the grant.
+        It is in the kind of the grant; under (ε, δ) it is the smallest ε that the composition rules give. Use it for
+        planning: the guarantee is the grant.
 
         Raises
         ------
         LedgerError
-            If it was granted nothing, or the file cannot be used.
+            If it has no grant, or the file cannot be used.
         """
         return self.account(dataset).spent
 
     def left(self, dataset: str) -> Amount:
-        """What one more release of a dataset may cost.
+        """Return the maximum cost of one more release of a dataset.
 
-        Under (ε, δ), ``epsilon`` is the most for a pure release, ``rho`` for a ρ-zCDP one and ``mu`` for one of Gaussian draws,
-        each taken alone; ``delta`` the most of one that is added part by part.
+        Under (ε, δ), ``epsilon`` is the maximum of a pure release, ``rho`` of a ρ-zCDP one, and ``mu`` of one with only Gaussian
+        draws (alternatives, not a sum); ``delta`` is the maximum under basic composition.
 
         Raises
         ------
         LedgerError
-            If it was granted nothing, or the file cannot be used.
+            If it has no grant, or the file cannot be used.
         """
         return self.account(dataset).left
 
     def history(self, dataset: str | None = None) -> tuple[HistoryEntry, ...]:
-        """All entries in their order, or those of one dataset.
+        """Return all entries in order, or those of one dataset.
 
         Raises
         ------
         LedgerError
-            If the dataset was granted nothing, or the file cannot be used.
+            If the dataset has no grant, or the file cannot be used.
         """
         with self._kept.reading() as accounts:
             if dataset is not None:
@@ -317,21 +311,21 @@ class Ledger:
         release: str,
         mechanism: str = "",
     ) -> LedgerEntry:
-        """Set aside what a release costs; on the disk when this returns. ``dpm.release`` does it before it reads a row.
+        """Reserve the cost of a release on disk; ``dpm.release`` does so before it reads a row.
 
         Parameters
         ----------
         dataset : str
         cost : PrivacyBudget
-            What the release states, whatever a run draws.
+            The privacy loss that the release states, whatever its run draws.
         loss_unit : LossUnit
-            In which the losses of its draws add up: what the cost may be converted to.
+            Unit in which the losses of its draws add up, which decides the conversions of the cost.
         neighbors, unit
-            What the cost is for.
+            Relation and privacy unit of the cost.
         release : str
             The release's id.
         mechanism : str
-            For the history.
+            Name for the history.
 
         Returns
         -------
@@ -343,7 +337,7 @@ class Ledger:
         BudgetExceededError
             If the grant does not allow it.
         LedgerError
-            If nothing was granted, or for another relation or unit; or the file cannot be used.
+            If there is no grant, or it is for another relation or unit; or the file cannot be used.
         """
         name, relation = require_dataset(dataset), Neighbors.of(neighbors)
         counted = LossUnit(loss_unit)
@@ -376,15 +370,15 @@ class Ledger:
         self._end(Action.COMMIT, entry)
 
     def refund(self, entry: LedgerEntry) -> None:
-        """Refund what was reserved for a run that ended before it drew any noise.
+        """Refund the reservation of a run that ended before it drew any noise.
 
-        Only the object that reserved it can know this, in the process that it reserved it in: another object for the same file, a
-        copy, or the same object in a forked process is refused.
+        Only the object that made the reservation, in the same process, can know this: another object for the same file,
+        a copy, or the same object in a forked process is refused.
 
         Raises
         ------
         LedgerError
-            As for :meth:`commit`, or if another object or process reserved it.
+            As for :meth:`commit`, or if another object or process made the reservation.
         """
         self._end(Action.REFUND, entry)
 
@@ -405,15 +399,15 @@ class Ledger:
             write(action, known.dataset, {"reservation": entry.number})
 
     def verify(self, releases: Iterable[Any] = (), *, head: LedgerEntry | None = None) -> tuple[LedgerCheck, ...]:
-        """Check the whole file: its structure, every link of the chain, every sum, and that releases are in it.
+        """Check the whole file: its structure, the chain of hashes, every sum, and given releases.
 
         Parameters
         ----------
         releases : iterable of MomentRelease, MeanRelease or GroupReleases
-            Each must be in the history, under its number, hash, id, dataset and cost. A ledger that was cut, or restored from a
-            copy made before, does not have them.
+            Each must be in the history with its number, hash, id, dataset and cost. A ledger that was cut, or restored from an
+            older copy, does not have them.
         head : LedgerEntry, optional
-            A head that was kept elsewhere: the history must go through it.
+            A head that was kept elsewhere: the history must contain it.
 
         Returns
         -------
@@ -422,7 +416,7 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the file is absent, locked, or no ledger at all.
+            If the file is absent, locked, or not a ledger.
         """
         with self._kept.file.opened() as connection:
             accounts, result = check_history(connection, self._kept.file.identity(connection))

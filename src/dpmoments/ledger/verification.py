@@ -1,4 +1,4 @@
-"""Whether a ledger is whole, and whether it knows the releases that say they were charged to it."""
+"""Checks that a ledger is intact and contains the releases charged to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpmoments.privacy.origin import LedgerEntry
 
 @dataclass(frozen=True, slots=True)
 class LedgerCheck:
-    """One thing that was looked at."""
+    """Result of one check."""
 
     what: str
     passed: bool
@@ -23,7 +23,7 @@ class LedgerCheck:
 
 
 def check_history(connection: sqlite3.Connection, ledger: str) -> tuple[Accounts, list[LedgerCheck]]:
-    """The file's structure, the chain of hashes, and what its entries add up to, from the first one on."""
+    """Check the file's structure, the chain of hashes, and the sums of all entries."""
     problems = [problem for (problem,) in connection.execute("PRAGMA integrity_check").fetchall()]
     whole = LedgerCheck("the file's structure", problems == ["ok"], "; ".join(map(str, problems[:3])))
     accounts, broken = Accounts(ledger), ""
@@ -48,7 +48,7 @@ def check_history(connection: sqlite3.Connection, ledger: str) -> tuple[Accounts
 
 
 def check_head(accounts: Accounts, head: LedgerEntry) -> LedgerCheck:
-    """Whether the history goes through a head that was kept elsewhere."""
+    """Check that the history contains a head that was kept elsewhere."""
     what = f"the head kept from entry {head.number}"
     if fault := _fault_of_place(accounts, head):
         return LedgerCheck(what, False, fault)
@@ -56,7 +56,7 @@ def check_head(accounts: Accounts, head: LedgerEntry) -> LedgerCheck:
 
 
 def check_release(accounts: Accounts, release: Any) -> LedgerCheck:
-    """Whether a release is in the history as it says."""
+    """Check that a release is in the history as it states."""
     origin = release.origin
     what = f"{origin.label}, {origin.id[:8]}…"
     if origin.ledger is None:
@@ -82,7 +82,7 @@ def check_release(accounts: Accounts, release: Any) -> LedgerCheck:
 
 
 def originals(release: Any) -> Iterator[Any]:
-    """The releases that were charged: of groups and of pooled releases, those in them."""
+    """Yield the releases that were charged: those in a grouped or pooled release."""
     for name in ("releases", "parts"):
         if (parts := getattr(release, name, None)) is not None:
             for part in parts:

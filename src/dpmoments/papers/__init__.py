@@ -1,1 +1,1 @@
-"""What the source papers define and no default uses: mechanisms, bounds, metrics and data sets."""
+"""Mechanisms, bounds, metrics and data sets of the source papers that no default uses."""

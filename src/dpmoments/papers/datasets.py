@@ -1,4 +1,4 @@
-"""Rows of norm at most 1 as the papers made them, by statistics of the rows: for benchmarks on public data alone."""
+"""Test tables of the papers: public tables scaled by their own rows, synthetic rows, and genetic components."""
 
 from __future__ import annotations
 
@@ -19,17 +19,15 @@ from dpmoments.schema.numeric import Numeric
 def standardized_unit_rows(
     data: Dataset, *, include_target: bool = False, unknown_is_a_level: bool = False
 ) -> NDArray[np.float64]:
-    """Standardise every encoded column, then scale every row to norm 1, as for the tables of Amin et al. 2019.
+    """Standardize every encoded column, then scale every row to norm 1, as for the tables of Amin et al. 2019.
 
     They say so of their synthetic tables (Algorithm 3); of Wine, Adult and Airfoil only that rows have norm at most 1.
 
-    **Not private.** The means, the standard deviations and the columns left out are read off the rows, and no
-    budget pays for them. This is for comparing mechanisms on public tables; a release encodes rows by their
-    public schema.
+    **Not private.** The means, the standard deviations and the dropped columns are read from the rows, and no budget pays for
+    them. This is for comparing mechanisms on public tables; a release encodes rows by their public schema.
 
-    Every numeric column gives one feature and every other column one feature a level, in the order of the
-    schema; a boolean column has two levels, false and true. Features that are constant on these rows (a level
-    that never occurs) cannot be standardised and are left out.
+    Every numeric column gives one feature, and every other column one feature per level, in the order of the schema; a Boolean
+    column has two levels, false and true. Features that are constant on these rows (a level that never occurs) are dropped.
 
     ====================================  =======  ========  ===============
     table                                    rows  features  with the target
@@ -41,24 +39,22 @@ def standardized_unit_rows(
     ``adult("all", complete=False)`` [1]   48,842       108              110
     ====================================  =======  ========  ===============
 
-    [1] With `unknown_is_a_level`: the form in which Amin et al. have it, by their counts of rows and features.
+    [1] With `unknown_is_a_level`: the form of Amin et al., by their counts of rows and features.
 
     Parameters
     ----------
     data
-        A table without missing cells, or with `unknown_is_a_level` one whose numeric columns have none.
+        A table without missing values, or with `unknown_is_a_level` one whose numeric columns have none.
     include_target
-        Whether ``data.target`` is a column like the others, or left out. State it, and the subset, beside any
-        error measured on Adult: both change n or d.
+        True to encode ``data.target`` like the other columns. State it, and the subset, with any error measured on Adult: both
+        change n or d.
     unknown_is_a_level
-        Whether a missing cell of a column with levels is a level of its own, the last ("?" in the published
-        file of Adult).
+        True to make a missing value of a column with levels a level of its own, the last ("?" in the published file of Adult).
 
     Returns
     -------
     ndarray of shape (n_rows, n_features)
-        Standardised (population standard deviation) and then divided by the row's norm. A row that equals the
-        mean in every feature is left at zero.
+        Standardized (population SD), then divided by the row's norm. A row equal to the mean in every feature stays zero.
 
     Examples
     --------
@@ -78,7 +74,7 @@ def standardized_unit_rows(
                 features.append(_array(pc.is_null(cells)).astype(np.float64))
     varying = [feature for feature in features if np.any(feature != feature[0])]
     if not varying:
-        raise InputValueError(f"no column of {data.name} varies, so none can be standardised")
+        raise InputValueError(f"every column of {data.name} is constant, so none can be standardized")
     rows = _standardized(np.column_stack(varying))
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     result: NDArray[np.float64] = rows / np.where(norms > 0.0, norms, 1.0)
@@ -86,15 +82,14 @@ def standardized_unit_rows(
 
 
 def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]:
-    """Encode a table without its target as the student replication of Amin et al. 2019 does, longer rows shrunk to norm 1.
+    """Encode a table without its target as the student replication of Amin et al. 2019 does; rows longer than 1 get norm 1.
 
-    Numeric columns come first, then the others with one feature a level but the first, levels in alphabetical
-    order. A level of the schema that never occurs has a feature, which is zero: so Adult, whose codebook has
-    people who never worked and whose complete rows have none, comes to 97 features. (The report does not say how
-    it comes to 97; its program does. Which level of a column is left out depends on the version of what it reads
-    Adult with; the number of features does not.)
+    Numeric columns come first, then the others with one feature per level except the first, levels in alphabetical order. A
+    level of the schema that never occurs has a feature, which is zero: so Adult has 97 features, since its codebook has people
+    who never worked and its complete rows have none. (The report does not say how it gets 97; its program does. The reference
+    level of a column depends on the version of the library that reads Adult; the number of features does not.)
 
-    **Not private** where it standardises, as `standardized_unit_rows`.
+    **Not private** if it standardizes, like `standardized_unit_rows`.
 
     ================  ===========  ======  ========
     table             standardize    rows  features
@@ -107,15 +102,15 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
     Parameters
     ----------
     data
-        A table without missing cells.
+        A table without missing values.
     standardize
-        Whether numeric columns are brought to mean 0 and variance 1 (population) first: in the replication those
-        of Adult are, those of Wine and Airfoil not. Features of levels stay 0 and 1.
+        True to bring numeric columns to mean 0 and variance 1 (population) first. The replication does so for Adult, not for
+        Wine and Airfoil. Features of levels stay 0 and 1.
 
     Returns
     -------
     ndarray of shape (n_rows, n_features)
-        Rows of norm at most 1: longer ones divided by their norm, the others as they are.
+        Rows of norm at most 1: longer ones divided by their norm.
 
     Examples
     --------
@@ -130,7 +125,7 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
             feature = _array(cells).astype(np.float64)
             if standardize and not np.any(feature != feature[0]):
                 raise InputValueError(
-                    f"column {column.name!r} of {data.name} is constant, so it cannot be standardised"
+                    f"column {column.name!r} of {data.name} is constant, so it cannot be standardized"
                 )
             numeric.append(feature)
         else:
@@ -145,19 +140,19 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
 def _columns(
     data: Dataset, left_out: set[str | None], *, unknown_is_a_level: bool
 ) -> Iterator[tuple[Column, pa.ChunkedArray]]:
-    """Columns and their cells; ValueError where a cell is missing that is no level."""
+    """Yield columns and their values; raise ValueError if a value is missing and that is not a level."""
     for column in data.schema.table_columns:
         if column.name in left_out:
             continue
         cells = data.frame[column.name]
         if cells.null_count and isinstance(column, Numeric | Coordinate):
             raise InputValueError(
-                f"numeric column {column.name!r} of {data.name} has missing cells; load the complete rows"
+                f"numeric column {column.name!r} of {data.name} has missing values; load the complete rows"
             )
         if cells.null_count and not unknown_is_a_level:
             raise InputValueError(
-                f"column {column.name!r} of {data.name} has missing cells; load the complete rows, or state that "
-                "unknown is a level where the encoding has that choice"
+                f"column {column.name!r} of {data.name} has missing values; load the complete rows, or pass "
+                "unknown_is_a_level=True if the encoding has it"
             )
         yield column, cells
 
@@ -193,27 +188,25 @@ def amin_synthetic(
     columns: Literal["standardized", "centered", "drawn"] = "standardized",
     scaling: Literal["unit", "largest"] = "unit",
 ) -> NDArray[np.float64]:
-    """Correlated Gaussian rows of norm 1: Algorithm 3 of Amin et al. 2019, appendix C.1.
+    """Draw correlated Gaussian rows of norm 1: Algorithm 3 of Amin et al. 2019, appendix C.1.
 
-    With Z an ``(n_rows, n_features)`` standard normal matrix and U an ``(n_features, n_features)`` matrix of
-    independent uniforms on [0, 1), drawn in this order, X = ZU. Its columns are then brought to mean 0 and variance 1
-    (`columns`), and its rows to norm 1 (`scaling`). U has positive entries, so all features are positively correlated:
-    one eigenvalue of the second moment stands far above the others.
+    With Z an ``(n_rows, n_features)`` standard normal matrix and U an ``(n_features, n_features)`` matrix of independent
+    uniforms on [0, 1), drawn in this order, X = ZU. Its columns are then brought to mean 0 and variance 1 (`columns`), and its
+    rows to norm 1 (`scaling`). U has positive entries, so all features are positively correlated: one eigenvalue of the second
+    moment is far above the others.
 
     Parameters
     ----------
     n_rows, n_features
         Shape of the table, each at least 1.
     rng
-        Source of the randomness. The table is test data: it needs no cryptographic generator.
+        Source of randomness; test data needs no cryptographic generator.
     columns
-        What is done to the columns of this sample before its rows are scaled. "standardized": mean 0 and variance 1
-        (population; a column that does not vary, which only ``n_rows = 1`` gives, becomes 0). "centered": mean 0.
-        "drawn": nothing.
+        Scaling of the columns of this sample, before its rows are scaled. "standardized": mean 0 and variance 1 (population; a
+        constant column, possible only for ``n_rows = 1``, becomes 0). "centered": mean 0. "drawn": none.
     scaling
-        "unit" divides every row by its own norm, so every row has norm 1 (a zero row, which only ``n_rows =
-        1`` with columns about their mean gives, stays zero). "largest" divides all rows by the largest norm, which
-        keeps their ratios.
+        "unit" divides every row by its own norm (a zero row, possible only for ``n_rows = 1`` with centered columns, stays
+        zero). "largest" divides all rows by the largest norm, which keeps their ratios.
 
     Returns
     -------
@@ -222,15 +215,15 @@ def amin_synthetic(
 
     Notes
     -----
-    **The reading.** In the paper a column of its d × n matrix is a person, and ``Normalize`` is said to give every
-    column mean 0, variance 1 and norm 1. No column can have all three: mean 0 and variance 1 make its norm √d. So they
-    are taken of different things: norm 1 of the person, since that is what the privacy guarantee asks for, and mean 0
-    and variance 1 of the feature, which is what standardising a table means. The norm comes last. In the other order
-    rows would be longer than 1; in this one the variances are no longer exactly 1, nor the means 0. The paper mixes
-    features by UX, which in our rows is ZUᵀ; U and Uᵀ have one law.
+    **Interpretation.** In the paper a column of its d × n matrix is a person, and ``Normalize`` gives every column mean 0,
+    variance 1 and norm 1. No column can have all three: mean 0 and variance 1 make its norm √d. So here norm 1 applies to the
+    person, since the privacy guarantee requires it, and mean 0 and variance 1 to the feature, the usual meaning of
+    standardizing a table. The norm comes last: in the other order rows would be longer than 1; in this one the variances are no
+    longer exactly 1, nor the means 0. The paper mixes features by UX, which in our rows is ZUᵀ; U and Uᵀ have the same
+    distribution.
 
-    "centered" follows the released code of Dong, Liang & Yi 2022 ("Differentially Private Covariance Revisited"),
-    which generates X = ZU, centres it and scales the rows; with "unit" it is their case of one norm bucket.
+    "centered" follows the released code of Dong, Liang & Yi 2022 ("Differentially Private Covariance Revisited"), which
+    generates X = ZU, centers it and scales the rows; with "unit" it is their case of one norm bucket.
 
     Examples
     --------
@@ -258,26 +251,11 @@ def amin_synthetic(
 
 
 def multivariate_laplace(n_rows: int, n_features: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Rows of the symmetric multivariate Laplace law, of mean 0 and covariance I.
+    """Draw rows of the symmetric multivariate Laplace distribution, of mean 0 and covariance I.
 
     A row is √W·z with z standard normal and W exponential of mean 1, independent: spherically symmetric, with coordinates that
-    are Laplace of variance 1 and uncorrelated but not independent (one large coordinate goes with other large ones).
-
-    Parameters
-    ----------
-    n_rows, n_features
-        Shape of the table, each at least 1.
-    rng
-        Source of the randomness. The table is test data: it needs no cryptographic generator.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_features)
-
-    Notes
-    -----
-    Named without a formula in Biswas et al. 2020 (CoinPress), section 3, Figure 5; the code released with that paper draws
-    independent Laplace coordinates in its place.
+    are Laplace of variance 1 and uncorrelated but not independent (one large coordinate goes with other large ones). Biswas et
+    al. 2020 (CoinPress), section 3, Figure 5, name it without a formula; their released code draws independent coordinates.
 
     Examples
     --------
@@ -296,28 +274,11 @@ def multivariate_laplace(n_rows: int, n_features: int, rng: np.random.Generator)
 def multivariate_student(
     n_rows: int, n_features: int, rng: np.random.Generator, *, degrees: float = 3.0
 ) -> NDArray[np.float64]:
-    """Rows of the multivariate Student t law, of mean 0 and covariance I.
+    """Draw rows of the multivariate Student t distribution with ν = ``degrees`` > 2, of mean 0 and covariance I.
 
     A row is z·√((ν − 2)/V) with z standard normal and V a χ² of ν degrees of freedom, independent: spherically symmetric, with
-    coordinates that are Student t of ν degrees, scaled to variance 1.
-
-    Parameters
-    ----------
-    n_rows, n_features
-        Shape of the table, each at least 1.
-    rng
-        Source of the randomness. The table is test data: it needs no cryptographic generator.
-    degrees
-        ν, above 2: there is no covariance at 2 or below.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_features)
-
-    Notes
-    -----
-    With ν = 3, Figure 5 of Biswas et al. 2020 (CoinPress), section 3, by its text; the code released with that paper draws
-    independent coordinates.
+    coordinates that are Student t of ν degrees, scaled to variance 1. With ν = 3, Figure 5 of Biswas et al. 2020 (CoinPress),
+    section 3, by its text; their released code draws independent coordinates.
 
     Examples
     --------
@@ -328,7 +289,7 @@ def multivariate_student(
     """
     _require_sizes(n_rows, n_features)
     if not degrees > 2.0:
-        raise InputValueError(f"degrees={degrees!r} must be above 2: below, the law has no covariance")
+        raise InputValueError(f"degrees={degrees!r} must be above 2: otherwise there is no covariance")
     squares = rng.chisquare(degrees, (n_rows, 1))
     rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt((degrees - 2.0) / squares)
     return rows
@@ -339,7 +300,7 @@ def _require_sizes(n_rows: int, n_features: int) -> None:
         raise InputValueError(f"n_rows and n_features must be at least 1; got {n_rows} and {n_features}")
 
 
-# Genetic principal components of 1,387 Europeans, fetched from those who published them.
+# Genetic principal components of 1,387 Europeans, fetched from their publishers.
 
 _REPOSITORY = "https://raw.githubusercontent.com/NovembreLab/Novembre_etal_2008_misc/master/files"
 _ANALYSIS = f"{_REPOSITORY}/POPRES_08_24_01.EuroThinFinal.LD_0.8.exLD.out0-PCA"
@@ -351,19 +312,18 @@ _N_COMPONENTS = 20
 
 @dataclass(frozen=True, eq=False)
 class GeneticComponents:
-    """What a principal component analysis of genotypes says of each person; no genotype, no name.
+    """Principal components of genotypes, person by person, without genotypes or names.
 
     Attributes
     ----------
     components
-        Of shape (n_people, 20): the first eigenvectors of the people's similarity matrix, the people in rows. Each
-        column has norm 1.
+        Eigenvectors of the people's similarity matrix, shape (n_people, 20), one person per row. Each column has norm 1.
     eigenvalues
-        Of shape (20,): their eigenvalues, falling.
+        Their eigenvalues, shape (20,), in descending order.
     colors
-        For each person an X11 colour name, which stands for a country of origin.
+        For each person an X11 color name, which stands for a country of origin.
     source
-        Where they come from and whom to cite.
+        Publishers and citation.
     """
 
     components: NDArray[np.float64] = field(repr=False)
@@ -373,16 +333,11 @@ class GeneticComponents:
 
 
 def popres() -> GeneticComponents:
-    """Twenty genetic principal components of 1,387 Europeans (POPRES): CoinPress's Map of Europe, section 4.2.
+    """Return twenty genetic principal components of 1,387 Europeans (POPRES): CoinPress's Map of Europe, section 4.2.
 
     The three files are fetched once from their publishers, checked and cached in the folder ``dpmoments`` of
     ``$XDG_CACHE_HOME``, by default ``~/.cache``; files of those names in the folder ``DPMOMENTS_DATA`` come first. They are
-    about people, and we know of no licence to pass them on: they are **never part of this package**.
-
-    Returns
-    -------
-    GeneticComponents
-        1,387 people.
+    about people, and we know of no license to pass them on: they are **never part of this package**.
 
     Examples
     --------

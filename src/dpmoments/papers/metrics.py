@@ -1,6 +1,6 @@
-"""How far an estimate is from the truth: the errors that the papers report, each one function.
+"""Errors of estimates, as the papers report them.
 
-They need the exact moments, so they are for public and synthetic tables, and for a curator's own eyes: **an error measured on a
+They need the exact moments, so they are for public and synthetic tables, and for a curator's own use: **an error measured on a
 private table is not private**, and no budget pays for it.
 """
 
@@ -16,11 +16,11 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 
 ASYMMETRY = 1e-9
-"""Largest |M − Mᵀ| that is taken for rounding, as a share of the largest entry."""
+"""Largest |M − Mᵀ| attributed to rounding, as a fraction of the largest entry."""
 
 
 def normalized_frobenius_error(estimate: npt.ArrayLike, reference: npt.ArrayLike, *, n_rows: float = 1.0) -> float:
-    """‖Ĝ − G‖_F / n: the error of Amin et al. (2019), section 4.
+    """Return ‖Ĝ − G‖_F / n: the error of Amin et al. (2019), section 4.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def normalized_frobenius_error(estimate: npt.ArrayLike, reference: npt.ArrayLike
     Returns
     -------
     float
-        Unchanged where both matrices are rotated alike.
+        Unchanged if both matrices are rotated alike.
 
     Examples
     --------
@@ -40,24 +40,15 @@ def normalized_frobenius_error(estimate: npt.ArrayLike, reference: npt.ArrayLike
     0.05
     """
     if not (math.isfinite(n_rows) and n_rows > 0):
-        raise InputValueError(f"n_rows={n_rows!r}: give the number of rows that were summed, or 1 for averages")
+        raise InputValueError(f"n_rows={n_rows!r} must be the number of rows summed, or 1 for averages")
     return float(np.linalg.norm(_difference(estimate, reference)) / n_rows)
 
 
 def spectral_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
-    """‖Ĉ − C‖₂, the largest singular value of the difference: the most that the variance of any direction is wrong by.
+    """Return ‖Ĉ − C‖₂, the largest singular value of the difference of two symmetric matrices, shape (d, d).
 
-    The norm of Kapralov & Talwar (2013) and of Lemma 1 of Amin et al. (2019).
-
-    Parameters
-    ----------
-    estimate, reference : array_like of shape (d, d)
-        Symmetric.
-
-    Returns
-    -------
-    float
-        Unchanged where both matrices are rotated alike; at most the Frobenius norm of the difference.
+    It is the largest error of the variance of any direction, unchanged if both matrices are rotated alike: the norm of Kapralov
+    & Talwar (2013) and of Lemma 1 of Amin et al. (2019).
 
     Examples
     --------
@@ -68,7 +59,7 @@ def spectral_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
 
 
 def mahalanobis_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
-    """‖Σ^{−1/2} Σ̂ Σ^{−1/2} − I‖_F, the error of a covariance relative to the truth in every direction.
+    """Return ‖Σ^{−1/2} Σ̂ Σ^{−1/2} − I‖_F, the error of a covariance relative to the truth in every direction.
 
     Source: Biswas et al. (2020), section 1.2; ‖Σ̂ − Σ‖_Σ in lecture 18 (``docs/notation.md``), section 2.
 
@@ -80,7 +71,7 @@ def mahalanobis_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> floa
     Returns
     -------
     float
-        The same in all coordinates: unchanged where x becomes Mx + m for an invertible M.
+        Equal in all coordinates: unchanged if x becomes Mx + m for an invertible M.
 
     Examples
     --------
@@ -95,7 +86,7 @@ def mahalanobis_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> floa
 def mahalanobis_mean_error(
     estimate: npt.ArrayLike, reference: npt.ArrayLike, covariance: npt.ArrayLike | None = None
 ) -> float:
-    """‖Σ^{−1/2}(μ̂ − μ)‖₂, the error of a mean in standard deviations of the rows.
+    """Return ‖Σ^{−1/2}(μ̂ − μ)‖₂, the error of a mean in standard deviations of the rows.
 
     Source: Biswas et al. (2020), section 1.2. With the identity for Σ it is the Euclidean error of their section 3.
 
@@ -104,12 +95,12 @@ def mahalanobis_mean_error(
     estimate, reference : array_like of shape (d,)
         μ̂ and μ.
     covariance : array_like of shape (d, d), optional
-        Σ of the rows, positive definite; the identity where it is left out.
+        Σ of the rows, positive definite; default: the identity.
 
     Returns
     -------
     float
-        With a covariance the same in all coordinates: unchanged where x becomes Mx + m for an invertible M.
+        With a covariance, unchanged if x becomes Mx + m for an invertible M.
 
     Examples
     --------
@@ -127,27 +118,27 @@ def mahalanobis_mean_error(
 
 
 def principal_angles(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> FloatArray:
-    """The principal angles between two subspaces, in radians, the smallest first.
+    """Return the principal angles between two subspaces, in radians, in ascending order.
 
-    For k components each: 0 throughout where they span the same space, whatever their order and signs; the sine of the last is
-    the spectral norm of the difference of the projections. The cosine of the angle between two single vectors is their
-    absolute inner product, as Biswas et al. (2020) report it in section 4.2.
+    For k components each, all are 0 if they span the same space, in any order and with any signs; the sine of the last is the
+    spectral norm of the difference of the projections. The cosine of the angle between two single vectors is their absolute
+    inner product, as Biswas et al. (2020) report it in section 4.2.
 
     Parameters
     ----------
     estimate, reference : array_like of shape (d, k) and (d, l)
-        Columns span the subspaces; they need not be orthonormal, but linearly independent. Of a
-        :class:`~dpmoments.analysis.PrincipalComponents` take ``components.T``.
+        Columns span the subspaces; they need not be orthonormal, but linearly independent. For
+        :class:`~dpmoments.analysis.PrincipalComponents` pass ``components.T``.
 
     Returns
     -------
     ndarray of shape (min(k, l),)
-        In [0, π/2]; unchanged where both subspaces are rotated alike.
+        In [0, π/2]; unchanged if both subspaces are rotated alike.
 
     Notes
     -----
-    Cosines and sines of Björck & Golub (1973), as improved by Knyazev & Argentati (2002): small angles and angles next to π/2 are
-    accurate alike.
+    Cosines and sines of Björck & Golub (1973), as improved by Knyazev & Argentati (2002): angles near 0 and near π/2 are
+    equally accurate.
 
     Examples
     --------
@@ -156,16 +147,18 @@ def principal_angles(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> Float
     """
     first, second = _columns(estimate, "estimate"), _columns(reference, "reference")
     if len(first) != len(second):
-        raise InputValueError(f"the estimate lies in {len(first)} dimensions and the reference in {len(second)}")
+        raise InputValueError(
+            f"the estimate has {len(first)} dimensions and the reference {len(second)}: use equal numbers"
+        )
     return np.asarray(scipy.linalg.subspace_angles(first, second)[::-1], dtype=np.float64)
 
 
 def excess_ridge_risk(
     coefficients: npt.ArrayLike, second_moment: npt.ArrayLike, cross_moment: npt.ArrayLike, *, alpha: float = 0.0
 ) -> float:
-    """F(ŵ) − min F, F(w) = ‖Xw − y‖²/(2n) + α‖w‖²: what a ridge fit loses on the table itself.
+    """Return F(ŵ) − min F, F(w) = ‖Xw − y‖²/(2n) + α‖w‖²: the loss of a ridge fit on the table itself.
 
-    Equal to ½(ŵ − w)ᵀ(S + 2αI)(ŵ − w), w the minimiser. The objective is that of Amin et al. (2019), section 1.1; at α = 0
+    Equal to ½(ŵ − w)ᵀ(S + 2αI)(ŵ − w), w the minimizer. The objective is from Amin et al. (2019), section 1.1; at α = 0
     twice the value is the excess mean squared error on the rows.
 
     Parameters
@@ -182,7 +175,7 @@ def excess_ridge_risk(
     Returns
     -------
     float
-        Zero at the minimiser, positive elsewhere; unchanged where the features are rotated.
+        Zero at the minimizer, positive elsewhere; unchanged if the features are rotated.
 
     Examples
     --------
@@ -190,12 +183,12 @@ def excess_ridge_risk(
     0.5
     """
     if not (math.isfinite(alpha) and alpha >= 0):
-        raise InputValueError(f"alpha={alpha!r} must be zero or a positive number")
+        raise InputValueError(f"alpha={alpha!r} must be finite and not negative")
     moment, cross = _symmetric(second_moment, "second_moment"), _vector(cross_moment, "cross_moment")
     weights = _same_shape(_vector(coefficients, "coefficients"), cross.shape)
     if moment.shape != cross.shape * 2:
         raise InputValueError(
-            f"second_moment has shape {moment.shape} and cross_moment {cross.shape}: one row a feature"
+            f"second_moment has shape {moment.shape} and cross_moment {cross.shape}: use one row per feature"
         )
     system = moment + 2.0 * alpha * np.eye(len(moment))
     scale, root = _root(system, "second_moment + 2·alpha·I")
@@ -211,7 +204,7 @@ def _symmetric(value: npt.ArrayLike, name: str) -> FloatArray:
     _require_finite(matrix, name)
     if np.abs(matrix - matrix.T).max() > ASYMMETRY * np.abs(matrix).max():
         raise InputValueError(
-            f"the {name} is not symmetric: moments are; pass (M + Mᵀ)/2 if the difference is no mistake"
+            f"the {name} is not symmetric, but moments are; pass (M + Mᵀ)/2 if the difference is intended"
         )
     return matrix
 
@@ -226,7 +219,9 @@ def _vector(value: npt.ArrayLike, name: str) -> FloatArray:
 def _columns(value: npt.ArrayLike, name: str) -> FloatArray:
     matrix = np.asarray(value, dtype=np.float64)
     if matrix.ndim != 2 or not 1 <= matrix.shape[1] <= matrix.shape[0]:
-        raise InputValueError(f"the {name} has shape {matrix.shape}: give (d, k) with k ≤ d, one column a basis vector")
+        raise InputValueError(
+            f"the {name} has shape {matrix.shape}: give (d, k) with k ≤ d, one column per basis vector"
+        )
     lengths = np.linalg.norm(_require_finite(matrix, name), axis=0)
     singular = np.linalg.svd(matrix / np.where(lengths > 0, lengths, 1.0), compute_uv=False)
     if not singular[-1] > len(matrix) * np.finfo(np.float64).eps:
@@ -238,7 +233,7 @@ def _columns(value: npt.ArrayLike, name: str) -> FloatArray:
 
 def _require_finite(array: FloatArray, name: str) -> FloatArray:
     if not np.isfinite(array).all():
-        raise InputValueError(f"the {name} holds NaN or infinity: an error is defined for finite numbers alone")
+        raise InputValueError(f"the {name} holds NaN or infinity: use finite numbers")
     return array
 
 
@@ -254,7 +249,7 @@ def _difference(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> FloatArray
 
 
 def _root(matrix: FloatArray, name: str = "reference") -> tuple[FloatArray, FloatArray]:
-    """Standard deviations s, and the Cholesky factor L of the correlations: the matrix is diag(s) L Lᵀ diag(s)."""
+    """Return standard deviations s and the Cholesky factor L of the correlations: the matrix is diag(s) L Lᵀ diag(s)."""
     diagonal = np.diagonal(matrix)
     if (diagonal > 0).all():
         scale = np.sqrt(diagonal)
@@ -262,7 +257,7 @@ def _root(matrix: FloatArray, name: str = "reference") -> tuple[FloatArray, Floa
         if float(np.linalg.eigvalsh(correlations)[0]) > len(matrix) * np.finfo(np.float64).eps:
             return scale, np.linalg.cholesky(correlations)
     raise InputValueError(
-        f"the {name} is singular or has a negative eigenvalue, so that in some direction there is nothing to measure by: "
-        "leave out features that are constant or add up to others; for an error of moments the Frobenius or spectral one "
-        "needs no inverse, and for one of a ridge fit a larger alpha helps"
+        f"the {name} is singular or has a negative eigenvalue, so an error relative to it is undefined: "
+        "drop features that are constant or sums of others, use the Frobenius or spectral error of moments (no inverse "
+        "needed), or raise alpha for the risk of a ridge fit"
     )

@@ -1,4 +1,4 @@
-"""``release.plot``: every picture of a release of moments."""
+"""Plots of a release, as methods of ``release.plot``."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleasePlots:
-    """Pictures of a release, each with its noise; post-processing, free of privacy cost.
+    """Plots of a release with its noise; post-processing, at no privacy cost.
 
-    Each draws into ``ax``, or into a new figure, and returns the axes. What noise decides is marked by the rules of the analyses:
-    ``release.correlations()``, ``describe()``, ``pca()``, ``ols()``, ``group_means()``. Nothing is shown or saved:
-    ``ax.figure.savefig("correlation.png")``.
+    Each method draws into ``ax``, or into a new figure, and returns the axes. Values decided by noise are marked by the
+    rules of ``release.correlations()``, ``describe()``, ``pca()``, ``ols()`` and ``group_means()``. Nothing is shown or
+    saved: ``ax.figure.savefig("correlation.png")``.
 
     Examples
     --------
@@ -46,16 +46,16 @@ class ReleasePlots:
     @in_floating_point
     @with_fonts_for_names
     def correlation(self, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
-        """Correlations as coloured cells, hatched where ``release.correlations()`` cannot tell their sign from noise.
+        """Plot correlations as colored cells, hatched if their sign is not distinguishable from noise.
 
         Parameters
         ----------
         columns : sequence of str, optional
-            Columns or features, two at least; default: all.
+            At least two columns or features; default: all.
         level : float
-            Confidence of the intervals.
+            Confidence level of the intervals.
         ax : matplotlib.axes.Axes, optional
-            To draw into; default: those of a new figure.
+            Axes to draw into; default: those of a new figure.
 
         Returns
         -------
@@ -71,15 +71,16 @@ class ReleasePlots:
     @in_floating_point
     @with_fonts_for_names
     def covariance(self, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
-        """Covariances as coloured cells, each column over half its range; numbers in the table's units where they have room.
+        """Plot covariances as colored cells, each column relative to half its range.
 
-        Variances are hatched where ``release.describe()`` says of the standard deviation that it is noise, covariances where
-        ``release.correlations()`` cannot tell their sign from noise. Colours are linear up to the noise and logarithmic above.
+        Cells show numbers in original units if they have room. Variances are hatched if ``release.describe()`` shows
+        the standard deviation as noise, covariances if ``release.correlations()`` cannot distinguish their sign from
+        noise. Colors are linear up to the noise and logarithmic above.
 
         Parameters
         ----------
         columns, level, ax
-            As for :meth:`correlation`; one column will do.
+            As for :meth:`correlation`; one column suffices.
 
         Returns
         -------
@@ -97,15 +98,15 @@ class ReleasePlots:
     def spectrum(
         self, columns: Sequence[str] | None = None, *, scaling: Scaling = "bounds", ax: Axes | None = None
     ) -> Axes:
-        """Variances of the principal components against the floor that noise alone makes; hollow where they are below it.
+        """Plot variances of the principal components and the noise floor; hollow below it.
 
         Parameters
         ----------
         columns : sequence of str, optional
-            Columns or features they are of; default: all.
+            Columns or features to use; default: all.
         scaling : {"bounds", "units", "correlation"}
-            As for ``release.pca()``. ``"bounds"``, every column over half its range, is the default here, so that one axis serves
-            all and the floor is nearly level.
+            As for ``release.pca()``. The default here is ``"bounds"``, every column relative to half its range, so that
+            one axis fits all and the floor is nearly level.
         ax : matplotlib.axes.Axes, optional
 
         Returns
@@ -130,16 +131,16 @@ class ReleasePlots:
         n_features: int = 25,
         ax: Axes | None = None,
     ) -> Axes:
-        """Loadings of the first principal components as coloured cells; hatched where a component is noise.
+        """Plot loadings of the first principal components; hatched if a component is noise.
 
         Parameters
         ----------
         n_components : int, optional
-            Default: 5, or as many as there are.
+            Default: 5, or all if there are fewer.
         columns, scaling, ax
             As for :meth:`spectrum`.
         n_features : int
-            So many features that weigh most in them are shown.
+            Number of features to show, those with the largest loadings.
 
         Returns
         -------
@@ -148,7 +149,7 @@ class ReleasePlots:
         Raises
         ------
         ValueError
-            As for :meth:`spectrum`; also if ``n_components`` or ``n_features`` is not possible.
+            As for :meth:`spectrum`; also if ``n_components`` or ``n_features`` is out of range.
         """
         return plot_components(self.release, n_components, columns, scaling=scaling, n_features=n_features, ax=ax)
 
@@ -165,20 +166,20 @@ class ReleasePlots:
         ax: Axes | None = None,
         **options: Any,
     ) -> Axes:
-        """Coefficients of a regression with their intervals; hollow and in words where noise, or 0, cannot be told from them.
+        """Plot regression coefficients with intervals; hollow if not distinguishable from noise or 0.
 
         Parameters
         ----------
         target, features
-            As for ``release.ols()``; a formula will do.
+            As for ``release.ols()``; a formula is also possible.
         method : {"ols", "ridge", "lasso"}
         per : {"deviation", "unit"}
-            Whether a coefficient is shown per standard deviation of its feature, so that one axis serves all, or per unit.
+            Show coefficients per standard deviation of their feature, so that one axis fits all, or per unit.
         n_coefficients : int
-            So many that stand out most are shown.
+            Number of coefficients to show, the clearest ones.
         ax : matplotlib.axes.Axes, optional
         **options
-            Of the regression: ``level``, ``intercept``, ``reference``, ``alpha``.
+            Options of the regression: ``level``, ``intercept``, ``reference``, ``alpha``.
 
         Returns
         -------
@@ -187,7 +188,7 @@ class ReleasePlots:
         Raises
         ------
         ValueError
-            As the regression does; also if ``method``, ``per`` or ``n_coefficients`` is not possible.
+            As for the regression; also if ``method``, ``per`` or ``n_coefficients`` is invalid.
         """
         return plot_coefficients(
             self.release, target, features, method=method, per=per, n_coefficients=n_coefficients, ax=ax, **options
@@ -196,7 +197,7 @@ class ReleasePlots:
     @in_floating_point
     @with_fonts_for_names
     def groups(self, by: str, of: str, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
-        """Means of a feature by group with their intervals and numbers of rows; hatched where a group is lost in noise.
+        """Plot means of a feature by group with intervals; hatched if a group is lost in noise.
 
         Parameters
         ----------
@@ -214,19 +215,22 @@ class ReleasePlots:
         Raises
         ------
         ValueError
-            As ``release.group_means()`` does.
+            As for ``release.group_means()``.
         """
         return plot_groups(self.release, by, of, level=level, ax=ax)
 
     @in_floating_point
     @with_fonts_for_names
     def steps(self, features: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
-        """How ``coinpress``, ``private-preconditioning`` or ``adaptive-ball`` found the rows: the region of each step.
+        """Plot the region of each step of a mechanism that locates the rows.
+
+        These are ``coinpress``, ``private-preconditioning`` and ``adaptive-ball``.
 
         Parameters
         ----------
         features : sequence of str, optional
-            Two, in whose plane regions are outlined; default: the size of the region in all, unless there are two.
+            Two features, in whose plane regions are outlined; default: the size of the region in all features, unless
+            there are only two.
         ax : matplotlib.axes.Axes, optional
 
         Returns
@@ -236,7 +240,7 @@ class ReleasePlots:
         Raises
         ------
         ValueError
-            If the mechanism has no steps, or the features are not two.
+            If the mechanism has no steps, or not exactly two features are given.
         """
         model, hidden = self.release.noise_model, math.nan
         if isinstance(model, AdditiveModel) and self.release.noisy_count is not None:
@@ -246,7 +250,7 @@ class ReleasePlots:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeanPlots:
-    """Pictures of a release of a mean alone: ``release.plot.steps()``."""
+    """Plots of a mean-only release: ``release.plot.steps()``."""
 
     release: Stated
     mean: FloatArray
@@ -254,7 +258,9 @@ class MeanPlots:
     @in_floating_point
     @with_fonts_for_names
     def steps(self, features: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
-        """How ``coinpress`` or ``variance-aware`` found the mean: the region of each step (Biswas et al. 2020, Figure 1).
+        """Plot the region of each step of ``coinpress`` or ``variance-aware``.
+
+        Compare Biswas et al. 2020, Figure 1.
 
         Parameters
         ----------
@@ -268,6 +274,6 @@ class MeanPlots:
         Raises
         ------
         ValueError
-            If the mechanism has no steps, or the features are not two.
+            If the mechanism has no steps, or not exactly two features are given.
         """
         return plot_steps(self.release, features, mean=self.mean, ax=ax)

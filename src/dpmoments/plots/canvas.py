@@ -1,7 +1,4 @@
-"""What all pictures share: axes, colours that the colour-blind tell apart, and text that is drawn as it stands.
-
-Nothing here changes a global setting of matplotlib, or shows a figure.
-"""
+"""Axes, color-blind safe colors and titles of all plots; no global setting is changed."""
 
 from __future__ import annotations
 
@@ -19,30 +16,30 @@ if TYPE_CHECKING:
 
 
 CERTAIN = "#0072b2"
-"""What stands out of the noise: the blue of Okabe & Ito (2008), as are the others."""
+"""Color of values distinguishable from noise (Okabe & Ito 2008, as are the others)."""
 PRIVACY = "#d55e00"
-"""The noise that privacy adds, and its floor."""
+"""Color of privacy noise and the noise floor."""
 NOISE_COLOR = "#8c8c8c"
-"""What noise decides."""
+"""Color of values decided by noise."""
 FAINT = "#d9d9d9"
 DIVERGING = "RdBu_r"
-"""Blue below 0, red above: ColorBrewer's, which red-green blindness leaves apart."""
+"""ColorBrewer map, blue below 0 and red above, safe for red-green blindness."""
 HATCH = "////"
 TEXT_SIZE = 9.0
 SMALL_TEXT = 8.0
 _LINE_HEIGHT = 1.35
 _LETTERS_AN_INCH, _SMALL_LETTERS_AN_INCH = 12.0, 16.0
-"""So many letters of a title, and of what stands below it, are as wide as an inch."""
+"""Letters per inch of a title and of the smaller text below it."""
 _KEY = 0.5
-"""Inches that the mark beside a word of a legend takes, and what is between them."""
+"""Width in inches of a legend mark and its padding."""
 _NARROWEST = 2.5
-"""Inches: in narrower axes a title runs over."""
+"""Width in inches below which a title may overflow the axes."""
 POINTS_AN_INCH = 72.0
 SECONDARY = "#595959"
 
 
 def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
-    """The axes to draw into: those given, else those of a new figure of so many inches."""
+    """Return the given axes, or those of a new figure of this size in inches."""
     from matplotlib.axes import Axes
 
     if ax is None:
@@ -58,26 +55,14 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def ink_on(color: Sequence[float]) -> str:
-    """Black or white, whichever is told better from a colour: by their contrast after WCAG 2.2, which is then 4.5 at least.
-
-    Examples
-    --------
-    >>> ink_on((1.0, 1.0, 1.0)), ink_on((0.4, 0.0, 0.12))
-    ('black', 'white')
-    """
+    """Return black or white, the one with more contrast to a color (at least 4.5 by WCAG 2.2)."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color[:3]]
     luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
     return "black" if (luminance + 0.05) ** 2 >= 1.05 * 0.05 else "white"
 
 
 def room_for_labels(places: Sequence[float], room: float) -> list[int]:
-    """Which of the labels at these places can stand, none nearer to another than ``room``.
-
-    Examples
-    --------
-    >>> room_for_labels([0.0, 0.4, 1.0, 2.5], 1.0)
-    [0, 2, 3]
-    """
+    """Return indices of labels that fit, at least ``room`` apart."""
     kept: list[int] = []
     for index, place in enumerate(places):
         if not kept or place - places[kept[-1]] >= room:
@@ -86,7 +71,7 @@ def room_for_labels(places: Sequence[float], room: float) -> list[int]:
 
 
 def legend_below(ax: Axes) -> None:
-    """The legend below the axis and its name, where it hides nothing; in two columns where they have room."""
+    """Draw the legend below the axis label, in two columns if they fit."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     room = (1.0 - ax.get_position().x0) * figure.get_size_inches()[0]
@@ -103,7 +88,7 @@ def legend_below(ax: Axes) -> None:
 
 
 def _of_escaped(ax: Axes, title: str) -> str:
-    """What is to be said of letters that are not drawn."""
+    """Return an explanation of escaped letters, if there are any."""
     from matplotlib.text import Text
 
     shown = [title, *(text.get_text() for text in ax.findobj(Text))]
@@ -111,14 +96,10 @@ def _of_escaped(ax: Axes, title: str) -> str:
 
 
 def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
-    """What the picture shows, and below it in smaller letters what its marks mean; both are broken to the room there is.
+    """Set the title, and below it in smaller letters the meaning of the marks.
 
-    Parameters
-    ----------
-    *meaning : str
-        A paragraph each; empty ones are left out.
-    grow : bool
-        Whether the figure may become higher, so that the axes keep their size.
+    Empty paragraphs of ``meaning`` are skipped. If ``grow``, the figure becomes taller, so that the axes keep their
+    size.
     """
     figure = ax.get_figure(root=True)
     assert figure is not None
@@ -160,13 +141,13 @@ _NO_COUNT = (
 
 
 def require_mean(release: Released, what: str) -> None:
-    """Raise unless a mean was released."""
+    """Raise ValueError unless a mean was released."""
     if release.noisy_sum is None:
         require_count(release, what)
         raise InputValueError(f"no picture of {what}: {NO_MEAN}, or draw release.plot.spectrum(), which needs none")
 
 
 def require_count(release: Released, what: str) -> None:
-    """Raise unless a number of rows was released, or is public."""
+    """Raise ValueError unless a number of rows was released or is public."""
     if release.noisy_count is None:
         raise InputValueError(f"no picture of {what}: {_NO_COUNT}")

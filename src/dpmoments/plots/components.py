@@ -1,4 +1,4 @@
-"""The picture of principal components: how much of each feature is in them, and which are noise."""
+"""Plots of principal components: their loadings, and their variances with the noise floor."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plot_components(
     n_features: int = _MAX_FEATURES,
     ax: Axes | None = None,
 ) -> Axes:
-    """Loadings as coloured cells; see :meth:`dpmoments.plots.accessor.ReleasePlots.components`."""
+    """Plot loadings; see :meth:`dpmoments.plots.accessor.ReleasePlots.components`."""
     require_count(release, "principal components")
     if n_components is None:
         n_components = min(_MAX_COMPONENTS, len(pca(release, 1, columns).feature_names))
@@ -52,7 +52,6 @@ def plot_components(
 
 
 def _draw_components(found: PrincipalComponents, n_features: int = _MAX_FEATURES, ax: Axes | None = None) -> Axes:
-    """The picture of the components of an answer of ``release.pca()``."""
     from matplotlib.colors import Normalize
 
     if n_features < 1:
@@ -101,7 +100,7 @@ def _draw_components(found: PrincipalComponents, n_features: int = _MAX_FEATURES
 
 
 def _weighing_most(found: PrincipalComponents, n_features: int) -> IntegerArray:
-    """Places of the features with the largest loadings, on components that stand out where there are any, in their order."""
+    """Find the features with the largest loadings, on components above the noise if possible."""
     looked_at = found.components if found.is_noise.all() else found.components[~found.is_noise]
     order = np.argsort(-np.abs(looked_at).max(axis=0), kind="stable")[:n_features]
     return np.sort(order)
@@ -110,19 +109,19 @@ def _weighing_most(found: PrincipalComponents, n_features: int) -> IntegerArray:
 # The picture of a spectrum: the variances of the principal components against what noise alone would make of them.
 
 _DECADES_BELOW = 1.5
-"""The axis ends so far below the least floor or variance that stands out; what is smaller is drawn at its end."""
+"""Decades that the axis extends below the smallest floor or clear variance."""
 
 
 def plot_spectrum(
     release: Released, columns: Sequence[str] | None = None, *, scaling: Scaling = "bounds", ax: Axes | None = None
 ) -> Axes:
-    """Variances of the components; see :meth:`dpmoments.plots.accessor.ReleasePlots.spectrum`."""
+    """Plot variances; see :meth:`dpmoments.plots.accessor.ReleasePlots.spectrum`."""
     require_count(release, "a spectrum")
     return draw_spectrum(pca(release, columns=columns, scaling=scaling), ax)
 
 
 def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
-    """The picture of the variances of an answer of ``release.pca()``."""
+    """Plot the variances of an answer of ``release.pca()``."""
     from matplotlib.ticker import MaxNLocator
 
     k = len(found.explained_variance)
@@ -204,7 +203,7 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
 
 
 def _least_shown(found: PrincipalComponents) -> float:
-    """Where the axis ends: on a logarithmic one 0 has no place."""
+    """Return the lower end of the logarithmic axis."""
     edges = found.noise_edge[np.isfinite(found.noise_edge) & (found.noise_edge > 0.0)]
     certain = found.explained_variance[~found.is_noise & (found.explained_variance > 0.0)]
     every = np.concatenate([edges, certain])

@@ -1,4 +1,4 @@
-"""Numbers with their intervals, a line each: filled where they stand out, hollow and in words where noise decides."""
+"""Plots of numbers with intervals: coefficients and group means."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
 _PARTS = "thick: the part that is privacy's noise"
 _SHORT = {NOT_DISTINGUISHABLE: "noise", NO_EFFECT: "may be 0"}
-"""Words of the analyses as there is room for them."""
+"""Short forms of verdicts."""
 _ROOM = 1.15
 _FAR = 3.0
-"""A number that noise decides widens the axis up to so many times what stands out; beyond, an arrow points to it."""
+"""Limit up to which values decided by noise widen the axis, relative to clear ones."""
 _INCHES_A_LINE = 0.3
 
 
 @dataclass(frozen=True)
 class _IntervalLine:
-    """One line of the picture."""
+    """One line of the plot."""
 
     name: str
     value: float
@@ -58,17 +58,16 @@ class _IntervalLine:
 
     @property
     def ends(self) -> list[float]:
-        """Value and ends, as far as they are finite."""
+        """Finite ones of the value and the interval's ends."""
         return [end for end in (self.value, self.lower, self.upper) if np.isfinite(end)]
 
 
 def _interval_axes(ax: Axes | None, n_lines: int) -> Axes:
-    """Axes with room for so many lines."""
     return axes_of(ax, 7.2, min(max(2.6, 1.7 + _INCHES_A_LINE * n_lines), 14.0))
 
 
 def _draw_intervals(ax: Axes, lines: Sequence[_IntervalLine], words: str, *, about: float | None = None) -> None:
-    """Draw the lines from above, with arrows where an interval goes on beyond the axes."""
+    """Draw the lines from the top, with arrows if an interval extends beyond the axes."""
     left, right = _limits(lines, about)
     if about is not None:
         ax.axvline(about, color="#404040", linewidth=0.8)
@@ -97,13 +96,7 @@ def _draw_intervals(ax: Axes, lines: Sequence[_IntervalLine], words: str, *, abo
 
 
 def _privacy_part(lower: FloatArray, upper: FloatArray, privacy: FloatArray, total: FloatArray) -> FloatArray:
-    """Half the width that intervals would have of privacy's noise alone, by its share of the standard errors.
-
-    Examples
-    --------
-    >>> _privacy_part(np.array([0.0]), np.array([10.0]), np.array([3.0]), np.array([5.0]))
-    array([3.])
-    """
+    """Return the half-width due to privacy noise, by its share of the standard errors."""
     share = np.divide(privacy, total, out=np.full_like(total, np.nan), where=total > 0.0)
     half = (upper - lower) / 2.0
     return np.asarray(np.where(np.isfinite(half), half, np.nan) * share)
@@ -130,7 +123,7 @@ def _draw(ax: Axes, place: int, line: _IntervalLine, left: float, right: float) 
 
 
 def _limits(lines: Sequence[_IntervalLine], about: float | None) -> tuple[float, float]:
-    """Wide enough for what stands out; for all that is finite where nothing does."""
+    """Return axis limits that fit the clear values, or all finite ones if none is clear."""
     certain = [end for line in lines if not line.word for end in line.ends]
     values = [line.value for line in lines if line.word and np.isfinite(line.value)]
     ends = certain or [end for line in lines for end in line.ends]
@@ -163,7 +156,7 @@ def plot_coefficients(
     ax: Axes | None = None,
     **options: Any,
 ) -> Axes:
-    """Coefficients with their intervals; see :meth:`dpmoments.plots.accessor.ReleasePlots.coefficients`."""
+    """Plot coefficients; see :meth:`dpmoments.plots.accessor.ReleasePlots.coefficients`."""
     if method not in _FITS:
         raise InputValueError(f"method={method!r} is no regression of a release: use {', '.join(map(repr, _FITS))}")
     if per not in ("deviation", "unit"):
@@ -188,14 +181,10 @@ def draw_coefficients(
     n_coefficients: int = _MAX_COEFFICIENTS,
     ax: Axes | None = None,
 ) -> Axes:
-    """The picture of the answer of a regression.
+    """Plot the coefficients of a fit.
 
-    Parameters
-    ----------
-    deviations : ndarray of shape (k,), optional
-        Standard deviations of the features, by which coefficients are multiplied so that one axis serves all.
-    n_coefficients : int
-        Those with the smallest p-values are shown, where there are more.
+    They are multiplied by ``deviations`` (the features' standard deviations), if given, so that one axis fits all; the
+    ``n_coefficients`` with the smallest p-values are shown.
     """
     per = np.ones(len(fit.features)) if deviations is None else np.nan_to_num(deviations, nan=0.0)
     verdict = fit.verdict[1:] if fit.with_intercept else fit.verdict
@@ -229,12 +218,12 @@ def draw_coefficients(
 
 
 def _times(number: float, deviation: float) -> float:
-    """NaN where noise hides the deviation: nothing is then known of the product."""
+    """Return the product, or NaN if noise hides the deviation."""
     return number * deviation if deviation > 0.0 else float("nan")
 
 
 def _words(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[str]:
-    """The title, and what the marks mean."""
+    """Return the title, and the meaning of the marks."""
     if fit.equations is None:
         title = f"{fit.method} regression of {label(fit.target)}: noise unknown"
         return [
@@ -263,7 +252,7 @@ def _words(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[str]:
 
 
 def plot_groups(release: Released, by: str, of: str, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
-    """Means by group with their intervals; see :meth:`dpmoments.plots.accessor.ReleasePlots.groups`."""
+    """Plot means by group; see :meth:`dpmoments.plots.accessor.ReleasePlots.groups`."""
     require_mean(release, "means of groups")
     if not isinstance(of, str):
         raise InputTypeError(
@@ -274,7 +263,7 @@ def plot_groups(release: Released, by: str, of: str, *, level: float = 0.95, ax:
 
 
 def draw_groups(found: GroupMeans, ax: Axes | None = None) -> Axes:
-    """The picture of an answer of ``release.group_means()`` for one feature."""
+    """Plot an answer of ``release.group_means()`` for one feature."""
     total = np.hypot(found.privacy_noise[0], found.sampling_noise[0])
     half = _privacy_part(found.lower[0], found.upper[0], found.privacy_noise[0], total)
     lines = []

@@ -1,4 +1,4 @@
-"""Letters of names: fonts that have them, where the usual one has not, and their numbers where no font here has them."""
+"""Fonts for the letters of names, and escapes for letters that no font has."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from dpmoments.schema.schema import Schema
 
 ESCAPED = re.compile(r"\\u[0-9a-f]{4}|\\U[0-9a-f]{8}")
 _NO_TEXT_FONT = re.compile("Last Resort|Color", re.IGNORECASE)
-"""Fonts of empty boxes, and of coloured pictures, which matplotlib does not draw."""
+"""Fonts of empty boxes, and of color pictures, which matplotlib does not draw."""
 
 _WIDE_STAND_INS = tuple(map(chr, (*range(0x4DC0, 0x4E00), *range(0x1F600, 0x1F618))))
 _STAND_INS = tuple(map(chr, range(0x2801, 0x2900)))
-"""Hexagrams and faces, about as wide as an ideograph, and Braille, as wide as most letters: matplotlib's own font has them."""
+"""Letters of matplotlib's own font: as wide as most letters, and as wide as an ideograph."""
 
 Arguments = ParamSpec("Arguments")
 Drawn = TypeVar("Drawn")
 
 
 class StandIns:
-    """Letters in whose place a picture is laid out for letters that a browser will draw, which has fonts of its own."""
+    """Letters used in layout in place of letters that only the browser's fonts have."""
 
     def __init__(self) -> None:
         self._of: dict[str, str] = {}
         self._wide, self._others = list(_WIDE_STAND_INS), list(_STAND_INS)
 
     def in_place_of(self, text: str) -> str:
-        """The text as it is laid out; letters by their numbers where there are more than stand-ins."""
+        """Replace letters by stand-ins, or by escapes if there are not enough."""
         if text.isascii():
             return text
         missing = _missing_letters(text) | {letter for letter in text if letter in _ALL_STAND_INS}
@@ -50,7 +50,7 @@ class StandIns:
         return self._of[letter]
 
     def restored(self, text: str) -> str:
-        """The text itself, from that which was laid out."""
+        """Replace stand-ins by their letters."""
         return text.translate({ord(other): letter for letter, other in self._of.items()})
 
 
@@ -60,7 +60,7 @@ _OF_READER: ContextVar[StandIns | None] = ContextVar("for letters that a browser
 
 @contextmanager
 def fonts_of_reader() -> Iterator[StandIns]:
-    """Within it no letter is given up for want of a font: the text that is laid out is to be restored."""
+    """Use stand-ins for letters inside the block; the text must be restored afterwards."""
     stand_ins = StandIns()
     before = _OF_READER.set(stand_ins)
     try:
@@ -74,7 +74,7 @@ _MORE: ContextVar[tuple[str, ...]] = ContextVar("families of fonts beside those 
 
 @contextmanager
 def fonts_for(schema: Schema) -> Iterator[None]:
-    """Within it text that is drawn as it stands falls back on fonts of this machine that have the letters of a schema's names."""
+    """Add fonts of this machine that have the letters of a schema's names, inside the block."""
     names = "".join(schema.feature_names) + "".join(column.name for column in schema.columns)
     before = _MORE.set(_families_with(frozenset(_missing_letters(names))))
     try:
@@ -84,7 +84,7 @@ def fonts_for(schema: Schema) -> Iterator[None]:
 
 
 def literal_text() -> dict[str, Any]:
-    """For every text with a name in it: names are data, ``$`` begins no formula, and fonts have their letters."""
+    """Return text options for names: no formulas, and fonts that have their letters."""
     from matplotlib import rcParams
 
     more = {"fontfamily": [*rcParams["font.family"], *_MORE.get()]} if _MORE.get() else {}
@@ -92,7 +92,7 @@ def literal_text() -> dict[str, Any]:
 
 
 def with_fonts_for_names(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
-    """A method that draws, of an object with a ``release``, within :func:`fonts_for` its names."""
+    """Wrap a method that draws, of an object with a ``release``, in :func:`fonts_for`."""
 
     @wraps(draw)
     def within(*arguments: Arguments.args, **options: Arguments.kwargs) -> Drawn:
@@ -103,13 +103,7 @@ def with_fonts_for_names(draw: Callable[Arguments, Drawn]) -> Callable[Arguments
 
 
 def label(name: str, longest: int = MAX_LABEL_LENGTH) -> str:
-    r"""A name as a picture shows it: no longer than there is room for, and in letters that can be drawn.
-
-    Examples
-    --------
-    >>> label("age"), label("capital-gain-of-the-whole-household")
-    ('age', 'capital-gain-of-the-whole…')
-    """
+    """Return a name as a plot shows it: shortened, in letters that can be drawn."""
     parts = [drawable(letter) for letter in shortened(name, longest)]
     while sum(map(len, parts)) > longest:
         parts = [*parts[: -2 if parts[-1] == "…" else -1], "…"]
@@ -117,7 +111,7 @@ def label(name: str, longest: int = MAX_LABEL_LENGTH) -> str:
 
 
 def drawable(text: str) -> str:
-    """The text, letters that no font at hand has by their numbers: they would be drawn as empty boxes, all alike."""
+    """Escape letters that no available font has."""
     if (stand_ins := _OF_READER.get()) is not None:
         return stand_ins.in_place_of(text)
     if not (missing := _missing_letters(text)):
@@ -126,7 +120,7 @@ def drawable(text: str) -> str:
 
 
 def _missing_letters(text: str) -> set[str]:
-    """Letters that none of the fonts set in matplotlib has."""
+    """Return letters that none of matplotlib's current fonts has."""
     if text.isascii():
         return set()
     from matplotlib import rcParams
@@ -146,7 +140,7 @@ def _has(path: str, letter: str) -> bool:
 
 @cache
 def _families_with(letters: frozenset[str]) -> tuple[str, ...]:
-    """Families of upright fonts on this machine that have the letters between them, as far as there are any."""
+    """Return upright font families of this machine that have the letters, as far as possible."""
     from matplotlib.font_manager import fontManager
     from matplotlib.ft2font import FT2Font
 

@@ -1,4 +1,4 @@
-"""A matrix of features as coloured cells: hatched where noise decides, crossed out where there is no number."""
+"""Plots of feature matrices as colored cells: correlations and covariances."""
 
 from __future__ import annotations
 
@@ -46,32 +46,27 @@ if TYPE_CHECKING:
 
 
 _MAX_NUMBERED = 12
-"""Cells hold their numbers where there are no more rows or columns than these."""
+"""Maximum number of rows or columns for numbers in cells."""
 _MAX_LABELLED = 45
-"""With more features a column of levels has one label, its own name."""
+"""Number of features above which a column of levels has one label."""
 _MIN, _MAX, _NARROWEST_FIGURE = 3.2, 11.0, 6.4
-"""Inches of a side."""
+"""Side lengths in inches."""
 _INCHES_A_FEATURE = 0.3
 _MAX_HATCHED = 400
-"""More hatched cells are drawn as one shape: one by one they take a minute, and in a page megabytes."""
+"""Number of hatched cells above which they become one shape, to save time and file size."""
 _MIN_TEXT, _LEADING = 6.5, 1.1
 
 
 @dataclass(frozen=True)
 class NumberedCells:
-    """Text in cells: a number, and below it its noise.
-
-    Attributes
-    ----------
-    values, noise : sequence of sequences of str
-    """
+    """Texts of cells: a number, and its noise below it."""
 
     values: Sequence[Sequence[str]]
     noise: Sequence[Sequence[str]]
 
 
 def matrix_axes(ax: Axes | None, n_rows: int, n_columns: int) -> Axes:
-    """Axes for so many rows and columns of cells, with room for their labels."""
+    """Return axes for this many rows and columns of cells, with room for labels."""
     wide, high = (min(max(_INCHES_A_FEATURE * size, 1.0), _MAX - 2.8) for size in (n_columns, n_rows))
     if max(n_rows, n_columns) <= _MAX_NUMBERED:  # numbers want room
         wide, high = 0.66 * n_columns, 0.5 * n_rows
@@ -89,22 +84,10 @@ def draw_matrix(
     groups: Sequence[str] = (),
     cells: NumberedCells | None = None,
 ) -> AxesImage:
-    """Draw the cells, their marks, their labels, and lines between the columns of the table.
+    """Draw the cells, their marks and labels, and lines between columns of the table.
 
-    Parameters
-    ----------
-    values : ndarray of shape (r, c)
-        NaN where there is no number.
-    norm : Normalize
-        Of the colours, centred at 0.
-    rows, columns : sequence of str
-        Names.
-    is_noise : ndarray of bool, shape (r, c)
-        Cells that noise decides: hatched.
-    groups : sequence of str
-        The table's column of each row, where rows and columns are the same features.
-    cells : NumberedCells, optional
-        Drawn where there are few.
+    Cells of ``values`` that are NaN are crossed out, those in ``is_noise`` hatched. ``groups`` is the table's column of
+    each row, if rows and columns are the same features. ``cells`` are written only if they are few.
     """
     from matplotlib import colormaps
 
@@ -127,7 +110,7 @@ def draw_matrix(
 def with_color_bar(
     ax: Axes, image: AxesImage, words: str, *, noise: float = float("nan"), ticks: Sequence[float] = ()
 ) -> None:
-    """A colour bar beside the cells, with what the noise reaches marked on it."""
+    """Add a color bar, with the range of the noise marked."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     bar = figure.colorbar(image, ax=ax, shrink=0.75, pad=0.02, aspect=28)
@@ -161,7 +144,7 @@ def _hatched(ax: Axes, where: BoolArray, hatch: str, gid: str, color: str) -> No
 
 
 def _draw_as_one(ax: Axes, mesh: Collection) -> None:
-    """The same cells as one shape, which is an image where the picture is made of lines."""
+    """Replace cells by one shape, which is rasterized in vector formats."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -202,7 +185,7 @@ def _write(ax: Axes, values: FloatArray, norm: Normalize, cells: NumberedCells, 
 
 
 def _separate(ax: Axes, groups: Sequence[str]) -> None:
-    """Lines where one column of the table ends and the next begins, if any column has several features."""
+    """Draw lines between columns of the table, if any has several features."""
     if len(set(groups)) == len(groups):
         return
     for index, (before, after) in enumerate(pairwise(groups)):
@@ -229,7 +212,7 @@ def _name(ax: Axes, rows: Sequence[str], columns: Sequence[str], groups: Sequenc
 
 
 def _labels(names: Sequence[str], groups: Sequence[str]) -> tuple[list[float], list[str]]:
-    """Where labels stand and what they say: a feature each, or a column of the table each where features are many."""
+    """Return positions and texts of labels: one per feature, or one per column if there are many."""
     if len(names) <= _MAX_LABELLED or len(groups) != len(names):
         return [float(index) for index in range(len(names))], list(names)
     of_column: dict[str, list[int]] = {}
@@ -244,14 +227,14 @@ def _labels(names: Sequence[str], groups: Sequence[str]) -> tuple[list[float], l
 def plot_correlation(
     release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
-    """Correlations as coloured cells; see :meth:`dpmoments.plots.accessor.ReleasePlots.correlation`."""
+    """Plot correlations; see :meth:`dpmoments.plots.accessor.ReleasePlots.correlation`."""
     require_mean(release, "correlations")
     result = correlations(release, columns, level=level)
     return draw_correlations(result, ax)
 
 
 def draw_correlations(found: Correlations, ax: Axes | None = None) -> Axes:
-    """The picture of an answer of ``release.correlations()``."""
+    """Plot an answer of ``release.correlations()``."""
     from matplotlib.colors import Normalize
 
     size = len(found.feature_names)
@@ -312,26 +295,10 @@ def _two(value: float, sign: str) -> str:
 
 
 def _covariance_noise(release: Released, chosen: Sequence[int]) -> FloatArray:
-    """Standard deviations of the noise on the covariances of some features, shape (k, k), in the table's units.
+    """Return noise SDs of covariances before repair, shape (k, k), in original units.
 
-    Before repair; NaN where no law of the noise is known. Where the repair makes the covariances of a column's levels those of
-    their shares, and the variance of a Boolean, so is their noise, as in ``release.describe()``.
-
-    Parameters
-    ----------
-    release : Released
-        With a mean.
-    chosen : sequence of int
-        Places of the features.
-
-    Examples
-    --------
-    >>> import dpmoments as dpm
-    >>> table = np.random.default_rng(0).uniform(-0.5, 0.5, (50_000, 2))
-    >>> options = dict(rho=0.5, neighbors="replace_one", mechanism="gaussian", insecure_seed=0)
-    >>> _covariance_noise(dpm.release(table, dpm.Schema.unit_ball(2), **options), [0, 1]).round(6)
-    array([[4.2e-05, 3.0e-05],
-           [3.0e-05, 4.2e-05]])
+    To first order; NaN without a noise distribution. If the repair sets covariances of a column's levels, and variances
+    of Boolean columns, from shares, so is their noise, as in ``release.describe()``.
     """
     moments = LocalMoments.of(release)
     indices = np.asarray(chosen, dtype=int)
@@ -352,7 +319,7 @@ def _covariance_noise(release: Released, chosen: Sequence[int]) -> FloatArray:
 def _read_off_shares(
     release: Released, moments: LocalMoments, weights: FloatArray, i: IntegerArray, j: IntegerArray
 ) -> None:
-    """Set the weights of two levels of one column: −p_i p_j, whose noise is that of p_j s_i + p_i s_j about the mean."""
+    """Set the weights of two levels of a column: −p_i p_j has the noise of p_j s_i + p_i s_j."""
     if not shows_shares(release):
         return
     columns, by_shares = np.array(columns_of(release, range(len(moments.location)))), indicators(release)
@@ -366,15 +333,15 @@ def _read_off_shares(
 # The picture of covariances.
 
 _ROUNDING = 1e-9
-"""Of the noise: what a repair made 0 comes out of floating point as less than this."""
+"""Relative size, to the noise, of rounding errors of entries that a repair set to 0."""
 _MIN_SHARE = 1e-4
-"""Of the largest colour: where the noise is smaller, or not known, colours are linear below this."""
+"""Minimum linear range of the color scale, relative to the largest value."""
 
 
 def plot_covariance(
     release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
-    """Covariances as coloured cells; see :meth:`dpmoments.plots.accessor.ReleasePlots.covariance`."""
+    """Plot covariances; see :meth:`dpmoments.plots.accessor.ReleasePlots.covariance`."""
     from matplotlib.colors import SymLogNorm
 
     require_mean(release, "covariances")
@@ -424,7 +391,7 @@ def plot_covariance(
 
 
 def _decided_by_noise(release: Released, chosen: Sequence[int], level: float) -> tuple[BoolArray, str]:
-    """Variances as ``describe`` marks their roots, covariances as ``correlations`` says of their signs; and what warns."""
+    """Find variances and covariances decided by noise, and the warning of ``describe``."""
     described = describe(release)
     lost = np.diag(np.array(described.standard_deviation_is_noise)[list(chosen)])
     if release.noise is None:
@@ -437,13 +404,7 @@ def _decided_by_noise(release: Released, chosen: Sequence[int], level: float) ->
 
 
 def _ticks(linear: float, largest: float) -> list[float]:
-    """0 and powers of 10 above the linear part, 4 at most.
-
-    Examples
-    --------
-    >>> _ticks(0.002, 0.5)
-    [-0.1, -0.01, 0.0, 0.01, 0.1]
-    """
+    """Return 0 and at most 4 powers of 10 above the linear range, with both signs."""
     powers = list(range(math.ceil(math.log10(2.0 * linear)), math.floor(math.log10(largest)) + 1))
     above = [10.0**power for power in powers[:: -max(1, math.ceil(len(powers) / 4))]][::-1]
     return [*(-tick for tick in reversed(above)), 0.0, *above]

@@ -1,4 +1,4 @@
-"""The picture of the steps by which a mechanism found where the rows are."""
+"""Plot of the steps by which a mechanism located the rows."""
 
 from __future__ import annotations
 
@@ -39,14 +39,9 @@ _MAX_STEPS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """An ellipsoid {x : (x − center)ᵀ shape⁻¹ (x − center) ≤ 1}, in the table's units.
+    """Ellipsoid {x : (x − center)ᵀ shape⁻¹ (x − center) ≤ 1}, in original units.
 
-    Attributes
-    ----------
-    center : ndarray of shape (d,)
-    shape : ndarray of shape (d, d)
-    noise : float
-        The noise of the step as a share of the ellipsoid's half-widths; NaN where it is not known.
+    ``noise`` is the noise of the step relative to the half-widths, or NaN.
     """
 
     center: FloatArray
@@ -55,12 +50,12 @@ class Region:
 
     @property
     def half_widths(self) -> FloatArray:
-        """How far it reaches from its centre along each feature, shape (d,)."""
+        """Half-width along each feature, shape (d,)."""
         return np.sqrt(np.diag(self.shape))
 
     @classmethod
     def of(cls, center: FloatArray, linear: FloatArray, radius: float, noise: float, encoding: Encoding) -> Region:
-        """That of encoded rows with ‖linear·(x − center)‖ ≤ radius."""
+        """Make the region of encoded rows with ‖linear·(x − center)‖ ≤ radius."""
         try:
             back = np.linalg.inv(linear) * encoding.scale[:, None] * radius
         except np.linalg.LinAlgError:
@@ -78,7 +73,7 @@ _UNREADABLE = (
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """The regions of a run, one a step."""
+    """Regions of a run, one per step."""
 
     regions: tuple[Region, ...]
     what: str
@@ -88,7 +83,6 @@ class _Steps:
 
 
 def _steps_of(release: Stated, center: FloatArray | None = None, hidden: float = math.nan) -> _Steps:
-    """The regions of a release's run."""
     said = release.diagnostics
     try:
         if "steps" in said:
@@ -162,7 +156,7 @@ def _positive(value: object) -> float:
 
 
 _ZOOMED_BELOW = 0.15
-"""The last region has a picture of its own inside where it is smaller than this share of the first."""
+"""Relative size of the last region below which it has an inset."""
 _OUTLINE = 181
 _FIRST_NAME, _NEXT_NAME = 30, 25
 _LOGARITHMIC_BELOW = 0.05
@@ -178,7 +172,7 @@ def plot_steps(
     mean: FloatArray | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """How the region shrank; see :meth:`dpmoments.plots.accessor.ReleasePlots.steps`."""
+    """Plot the regions; see :meth:`dpmoments.plots.accessor.ReleasePlots.steps`."""
     steps = _steps_of(release, center, hidden)
     names = release.feature_names
     if features is None:
@@ -196,7 +190,7 @@ def plot_steps(
 
 
 def _draw_sizes(release: Stated, steps: _Steps, ax: Axes | None) -> Axes:
-    """Half-widths along every feature, over those of the first step."""
+    """Plot half-widths along every feature, relative to those of the first step."""
     grow = ax is None
     ax = axes_of(ax, min(max(5.6, 2.5 + 0.6 * len(steps.regions)), 10.0), 4.2)
     widths = np.array([region.half_widths for region in steps.regions])
@@ -233,7 +227,7 @@ def _draw_sizes(release: Stated, steps: _Steps, ax: Axes | None) -> Axes:
 def _draw_regions(
     release: Stated, steps: _Steps, chosen: Sequence[int], mean: FloatArray | None, ax: Axes | None
 ) -> Axes:
-    """Outlines of the regions in the plane of two features, the first the faintest."""
+    """Plot outlines of the regions in the plane of two features."""
     grow = ax is None
     ax = axes_of(ax, 7.2, 5.0)
     outlines = [
@@ -280,7 +274,7 @@ def _draw_outlines(ax: Axes, outlines: Sequence[FloatArray], steps: _Steps, *, n
 
 
 def _zoom(ax: Axes, outlines: Sequence[FloatArray], steps: _Steps) -> Axes:
-    """The last region again, larger, beside the others."""
+    """Add an inset of the last region."""
     left, right = ax.get_xlim()
     ax.set_xlim(left, right + 0.75 * (right - left))
     inside = ax.inset_axes((0.6, 0.3, 0.38, 0.42))
@@ -297,7 +291,7 @@ def _zoom(ax: Axes, outlines: Sequence[FloatArray], steps: _Steps) -> Axes:
 
 
 def _outline(shape: FloatArray) -> FloatArray:
-    """The edge of an ellipse about 0, shape (_OUTLINE, 2); of a region's, its shadow on the plane."""
+    """Return the edge of an ellipse about 0, a region's projection, shape (_OUTLINE, 2)."""
     angles = np.linspace(0.0, 2.0 * np.pi, _OUTLINE)
     eigenvalues, eigenvectors = np.linalg.eigh(shape)
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)

@@ -1,8 +1,8 @@
-"""A statement for an auditor, level by level of the pyramid of NIST SP 800-226.
+"""Statement for an auditor, by the levels of the pyramid of NIST SP 800-226.
 
-That publication (Near, Darais, Lefkovitz & Howarth, *Guidelines for evaluating differential privacy guarantees*, 2025) ranks what
-a claim of differential privacy rests on, each level on those below it. Of each, the statement says what the release itself shows,
-and what the curator has to answer, since no file can.
+That publication (Near, Darais, Lefkovitz & Howarth, *Guidelines for evaluating differential privacy guarantees*, 2025)
+ranks what a claim of differential privacy depends on. For each level the statement gives what the release itself shows,
+and what only the curator can answer.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from dpmoments.releases.facts import (
 
 @dataclass(frozen=True)
 class PyramidLevel:
-    """One level of the pyramid.
+    """Level of the pyramid.
 
     Attributes
     ----------
     section : str
-        Where NIST SP 800-226 treats it.
+        Section of NIST SP 800-226.
     stated : tuple of str
-        What this release shows.
+        Facts that this release shows.
     asked : tuple of str
-        What the curator has to answer.
+        Questions to the curator.
     """
 
     name: str
@@ -48,7 +48,7 @@ class PyramidLevel:
     asked: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "name": self.name,
             "nist_sp_800_226": self.section,
@@ -59,7 +59,7 @@ class PyramidLevel:
 
 @dataclass(frozen=True)
 class AuditorStatement:
-    """What an auditor asks for.
+    """Statement for an auditor.
 
     Attributes
     ----------
@@ -70,10 +70,10 @@ class AuditorStatement:
     neighbors, unit : str
     profile : PrivacyProfile
     unprotected : tuple of str
-        What the release tells without noise.
+        Facts that the release contains without noise.
     post_processing : tuple of str
     composition : str
-        What is known of other releases of the same people.
+        Known releases of the same dataset.
     levels : tuple of PyramidLevel
         From the top.
     """
@@ -91,7 +91,7 @@ class AuditorStatement:
     levels: tuple[PyramidLevel, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return {
             "release": self.release_id,
             "dataset": self.dataset,
@@ -107,7 +107,7 @@ class AuditorStatement:
         }
 
     def in_words(self) -> str:
-        """The statement as text."""
+        """Return the statement as text."""
         of_dataset = "" if self.dataset is None else f" of {self.dataset}"
         lines = [f"Statement for an auditor on release {self.release_id}{of_dataset}, after NIST SP 800-226."]
         if not self.private:
@@ -120,21 +120,7 @@ class AuditorStatement:
 
 
 def auditor_statement(release: Told, *, ledger: Ledger | str | os.PathLike[str] | None = None) -> AuditorStatement:
-    """The statement on a release; :meth:`dpmoments.MomentRelease.auditor_statement` calls it.
-
-    Parameters
-    ----------
-    ledger : Ledger or path, optional
-        That the release was charged to: what it says of all releases so far is told.
-
-    Examples
-    --------
-    >>> import numpy as np, dpmoments as dpm
-    >>> made = dpm.release(np.zeros((100, 2)), dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0)
-    >>> stated = made.auditor_statement()
-    >>> [level.name for level in stated.levels][:2], stated.profile.points[3].delta
-    (['Privacy loss', 'Unit of privacy'], 0.0)
-    """
+    """Make the statement; :meth:`dpmoments.MomentRelease.auditor_statement` calls it."""
     privacy, profile = release.privacy, release.privacy_profile
     composition = composition_so_far(release, ledger)
     unprotected, free = unprotected_quantities(release), post_processing(release)

@@ -1,4 +1,4 @@
-"""The methods of every release by which an auditor and a registry are told what it guarantees."""
+"""Methods of every release that inform auditors and registries of its guarantee."""
 
 from __future__ import annotations
 
@@ -16,41 +16,46 @@ if TYPE_CHECKING:
 
 
 class Disclosed:
-    """What a release is to an auditor; :class:`dpmoments.MomentRelease` and the others have these methods."""
+    """Methods of releases for auditors."""
 
     @property
     def runs(self) -> Sequence[Any]:
-        """The releases of one run each that it is made of; itself where it is of one run."""
+        """Releases of one run each that this one consists of; itself if it is one run."""
         return (self,)
 
     @property
     def privacy_curve(self: Told) -> RunCurve:
-        """δ(ε), the least that is proven of it, at any ε: ``release.privacy_curve.at(0.5)``."""
+        """Smallest proven δ at any ε: ``release.privacy_curve.at(0.5)``."""
         return RunCurve.of(self.receipt, self.runs[0].mechanism)
 
     @property
     def privacy_profile(self: Told) -> PrivacyProfile:
-        """The tightest known privacy profile, at five ε, each marked exact or bound (``docs/derivations/privacy-profile.md``)."""
+        """Tightest known privacy profile at five ε, each marked exact or bound.
+
+        See ``docs/derivations/privacy-profile.md``.
+        """
         return self.privacy_curve.profile
 
     def auditor_statement(self: Told, *, ledger: Ledger | str | os.PathLike[str] | None = None) -> AuditorStatement:
-        """What an auditor asks for, level by level of NIST SP 800-226; ``print(release.auditor_statement().in_words())``.
+        """Return a statement for an auditor, by the levels of NIST SP 800-226.
+
+        ``print(release.auditor_statement().in_words())`` shows it.
 
         Parameters
         ----------
         ledger : Ledger or path, optional
-            That the release was charged to: what it says of all releases of the table so far is told.
+            The ledger that the release was charged to, for the total over all releases of the dataset.
         """
         return auditor_statement(self, ledger=ledger)
 
     def registry_entry(self: Told, **known: Any) -> RegistryEntry:
-        """A draft of an entry for the public registry of deployments of differential privacy, tier 3.
+        """Draft an entry for the public registry of deployments of differential privacy, tier 3.
 
         Parameters
         ----------
         **known
-            What only the curator knows, by name: see :func:`dpmoments.releases.registry_entry.registry_entry`. What is
-            not given is left as a marked blank.
+            Facts that only the curator knows, by name: see :func:`dpmoments.releases.registry_entry.registry_entry`.
+            Those not given become marked blanks.
         """
         from dpmoments.releases.registry_entry import registry_entry
 

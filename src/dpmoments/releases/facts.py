@@ -1,4 +1,4 @@
-"""Facts about a release that an auditor's statement and a registry's entry both tell."""
+"""Facts about a release that an auditor's statement and a registry entry share."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ from dpmoments.privacy.statement import PrivacyStatement
 
 
 class Told(Protocol):
-    """A release as an auditor sees it: of moments, of a mean, of groups, or pooled."""
+    """Release of any kind, as an auditor sees it."""
 
     @property
     def id(self) -> str:
-        """What no other release has."""
+        """Unique id of the release."""
 
     @property
     def dataset(self) -> str | None:
-        """What the curator calls the table."""
+        """Curator's name of the dataset."""
 
     @property
     def privacy(self) -> PrivacyStatement:
-        """What was spent."""
+        """Privacy statement."""
 
     @property
     def receipt(self) -> Receipt:
-        """Every draw of noise."""
+        """List of all noise draws."""
 
     @property
     def warnings(self) -> tuple[Message, ...]:
-        """What was found, privately, that speaks against trusting it."""
+        """Reasons not to trust it, found privately."""
 
     @property
     def runs(self) -> Sequence[Any]:
-        """The releases of one run each that it is made of."""
+        """Releases of one run each that it consists of."""
 
     @property
     def privacy_curve(self) -> RunCurve:
-        """δ(ε), the least that is proven of it."""
+        """Smallest proven δ at any ε."""
 
     @property
     def privacy_profile(self) -> PrivacyProfile:
-        """The tightest known profile."""
+        """Tightest known privacy profile."""
 
 
 def protected_unit(release: Told) -> str:
-    """What the guarantee is for."""
+    """Describe the privacy unit."""
     unit = release.privacy.privacy_unit
     return "one row of the table" if unit is None else unit.in_words
 
 
 def describe_neighbors(release: Told) -> str:
-    """Which two tables are hard to tell apart."""
+    """Describe the neighboring tables."""
     if release.privacy.neighbors.table_size_is_public:
         return "Neighbouring tables have one number of rows and differ in one row's values (replace-one, change-one distance 1)."
     unit = release.privacy.privacy_unit
@@ -72,7 +72,7 @@ def describe_neighbors(release: Told) -> str:
 
 
 def describe_runs(release: Told) -> tuple[str, ...]:
-    """What ran, with which options, and what was drawn."""
+    """Describe the mechanisms with their options, and the noise draws."""
     runs = Counter(_describe_run(run.mechanism, run.mechanism_options) for run in release.runs)
     lines = [f"Mechanism: {words}{'' if times == 1 else f', {times} times'}." for words, times in runs.items()]
     laws = Counter(draw.law.name for draw in release.receipt.draws)
@@ -86,7 +86,7 @@ def _describe_run(mechanism: str, options: Mapping[str, Any]) -> str:
 
 
 def describe_composition(release: Told) -> str:
-    """How the losses within the release add up."""
+    """Describe how the losses within the release add up."""
     receipt = release.receipt
     count = len(receipt.draws)
     draws = "One draw, which loses" if count == 1 else f"{count} draws, which together lose"
@@ -105,7 +105,7 @@ def describe_composition(release: Told) -> str:
 
 
 def unprotected_quantities(release: Told) -> tuple[str, ...]:
-    """What the release tells without noise; none of it may come from the table."""
+    """List facts that the release contains without noise; none may come from the table."""
     run = release.runs[0]
     schema, size_is_public = run.schema, release.privacy.neighbors.table_size_is_public
     columns = "; ".join(
@@ -130,7 +130,7 @@ def unprotected_quantities(release: Told) -> tuple[str, ...]:
 
 
 def post_processing(release: Told) -> tuple[str, ...]:
-    """What was computed from noisy answers alone."""
+    """List computations that used only noisy answers."""
     repairs = sorted({str(run.repair) for run in release.runs if hasattr(run, "repair")})
     free = []
     if repairs:
@@ -150,12 +150,9 @@ _NO_LEDGER = "No ledger was used: composition with other releases of the same pe
 
 
 def composition_so_far(release: Told, ledger: Ledger | str | os.PathLike[str] | None = None) -> str:
-    """What all releases of the dataset come to.
+    """Describe the total over all releases of the dataset.
 
-    Parameters
-    ----------
-    ledger : Ledger or path, optional
-        That the release was charged to. Without it, the entries that the release names are told.
+    Without a ledger, the entries that the release names are listed.
     """
     charged = [(one.origin.dataset, one.origin.ledger) for one in originals(release)]
     if ledger is None:

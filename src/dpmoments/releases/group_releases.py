@@ -1,4 +1,4 @@
-"""GroupReleases: one release for each of several disjoint groups of rows, made in one run and kept together."""
+"""Grouped release: one release for each of several disjoint groups of rows, made in one run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GROUPS_FILE = DocumentKind("dpmoments-group-releases", 1, "release of groups")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
-    """Releases of the groups that the levels of a column make, by level: ``groups["north"]``.
+    """Releases of the groups that a column's levels define, by level: ``groups["north"]``.
 
     Made by :func:`dpmoments.release_groups` or :func:`dpmoments.load`.
 
@@ -38,7 +38,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
     by : Categorical or Boolean
         The column.
     releases : tuple of MomentRelease
-        One a level, in the schema's order; each says that it is one of several groups.
+        One per level, in the schema's order.
 
     Raises
     ------
@@ -67,24 +67,24 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
 
     @property
     def runs(self) -> tuple[MomentRelease, ...]:
-        """The groups' releases."""
+        """Releases of the groups."""
         return self.releases
 
     @property
     def id(self) -> str:
-        """128 bits in hexadecimal digits that no other run has."""
+        """Unique id of the run, 128 bits in hexadecimal digits."""
         group = self.releases[0].origin.group
         assert group is not None
         return group.run
 
     @property
     def dataset(self) -> str | None:
-        """What the curator calls the table; None where it was not named."""
+        """Curator's name of the dataset, or None."""
         return self.releases[0].dataset
 
     @property
     def privacy(self) -> PrivacyStatement:
-        """What was spent for all groups together."""
+        """Privacy statement for all groups together."""
         first = self.releases[0]
         rule = Message("parallel-groups", column=self.by.name, groups=len(self))
         of_all = first.schema.rules
@@ -98,7 +98,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
 
     @cached_property
     def receipt(self) -> Receipt:
-        """Every draw of noise, with its group; of the groups' sums the largest counts."""
+        """List of all noise draws with their groups; of the groups' sums the largest counts."""
         draws = tuple(draw for level, release in self.items() for draw in release.receipt.labelled(self._label(level)))
         return replace(self.releases[0].receipt, draws=draws)
 
@@ -124,20 +124,20 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         return len(self.releases)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write all groups into one JSON file, all of it or nothing, or, into a folder that exists, each as a release of its own.
+        """Save all groups in one JSON file, or each in its own file of an existing folder.
 
-        :func:`dpmoments.load` reads the one and the others.
+        :func:`dpmoments.load` reads both. A file is written as a whole or not at all.
 
         Parameters
         ----------
         path : path
-            A file, or a folder; its files are called after the levels, as in ``01-north.json``.
+            A file, or a folder; its files are named after the levels, as in ``01-north.json``.
         overwrite : bool
 
         Raises
         ------
         FileExistsError
-            If there is a file already and ``overwrite`` is False; then none is written.
+            If a file exists and ``overwrite`` is False; then none is written.
         OSError
             If a file cannot be written.
         """
@@ -151,17 +151,17 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
             release.save(file, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file; no bit is lost."""
+        """Return plain values for a file, without loss of precision."""
         return {"by": self.by.to_dict(), "releases": [release.to_dict() for release in self.releases]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> GroupReleases:
-        """The inverse of :meth:`to_dict`.
+        """Build the object from :meth:`to_dict`.
 
         Raises
         ------
         KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or not what it must be.
+            If an entry is missing, unknown or invalid.
         """
         require_known(content, ("by", "releases"), "it")
         require_kinds(content, by=dict, releases=list)
@@ -198,12 +198,6 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
 
 
 def _file_name(place: int, level: Level) -> str:
-    """A name that every file system takes.
-
-    Examples
-    --------
-    >>> _file_name(3, "south / east"), _file_name(1, True)
-    ('03-south-east.json', '01-True.json')
-    """
+    """Return a name that every file system accepts."""
     plain = re.sub(r"[^\w.]+", "-", str(level), flags=re.ASCII).strip("-.")[:40]
     return f"{place:02d}-{plain}.json" if plain else f"{place:02d}.json"

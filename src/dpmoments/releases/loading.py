@@ -1,4 +1,4 @@
-"""Reading back what releases were saved as."""
+"""Loading of saved releases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpmoments.releases.pooling import POOLED_FILE, PooledRelease
 
 
 def load(path: str | Path) -> MomentRelease | Any:
-    """Read a release, a mean release, a pooled release, or the releases of groups. No code in the file is ever run.
+    """Load a release of any kind; code in the file is never run.
 
     Parameters
     ----------
@@ -23,14 +23,14 @@ def load(path: str | Path) -> MomentRelease | Any:
 
     Returns
     -------
-    MomentRelease, MeanRelease or GroupReleases
-        What the file holds; to a type checker it may be any.
+    MomentRelease, MeanRelease, GroupReleases or PooledRelease
+        The content of the file; type checkers accept it as any of them.
 
     Raises
     ------
     ValueError
-        If the file is not a release, is of a version this library does not read, is truncated, differs from what was
-        written (the checksum finds accidents and careless edits; it is not a signature), or its receipt does not add up.
+        If the file is not a release, has an unsupported version, is truncated, was changed (the checksum detects
+        accidents and careless edits; it is not a signature), or its receipt does not add up.
     OSError
         If the file cannot be read.
     """

@@ -1,4 +1,4 @@
-"""MeanRelease: a mean alone, as it leaves the curator's hands."""
+"""Mean-only release."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ MEAN_RELEASE_FILE = DocumentKind("dpmoments-mean-release", 1, "mean release")
 
 @dataclass(frozen=True, eq=False)
 class MeanRelease(Release, Disclosed):
-    """A mean released under differential privacy.
+    """Mean released under differential privacy.
 
     Made by :func:`dpmoments.release_mean` or :func:`dpmoments.load`.
 
     Attributes
     ----------
     noisy_mean : ndarray of shape (d,)
-        In the units in which rows are encoded.
+        In encoded units.
     noisy_count : float
-        Exact where the number of rows is public.
+        Exact if the number of rows is public.
     noise : MeanModel or None
-        The law of the noise on ``noisy_mean``, in the units in which rows are encoded; None where it has no closed form.
+        Noise distribution of ``noisy_mean``, in encoded units; None if it has no closed form.
 
-    Beside these it has what every :class:`Release` has: ``schema``, ``privacy``, ``receipt``, ``mechanism``, ``origin``, and
-    ``diagnostics``: every step's ball, in the units in which rows are encoded.
+    It also has the attributes of every :class:`Release`: ``schema``, ``privacy``, ``receipt``, ``mechanism``,
+    ``origin``, and ``diagnostics``: the clipping ball of every step, in encoded units.
     """
 
     noisy_mean: FloatArray
@@ -59,28 +59,28 @@ class MeanRelease(Release, Disclosed):
 
     @property
     def plot(self) -> MeanPlots:
-        """Pictures: ``release.plot.steps()``; matplotlib is imported when the first is drawn."""
+        """Plots: ``release.plot.steps()``; the first plot imports matplotlib."""
         return MeanPlots(self, self.mean)
 
     @property
     @in_floating_point
     def mean(self) -> FloatArray:
-        """E[value], shape (d,), in the table's units."""
+        """Mean of every feature, shape (d,), in original units."""
         return self.schema.encoding(mean=True).decode_mean(self.noisy_mean)
 
     @property
     def n_rows(self) -> int:
-        """The number of rows that count (dropped ones do not): exact where it is public, else noisy, rounded, at least 1."""
+        """Number of kept rows: exact if it is public, else noisy, rounded, at least 1."""
         return max(1, round(self.noisy_count))
 
     @property
     def count_is_public(self) -> bool:
-        """Whether the number of rows carries no noise."""
+        """True if the number of rows has no noise."""
         return self.privacy.neighbors.count_is_public(self.schema.drops_rows)
 
     @property
     def warnings(self) -> tuple[Message, ...]:
-        """What the mechanism found, privately, that speaks against trusting the release; mostly nothing."""
+        """Reasons not to trust the release that the mechanism found privately; usually none."""
         found = super().warnings
         if not found and self.noise is not None and self.noise.bias_suspected:
             return (Message("noise-incomplete"),)
@@ -89,9 +89,9 @@ class MeanRelease(Release, Disclosed):
     @property
     @in_floating_point
     def standard_errors(self) -> FloatArray:
-        """Standard deviation of the noise that privacy adds to :attr:`mean`, shape (d,), in the table's units.
+        """Privacy noise SD of :attr:`mean`, shape (d,), in original units.
 
-        NaN where the noise has no closed form. It is the noise alone: see :meth:`conf_int`.
+        NaN if the noise has no closed form. It does not include sampling error: see :meth:`conf_int`.
         """
         if self.noise is None:
             return np.full(len(self.feature_names), np.nan)
@@ -99,31 +99,31 @@ class MeanRelease(Release, Disclosed):
 
     @in_floating_point
     def conf_int(self, level: float = 0.95) -> FloatArray:
-        """Where the mean of the table's rows lies, but for the noise that privacy adds: an interval for every feature.
+        """Compute confidence intervals for the mean of the table's rows, up to clipping.
 
         Parameters
         ----------
         level : float
-            Of each interval by itself; all of them together hold their means less often.
+            Confidence level of each interval; all of them hold jointly less often.
 
         Returns
         -------
         ndarray of shape (d, 2)
-            Lower and upper ends, in the table's units.
+            Lower and upper ends, in original units.
 
         Raises
         ------
         ValueError
-            If ``level`` is not above 0 and below 1, or the noise has no closed form.
+            If ``level`` is not between 0 and 1, or the noise has no closed form.
 
         Notes
         -----
-        The interval is that of the law of the noise. It leaves out what clipping moves the mean by: nothing where no row is
-        clipped, next to nothing where rows are symmetric, and more than the noise for skewed rows or very many rows. It leaves
-        out, too, that the rows are a sample: it is about the mean of these rows, not of those they come from. How often
-        intervals held their mean, by estimator and kind of rows, is measured in ``docs/mean-error-bounds.md``.
+        The interval includes privacy noise only. It omits the change of the mean by clipping: zero if no row is
+        clipped, almost zero if rows are symmetric, and more than the noise for skewed rows or very many rows. It also
+        omits sampling error: it is for the mean of these rows, not of their population. ``docs/mean-error-bounds.md``
+        measures how often intervals contained the mean, by estimator and kind of rows.
 
-        Post-processing of what was paid for: it costs no privacy, whatever the level and however often.
+        Post-processing: it costs no privacy, at any level and however often.
 
         Examples
         --------
@@ -148,7 +148,7 @@ class MeanRelease(Release, Disclosed):
 
     @property
     def noise_text(self) -> str:
-        """What the noise beside the mean is, and what it leaves out."""
+        """Explanation of the noise next to the mean, and of what it omits."""
         if self.noise is None:
             return f"± noise: not known; {self._without_law}."
         clipped = {
@@ -161,7 +161,7 @@ class MeanRelease(Release, Disclosed):
         )
 
     def table(self) -> list[tuple[str, str, str]]:
-        """Rows of text, the head first: feature, mean (to the second digit of its noise, or further), noise on it."""
+        """Return rows of text, head first: feature, mean (to its noise's second digit), noise."""
         cells = zip(self.feature_names, self.mean.tolist(), self.standard_errors.tolist(), strict=True)
         return [
             ("feature", "mean", "± noise"),
@@ -169,7 +169,7 @@ class MeanRelease(Release, Disclosed):
         ]
 
     def summary(self) -> str:
-        """The release as text: the number of rows, a line a feature, what the noise is, and what speaks against trusting it."""
+        """Return the release as text, with its noise and warnings."""
         exactness = "public, exact" if self.count_is_public else "noisy"
         lines = [
             f"mean by {self.mechanism}, {self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}",
@@ -197,7 +197,7 @@ class MeanRelease(Release, Disclosed):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file; no bit is lost."""
+        """Return plain values for a file, without loss of precision."""
         return {
             **self._statements(),
             "noisy_mean": self.noisy_mean.tolist(),
@@ -207,12 +207,12 @@ class MeanRelease(Release, Disclosed):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> MeanRelease:
-        """The inverse of :meth:`to_dict`.
+        """Build the object from :meth:`to_dict`.
 
         Raises
         ------
         KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or not what it must be.
+            If an entry is missing, unknown or invalid.
         """
         require_known(content, {entry.name for entry in fields(cls)} | {"warnings"}, "it")
         stated = cls._read_statements(content)
@@ -231,13 +231,7 @@ class MeanRelease(Release, Disclosed):
 
 
 def _digits(mean: float, noise: float) -> int:
-    """Significant digits of a mean up to the second digit of its noise; 5 at least, as all numbers have.
-
-    Examples
-    --------
-    >>> _digits(100_001.36, 0.049), _digits(0.03, 0.037), _digits(3.0, math.nan)
-    (9, 5, 5)
-    """
+    """Return the digits that show a mean up to the second digit of its noise, at least 5."""
     if not (math.isfinite(noise) and noise > 0.0 and math.isfinite(mean) and mean != 0.0):
         return 5
     return min(max(math.floor(math.log10(abs(mean))) - math.floor(math.log10(noise)) + 2, 5), 17)

@@ -1,4 +1,4 @@
-"""MomentRelease: the one thing that leaves the curator's hands, and all that an analysis ever sees."""
+"""Release of moments: the only object that analyses see."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from dpmoments.repair.repair import Repair
 
 
 def _written_moments(release: Moments) -> dict[str, Any]:
-    """Plain values of count, sum, Gram matrix, centre and noise model for a file; no bit is lost."""
+    """Return count, sum, Gram matrix, center and noise model as plain values for a file."""
     noisy_sum, center = release.noisy_sum, release.center
     return {
         "noise": None if release.noise_model is None else release.noise_model.to_dict(),
@@ -53,7 +53,7 @@ def _written_moments(release: Moments) -> dict[str, Any]:
 
 
 def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]:
-    """Count, sum, Gram matrix, centre and noise model of a release's file, under the names of the release's attributes."""
+    """Read count, sum, Gram matrix, center and noise model of a file, with every check."""
     d = n_features
     upper = finite_numbers(content["noisy_gram_upper_triangle"], d * (d + 1) // 2, "noisy_gram_upper_triangle")
     gram = np.empty((d, d))
@@ -81,14 +81,15 @@ RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")
 class MomentRelease(Moments, Disclosed):
     """Count, mean and second moment of a table, released under differential privacy.
 
-    Made by :func:`dpmoments.release` or :func:`dpmoments.load`. Whatever is computed from it costs no further privacy.
+    Made by :func:`dpmoments.release` or :func:`dpmoments.load`. Analyses of it cost no further privacy.
 
     Attributes
     ----------
     chosen_because : Message or None
         Why ``auto`` chose the mechanism, and what it would take to do better; None where it was named.
 
-    It also has what :class:`Release` and :class:`Moments` have: ``schema``, ``privacy``, ``receipt``, ``noise``, ``repair``, ….
+    It also has the attributes of :class:`Release` and :class:`Moments`: ``schema``, ``privacy``, ``receipt``,
+    ``noise``, ``repair``, ….
     """
 
     chosen_because: Message | None = None
@@ -114,15 +115,15 @@ class MomentRelease(Moments, Disclosed):
 
     @property
     def plot(self) -> ReleasePlots:
-        """Pictures: ``release.plot.correlation()``; matplotlib is imported when the first is drawn."""
+        """Plots: ``release.plot.correlation()``; the first plot imports matplotlib."""
         return ReleasePlots(self)
 
     def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas") -> Any:
-        """Draw rows with the schema's types, levels and bounds: :func:`dpmoments.analysis.synthetic.synthetic_rows`."""
+        """Draw synthetic rows: :func:`dpmoments.analysis.synthetic.synthetic_rows`."""
         return synthetic_rows(self, n_rows, seed, format=format)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file; no bit is lost."""
+        """Return plain values for a file, without loss of precision."""
         return {
             **_written_moments(self),
             **self._statements(),
@@ -133,12 +134,12 @@ class MomentRelease(Moments, Disclosed):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> MomentRelease:
-        """The inverse of :meth:`to_dict`.
+        """Build the object from :meth:`to_dict`.
 
         Raises
         ------
         KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or not what it must be.
+            If an entry is missing, unknown or invalid.
         """
         known = {entry.name for entry in fields(cls)} - {"noisy_gram", "noise_model"}
         known |= {"noisy_gram_upper_triangle", "noise", "warnings"}

@@ -1,8 +1,7 @@
-"""A draft of an entry for the public registry of deployments of differential privacy.
+"""Draft of an entry for the public registry of deployments of differential privacy.
 
-The form is that of the schema of github.com/opendp/deployments-registry-data as read in 2026: one YAML file a deployment, at
-tier 3, which asks for all that is asked of a release here. The schema is based on research by Ghazi, Nanayakkara and Vadhan; no
-text of it is copied.
+The form follows the schema of github.com/opendp/deployments-registry-data as read in 2026: one YAML file per
+deployment, at tier 3. The schema is based on research by Ghazi, Nanayakkara and Vadhan; none of its text is copied.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "release_type": ("One release", "Many releases"),
     "data_source_type": ("Static", "Dynamic"),
 }
-"""Fields for which the registry takes one of a few words."""
+"""Fields with a fixed set of values in the registry."""
 _VARIANTS = {
     BudgetKind.PURE: "Pure DP",
     BudgetKind.APPROXIMATE: "Approximate DP",
@@ -48,7 +47,7 @@ _VARIANTS = {
 
 @dataclass(frozen=True)
 class RegistryEntry:
-    """A draft of an entry.
+    """Draft of a registry entry.
 
     Attributes
     ----------
@@ -60,27 +59,27 @@ class RegistryEntry:
 
     @property
     def blanks(self) -> tuple[str, ...]:
-        """Places that only the curator can fill in, as paths: ``deployment/basic/intended_use``."""
+        """Paths of fields for the curator to fill in, such as ``deployment/basic/intended_use``."""
         return tuple(path for path, value in _leaves(self.content) if isinstance(value, str) and _BLANK in value)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return dict(self.content)
 
     def to_yaml(self) -> str:
-        """The text of the file; texts of several lines are literal blocks, as the registry asks."""
+        """Return the YAML text; multi-line texts are literal blocks, as the registry requires."""
         text: str = yaml.dump(
             self.content, Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=10_000, indent=2
         )
         return text
 
     def save(self, path: str | Path) -> None:
-        """Write the file; its name should be of lower case letters, digits and underscores and end in ``.yaml``.
+        """Write the file; the registry expects a lower-case name such as ``patients_2026.yaml``.
 
         Raises
         ------
         FileExistsError
-            If there is one already.
+            If the file exists.
         """
         write_text(self.to_yaml(), path, taken=NEVER_OVERWRITTEN)
 
@@ -105,26 +104,26 @@ def registry_entry(
     url: str | None = None,
     authors: Sequence[str] = (),
 ) -> RegistryEntry:
-    """The entry of a release, with what the release says filled in.
+    """Draft the entry of a release, with the facts that the release contains filled in.
 
     Parameters
     ----------
     name, description, intended_use, region, publication_date : str, optional
-        Of the data product; the date as YYYY-MM-DD.
+        Facts about the data product; the date as YYYY-MM-DD.
     curator, curator_type : str, optional
-        Who publishes; ``Government``, ``Industry`` or ``Nonprofit``.
+        The publisher; ``Government``, ``Industry`` or ``Nonprofit``.
     sector : str, optional
         ``Technology``, ``Healthcare``, ``Education``, ``Government``, ``Energy`` or ``Finance``.
     data_domain : str, optional
-        Which tables might have been: "all visits to the hospital in 2026, one row a patient".
+        The set of possible tables: "all visits to the hospital in 2026, one row per patient".
     release_type, data_source_type : str, optional
         ``One release`` or ``Many releases``; ``Static`` or ``Dynamic``.
     tuning, justification, actors : str, optional
-        What was looked at, and tuned, before; why the choices were made; who may see what, and is trusted with what.
+        What was looked at or tuned beforehand; why the choices were made; who may see what, and is trusted with it.
     url : str, optional
-        Where the release is described or can be had.
+        Where the release is described or available.
     authors : sequence of str
-        Who fills in the entry.
+        Authors of the entry.
 
     Examples
     --------
@@ -247,7 +246,7 @@ def _parameters(release: Told) -> dict[str, float]:
 
 
 def _number_of_units(release: Told) -> int | None:
-    """Exact where it is public, else noisy; None where no number was released, or that of rows says nothing of units."""
+    """Return the number of privacy units, exact or noisy; None if it is unknown."""
     if release.privacy.privacy_unit is not None:
         return None
     counts = [getattr(run, "noisy_count", None) for run in release.runs]
@@ -255,7 +254,7 @@ def _number_of_units(release: Told) -> int | None:
 
 
 def _listed(texts: Sequence[str]) -> str:
-    """One line each, as a list of Markdown."""
+    """Return the texts as a Markdown list."""
     return "\n".join(f"- {text}" for text in texts) + "\n"
 
 
@@ -292,7 +291,7 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 class _BlockDumper(yaml.SafeDumper):
-    """SafeDumper that writes texts of several lines as literal blocks."""
+    """YAML dumper that writes multi-line texts as literal blocks."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         return self.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)

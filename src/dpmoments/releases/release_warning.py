@@ -1,4 +1,4 @@
-"""The warnings of jobs and of releases that were made."""
+"""Warnings of jobs and of finished releases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpmoments.releases.moment_release import MomentRelease
 
 
 class MessageWarning(UserWarning):
-    """A warning to a curator, as data: its text is made when it is shown.
+    """Warning to a curator, as data: its text is made when it is shown.
 
     Attributes
     ----------
@@ -39,15 +39,15 @@ class MessageWarning(UserWarning):
 
 
 class ReleaseWarning(MessageWarning):
-    """A reason not to trust a release.
+    """Reason not to trust a release without further thought.
 
-    It is one that a mechanism learned privately, and paid for; a ledger that could not record the release; or that releases were
-    pooled though nothing shows that their tables are disjoint.
+    A mechanism found it privately and paid for it; or a ledger could not record the release; or releases were pooled
+    although nothing shows that their tables are disjoint.
 
     Attributes
     ----------
     release : MomentRelease, MeanRelease or GroupReleases
-        Not lost where warnings are turned into errors.
+        The release, which is not lost if warnings are turned into errors.
     """
 
     def __init__(self, message: Message, release: MomentRelease | MeanRelease | GroupReleases) -> None:

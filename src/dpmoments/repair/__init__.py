@@ -1,4 +1,4 @@
-"""Repairs: noisy moments made those of a possible table, and more accurate, from the public noise law alone."""
+"""Repairs: noisy moments made those of a possible table, from the noise distribution only."""
 
 from dpmoments.repair.repair import Repair
 from dpmoments.repair.repair import repair_gram as repair_gram

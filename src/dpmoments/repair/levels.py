@@ -1,4 +1,8 @@
-"""Levels of categorical columns, each column completed by "no level" where a row may have none: shares then add up to 1."""
+"""Possible means and covariances of categorical levels and Boolean columns.
+
+A column that may have rows without a level is completed by a feature "no level", so that its shares add up to 1.
+Derivation: ``docs/derivations/repairs.md``.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +19,7 @@ IndexArray = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelColumn:
-    """The levels of one column.
-
-    Attributes
-    ----------
-    features : ndarray of int
-        Their places; "no level", where there is one, comes last.
-    shares : ndarray
-        Of the rows, adding up to 1.
-    """
+    """Feature indices of a column's levels ("no level" last) and their shares, with sum 1."""
 
     features: IndexArray
     shares: FloatArray
@@ -31,17 +27,10 @@ class LevelColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompletedLevels:
-    """The features of a schema and, after them, "no level" of every block that is not complete.
+    """Features of a schema, followed by "no level" of every incomplete block.
 
-    Attributes
-    ----------
-    mean : ndarray of shape (d,)
-        Of the features, possible (:func:`possible_mean`), in column units.
-    is_level : ndarray of bool, shape (d + incomplete blocks,)
-    flags : ndarray of int
-        The Booleans of exactly two values.
-    free : ndarray of int
-        The features that are neither levels nor such Booleans.
+    ``mean`` must be possible; ``flags`` are the Boolean columns with exactly two values, ``free`` the features that are neither
+    levels nor flags.
     """
 
     constraints: Constraints
@@ -53,7 +42,6 @@ class CompletedLevels:
 
     @classmethod
     def of(cls, constraints: Constraints, mean: FloatArray) -> CompletedLevels:
-        """Those of a schema, with the shares that a possible mean gives them."""
         d = constraints.n_features
         size = d + sum(not block.complete for block in constraints.blocks)
         is_level = np.zeros(size, dtype=bool)
@@ -73,7 +61,7 @@ class CompletedLevels:
 
     @property
     def single(self) -> IndexArray:
-        """Features that are no level."""
+        """Indices of the features that are not levels."""
         return np.flatnonzero(~self.is_level)
 
     @property
@@ -83,12 +71,12 @@ class CompletedLevels:
         return tuple(column for column in self.columns if column.features[-1] >= d)
 
     def extended(self, covariance: FloatArray) -> FloatArray:
-        """A covariance of the features with those of "no level": minus the sums over the levels."""
+        """Return the covariance with "no level" included (minus the sums over the levels)."""
         extension = self._extension
         return np.asarray(extension @ covariance @ extension.T)
 
     def extended_variances(self, variances: FloatArray) -> FloatArray:
-        """Variances of independent cells of a covariance, and those of the sums over them."""
+        """Return variances of independent cells, extended by those of their sums over levels."""
         extension = self._extension**2
         return np.asarray(extension @ variances @ extension.T)
 
@@ -101,7 +89,7 @@ class CompletedLevels:
         return extension
 
     def with_known_blocks(self, covariance: FloatArray) -> FloatArray:
-        """The same with diag(p) − ppᵀ as the covariance of a column's levels, and p(1 − p), in its units, for a Boolean."""
+        """Return a copy with the blocks that shares determine: diag(p) − ppᵀ, and p(1 − p) for a flag."""
         known = covariance.copy()
         for column in self.columns:
             own = np.ix_(column.features, column.features)
@@ -111,14 +99,14 @@ class CompletedLevels:
 
     @property
     def flag_variances(self) -> FloatArray:
-        """(m − lower)(upper − m): the variance of a variable with two values and mean m."""
+        """Variances (m − lower)(upper − m) of the two-valued columns."""
         mean = self.mean[self.flags]
         lower, upper = self.constraints.lower[self.flags], self.constraints.upper[self.flags]
         return np.asarray((mean - lower) * (upper - mean))
 
 
 def possible_mean(mean: FloatArray, constraints: Constraints) -> FloatArray:
-    """The nearest mean that a table can have: within bounds, shares of levels adding up; in column units, shape (d,)."""
+    """Return the nearest possible mean: within bounds, shares of levels adding up to 1."""
     possible = np.clip(mean, constraints.lower, constraints.upper)
     for block in constraints.blocks:
         possible[block.features] = level_shares(mean[block.features], complete=block.complete)
@@ -126,15 +114,7 @@ def possible_mean(mean: FloatArray, constraints: Constraints) -> FloatArray:
 
 
 def level_shares(shares: FloatArray, *, complete: bool) -> FloatArray:
-    """The nearest shares of rows that the levels of a column can have: at least 0, with a sum of 1 (at most, if not complete).
-
-    Examples
-    --------
-    >>> level_shares(np.array([0.7, 0.5, -0.1]), complete=True).round(2)
-    array([0.6, 0.4, 0. ])
-    >>> level_shares(np.array([0.7, -0.1]), complete=False)
-    array([0.7, 0. ])
-    """
+    """Project shares of levels onto the simplex (sum at most 1 if the block is not complete)."""
     positive: FloatArray = np.maximum(shares, 0.0)
     if not complete and positive.sum() <= 1.0:
         return positive
@@ -149,34 +129,19 @@ def level_shares(shares: FloatArray, *, complete: bool) -> FloatArray:
 # The last step of the structured repair: a covariance near a given one that no count, mean or correlation contradicts.
 
 _ROUNDS = 30
-"""Alternating projections at most; what they leave undone costs a share λ/(1 + λ) of all dependence."""
+"""Maximum number of projections; an unfinished search shrinks dependence by λ/(1 + λ)."""
 _NEGLIGIBLE = 1e-3
-"""Negative eigenvalues of a correlation matrix down to this are left to the mixture."""
+"""Negative eigenvalues of a correlation matrix below this size are left to the mixture."""
 
 
 def possible_covariance(extended: FloatArray, levels: CompletedLevels) -> FloatArray:
-    """A covariance that a table with these means can have, as far as counts, means, correlations and definiteness say.
+    """Return a covariance that counts, means, correlations and definiteness allow, shape (d, d).
 
-    What comes out is positive semi-definite; p(1 − p) is the variance of every Boolean and level of share p, and −p_l p_m the
-    covariance of two levels of a column; joint counts of levels and Booleans are at least 0, and add up to their margins (so that
-    they are at most those); the mean of any feature over the rows of any level is within the feature's bounds.
-
-    Parameters
-    ----------
-    extended : ndarray of shape (d + incomplete blocks, the same)
-        A covariance of the features and of "no level" of each incomplete block, in column units; symmetric.
-
-    Returns
-    -------
-    ndarray of shape (d, d)
-        Of the features.
-
-    Notes
-    -----
-    Alternating projections (for correlation matrices Higham 2002), in units of standard deviations, onto the positive
-    semi-definite matrices and onto those with possible counts. They end on the second set; the mixture (1 − t)·Σ̂ + t·(columns
-    independent), t = λ/(1 + λ), is then in both, −λ the least eigenvalue: independence has possible counts, too, and its
-    eigenvalues are 1 wherever those of Σ̂ can be negative (``docs/derivations/repairs.md``).
+    The result is positive semi-definite; Boolean columns and levels have variance p(1 − p), two levels of a column covariance
+    −p_l p_m; joint counts of levels and flags are at least 0 and add up to their margins; each feature's mean over the rows of
+    a level is within the feature's bounds. Computed by alternating projections (Higham 2002), which end on the possible counts,
+    and the mixture (1 − t)·Σ̂ + t·(independent columns), t = λ/(1 + λ), where −λ is the smallest eigenvalue: independence also
+    has possible counts (``docs/derivations/repairs.md``).
 
     Examples
     --------
@@ -203,7 +168,7 @@ def possible_covariance(extended: FloatArray, levels: CompletedLevels) -> FloatA
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """What is possible in the cells of a covariance with known shares of levels and means."""
+    """Limits on the entries of a covariance with known means and shares of levels."""
 
     levels: CompletedLevels
     deviations: FloatArray
@@ -211,7 +176,7 @@ class _Cells:
 
     @classmethod
     def of(cls, extended: FloatArray, levels: CompletedLevels) -> _Cells:
-        """With √p as the unit of a level, and standard deviations as that of the other features."""
+        """Scale a level by √p, and every other feature by its standard deviation."""
         largest = (levels.constraints.upper - levels.constraints.lower) / 2.0  # no bounded variable deviates more
         deviations = np.sqrt(np.maximum(np.diag(extended), 0.0))
         deviations[: len(largest)] = np.minimum(deviations[: len(largest)], largest)
@@ -221,7 +186,7 @@ class _Cells:
         return cls(levels, deviations, largest)
 
     def scaled(self, covariance: FloatArray) -> FloatArray:
-        """In those units; a feature that does not deviate has zeros."""
+        """Scale a covariance; constant features get zeros."""
         deviates = self.deviations > 0.0
         factor = np.where(deviates, 1.0 / np.where(deviates, self.deviations, 1.0), 0.0)
         return np.asarray(covariance * np.outer(factor, factor))
@@ -230,7 +195,7 @@ class _Cells:
         return np.asarray(scaled * np.outer(self.deviations, self.deviations))
 
     def possible(self, covariance: FloatArray, *, exact: bool) -> FloatArray:
-        """With the known blocks as they are, and cells moved to what counts and bounds allow."""
+        """Set known blocks, and clip the other entries to what counts and bounds allow."""
         columns = self.levels.columns
         moved = covariance.copy()
         single = self.levels.single
@@ -259,7 +224,7 @@ class _Cells:
         return self.levels.with_known_blocks(moved)
 
     def mixed(self, scaled: FloatArray, share: float) -> FloatArray:
-        """(1 − t)·Σ̂ + t·(columns independent), of the features alone."""
+        """Return (1 − share)·Σ̂ + share·(independent columns), without "no level"."""
         free = np.ix_(self.levels.free, self.levels.free)
         mixed = self.levels.with_known_blocks(self.unscaled((1.0 - share) * scaled))
         mixed[free] = self.unscaled(scaled)[free] + share * np.diag(self.deviations[self.levels.free] ** 2)
@@ -273,7 +238,7 @@ class _Cells:
         return np.asarray((mixed + mixed.T) / 2.0)
 
     def _within_levels(self, cells: FloatArray, column: LevelColumn) -> FloatArray:
-        """Cells of single features and a column's levels, moved to where the mean over each level's rows is within bounds."""
+        """Clip covariances with a column's levels so that each level's mean is within bounds."""
         single, constraints = self.levels.single, self.levels.constraints
         mean = self.levels.mean[single]
         lower, upper = constraints.lower[single] - mean, constraints.upper[single] - mean
@@ -289,7 +254,7 @@ class _Cells:
         return np.where(bounded[:, None], np.clip(clipped + share * room, least, most), centred)
 
     def _bound_flags(self, moved: FloatArray) -> None:
-        """Joint counts of two Booleans between 0, p + q − 1 and the lesser of p and q (Fréchet's bounds)."""
+        """Clip joint counts of two flags to Fréchet's bounds max(0, p + q − 1) and min(p, q)."""
         flags, constraints = self.levels.flags, self.levels.constraints
         low = constraints.lower[flags]
         step = constraints.upper[flags] - low
@@ -303,7 +268,7 @@ class _Cells:
 
 
 def _with_margins(joint: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
-    """Non-negative shares with the given margins, near to given ones (Altschuler, Weed & Rigollet 2017, algorithm 2)."""
+    """Return nonnegative shares with given margins (Altschuler et al. 2017, algorithm 2)."""
     joint = np.maximum(joint, 0.0)
     joint = joint * _at_most_one(rows, joint.sum(axis=1))[:, None]
     joint = joint * _at_most_one(columns, joint.sum(axis=0))[None, :]

@@ -1,4 +1,4 @@
-"""The linear step of the structured repair: noisy sums moved to the nearest that the encoding allows, weighted by the noise."""
+"""Projection of noisy sums onto the encoding's linear constraints, weighted by the noise."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dpmoments.schema.constraints import Constraints, LevelBlock
 
 @dataclass(frozen=True, slots=True)
 class CellVariances:
-    """Mean variances of the noise in column units, on a cell of the Gram matrix on or off its diagonal."""
+    """Mean noise variance of a Gram entry on and off the diagonal, in column units."""
 
     diagonal: float
     off_diagonal: float
 
     @classmethod
     def of(cls, law: NoiseLaw, row_norm: float) -> CellVariances:
-        """Those of a law, which is for rows in the unit ball."""
+        """Compute both from a noise distribution, which is for rows in the unit ball."""
         d = law.n_features
         on = float(law.variance(np.arange(1, d + 1)[:, None], np.ones((d, 1, 1))).sum())
         off = max(law.energy - on, 0.0) / (d * (d - 1)) if d > 1 else on / 2.0
@@ -30,16 +30,9 @@ class CellVariances:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisySums:
-    """Sums over the rows, in column units.
+    """Noisy count, sum Σu and Gram matrix Σuuᵀ, in column units.
 
-    Attributes
-    ----------
-    sum : ndarray of shape (d,)
-        Σu; entries of infinite variance are not read.
-    gram : ndarray of shape (d, d)
-        Σuuᵀ.
-    sum_variance : ndarray of shape (d,)
-        Of the noise on each entry of the sum; infinite where nothing is known of it.
+    ``sum_variance`` is the noise variance of each entry of the sum; an entry with infinite variance is not read.
     """
 
     count: float
@@ -49,16 +42,9 @@ class NoisySums:
 
 
 def implied_count(gram: FloatArray, variances: CellVariances, constraints: Constraints) -> float | None:
-    """The number of rows, from a Gram matrix alone; None without a complete block.
+    """Estimate the row count from the Gram matrix, or return None without a complete block.
 
-    Each complete block's diagonal adds up to it, and so do the cells of every two complete blocks: averaged by their precisions.
-
-    Examples
-    --------
-    >>> from dpmoments import Categorical, Schema
-    >>> constraints = Constraints.of(Schema(Categorical("region", ["north", "south"])), mean=False)
-    >>> implied_count(np.diag([40.0, 60.0]), CellVariances(1.0, 0.5), constraints)
-    100.0
+    The diagonal of each complete block, and the cells of every two of them, add up to it; averaged by precision.
     """
     weighted = weight = 0.0
     complete = [block for block in constraints.blocks if block.complete]
@@ -74,22 +60,11 @@ def implied_count(gram: FloatArray, variances: CellVariances, constraints: Const
 
 
 def project(noisy: NoisySums, variances: CellVariances, constraints: Constraints) -> NoisySums:
-    """The sums nearest to noisy ones, in the metric of the noise, that satisfy every linear constraint at the given count.
+    """Return the nearest sums that satisfy every linear constraint (about 0, rows not clipped).
 
-    It is x̂ = x − VAᵀ(AVAᵀ)⁻¹Ax for x all sums and cells, V their variances and A the constraints of
-    :class:`~dpmoments.schema.constraints.Constraints`, and takes no linear system to solve: given the sum s, every block of cells
-    of a complete block is independent of the others and is corrected in closed form; and what each says of s (its margins) is
-    independent of what the others say, so that s is a weighted average (``docs/derivations/repairs.md``).
-
-    Parameters
-    ----------
-    noisy : NoisySums
-        About 0, of rows that were not clipped; its ``sum_variance`` is read for what the sum itself says.
-
-    Returns
-    -------
-    NoisySums
-        With the variances that are left on the sum.
+    It is x̂ = x − VAᵀ(AVAᵀ)⁻¹Ax, where x holds all sums and cells, V their variances and A the constraints. No linear system
+    is solved: given the sum s, the blocks of a complete column are independent and corrected in closed form, and their margins
+    are independent estimates of s, so that s is a weighted average (``docs/derivations/repairs.md``).
 
     Examples
     --------
@@ -129,7 +104,7 @@ def project(noisy: NoisySums, variances: CellVariances, constraints: Constraints
 def _sums(
     noisy: NoisySums, variances: CellVariances, constraints: Constraints, complete: list[LevelBlock]
 ) -> tuple[FloatArray, FloatArray]:
-    """The sum of the rows from all that says something of it, and its variances."""
+    """Return the precision-weighted sum of the rows, and its variances."""
     d = constraints.n_features
     precision = np.array([_precision(value) for value in noisy.sum_variance])
     weighted = np.where(precision > 0.0, noisy.sum, 0.0) * precision
@@ -156,5 +131,5 @@ def _sums(
 
 
 def _precision(variance: float) -> float:
-    """1/variance; where there is no noise, so much that what has some does not matter beside it."""
+    """Return 1/variance, or a huge finite weight for a value without noise."""
     return 0.0 if math.isinf(variance) else 1.0 / max(variance, 1e-200)

@@ -1,6 +1,6 @@
-"""Repairs: a noisy Gram matrix made possible again, and more accurate, using only the public noise law.
+"""Repairs: corrections of a noisy Gram matrix and mean to those of a possible table.
 
-Post-processing: nothing here sees a row, and nothing here costs privacy.
+Post-processing: repairs read the noise distribution and no row, so they cost no privacy.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _clip_to_bounds(
     box: tuple[FloatArray, FloatArray] | None,
     center: FloatArray | None,
 ) -> tuple[FloatArray | None, FloatArray]:
-    """Moments whose variances are at most (u − μ)(μ − l), the most that values in [l, u] of mean μ can have."""
+    """Clip variances to (u − μ)(μ − l), the maximum for values in [l, u] with mean μ."""
     if mean is None or count is None or box is None:
         return mean, gram
     position = mean if center is None else center + mean
@@ -55,26 +55,24 @@ def _clip_to_bounds(
 
 
 _TRACE_AT_BOUND = 0.2
-"""Prior probability that a second moment has the largest trace its bound allows, as tables of rows scaled to norm 1 do."""
+"""Prior probability that a second moment attains its trace bound (all rows of norm 1)."""
 
 _SHIFT_FAILURE = 0.05
-"""Probability that the noise is larger than the shift of ``noise-shift``."""
+"""Failure probability of the noise bound of ``noise-shift``."""
 
 
 class Repair(StrEnum):
-    """How noisy moments are made those of a possible table.
+    """Method that turns noisy moments into those of a possible table.
 
-    ``AUTO``: what is most accurate at any noise: ``STRUCTURED`` where the schema has a categorical or Boolean column, else
-    ``SPECTRAL``. ``STRUCTURED``: what the encoding makes true of every table (counts, margins, bounds), and dependence between
-    columns as far as it stands out of the noise (:func:`dpmoments.repair.structured.structured_moments`). ``SPECTRAL``:
-    eigenvalues lost in the noise pooled, the others corrected one by one (:func:`adapt`). ``NONE``: as the mechanism returned
-    them. ``CLIP``: eigenvalues into [0, n]. ``SHIFT``: add the least multiple of the identity that makes the matrix positive
-    semi-definite. ``NOISE_SHIFT``: where an eigenvalue is negative, add cI, c a bound on the noise's spectral norm; a ridge for
-    regressions on collinear columns. ``SHRINK``: towards a multiple of the identity, by as much as the noise explains.
-    ``ROTATION_INVARIANT``: every eigenvalue to what it is expected to be along its noisy eigenvector.
+    ``AUTO``: ``STRUCTURED`` if the schema has a categorical or Boolean column, else ``SPECTRAL``. ``STRUCTURED``: enforce the
+    counts, margins and bounds of the encoding, and shrink dependence between columns that is not distinguishable from noise.
+    ``SPECTRAL``: pool eigenvalues below the noise floor and correct the others one by one. ``NONE``: no change. ``CLIP``: clip
+    eigenvalues to [0, n]. ``SHIFT``: add the smallest multiple of the identity that makes the matrix positive semi-definite.
+    ``NOISE_SHIFT``: if an eigenvalue is negative, add cI, where c bounds the noise's spectral norm (a ridge for regressions on
+    collinear columns). ``SHRINK``: shrink towards a multiple of the identity by the share that the noise explains.
+    ``ROTATION_INVARIANT``: replace every eigenvalue by its expectation along its noisy eigenvector.
 
-    Where the mechanism has no noise law, all that need it become ``CLIP``; in the place of ``STRUCTURED`` its counts are made
-    possible.
+    Without a noise distribution every method that needs one becomes ``CLIP``, except that ``STRUCTURED`` also corrects counts.
     """
 
     AUTO = "auto"
@@ -89,20 +87,14 @@ class Repair(StrEnum):
 
     @classmethod
     def of(cls, value: Repair | str) -> Repair:
-        """Return the repair named by ``value``.
-
-        Raises
-        ------
-        ValueError
-            If there is no such repair.
-        """
+        """Return the repair named by ``value``, or raise ValueError."""
         if value not in tuple(cls):
             raise InputValueError(f"repair={shown(value)}: use one of {', '.join(map(repr, map(str, cls)))}")
         return cls(value)
 
 
 def exact_law(noise: NoiseLaw | None) -> NoiseLaw | None:
-    """The law if it holds as it is; None if it is conditional on more than the release: repairs and checks do not go by that."""
+    """Return the noise distribution, or None if it is exact only given more than the release."""
     return None if noise is None or noise.caveats else noise
 
 
@@ -118,29 +110,11 @@ def repair_moments(
     constraints: Constraints | None = None,
     rows_moved: bool = False,
 ) -> tuple[FloatArray | None, FloatArray]:
-    """Mean and Gram matrix of rows in the unit ball, repaired, both about ``center``.
+    """Repair the mean and Gram matrix, about ``center``, of rows in the unit ball.
 
-    Parameters
-    ----------
-    count : int or None
-        Number of rows, public or noisy.
-    noisy_sum : ndarray of shape (d,) or None
-    noisy_gram : ndarray of shape (d, d)
-    box : pair of ndarrays of shape (d,), optional
-        Public bounds on the mean, into which a repaired mean is moved.
-    center : ndarray of shape (d,), optional
-        What the noisy sum and Gram matrix are taken about; 0 if not given.
-    constraints : Constraints, optional
-        What the schema makes true of every table, for ``STRUCTURED`` and ``AUTO``; without any they are ``SPECTRAL``.
-    rows_moved : bool
-        Whether the mechanism clipped or moved rows, so that the constraints that are equations hold only nearly: they are not
-        used then.
-
-    Returns
-    -------
-    mean : ndarray of shape (d,) or None
-    gram : ndarray of shape (d, d)
-        With a mean, the covariance gram/count − mean·meanᵀ is what the repair makes positive semi-definite.
+    ``count`` may be public or noisy. ``box`` holds public bounds on the mean. ``constraints`` are used by ``STRUCTURED`` and
+    ``AUTO``. If ``rows_moved`` (rows were clipped), the constraints that are equations hold only nearly and are not used. The
+    repair makes the covariance gram/count − mean·meanᵀ positive semi-definite.
     """
     structured = constraints is not None and constraints.counts and repair in (Repair.AUTO, Repair.STRUCTURED)
     if structured and constraints is not None:
@@ -176,7 +150,7 @@ def _structured(
     center: FloatArray | None,
     rows_moved: bool,
 ) -> tuple[FloatArray | None, FloatArray]:
-    """The structured repair, in column units; ``spectral`` is what the spectral one (or ``CLIP``, without a noise law) gave."""
+    """Apply the structured repair in column units; ``spectral`` is the spectral result."""
     units = constraints.units
     squares = np.outer(units, units)
     result, gram = spectral[0], spectral[1] * squares
@@ -205,18 +179,9 @@ def _structured(
 def repair_gram(
     gram: FloatArray, noise: NoiseLaw | None, repair: Repair, upper: float | None, attained: float = 0.0
 ) -> FloatArray:
-    """Apply a repair to one symmetric matrix.
+    """Repair one symmetric matrix of trace at most ``upper``.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (d, d)
-    noise : NoiseLaw or None
-        Where it is None (the mechanism has no closed form), every repair that needs it becomes ``CLIP``.
-    upper : float or None
-        Bound on the trace, a public or noisy n.
-    attained : float
-        Prior probability that the trace equals ``upper``; used by ``SPECTRAL``, which is what ``AUTO`` and ``STRUCTURED`` do to
-        a matrix alone.
+    ``attained`` is the prior probability that the trace equals ``upper``.
     """
     if repair is Repair.NONE:
         return gram
@@ -234,7 +199,7 @@ def repair_gram(
 
 
 def clip(gram: FloatArray, upper: float | None = None) -> FloatArray:
-    """Move eigenvalues into [0, upper]: the nearest matrix in Frobenius norm with such eigenvalues (Amin et al. 2019).
+    """Clip eigenvalues to [0, upper], the nearest such matrix (Amin et al. 2019).
 
     Examples
     --------
@@ -248,7 +213,7 @@ def clip(gram: FloatArray, upper: float | None = None) -> FloatArray:
 
 
 def shift(gram: FloatArray) -> FloatArray:
-    """Add the least multiple of the identity that leaves no negative eigenvalue (as Sheffet 2015, section 6, adds a larger one).
+    """Add the smallest multiple of the identity that leaves no negative eigenvalue.
 
     Examples
     --------
@@ -261,20 +226,10 @@ def shift(gram: FloatArray) -> FloatArray:
 
 
 def noise_shift(gram: FloatArray, noise: NoiseLaw) -> FloatArray:
-    """Where an eigenvalue is negative, add c·I, c a bound on the spectral norm of the noise (Sheffet 2015, section 6).
+    """Add c·I if an eigenvalue is negative; c bounds the noise (Sheffet 2015, section 6).
 
-    The bound holds with probability 95 % for the law (:meth:`~dpmoments.noise.terms.NoiseLaw.gram_bound`), or, if that is less,
-    for the one of the same energy that no rotation changes. If the smallest eigenvalue lies beyond it, c is what makes it zero. A
-    matrix without negative eigenvalues stays as it is.
-
-    Examples
-    --------
-    >>> from dpmoments.noise import AdditiveModel
-    >>> sizes = dict(diagonal_variance=0.02, off_diagonal_variance=0.01, sum_variance=None, count_variance=0.0)
-    >>> law = AdditiveModel(n_features=2, family="gaussian", **sizes).law()
-    >>> noise_shift(np.diag([3.0, -0.1]), law).round(2)
-    array([[3.67, 0.  ],
-           [0.  , 0.57]])
+    The bound on the spectral norm holds with probability 95 %; it is the smaller of the one for this noise and the one for
+    rotation-invariant noise of the same energy, or what makes the smallest eigenvalue zero, if that is more.
     """
     smallest = float(np.linalg.eigvalsh(gram)[0])
     if smallest >= 0:
@@ -284,20 +239,10 @@ def noise_shift(gram: FloatArray, noise: NoiseLaw) -> FloatArray:
 
 
 def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:
-    """Shrink towards a multiple of the identity, then move to the nearest possible eigenvalues.
+    """Shrink towards a multiple of the identity, then project onto possible eigenvalues.
 
-    With m = tr(gram)/d, the matrix becomes m·I + (1 − ω)(gram − m·I), where ω is the share of ‖gram − m·I‖_F² that the noise
-    explains: the known mean square of its traceless part over the observed square (Ledoit & Wolf 2004, with the
-    noise energy known instead of estimated). What is left is at most what a matrix of possible trace can have.
-
-    Examples
-    --------
-    >>> from dpmoments.noise import AdditiveModel
-    >>> sizes = dict(diagonal_variance=0.02, off_diagonal_variance=0.01, sum_variance=None, count_variance=0.0)
-    >>> law = AdditiveModel(n_features=2, family="gaussian", **sizes).law()
-    >>> shrink(np.diag([3.0, 1.0]), law).round(3)
-    array([[2.98, 0.  ],
-           [0.  , 1.02]])
+    With m = tr(gram)/d, the result is m·I + (1 − ω)(gram − m·I), where ω is the share of ‖gram − m·I‖_F² that the noise
+    explains (Ledoit & Wolf 2004, with known noise energy).
     """
     spectral = SpectralNoise.of(noise)
     eigenvalues, eigenvectors = np.linalg.eigh(gram)
@@ -311,30 +256,14 @@ def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> Flo
 
 
 def _rotation_invariant(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:
-    """Give every noisy eigenvector v the value of vᵀ G v expected under the noise law, then the nearest possible ones.
-
-    See :func:`dpmoments.repair.spectral.rotation_invariant_eigenvalues`.
-
-    Examples
-    --------
-    >>> from dpmoments.noise import AdditiveModel
-    >>> sizes = dict(diagonal_variance=1.0, off_diagonal_variance=0.5, sum_variance=None, count_variance=0.0)
-    >>> law = AdditiveModel(n_features=3, family="gaussian", **sizes).law()
-    >>> _rotation_invariant(np.diag([100.0, 20.0, -1.0]), law).round(2)
-    array([[99.98,  0.  ,  0.  ],
-           [ 0.  , 19.96,  0.  ],
-           [ 0.  ,  0.  ,  0.  ]])
-    """
+    """Replace eigenvalues by their expectation along the noisy eigenvectors, made possible."""
     eigenvalues, eigenvectors = np.linalg.eigh(gram)
     expected = rotation_invariant_eigenvalues(eigenvalues, SpectralNoise.of(noise))
     return _from_eigen(possible_eigenvalues(expected, upper), eigenvectors)
 
 
 def adapt(gram: FloatArray, noise: NoiseLaw, upper: float | None = None, attained: float = 0.0) -> FloatArray:
-    """Pool the eigenvalues that are lost in the noise, and correct those that stand out of it one by one.
-
-    ``shrink`` and ``_rotation_invariant`` are its two ends. See
-    :func:`dpmoments.repair.spectral.bulk_and_outlier_eigenvalues`.
+    """Pool the eigenvalues below the noise floor, and correct those above it one by one.
 
     Examples
     --------
@@ -360,24 +289,13 @@ def _from_eigen(eigenvalues: FloatArray, eigenvectors: FloatArray) -> FloatArray
 # The number of rows that sums are divided by, kept away from 0 where the noise on it is as large as itself.
 
 _MIN = 1.0
-"""A noisy count is taken for at least this many standard deviations of its noise (``docs/derivations/repairs.md``)."""
+"""Minimum noisy count, in noise standard deviations (``docs/derivations/repairs.md``)."""
 _FEW_ROWS = 10.0
-"""A noisy count below this many standard deviations of its noise is warned of."""
+"""Warn about a noisy count below this many noise standard deviations."""
 
 
 def floored_count(noisy_count: float, noise: NoiseLaw | None) -> float:
-    """The number of rows to divide by: the noisy one, but at least 1 and at least the standard deviation of its noise.
-
-    Where a table has few rows for the budget the noisy count can be 0 or below, and what is divided by it explodes. Of a count
-    below the floor nothing is known but that it is small against its noise.
-
-    Examples
-    --------
-    >>> from dpmoments.noise.cells import GaussianCells
-    >>> law = NoiseLaw.additive(GaussianCells(), 2, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=100.0)
-    >>> floored_count(1000.0, law), floored_count(-3.0, law), floored_count(-3.0, None)
-    (1000.0, 10.0, 1.0)
-    """
+    """Return the row count to divide by: at least 1, and at least its noise standard deviation."""
     return max(1.0, noisy_count, _MIN * _deviation(noise))
 
 

@@ -1,4 +1,4 @@
-"""What repairs know about the noise on a symmetric matrix: its free law, that is what it does to eigenvalues."""
+"""Effect of matrix noise on eigenvalues, and its removal (``docs/derivations/repairs.md``)."""
 
 from __future__ import annotations
 
@@ -18,26 +18,17 @@ FloatOrComplex = TypeVar("FloatOrComplex", float, npt.NDArray[np.complex128])
 
 @dataclass(frozen=True, slots=True)
 class SpectralNoise:
-    """Noise on a d × d symmetric matrix whose law does not change under rotations, as seen by eigenvalues.
+    """Rotation-invariant noise on a d × d symmetric matrix, as eigenvalues see it.
 
-    For a large d it is described by its R-transform, R(g) = v g / ((1 − κ₊ g)(1 + κ₋ g))
-    (``docs/derivations/repairs.md``):
+    For large d it is described by its R-transform R(g) = v g / ((1 − κ₊ g)(1 + κ₋ g)) (``docs/derivations/repairs.md``):
 
     - Gaussian, v = dσ²/2, κ₊ = κ₋ = 0 (a semicircle);
     - matrix Laplace (W₁ − W₂)/(2c) with ν degrees of freedom, v = νd/(2c²), κ₊ = κ₋ = d/(2c) (a free difference of two
-      Marchenko–Pastur laws);
+      Marchenko–Pastur distributions);
     - one Wishart less its mean, (W − νI)/(2c), v = νd/(4c²), κ₊ = d/(2c), κ₋ = 0.
 
-    Attributes
-    ----------
-    size : int
-        d.
-    cell_variance : float
-        Variance of a cell off the diagonal (σ²/2); on it, twice as much.
-    trace_variance : float
-        Of the trace.
-    upper_skew, lower_skew : float
-        κ₊ and κ₋.
+    ``size`` is d, ``cell_variance`` the variance σ²/2 of an entry off the diagonal (half of that on it), ``trace_variance``
+    that of the trace, ``upper_skew`` and ``lower_skew`` are κ₊ and κ₋.
 
     Examples
     --------
@@ -56,11 +47,7 @@ class SpectralNoise:
 
     @classmethod
     def of(cls, law: NoiseLaw) -> SpectralNoise:
-        """The spectral law of the noise on a Gram matrix.
-
-        A law that changes under rotations (independent entries of equal variance, unequal scales) is replaced by the one of the
-        same total energy that does not.
-        """
+        """Compute it for the noise on a Gram matrix, averaged over rotations at equal energy."""
         d = law.n_features
         traceless = law.energy - law.trace_variance / d
         cell = law.trace_variance / (2.0 * d) if d == 1 else traceless / ((d - 1) * (d + 2))
@@ -68,7 +55,7 @@ class SpectralNoise:
         return cls(d, cell, law.trace_variance, upper_skew, lower_skew)
 
     def block(self, size: int) -> SpectralNoise:
-        """The law of the noise on a subspace of ``size`` dimensions (chosen without looking at the noise)."""
+        """Restrict to a subspace of ``size`` dimensions that was chosen without the noise."""
         share = size / self.size
         return replace(
             self,
@@ -80,35 +67,35 @@ class SpectralNoise:
 
     @property
     def variance(self) -> float:
-        """v: the mean square of an eigenvalue of the noise, at large d."""
+        """Mean square v of an eigenvalue of the noise, for large d."""
         return self.size * self.cell_variance
 
     @property
     def dimensions(self) -> float:
-        """Dimensions of the traceless symmetric matrices, (d − 1)(d + 2)/2."""
+        """Dimension (d − 1)(d + 2)/2 of the traceless symmetric matrices."""
         return (self.size - 1) * (self.size + 2) / 2.0
 
     @property
     def energy(self) -> float:
-        """E‖N − (tr N/d) I‖_F²."""
+        """Mean squared norm E‖N − (tr N/d) I‖_F² of the traceless part."""
         return 2.0 * self.cell_variance * self.dimensions
 
     def correction(self, g: FloatOrComplex) -> FloatOrComplex:
-        """R(g)·g."""
+        """Return R(g)·g."""
         result: FloatOrComplex = self.variance * g * g / ((1.0 - self.upper_skew * g) * (1.0 + self.lower_skew * g))
         return result
 
     @property
     def threshold(self) -> float:
-        """Height over a flat spectrum from which an eigenvalue stands out of the noise (Baik, Ben Arous & Péché 2005).
+        """Height above a flat spectrum at which an eigenvalue emerges (Baik et al. 2005).
 
-        It is 1/g with g the least positive root of d/dg[1/g + R(g)] = 0.
+        It is 1/g, where g is the smallest positive root of d/dg[1/g + R(g)] = 0.
         """
         return 1.0 / self._edge_point
 
     @property
     def edge(self) -> float:
-        """Upper end of the spectrum of the noise, 1/g + R(g) at that root."""
+        """Upper end 1/g + R(g) of the noise spectrum, at that root."""
         g = self._edge_point
         if math.isinf(g):  # the eigenvalues at the upper end are all the same: lim R(g) as g → ∞
             return self.variance / self.lower_skew
@@ -137,36 +124,21 @@ class SpectralNoise:
 # Rotation-invariant repair: eigenvalues moved to what they are expected to be along the noisy eigenvectors.
 
 _BANDWIDTH = 1.3
-"""Of the kernel, in units of √v·d^(−1/3). Errors change by under 2 % between 1.0 and 1.5 (``docs/derivations/repairs.md``)."""
+"""Kernel bandwidth, in units of √v·d^(−1/3); errors change by under 2 % between 1.0 and 1.5."""
 _MAX_BLOCK = 2**21
 
 
 def rotation_invariant_eigenvalues(eigenvalues: FloatArray, noise: SpectralNoise) -> FloatArray:
-    """Expected values of v_iᵀ G v_i, v_i the eigenvectors of a noisy matrix G + N.
+    """Return expected values of v_iᵀ G v_i for the eigenvectors v_i of a noisy matrix G + N.
 
     Of all matrices with the noisy eigenvectors, Σ v_i v_iᵀ (v_iᵀ G v_i) is nearest to G in Frobenius norm. For large d, noise
-    that is free from G and no knowledge of the eigenvectors of G, v_iᵀ G v_i is close to
+    that is free from G and unknown eigenvectors of G, v_iᵀ G v_i is close to
 
         λ_i − Im[R(g) g]/Im g,  g = lim (1/d) Σ_j 1/(λ_i − i0 − λ_j),
 
-    R the R-transform of the noise (Bun, Allez, Bouchaud & Potters 2016). For Gaussian noise that is λ_i − 2v·Re g: the
-    same as minimising Stein's unbiased risk estimate eigenvalue by eigenvalue.
-
-    Parameters
-    ----------
-    eigenvalues : ndarray of shape (d,)
-        λ, of the noisy matrix, ascending.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        Ascending, between the least and the largest λ; negative values are possible.
-
-    Examples
-    --------
-    >>> noise = SpectralNoise(size=3, cell_variance=0.5, trace_variance=3.0)
-    >>> rotation_invariant_eigenvalues(np.array([0.0, 20.0, 100.0]), noise).round(1)
-    array([  0.1,  20. , 100. ])
+    where R is the R-transform of the noise (Bun, Allez, Bouchaud & Potters 2016). For Gaussian noise that is λ_i − 2v·Re g,
+    which minimizes Stein's unbiased risk estimate eigenvalue by eigenvalue. The result ascends within the range of λ; entries
+    may be negative.
     """
     if noise.variance == 0.0:
         return eigenvalues
@@ -178,7 +150,7 @@ def rotation_invariant_eigenvalues(eigenvalues: FloatArray, noise: SpectralNoise
 
 
 def _stieltjes_transform(eigenvalues: FloatArray, bandwidth: float) -> npt.NDArray[np.complex128]:
-    """g = h + iπρ at every eigenvalue, ρ their density smoothed by a normal kernel and h its Hilbert transform."""
+    """Return h + iπρ at every eigenvalue; ρ is their smoothed density, h its Hilbert transform."""
     d = len(eigenvalues)
     result = np.empty(d, dtype=np.complex128)
     step = max(1, _MAX_BLOCK // d)
@@ -190,10 +162,9 @@ def _stieltjes_transform(eigenvalues: FloatArray, bandwidth: float) -> npt.NDArr
 
 
 def possible_eigenvalues(eigenvalues: FloatArray, upper: float | None) -> FloatArray:
-    """The nearest eigenvalues, ascending with their index, that a Gram matrix of trace at most ``upper`` can have.
+    """Return the nearest ascending eigenvalues of a Gram matrix of trace at most ``upper``.
 
-    The Euclidean projection on {x : 0 ≤ x, Σx ≤ upper} after an isotonic regression: subtract the least amount that, with
-    negative values set to zero, brings the sum down to ``upper``. (Each is then at most ``upper``, too.)
+    Isotonic regression, then Euclidean projection on {x : 0 ≤ x, Σx ≤ upper}.
 
     Examples
     --------
@@ -214,50 +185,30 @@ def possible_eigenvalues(eigenvalues: FloatArray, upper: float | None) -> FloatA
 
 
 _OUTLIER_CENTER = 1.5
-"""An eigenvalue so far beyond the edge is taken for an outlier with probability 1/2, in units of √v·d^(−2/3). In those units the
-largest eigenvalue of noise has mean −1.2 and standard deviation 1.3 (Tracy & Widom 1996)."""
+"""Distance beyond the edge at which an outlier has probability 1/2, in √v·d^(−2/3).
+
+In these units the largest eigenvalue of noise has mean −1.2 and standard deviation 1.3 (Tracy & Widom 1996).
+"""
 _OUTLIER_WIDTH = 2.0
-"""The odds are e times as high for every such distance more, in the same units."""
+"""Distance, in the same units, over which the odds grow by a factor of e."""
 _PRIOR_TRACES = np.exp(np.linspace(math.log(1e-4), 0.0, 240))
 _CLEAR = 20.0
-"""So many standard deviations above 0 a trace is taken as it is."""
+"""Number of noise SDs above 0 from which a noisy trace is used unchanged."""
 _NEGLIGIBLE = 1e-3
-"""A bulk of less weight than this is left out of the average."""
+"""Minimum weight of a bulk in the average."""
 
 
 def bulk_and_outlier_eigenvalues(
     eigenvalues: FloatArray, noise: SpectralNoise, upper: float | None, attained: float = 0.0
 ) -> FloatArray:
-    """Estimate v_iᵀ G v_i, v_i the eigenvectors of a noisy matrix G + N, at any noise and any d.
+    """Estimate v_iᵀ G v_i for the eigenvectors v_i of a noisy matrix G + N, at any noise and d.
 
-    The lowest b eigenvalues are taken for a bulk in which noise dominates, the others for outliers. Outliers get their
-    rotation-invariant values. The bulk is pulled towards its mean by the share of its spread that the noise explains, which uses
-    the whole bulk at once and so is steadier than any correction of single eigenvalues; its mean comes from what the trace leaves
-    to it. The result is the average over b, weighted by how far each eigenvalue stands out of the bulk below it.
-
-    Parameters
-    ----------
-    eigenvalues : ndarray of shape (d,)
-        Of the noisy matrix, ascending.
-    upper : float or None
-        Bound on the trace of G; None where there is none.
-    attained : float
-        Prior probability that the trace of G equals ``upper``, as it does when all rows have the largest norm allowed.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        Ascending, non-negative, with a sum of at most ``upper``.
-
-    Notes
-    -----
-    Derivation, and why the constants hardly matter: ``docs/derivations/repairs.md``.
-
-    Examples
-    --------
-    >>> noise = SpectralNoise(size=4, cell_variance=0.5, trace_variance=4.0)
-    >>> bulk_and_outlier_eigenvalues(np.array([-2.0, -0.5, 1.0, 40.0]), noise, upper=100.0).round(1)
-    array([ 0. ,  0. ,  0. , 39.9])
+    The lowest b eigenvalues are treated as a bulk in which noise dominates, the others as outliers with rotation-invariant
+    values. The bulk is shrunk towards its mean by the share of its spread that the noise explains; this uses the whole bulk at
+    once, which is more stable than correcting single eigenvalues. Its mean is what the outliers leave of the trace. The result
+    averages over b, weighted by the height of each eigenvalue above the bulk below it; it ascends, is nonnegative and sums to
+    at most ``upper`` (a bound on the trace of G, attained with prior probability ``attained``). Derivation, and why the
+    constants hardly matter: ``docs/derivations/repairs.md``.
     """
     d = len(eigenvalues)
     alone = rotation_invariant_eigenvalues(eigenvalues, noise)
@@ -292,16 +243,9 @@ def bulk_and_outlier_eigenvalues(
 
 
 def pooled_spread(deviations: FloatArray, noise: SpectralNoise, largest_trace: float) -> FloatArray:
-    """Deviations from the mean, times the share of their sum of squares that noise does not explain.
+    """Scale deviations from the mean by the share of their squares that noise does not explain.
 
-    Parameters
-    ----------
-    deviations : ndarray of shape (b,)
-        Eigenvalues less their mean.
-    noise : SpectralNoise
-        On the same b dimensions.
-    largest_trace : float
-        t: no matrix of trace at most t has ‖G − (tr G/b) I‖_F² above t²(1 − 1/b).
+    No matrix with trace at most t = ``largest_trace`` has ‖G − (tr G/b) I‖_F² above t²(1 − 1/b).
     """
     observed = float(np.sum(deviations**2))
     if observed == 0.0:
@@ -312,20 +256,11 @@ def pooled_spread(deviations: FloatArray, noise: SpectralNoise, largest_trace: f
 
 
 def _trace_estimate(noisy_trace: float, deviation: float, upper: float | None, attained: float = 0.0) -> float:
-    """Estimate a trace known to lie in [0, upper], seen with noise of standard deviation ``deviation``.
+    """Estimate a trace in [0, upper] from a noisy one.
 
-    Its posterior mean, the noise being taken for normal. Prior: its logarithm uniform on four decades below ``upper``, since
-    rows seldom fill their bounds. With ``attained`` > 0, for second moments: that probability on
-    ``upper`` itself, and the possible value nearest to the noisy one in the place of the rest.
-
-    Examples
-    --------
-    >>> _trace_estimate(2000.0, 10.0, upper=1000.0)
-    1000.0
-    >>> round(_trace_estimate(5.0, 10.0, upper=1000.0), 1)
-    3.6
-    >>> round(_trace_estimate(95.0, 10.0, upper=100.0, attained=0.2), 1)
-    97.8
+    Posterior mean for normal noise; the prior is log-uniform on four decades below ``upper``, since rows rarely fill
+    their bounds. If ``attained`` > 0 (second moments), that probability is on ``upper``, the rest on the nearest
+    possible value.
     """
     limit = math.inf if upper is None else upper
     nearest = min(max(noisy_trace, 0.0), limit)
@@ -347,7 +282,7 @@ def _trace_estimate(noisy_trace: float, deviation: float, upper: float | None, a
 
 
 def _outlier_weight(height: float, noise: SpectralNoise, room: float) -> float:
-    """Probability given to an eigenvalue, ``height`` above the mean of a bulk of which it is the largest, being an outlier."""
+    """Return the probability that the largest eigenvalue of a bulk is an outlier."""
     unit = math.sqrt(noise.variance) * noise.size ** (-2.0 / 3.0)
     beyond = ((height - noise.edge) / unit - _OUTLIER_CENTER) / _OUTLIER_WIDTH
     # An eigenvalue of G stands out only from the threshold on, and none is larger than the trace.

@@ -1,4 +1,7 @@
-"""The structured repair: what the encoding makes true of every table, and that most pairs of levels hardly depend."""
+"""Structured repair: constraints of the encoding, and shrinkage of weak dependence.
+
+Derivation: ``docs/derivations/repairs.md``.
+"""
 
 from __future__ import annotations
 
@@ -15,41 +18,21 @@ from dpmoments.repair.spectral import SpectralNoise, bulk_and_outlier_eigenvalue
 from dpmoments.schema.constraints import Constraints
 
 _SPREADS = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5, 0.8])
-"""Standard deviations τ_k of the parts of the prior, in correlations."""
+"""Standard deviations τ_k of the prior's components, in correlations."""
 _STEPS = 40
-"""Of the EM algorithm."""
+"""Number of EM steps."""
 _MIN_SPREAD = 1e-40
-"""In squared correlations: a cell without noise stays as it is."""
+"""Minimum prior variance, in squared correlations: an entry without noise is kept."""
 
 
 def _posterior_moments(
     cells: FloatArray, noise_variances: FloatArray, scales: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """E[θ_i | x_i] and Var(θ_i | x_i) for x_i ~ N(θ_i, s_i²) and θ_i ~ c_i·Σ_k π_k N(0, τ_k²), π of greatest likelihood.
+    """Return E[θ_i | x_i] and Var(θ_i | x_i) by empirical Bayes.
 
-    The prior is in correlations: with c = √(v_i v_j) most pairs of features have one near 0, and how many have not is read off
-    the cells themselves (Robbins 1956; the mixture of normals about 0 is that of Stephens 2017).
-
-    Parameters
-    ----------
-    cells : ndarray of shape (m,)
-        x.
-    noise_variances : ndarray of shape (m,)
-        s².
-    scales : ndarray of shape (m,)
-        c ≥ 0: the largest magnitude that θ can have. Where it is 0, so is the estimate.
-
-    Returns
-    -------
-    means : ndarray of shape (m,)
-        Each between 0 and x_i.
-    variances : ndarray of shape (m,)
-
-    Examples
-    --------
-    >>> cells = np.array([0.3, 0.01, -0.02, 0.005, 0.0, -0.01, 0.02, 0.01])
-    >>> _posterior_moments(cells, np.full(8, 1e-4), np.ones(8))[0].round(2) + 0.0
-    array([ 0.3 ,  0.  , -0.01,  0.  ,  0.  ,  0.  ,  0.01,  0.  ])
+    x_i ~ N(θ_i, s_i²) and θ_i ~ c_i·Σ_k π_k N(0, τ_k²), with π of maximum likelihood. The prior is in correlations: with
+    c = √(v_i v_j) most pairs have one near 0, and the cells show how many do not (Robbins 1956; mixture of Stephens 2017).
+    Each mean is between 0 and x_i; it is 0 if c is.
     """
     means, variances = np.zeros_like(cells), np.zeros_like(cells)
     possible = scales > 0.0
@@ -73,27 +56,26 @@ def _posterior_moments(
 
 
 _WEIGHT_OF_WHOLE = 0.5
-"""Times the share of features that are no levels: how much the spectral repair of all features counts, where one is none."""
+"""Weight of the spectral repair of all features for single ones, times their fraction."""
 _WEIGHT_OF_WHOLE_ON_LEVELS = 0.05
-"""How much it counts in the cells of two levels."""
+"""Weight of the spectral repair of all features in entries of two levels."""
 _WEIGHT_OF_PRIOR = 0.5
-"""Of the posterior mean, in a cell of a Boolean and a single feature; the rest is the spectral repair of the single features."""
+"""Weight of the posterior mean for a flag and a single feature (else spectral repair)."""
 
 _FRACTIONS = 6.0
-"""Standard deviations of the noise by which the squares of a Boolean fall short of the number of rows before it is taken to
-hold fractions."""
+"""Noise SDs by which a Boolean column's squares fall short if it must hold fractions."""
 _MOVED = 0.1
-"""What moving rows into a ball may take off those squares, as a share."""
+"""Fraction by which clipping rows to a ball may reduce those squares."""
 _ROUNDING = 1e-4
-"""What rounding of rows to a lattice may take off those squares, as a share; the count itself is rounded, and at least 1."""
+"""Fraction by which rounding rows to a lattice may reduce those squares."""
 
 _LEVEL, _FLAG, _SINGLE = 2, 3, 5
-"""Kinds of feature: their products tell pairs of kinds apart."""
+"""Kinds of feature; the product identifies a pair of kinds."""
 
 _MIN_UNCERTAINTY = 1e-280
-"""Variances that add up to less are none: quotients by them would pass what floating point holds."""
+"""Minimum sum of variances to divide by, so that quotients stay finite."""
 _SWEEPS = 5
-"""Over all columns, each making its own margins agree."""
+"""Number of sweeps over all columns, each correcting its own margins."""
 
 
 def structured_moments(
@@ -105,36 +87,16 @@ def structured_moments(
     rows_moved: bool,
     center: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance of a table that the noisy moments can be of.
+    """Return mean (about 0) and covariance of a possible table near the noisy moments.
 
-    Parameters
-    ----------
-    noisy : NoisySums
-        In column units, about ``center``, with a count above 0.
-    noise : NoiseLaw
-        For rows in the unit ball, about the same centre.
-    constraints : Constraints
-        With some count (:attr:`~dpmoments.schema.constraints.Constraints.counts`).
-    whole : ndarray of shape (d, d) or None
-        The covariance after the spectral repair of all features, in column units; None where no mean was released.
-    rows_moved : bool
-        Whether rows may have been clipped or moved: then no linear constraint holds exactly, and none is used. The inequalities
-        are kept all the same.
-    center : ndarray of shape (d,), optional
+    All are in column units; ``noise`` is for rows in the unit ball about the same center. ``whole`` is the covariance after the
+    spectral repair of all features, or None without a mean. If ``rows_moved`` (rows were clipped), no linear constraint holds
+    exactly and none is used; inequalities are.
 
-    Returns
-    -------
-    mean : ndarray of shape (d,)
-        About 0.
-    covariance : ndarray of shape (d, d)
-
-    Notes
-    -----
     1. Linear constraints (:func:`~dpmoments.repair.linear_constraints.project`).
-    2. Means into their bounds, shares of levels onto the simplex.
-    3. Cells of two levels, or of a level and a single feature: their posterior means
-       (:func:`~dpmoments.repair.structured._posterior_moments`), one prior for each pair of kinds of column.
-    4. Cells of single features (numeric or Boolean): the spectral repair, of them alone and of all features.
+    2. Means clipped to their bounds, shares of levels projected onto the simplex.
+    3. Entries of two levels, or of a level and a single feature: posterior means, with one prior for each pair of kinds.
+    4. Entries of single features (numeric or Boolean): spectral repair, of these only and of all features.
     5. The nearest possible covariance (:func:`~dpmoments.repair.levels.possible_covariance`).
     """
     scale = 1.0 if constraints.row_norm is None else constraints.row_norm
@@ -174,7 +136,7 @@ def _without_fractions(
     origin: FloatArray,
     tolerance: float,
 ) -> Constraints:
-    """The constraints less the Booleans whose mean square about 0 is so far below 1 that they must hold fractions."""
+    """Drop Boolean columns that must hold fractions (mean square far below 1)."""
     flags = np.array(constraints.flags, dtype=np.intp)
     if not len(flags):
         return constraints
@@ -187,12 +149,12 @@ def _without_fractions(
 
 
 def _lost_in_noise(noise: float, count: float) -> float:
-    """Weight of the spectral repair of all features in the block of single ones, 1 − n/‖N‖_F where that is above 0."""
+    """Return the weight of the spectral repair of all features for single ones, 1 − n/‖N‖_F."""
     return 1.0 - count / noise if noise > count else 0.0
 
 
 def _steadied(mean: FloatArray, noisy: NoisySums, constraints: Constraints) -> FloatArray:
-    """The mean, with shares of levels pulled towards their average by as much as noise explains (James & Stein 1961)."""
+    """Shrink shares of levels towards their average by what noise explains (James & Stein 1961)."""
     steadied = mean.copy()
     for block in constraints.blocks:
         shares, variance = mean[block.features], float(noisy.sum_variance[block.features].mean()) / noisy.count**2
@@ -205,7 +167,7 @@ def _steadied(mean: FloatArray, noisy: NoisySums, constraints: Constraints) -> F
 
 
 def _spectral(noisy: NoisySums, single: IndexArray, about: FloatArray, noise: NoiseLaw, scale: float) -> FloatArray:
-    """The spectral repair of the block of single features alone, as a covariance in column units."""
+    """Return the spectral repair of the single features only, as a covariance."""
     if not len(single):
         return np.zeros((0, 0))
     mean = about[single]
@@ -219,7 +181,7 @@ def _spectral(noisy: NoisySums, single: IndexArray, about: FloatArray, noise: No
 def _cell_variances(
     noisy: NoisySums, mean: FloatArray, variances: CellVariances, constraints: Constraints, *, projected: bool
 ) -> FloatArray:
-    """Of the noise on the cells of the covariance, shape (d, d)."""
+    """Return noise variances of the covariance entries, shape (d, d)."""
     left = np.ones(constraints.n_features)
     for block in constraints.blocks:
         if block.complete and projected:
@@ -229,7 +191,7 @@ def _cell_variances(
 
 
 def _deviations(variances: FloatArray, levels: CompletedLevels) -> FloatArray:
-    """Standard deviations, shape (d + incomplete blocks,); ``variances`` are of the single features, Booleans' are known."""
+    """Return standard deviations, shape (d + incomplete blocks,)."""
     result = np.zeros(len(levels.is_level))
     result[levels.single] = variances
     for column in levels.columns:
@@ -241,7 +203,7 @@ def _deviations(variances: FloatArray, levels: CompletedLevels) -> FloatArray:
 def _shrunk_to_independence(
     spread: FloatArray, of_cells: FloatArray, of_single: FloatArray, deviations: FloatArray, levels: CompletedLevels
 ) -> tuple[FloatArray, FloatArray]:
-    """Posterior means of the cells that hold a level or a Boolean, and their variances; ``of_single`` in the others."""
+    """Return posterior means and variances of entries with a level or flag, else ``of_single``."""
     size = len(levels.is_level)
     estimate, uncertainty = np.zeros((size, size)), np.zeros((size, size))
     estimate[np.ix_(levels.single, levels.single)] = of_single
@@ -263,7 +225,7 @@ def _shrunk_to_independence(
 
 
 def _make_margins_agree(estimate: FloatArray, uncertainty: FloatArray, levels: CompletedLevels) -> None:
-    """Make the covariances of a feature with the levels of a column add up to 0, in place; uncertain cells give way."""
+    """Make covariances with a column's levels sum to 0, in place; uncertain ones change most."""
     for _ in range(_SWEEPS):
         for column in levels.columns:
             inside = column.features
@@ -281,35 +243,21 @@ def _make_margins_agree(estimate: FloatArray, uncertainty: FloatArray, levels: C
 
 _MAX_SHARE = 0.5
 _MAX_NOISE = 2.0
-"""With more numeric columns than this share of the features, or more noise than so many rows for each row, the spectral repair
-is kept."""
+"""Noise in rows per row; beyond it, or with more numeric columns, the spectral repair is kept."""
 _ROUNDS = 30
 _NEGLIGIBLE = 1e-4
-"""Alternating projections at most, and the negative eigenvalues that they may leave, in units of the diagonal's roots."""
+"""Negative eigenvalues that the projections may leave, in units of the diagonal's roots."""
 
 
 def structured_second_moment(
     gram: FloatArray, count: float | None, noise: NoiseLaw, constraints: Constraints, whole: FloatArray
 ) -> FloatArray:
-    """The Gram matrix Σuuᵀ of a table that a noisy one, released alone, can be of; rows not moved.
+    """Return the Gram matrix Σuuᵀ of a possible table near a noisy one released without a mean.
 
-    Level counts are on its diagonal, and a complete block holds the number of rows and the sum of every feature: with those it is
-    the repair of count, mean and Gram matrix. Without a complete block, with mostly numeric columns, or with little budget, the
-    spectral repair is made possible instead: about 0 the direction of the mean stands out of the noise, and the margins are worth
-    less than that.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (d, d)
-        In column units.
-    count : float or None
-        Where it was released, or is public.
-    whole : ndarray of shape (d, d)
-        The Gram matrix after the spectral repair, in column units.
-
-    Returns
-    -------
-    ndarray of shape (d, d)
+    Its diagonal holds level counts, and a complete block the row count and every feature's sum: with those this is the repair
+    of count, mean and Gram matrix. Without a complete block, with mostly numeric columns or with little budget, ``whole`` (the
+    spectral repair) is made possible instead: about 0 the direction of the mean is above the noise floor, and margins are
+    worth less than that.
     """
     d = constraints.n_features
     scale = 1.0 if constraints.row_norm is None else constraints.row_norm
@@ -331,13 +279,12 @@ def structured_second_moment(
 
 
 def possible_second_moment(gram: FloatArray, count: float | None, constraints: Constraints) -> FloatArray:
-    """A Gram matrix near a given one that is positive semi-definite, with counts that a table can have.
+    """Return a possible positive semi-definite Gram matrix near a given one.
 
-    Levels of one column have no rows in common; joint counts are between 0 and the lesser of the two counts; the sum of a feature
-    over the rows of a level is within the feature's bounds times their number. Alternating projections onto such matrices and
-    onto the positive semi-definite ones; what then is left, −λ as the least eigenvalue in units of the diagonal's roots, is
-    mended by scaling the cells of counts off the diagonal by 1/(1 + λ) (towards 0, which a column whose bounds leave 0 out does
-    not allow: there the bounds hold nearly).
+    Levels of one column share no rows; joint counts are between 0 and the smaller count; a feature's sum over the rows of a
+    level is within its bounds times their number. Alternating projections onto these and the positive semi-definite matrices;
+    a remaining eigenvalue −λ, in units of the diagonal's roots, is removed by scaling cells of counts off the diagonal by
+    1/(1 + λ) (if bounds exclude 0 they then hold only nearly).
 
     Examples
     --------
@@ -385,5 +332,5 @@ def possible_second_moment(gram: FloatArray, count: float | None, constraints: C
 
 
 def _times(bound: FloatArray, rows: FloatArray) -> FloatArray:
-    """bound · rows; an infinite bound times no row is 0."""
+    """Return bound · rows; an infinite bound times no rows is 0."""
     return np.where(rows > 0.0, bound * np.where(rows > 0.0, rows, 1.0), 0.0)

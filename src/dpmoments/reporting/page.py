@@ -1,4 +1,4 @@
-"""Pages: templates filled in with every text escaped, whoever wrote it."""
+"""Pages: templates with every text escaped, and pictures as inline SVG."""
 
 from __future__ import annotations
 
@@ -27,15 +27,10 @@ if TYPE_CHECKING:
 
 
 def filled_in(template: str, **content: Any) -> str:
-    """A page as text.
+    """Render a file of ``templates/`` with this content.
 
-    Parameters
-    ----------
-    template : str
-        Name of a file in ``templates/``.
-    **content
-        What it names. Texts are escaped, and what a browser obeys instead of showing is spelled out; only what this package made
-        itself (``markupsafe.Markup``) is taken as it is.
+    Texts are escaped, and characters that a browser obeys instead of showing are spelled out; only ``markupsafe.Markup``, which
+    this package makes itself, is inserted unchanged.
     """
     return _environment().get_template(template).render(**content)
 
@@ -55,7 +50,7 @@ def _environment() -> Environment:
 
 
 def _shown(value: Any) -> Any:
-    """Before escaping; what is markup already stays."""
+    """Make control characters visible, except in markup."""
     return visible(value) if type(value) is str else value
 
 
@@ -64,22 +59,16 @@ def _shown(value: Any) -> Any:
 NOISE = "noise"
 _NOTHING = "nothing"
 _DECIDED_BY_NOISE = (NOISE, _NOTHING, LOST, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, NO_EFFECT)
-"""Words that stand where a number would say nothing."""
+"""Texts shown in place of a number that would carry no information."""
 _VERDICT = "verdict"
 _LONG = 12
-"""A table of more rows scrolls in a box of its own."""
+"""Maximum number of rows of a table without a scroll box."""
 _NUMBER = re.compile(r"[<>~±]?\s*[-+−]?[\d,]*\.?\d+(e[-+]?\d+)?\s*%?|[-+−]?(inf|∞)|nan|–|\[.*\]")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table.
-
-    Attributes
-    ----------
-    is_noise : bool
-        Whether its words say that noise decides.
-    """
+    """Table cell; ``is_noise`` is True if its text means "decided by noise"."""
 
     text: str
     is_noise: bool = False
@@ -88,12 +77,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table under a caption; the first column names the rows.
-
-    Attributes
-    ----------
-    head : tuple of str
-    """
+    """Table with a caption; the first column names the rows."""
 
     caption: str
     head: tuple[str, ...]
@@ -101,12 +85,12 @@ class PageTable:
 
     @property
     def is_long(self) -> bool:
-        """Whether it scrolls in a box."""
+        """True if the table scrolls in a box."""
         return len(self.rows) > _LONG
 
     @property
     def number_columns(self) -> tuple[bool, ...]:
-        """Columns whose cells are numbers, or say that noise is there in place of one."""
+        """True for columns of numbers, or of "noise" in place of numbers."""
         return tuple(
             bool(column)
             and any(cell.is_number for cell in column)
@@ -116,12 +100,12 @@ class PageTable:
 
     @property
     def lost(self) -> tuple[bool, ...]:
-        """Rows of which some cell says that noise decides."""
+        """True for rows with a cell decided by noise."""
         return tuple(any(cell.is_noise for cell in row) for row in self.rows)
 
     @classmethod
     def of(cls, caption: str, rows: Sequence[Sequence[str]]) -> PageTable:
-        """Rows of text, the head first; a verdict stands before the numbers, where a narrow screen shows it too."""
+        """Make a table from rows of text, head first; a verdict becomes the second column."""
         if rows[0][-1] == _VERDICT:
             rows = [(row[0], row[-1], *row[1:-1]) for row in rows]
         head, *body = rows
@@ -132,13 +116,7 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing inside the page, and what it says in words.
-
-    Attributes
-    ----------
-    svg : Markup
-        Made by :mod:`dpmoments.reporting.page`, every text in it escaped.
-    """
+    """Drawing inside the page (escaped SVG), with a caption."""
 
     svg: Markup
     caption: str
@@ -146,20 +124,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page under a heading.
+    """Part of a page under a heading.
 
-    Attributes
-    ----------
-    anchor : str
-        What links within the page name.
-    lead : tuple of str
-        Paragraphs before the rest.
-    remarks : tuple of str
-        Paragraphs after it, which say what the numbers are and what speaks against them.
-    warning : str
-        What speaks against reading any of it; it stands at the head of the page.
-    refusal : str
-        Why there is nothing to show, where there is nothing.
+    ``anchor`` is the target of links, ``lead`` and ``remarks`` are paragraphs before and after the rest, ``warning`` is
+    repeated at the head of the page, and ``refusal`` is the reason for an empty section.
     """
 
     title: str
@@ -173,7 +141,7 @@ class Section:
 
 
 def table_of(caption: str, answer: Answer, most: int | None = None) -> PageTable:
-    """The table of an analysis, its first rows where there are more than ``most``."""
+    """Make the table of an answer, with its first ``most`` rows."""
     rows = answer.table()
     return PageTable.of(caption, rows if most is None else rows[: most + 1])
 
@@ -194,20 +162,10 @@ _FONTS = ["DejaVu Sans", "Verdana", "Arial", "Helvetica", "sans-serif"]
 def drawn(
     name: str, width: float, height: float, draw: Callable[[Axes], object], *, title: str, description: str
 ) -> Picture:
-    """A picture of so many inches.
+    """Draw a picture of this size in inches.
 
-    Parameters
-    ----------
-    name : str
-        Letters, digits and hyphens, of this picture alone on its page: its ids begin with it.
-    width, height : float
-        Inches.
-    draw : callable
-        Draws into the axes.
-    title : str
-        What it is a picture of; its caption too.
-    description : str
-        What it shows, in words.
+    ``name`` (letters, digits, hyphens) must be unique on its page: ids begin with it. ``title`` is also the caption;
+    ``description`` is read by screen readers.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -246,7 +204,7 @@ def _element(figure: Figure, name: str, title: str, description: str, stand_ins:
 
 
 def _name_apart(root: ElementTree.Element, name: str) -> None:
-    """Ids that no other picture of the page has, and no style or metadata that reaches beyond this one."""
+    """Prefix ids, and drop styles and metadata that would affect the rest of the page."""
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag == f"{{{_SVG}}}metadata" or (
@@ -264,7 +222,7 @@ def _name_apart(root: ElementTree.Element, name: str) -> None:
 
 
 def _describe(root: ElementTree.Element, name: str, title: str, description: str) -> None:
-    """A role, a name and a description; sizes that follow the page."""
+    """Set a role, a name, a description, and a size that follows the page."""
     height, width = root.attrib.pop("height"), root.attrib.pop("width")
     root.attrib.pop("version", None)
     root.set(

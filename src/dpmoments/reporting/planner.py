@@ -1,4 +1,4 @@
-"""The planner's page: forecasts for a few budgets and numbers of rows, computed beforehand."""
+"""Planner page: precomputed forecasts for a few budgets and numbers of rows."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dpmoments.privacy.budget import MAX_LOSS, BudgetKind
 from dpmoments.reporting.page import PageTable, filled_in
 
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Budgets and numbers of rows of the page, times those of the forecast."""
+"""Budgets and row counts of the page, relative to those of the forecast."""
 _FEW_FACTORS = (0.5, 1.0, 2.0)
 _MANY_FEATURES = 40
-"""With more features the page has fewer forecasts, so that its size stays moderate."""
+"""Number of features above which the page has fewer forecasts, to limit its size."""
 _MAX_TABLES = 150
-"""With more features only the forecast that was asked for has a table."""
+"""Number of features above which only the requested forecast has a table."""
 
 
 @dataclass(frozen=True)
 class _Block:
-    """One forecast of the page: for the budget and the number of rows at these indices."""
+    """One forecast of the page, for the budget and row count at these indices."""
 
     budget: int
     rows: int
@@ -35,9 +35,8 @@ class _Block:
 def planner_page(forecast: Forecast) -> str:
     """Return the page of a forecast, as text.
 
-    It has the numbers of :func:`dpmoments.forecast`, by the mechanism that a release takes by default, for the budget and the
-    number of rows of the forecast and some smaller and larger ones. A reader chooses which are shown; the page has no script, no
-    network and no data.
+    It shows :func:`dpmoments.forecast` for the budget and row count of the forecast and for smaller and larger ones. A reader
+    chooses among them; the page has no script, no network access and no data.
     """
     if forecast.setting is None or forecast.noise is None or forecast.asked_of is None:
         raise InputValueError(f"there is no page to plan with: {forecast.without_units}")

@@ -1,4 +1,4 @@
-"""The report: one page that a person reads, offline, of what a release guarantees and says."""
+"""Report: one offline page on a release, or the planner page of a forecast."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _Release = MomentRelease | MeanRelease | GroupReleases
 _MAX_GROUPS = 30
-"""Releases by groups of more are refused: a page of so many pictures is no page any more."""
+"""Maximum number of groups on one page."""
 
 
 def report(
@@ -39,18 +39,18 @@ def report(
     level: float = 0.95,
     overwrite: bool = False,
 ) -> None:
-    """Write one offline page on a release, or of a forecast the page to plan with.
+    """Write one offline page on a release, or the planner page of a forecast.
 
-    The page of a release has the privacy statement in plain words, what was released and how noisy it is, the correlations with
-    cells that noise decides hatched, the spectrum against the noise floor, the analyses that are asked for, limits, and an
-    appendix for auditors. It needs no network and no script, and may be printed. Post-processing: it costs no privacy.
+    The page of a release has the privacy statement in plain words, what was released and how noisy it is, the correlations
+    (cells decided by noise are hatched), the spectrum with the noise floor, requested analyses, limits, and an appendix for
+    auditors. It needs no network and no script, and can be printed. Post-processing: it costs no privacy.
 
-    The page of a forecast has those for a few budgets and numbers of rows (:func:`dpmoments.reporting.planner.planner_page`).
+    The page of a forecast has forecasts for a few budgets and numbers of rows.
 
     Parameters
     ----------
     subject : MomentRelease, MeanRelease, GroupReleases or Forecast
-        A release of groups has a part of the page for each.
+        A grouped release has a chapter of the page for each group.
     path : path
         Where to write; all of it or nothing.
     regressions : sequence of str
@@ -58,18 +58,18 @@ def report(
     groups : sequence of pairs of str
         ``[("sex", "hours-per-week")]``: means of the second by the levels of the first.
     level : float
-        Confidence of intervals.
+        Confidence level of intervals.
     overwrite : bool
 
     Raises
     ------
     ValueError
-        If an analysis that is asked for cannot be made from this release, the level is below 0.5, or a forecast has no numbers
-        in the table's units.
+        If a requested analysis cannot be made from this release, the level is below 0.5, or a forecast has no numbers in
+        original units.
     TypeError
-        If the subject is neither a release nor a forecast, or what is asked for is not as described.
+        If the subject is neither a release nor a forecast, or an argument is not as described.
     FileExistsError
-        If there is a file already and ``overwrite`` is False.
+        If the file exists and ``overwrite`` is False.
     OSError
         If the file cannot be written.
 
@@ -90,7 +90,7 @@ def report(
 
 @dataclass(frozen=True)
 class _Asked:
-    """Analyses that a page is to show, and the confidence of its intervals."""
+    """Requested analyses, and the confidence level of their intervals."""
 
     regressions: Sequence[str] = ()
     groups: Sequence[tuple[str, str]] = ()
@@ -102,7 +102,7 @@ class _Asked:
 
 @singledispatch
 def _page(subject: object, _: _Asked) -> str:
-    """The page as text: the one place that looks at what kind of subject it is on."""
+    """Return the page as text, by the kind of subject."""
     raise InputTypeError(
         f"a report is on a release or a forecast, got {type(subject).__name__}: read a file with dpmoments.load"
     )
@@ -185,7 +185,7 @@ def _page_of_release(
     pooled: str = "",
     limits: tuple[str, ...] = (),
 ) -> str:
-    """The page on a release: how many rows, what is said of each group under its name, and what speaks against trusting it."""
+    """Return the page on a release; each chapter has a heading and sections."""
     from dpmoments.reporting.page import PageTable, filled_in
 
     first, privacy = release.runs[0], release.privacy
@@ -237,15 +237,7 @@ def _is_pair_of_names(pair: Any) -> bool:
 
 
 def group_asked_for(text: str, schema: Schema) -> tuple[str, str]:
-    """The column of levels and the feature that ``COLUMN:OF`` names; both may hold a colon themselves.
-
-    Examples
-    --------
-    >>> from dpmoments import Boolean, Numeric, Product
-    >>> schema = Schema(Boolean("smoker"), Numeric("age", 0, 100), Product("age", "smoker"))
-    >>> group_asked_for("smoker:age:smoker", schema)
-    ('smoker', 'age:smoker')
-    """
+    """Parse ``COLUMN:OF`` into a grouping column and a feature; both names may contain a colon."""
     parts = text.split(":")
     splits = [(":".join(parts[:index]), ":".join(parts[index:])) for index in range(1, len(parts))]
     columns, features = {column.name for column in schema.columns}, set(schema.feature_names)
@@ -262,11 +254,11 @@ def group_asked_for(text: str, schema: Schema) -> tuple[str, str]:
 
 _FALSE_ALARMS = 0.05
 _CERTAIN = 0.9995
-"""Shares above it are not told from 1."""
+"""Share above which success counts as certain."""
 
 
 def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
-    """What the guarantee promises; ``power`` is how often a test that is wrong in 5 cases of 100 is right at most."""
+    """Describe the guarantee; ``power`` bounds the success of a test with 5 % false alarms."""
     privacy = release.privacy
     if not privacy.private:
         return (
@@ -300,7 +292,7 @@ def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
 
 
 def _describe_limits(release: _Release, more: tuple[str, ...]) -> tuple[str, ...]:
-    """What a reader should not take from the page, a sentence or two each."""
+    """Describe what a reader should not conclude from the page."""
     unit = release.privacy.privacy_unit
     protected = (
         "One row is protected, not one person: whoever has several rows is protected less, by so many times."
@@ -343,7 +335,7 @@ def _limits_of_moments(release: MomentRelease) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Appendix:
-    """What the appendix shows."""
+    """Content of the appendix for auditors."""
 
     levels: tuple[PyramidLevel, ...]
     chosen: tuple[str, ...]
@@ -356,7 +348,6 @@ class _Appendix:
 
 
 def _appendix(release: _Release) -> _Appendix:
-    """The appendix of a release."""
     from dpmoments.audit.verification import checks
     from dpmoments.reporting.page import PageTable
 

@@ -1,4 +1,4 @@
-"""What a report says of a release of moments: numbers, correlations, spectrum, and the analyses that were asked for."""
+"""Sections of a report: moments, correlations, spectrum, and requested analyses."""
 
 from __future__ import annotations
 
@@ -39,18 +39,9 @@ _NO_MEAN = (
 def moment_sections(
     release: MomentRelease, prefix: str, regressions: Sequence[str], groups: Sequence[tuple[str, str]], level: float
 ) -> tuple[Section, ...]:
-    """The sections of one release.
+    """Return the sections of one release.
 
-    Parameters
-    ----------
-    prefix : str
-        Before the anchors of its sections and the names of its pictures.
-    regressions : sequence of str
-        R formulas.
-    groups : sequence of pairs of str
-        A column of levels, and the feature whose means are compared.
-    level : float
-        Confidence of intervals.
+    ``prefix`` precedes its anchors and picture names; ``groups`` are pairs of a grouping column and a feature.
     """
     result = list(_numbers(release, prefix))
     if release.noisy_count is None:
@@ -73,7 +64,7 @@ def moment_sections(
 
 
 def _unless_refused(title: str, anchor: str, make: Callable[[], Section]) -> Section:
-    """A section that nobody asked for, or in its place why it cannot be."""
+    """Make a section that nobody requested, or one with the reason why it cannot be made."""
     try:
         return make()
     except ValueError as refusal:
@@ -101,7 +92,7 @@ def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
 
 
 def _sums_of_squares(release: MomentRelease) -> PageTable:
-    """The diagonal of the Gram matrix, each sum with its noise, or "noise" in place of one that is no larger."""
+    """Tabulate the diagonal of the Gram matrix, with "noise" in place of noise-dominated sums."""
     sums, law = np.diag(release.gram), release.noise
     unknown = np.full(len(sums), np.nan)
     noise = unknown if law is None else np.sqrt(np.diag(law.cell_variances())[1:]) * release.encoding.scale**2
@@ -113,7 +104,7 @@ def _sums_of_squares(release: MomentRelease) -> PageTable:
 
 
 def _kept(found: Description) -> str:
-    """How much of the table of features noise has left."""
+    """Describe how many means and standard deviations are noise-dominated."""
     if found.mean is None or not np.isfinite(found.mean_noise).any():
         return ""
     lost = sum(found.mean_is_noise), sum(found.standard_deviation_is_noise)
@@ -164,7 +155,7 @@ def _correlations(release: MomentRelease, prefix: str, level: float) -> Section:
 
 
 def _describe_pairs(found: Correlations) -> str:
-    """The pairs that stand out most, for those who do not see the picture."""
+    """Describe the clearest pairs, for readers who do not see the picture."""
     named = [
         f"{pair}: {value}, {verdict}"
         for pair, value, _, _, _, verdict in found.table()[1:]
@@ -252,7 +243,7 @@ def _regression(release: MomentRelease, formula: str, anchor: str, level: float)
 
 
 def _headed(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """A table whose every column has a head."""
+    """Add a heading to every column."""
     head, *body = rows
     return [("feature", *head[1:-1], "verdict"), *map(tuple, body)]
 
@@ -314,13 +305,7 @@ _BEYOND = (
 
 
 def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
-    """The mean of every feature with its noise, and an interval where the noise has a law.
-
-    Parameters
-    ----------
-    level : float
-        Confidence of the intervals.
-    """
+    """Return the section of a mean-only release, with intervals if the noise has a closed form."""
     rows = [list(row) for row in release.table()]
     if release.noise is not None:
         rows[0].append(f"{level:.0%} interval")
@@ -347,7 +332,7 @@ def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
 
 
 def _lost(release: MeanRelease) -> list[int]:
-    """Places of means whose noise is as large as the spread of a guess within the public bounds, by the rule of a description."""
+    """Find means whose noise exceeds the SD of a guess within the public bounds."""
     if release.schema.row_norm is None:
         return []
     lower, upper = release.schema.feature_bounds

@@ -1,1 +1,1 @@
-"""Spending: ``release``, ``release_groups`` and ``release_mean``, all that spends a privacy budget."""
+"""Functions that spend privacy budget: ``release``, ``release_groups`` and ``release_mean``."""

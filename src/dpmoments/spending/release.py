@@ -1,4 +1,4 @@
-"""The main job: from a private table to a release."""
+"""Release of a table's moments."""
 
 from __future__ import annotations
 
@@ -60,51 +60,49 @@ def release(
     Parameters
     ----------
     data : array, frame, path or relation
-        A NumPy array (its columns are the schema's, in order, without derived features), a pandas, Polars or Arrow frame, a path,
-        glob or folder of Parquet, Feather or CSV files, an Arrow dataset, or a DuckDB relation (all streamed in batches); a Dask
-        DataFrame or array, a Spark DataFrame, or :class:`dpmoments.EngineFiles` (``docs/scale.md``). Never modified.
+        A NumPy array (its columns are the schema's, in order, without derived features), a pandas, Polars or Arrow frame, a
+        path, glob or folder of Parquet, Feather or CSV files, an Arrow dataset, or a DuckDB relation (all streamed in batches);
+        a Dask DataFrame or array, a Spark DataFrame, or :class:`dpmoments.EngineFiles` (``docs/scale.md``). Never modified.
     schema : Schema
-        Public bounds (or rough scales) and categories.
+        Public bounds (or scale ranges) and categories.
     epsilon, delta : float
-        Budget: pure ε, or (ε, δ) with 0 < δ < 1.
+        Privacy budget: pure ε, or (ε, δ) with 0 < δ < 1.
     rho : float
         Budget in zero-concentrated differential privacy, instead of ``epsilon``.
     neighbors : {"add_remove", "replace_one"}
-        What is hidden: one row's presence (the number of rows is private), or one row's values (it is public; the number of
-        rows that the schema's rules do not drop is private under both).
+        What is hidden: one row's presence (the table size is private), or one row's values (it is public). The number of kept
+        rows is private under both if rules of the schema drop rows.
     mechanism : str or Mechanism
         A registry name (``dpmoments mechanisms`` lists them) or a configured mechanism.
     mean : bool
-        False: second moment alone, all of the budget on it; rows are then encoded without centring, and under
-        ``add_remove`` no count is released. (Where ``replace_one`` leaves a count private, a tenth of ε or a twentieth of ρ
-        is for it.)
+        If False, only the second moment is released: rows are encoded without centering, and under ``add_remove`` no count is
+        released. (If ``replace_one`` leaves a count private, it gets a tenth of ε or a twentieth of ρ.)
     repair : str
         Post-processing of the noisy moments: ``auto``, ``structured``, ``spectral``, ``none``, ``clip``, ``shift``,
         ``noise-shift``, ``shrink`` or ``rotation-invariant``.
     n_rows : int, optional
-        The number of rows, where it is public knowledge. Under ``replace_one`` it is counted if not given. Under
-        ``add_remove`` give it only if it is known from elsewhere than the table, without rows that a rule drops.
+        The number of rows, if it is public. Under ``replace_one`` it is counted if not given. Under ``add_remove`` give it only
+        if it is known from another source than the table; dropped rows do not count.
     output : path, optional
         Where to save the release; checked before anything is spent.
     dataset : str, optional
-        What the table is called, such as ``"people-2026"``; written into the release. No two releases that name the same one
-        are pooled.
+        Name of the dataset, such as ``"people-2026"``, stored in the release. Releases of the same dataset cannot be pooled.
     privacy_unit : PrivacyUnit, optional
-        Whom to protect where one person may have many rows: ``PrivacyUnit("person_id", max_rows=5)``. The guarantee is then for
-        all rows of a person together, and noise is ``max_rows`` times that for rows. Under ``add_remove`` alone.
+        Privacy unit if one person may have several rows: ``PrivacyUnit("person_id", max_rows=5)``. The guarantee then covers
+        all rows of a person together, and noise is ``max_rows`` times that for rows. Only under ``add_remove``.
     text_format : TextFormat, optional
-        How CSV files are written, where that is not the usual way: delimiter, encoding, decimal mark, ….
+        Format of CSV files, if it is unusual: delimiter, encoding, decimal mark, ….
     ledger : Ledger or path, optional
-        Where the cost is charged: reserved, on the disk, before a row is read, and refused beyond the budget that ``dataset`` was
-        granted (:class:`dpmoments.Ledger`).
+        Where the cost is charged: reserved on disk before a row is read, and refused beyond the grant of ``dataset``
+        (:class:`dpmoments.Ledger`).
     threads : int, optional
-        Threads of a pass, and of linear algebra beside it; default: the environment variable ``DPMOMENTS_THREADS``, else the
-        usable cores. The result does not depend on it. An engine has its own.
+        Threads of a pass and of linear algebra; default: the environment variable ``DPMOMENTS_THREADS``, else the usable cores.
+        The result does not depend on it. An engine has its own.
     progress : bool or callable
-        True for a bar on standard error, with the time that is left of a pass; a callable gets the fraction done, in
-        hundredths, in every pass over the table (None now and then, where the length of the first pass is not known).
+        True for a bar on standard error, with the remaining time of a pass; a callable gets the fraction done, in hundredths,
+        in every pass over the data (sometimes None, if the length of the first pass is unknown).
     insecure_seed : int, optional
-        For tests: repeats the noise, and marks the release not private.
+        For tests: repeats the noise, and marks the release as not private.
 
     Returns
     -------
@@ -113,25 +111,25 @@ def release(
     Raises
     ------
     ValueError, TypeError, OSError
-        Before any row is read: for a budget, schema, mechanism or output that cannot work. While rows are read: for a
-        cell whose rule is ``"error"`` or a damaged file. Nothing is spent in either case.
+        Before any row is read: if budget, schema, mechanism or output cannot work. While rows are read: for a damaged file, or
+        a value whose rule is ``"error"``. Nothing is spent in either case.
     BudgetExceededError, LedgerError
-        Before any row is read: where the ledger does not allow the release, or cannot be used.
+        Before any row is read: if the ledger does not allow the release, or cannot be used.
     UnsavedReleaseError
-        If the file cannot be written after all; the release is its attribute ``release``.
+        If the file cannot be written after all; its attribute ``release`` holds the release.
 
     Warns
     -----
     ReleaseWarning
-        Where the mechanism found, privately, that the schema does not fit the table, or that the table has too few rows for the
+        If the mechanism found, privately, that the schema does not fit the table, or that the table has too few rows for the
         budget. Shown after the release is saved.
 
     Notes
     -----
-    **Privacy.** The release as a whole satisfies the stated budget for the stated neighbours, one row being the protected
-    unit, or all rows with one value of the privacy unit's column; ``release.privacy.in_words()`` says it in full. The order is:
-    schema checked, output checked, plan made, budget reserved (where there is a ledger), rows read, noise drawn, release written,
-    budget committed.
+    **Privacy.** The release as a whole satisfies the stated budget for the stated neighbors. The privacy unit is one row, or
+    all rows with one value of the privacy unit's column; ``release.privacy.in_words()`` states it in full. The order is: schema
+    checked, output checked, plan made, budget reserved (if there is a ledger), rows read, noise drawn, release written, budget
+    committed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Groups of rows: from a private table to one release for each level of a column."""
+"""Grouped release: one release for each level of a column."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ from dpmoments.spending.run import (
 
 
 def _group_label(by: str, level: Level) -> str:
-    """What a group is called in receipts and messages."""
+    """Return the label of a group in receipts and messages."""
     return f"{by} = {level}"
 
 
 @dataclass(frozen=True)
 class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
-    """The same plan for the rows of every level of a column, none of which are in two groups.
+    """Plan that runs one plan on the rows of every level of a column.
 
-    One filter serves the whole run. It counts the draws for each group apart and holds the largest of their sums to the cost:
-    under add-remove a row moves the queries of one group at most (parallel composition, ``docs/derivations/composition.md``).
+    One filter serves the whole run. It adds up the draws of each group separately and compares the largest sum with the cost:
+    under add-remove a row changes the queries of at most one group (parallel composition, ``docs/derivations/composition.md``).
     """
 
     of_group: Plan
@@ -65,7 +65,7 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
 
     @classmethod
     def of(cls, plan: Plan, by: Categorical | Boolean) -> GroupsPlan:
-        """The plan for all groups, from that for one."""
+        """Make the plan for all groups from that for one."""
         return cls(
             plan.mechanism,
             plan.shape,
@@ -78,7 +78,7 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """What the groups are, in the schema's order."""
+        """Levels of the column, in the schema's order."""
         return levels_of(self.by)
 
     @property
@@ -94,11 +94,11 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
         return self.of_group.details
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Mapping[Level, RunResult]:
-        """Run the plan on every group in turn: as many times its passes over the table as there are levels.
+        """Run the plan on every group in turn.
 
-        One more comes first, over all rows and columns as a release of the whole table reads them, wherever a rule may stop it:
-        so a row of a later group, or of none, stops the run before any noise is drawn. Nothing else that a row holds can stop a
-        pass (:mod:`dpmoments.rows.encode`); what the types of columns can, the first pass meets.
+        If a rule may raise an error, a pass over all rows comes first, so that a row of a later group, or of none, stops the run
+        before any noise is drawn. Nothing else that a row holds can stop a pass (:mod:`dpmoments.rows.encode`), and errors about
+        column types occur in the first pass.
         """
         name = self.by.name
         if any(column.missing == "error" for column in rows.schema.table_columns):
@@ -130,20 +130,20 @@ def release_groups(
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
 ) -> GroupReleases:
-    """Release count, mean and second moment of every group of rows, once, spending the budget once.
+    """Release count, mean and second moment of every group of rows; spend the budget once.
 
-    The groups are the levels of a column of the schema. They are public, and so every one is released, empty or not; a row of no
-    level (an empty cell, another value) is in none. The column itself is no feature of the releases, since it is the same in all
-    rows of a group.
+    The groups are the levels of a column of the schema. They are public, so every group is released, empty or not; rows with a
+    missing value or another value are in no group. The column itself is not a feature of the releases, since it is constant in
+    each group.
 
     Parameters
     ----------
     data, schema
         As for :func:`dpmoments.release`.
     by : str
-        The name of a Categorical or Boolean column of the schema.
+        Name of a categorical or Boolean column of the schema.
     epsilon, delta, rho : float
-        Budget, as for :func:`dpmoments.release`: spent on every group in full, and by parallel composition once in all.
+        Budget, as for :func:`dpmoments.release`: spent in full on every group, and by parallel composition only once in total.
     neighbors : {"add_remove"}
         The number of rows of a group is private: ``"replace_one"`` is refused.
     mechanism, mean, repair
@@ -151,7 +151,7 @@ def release_groups(
     output : path, optional
         Where to save all groups, in one file; checked before anything is spent.
     privacy_unit : None
-        Refused where it is given: a person may have rows in several groups.
+        Refused if given: a person may have rows in several groups.
     dataset, text_format, ledger, threads, progress, insecure_seed
         As for :func:`dpmoments.release`; a ledger is charged once for all groups.
 
@@ -167,7 +167,7 @@ def release_groups(
     BudgetExceededError, LedgerError
         As for :func:`dpmoments.release`.
     UnsavedReleaseError
-        If the file cannot be written after all; the releases are its attribute ``release``.
+        If the file cannot be written after all; its attribute ``release`` holds the releases.
 
     Warns
     -----
@@ -176,15 +176,15 @@ def release_groups(
 
     Notes
     -----
-    **Privacy.** Under ``add_remove`` a row that is added or removed is in one group at most, and every draw of noise is for the
-    rows of one group: so the guarantee of all releases together is that of one (parallel composition, McSherry 2009;
-    ``docs/derivations/composition.md``). One privacy filter serves the run and holds it to that.
+    **Privacy.** Under ``add_remove`` an added or removed row is in at most one group, and every noise draw is for the rows of
+    one group, so all releases together have the guarantee of one (parallel composition, McSherry 2009;
+    ``docs/derivations/composition.md``). One privacy filter serves the run and enforces this.
 
-    Under ``replace_one`` a row's new values may put it into another group: two releases change, at twice the budget, and the
-    number of rows of a group would be as private as under ``add_remove``.
+    Under ``replace_one`` a row's new values may put it into another group: two releases would change, at twice the budget, and
+    the number of rows of a group would be as private as under ``add_remove``.
 
-    **Cost.** Every group is a run of its own over the table: as many times the passes of one release as there are levels, and one
-    pass before them where a column's rule is ``"error"``.
+    **Cost.** Every group needs the passes of one release over the data, and one pass comes first if a column's rule is
+    ``"error"``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Means alone: from a private table to a noisy mean."""
+"""Mean-only release of a table."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ def release_mean(
     epsilon, delta, rho : float
         Budget, as for :func:`dpmoments.release`.
     neighbors : {"add_remove", "replace_one"}
-        As for :func:`dpmoments.release`. ``naive``, ``karwa-vadhan`` and ``symq`` divide by a public number of rows and are
-        defined for ``"replace_one"`` alone.
+        As for :func:`dpmoments.release`. ``naive``, ``karwa-vadhan`` and ``symq`` divide by a public number of rows and need
+        ``"replace_one"``.
     mechanism : str or MeanMechanism
-        ``"variance-aware"`` (no radius, no scale), ``"log-scale-histogram"`` (neither, and under pure ε too), ``"coinpress"``,
+        ``"variance-aware"`` (no radius, no scale), ``"log-scale-histogram"`` (neither, also under pure ε), ``"coinpress"``,
         ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
     output : path, optional
         Where to save the release; checked before anything is spent.
     dataset, privacy_unit, text_format, ledger, threads, progress, insecure_seed
         As for :func:`dpmoments.release`.
     **options
-        Of the mechanism named: ``radius``, ``scale``, ….
+        Options of the named mechanism: ``radius``, ``scale``, ….
 
     Returns
     -------
@@ -81,21 +81,21 @@ def release_mean(
     Raises
     ------
     ValueError, TypeError
-        Before any row is read, for a budget, schema, options or output that cannot work.
+        Before any row is read, if budget, schema, options or output cannot work.
     BudgetExceededError, LedgerError
         As for :func:`dpmoments.release`.
     UnsavedReleaseError
-        If the file cannot be written after all; the release is its attribute ``release``.
+        If the file cannot be written after all; its attribute ``release`` holds the release.
 
     Warns
     -----
     ReleaseWarning
-        Where the estimator found, privately, that its bounds do not fit the table. Shown after the release is saved.
+        If the estimator found, privately, that its bounds do not fit the table. Shown after the release is saved.
 
     Notes
     -----
-    **Privacy.** The release satisfies the stated budget for the stated neighbours, one row being the protected unit, or all
-    rows with one value of the privacy unit's column.
+    **Privacy.** The release satisfies the stated budget for the stated neighbors. The privacy unit is one row, or all rows with
+    one value of the privacy unit's column.
 
     Examples
     --------

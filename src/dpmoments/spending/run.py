@@ -1,4 +1,4 @@
-"""The steps of a release that every job shares: refuse what cannot be, plan, run once, and say what was guaranteed."""
+"""Steps that all release functions share: check, plan, run once, and state the guarantee."""
 
 from __future__ import annotations
 
@@ -42,22 +42,21 @@ Count = TypeVar("Count", float, float | None)
 _NOTHING_SPENT = "nothing was spent"
 COST_SPENT = "noise was drawn before this: the whole cost counts as spent"
 NOTES = (_NOTHING_SPENT, COST_SPENT)
-"""What an error that stops a job says beside its message. What raises it may run before the first draw, or after one."""
+"""Notes on errors that stop a release, which may occur before or after the first noise draw."""
 _SHARE_LEFT_OUT = 0.02
 _NOISE_DEVIATIONS = 4.0
-"""More dropped rows than this share of a table, and this many standard deviations of the noise on their number, are warned
-of."""
+"""Warn if more rows are dropped than this fraction of the table plus this many noise SDs."""
 _LARGE_DELTA = 1e-3
-"""A larger δ is warned of where the number of rows is private, since any table of a thousand rows is too large for it."""
+"""Warn of a larger δ if the row count is private: it allows publishing rows of a small table."""
 _LITTLE_KNOWN = 0.1
-"""Noise on the number of rows kept above this share of it is warned of."""
+"""Warn if the noise on the number of kept rows exceeds this fraction of it."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """Runs that began within a block, and whether any of them spent its budget.
+    """Runs that began within a block, and whether any spent budget.
 
-    Their privacy filters know. No text decides: a message may quote what a caller wrote.
+    It asks their privacy filters, since an error's text may quote what a caller wrote.
     """
 
     _filters: list[PrivacyFilter] = field(default_factory=list)
@@ -69,7 +68,7 @@ class RunRecord:
 
     @property
     def spent(self) -> bool:
-        """True once a run asked for noise."""
+        """True once a run drew noise."""
         return any(each.spent for each in self._filters)
 
 
@@ -78,7 +77,7 @@ _RECORDS: ContextVar[tuple[RunRecord, ...]] = ContextVar("records of the runs of
 
 @contextmanager
 def recorded_runs() -> Iterator[RunRecord]:
-    """Record the runs of a block, those within other records too."""
+    """Record the runs of a block, also inside other records."""
     record = RunRecord()
     token = _RECORDS.set((*_RECORDS.get(), record))
     try:
@@ -89,7 +88,7 @@ def recorded_runs() -> Iterator[RunRecord]:
 
 @contextmanager
 def nothing_spent() -> Iterator[None]:
-    """Steps before a run: an error in them says that nothing was spent."""
+    """Add the note "nothing was spent" to errors of the steps before a run."""
     try:
         yield
     except BaseException as error:
@@ -99,7 +98,7 @@ def nothing_spent() -> Iterator[None]:
 
 @contextmanager
 def cost_spent(rows: Rows) -> Iterator[None]:
-    """Steps after a run over some rows, as it was: who stops them is told that its cost counts as spent."""
+    """Add a note that the cost counts as spent to an interruption after a run."""
     try:
         with blas_threads(rows.threads):
             yield
@@ -116,10 +115,7 @@ def planned(
     output: str | Path | None,
     n_rows: int | None = None,
 ) -> tuple[PlanType, int | None]:
-    """The plan, and the number of rows of the table where it is public; refuses all that can be refused before a row is read.
-
-    The plan is one for rows; :func:`for_units` makes of it what is run, and what it costs.
-    """
+    """Return the plan for rows, and the table size if it is public; refuse before a row is read."""
     if rows.privacy_unit is not None and n_rows is not None:
         raise InputValueError(
             "n_rows cannot be public beside a privacy unit: how many rows count depends on how many each unit has. Leave it out"
@@ -136,7 +132,7 @@ def planned(
 
 
 def for_units(plan: CalibratedPlan[Noisy], rows: Rows, budget: PrivacyBudget) -> CalibratedPlan[Noisy]:
-    """What is run, and states what it costs: the plan itself, or where rows belong to units, the plan for those."""
+    """Return the plan to run: that for rows, or for privacy units of several rows."""
     return plan if rows.privacy_unit is None else UnitsPlan.of(plan, budget, rows.privacy_unit)
 
 
@@ -148,10 +144,10 @@ def execute_plan(
     held: Held,
     public_rows: int | None,
 ) -> tuple[Noisy, Receipt]:
-    """What a run of the plan gives, and its receipt: the one step that spends.
+    """Run the plan and return its result and receipt: the only step that spends budget.
 
-    What a ledger holds for it is given back where the run ends before its first draw of noise, by an error that is seen here. A
-    note on the error says whether anything was spent.
+    If an error ends the run before its first noise draw, the ledger's reservation is refunded. A note on the error states
+    whether anything was spent.
     """
     watch.plan(plan.passes, public_rows)
     privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
@@ -177,7 +173,7 @@ def execute_plan(
 
 
 def _note(error: BaseException, note: str) -> None:
-    """Add a note, unless the message says it."""
+    """Add a note unless the message contains it."""
     if note not in str(error):
         error.add_note(note)
 
@@ -194,22 +190,10 @@ def moment_release(
     n_rows: int | None = None,
     table_size: int | None = None,
 ) -> MomentRelease:
-    """The release that a run comes to.
+    """Build the release from the result of a run.
 
-    Parameters
-    ----------
-    plan, noisy, receipt
-        Of the run.
-    schema : Schema
-        Of the rows released.
-    repair, origin
-        Of the release.
-    private : bool
-        Whether the noise came from the operating system.
-    n_rows : int, optional
-        The number of rows where it is known from elsewhere than the table.
-    table_size : int, optional
-        The number of rows of the table where it is public, dropped ones included.
+    ``private`` is True if the noise came from the operating system, ``n_rows`` a public number of rows that does not come from
+    the table, and ``table_size`` the public table size, including dropped rows.
     """
     if noisy.count is None and not plan.neighbors.table_size_is_public:
         noisy = replace(noisy, count=n_rows)
@@ -238,7 +222,7 @@ def moment_release(
 
 
 def require_schema(schema: object) -> None:
-    """Raise TypeError unless it is a schema."""
+    """Raise TypeError unless ``schema`` is a schema."""
     if not isinstance(schema, Schema):
         raise InputTypeError(
             f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …) or "
@@ -256,7 +240,7 @@ def require_whole_numbers(**values: object) -> None:
 def privacy_statement(
     plan: CalibratedPlan[Any], schema: Schema, receipt: Receipt, *, private: bool, rules: tuple[Message, ...] = ()
 ) -> PrivacyStatement:
-    """What a release by this plan guarantees; ``rules`` says what the run did to rows beside the schema's rules."""
+    """Return the guarantee of a release; ``rules`` adds what the run did to rows."""
     return PrivacyStatement(
         budget=receipt.cost,
         neighbors=plan.neighbors,
@@ -269,7 +253,7 @@ def privacy_statement(
 
 
 def _public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None) -> int | None:
-    """The number of rows of the table where it is public, counted or as given; None where it is private."""
+    """Return the table size if it is public, counted or as given, else None."""
     if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1):
         raise InputValueError(f"n_rows={n_rows!r} must be a positive whole number")
     if not neighbors.table_size_is_public:
@@ -288,9 +272,9 @@ def _public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = Non
 def within_table(
     plan: CalibratedPlan[Any], noisy_count: Count, diagnostics: Mapping[str, Any], table_size: int | None
 ) -> tuple[Count, Mapping[str, Any]]:
-    """What the public size of a table says of the rows kept: their number is no larger, and warnings are given.
+    """Limit the noisy count to the public table size, and add warnings.
 
-    They are for many rows dropped, and for a number of rows that is little known.
+    They are for many dropped rows, and for a row count with large noise.
     """
     if noisy_count is None or table_size is None or plan.count_is_public or not plan.neighbors.table_size_is_public:
         return noisy_count, diagnostics
@@ -308,7 +292,7 @@ def within_table(
 
 
 def warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> None:
-    """Warn of a δ that would let whole rows be published; shown to the caller of the job that calls this."""
+    """Warn of a δ that allows publishing whole rows."""
     delta = plan.cost.delta if plan.cost.kind is BudgetKind.APPROXIMATE else 0.0
     if public_rows is not None and delta * public_rows >= 1:
         warnings.warn(MessageWarning(Message("delta-too-large", delta=delta, rows=public_rows)), stacklevel=3)
@@ -320,12 +304,12 @@ def warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> N
 
 
 class UnsavedReleaseError(InputError, OSError):
-    """A release was made, and its budget spent, but its file could not be written.
+    """Error for a release that was made and paid for, but could not be written.
 
     Attributes
     ----------
     release : MomentRelease, MeanRelease or GroupReleases
-        What was made: ``error.release.save("elsewhere.json")`` keeps it.
+        The release: ``error.release.save("elsewhere.json")`` saves it.
     """
 
     def __init__(self, path: str | Path, reason: OSError, release: MomentRelease | MeanRelease | GroupReleases) -> None:
@@ -337,7 +321,7 @@ class UnsavedReleaseError(InputError, OSError):
 
 
 def keep(released: MomentRelease | MeanRelease | GroupReleases, output: str | Path | None, held: Held) -> None:
-    """Save a release where it is wanted, have the ledger record that it was made, then show its warnings."""
+    """Save a finished release, commit its cost in the ledger, then emit its warnings."""
     if output is not None:
         try:
             released.save(output)

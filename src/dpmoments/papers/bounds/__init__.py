@@ -1,6 +1,6 @@
-"""The papers' theorems on accuracy, as numbers: how far an answer may be from the truth, and how many rows bring it how near.
+"""Accuracy theorems of the papers as functions: error bounds, and the rows needed for an error.
 
-Functions of public numbers and of what was released. One family of theorems a file.
+Arguments are public numbers or released values. Each file holds one family of theorems.
 """
 
 from dpmoments.mechanisms.coinpress_schedule import normal_smallest_eigenvalue as normal_smallest_eigenvalue

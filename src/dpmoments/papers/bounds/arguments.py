@@ -1,4 +1,4 @@
-"""Arguments that bounds on accuracy share, and what refuses impossible ones."""
+"""Checks of the arguments that accuracy bounds share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 Constants = Literal["sharp", "paper"]
-"""Whose constants: ours, or those of the paper's own proof."""
+"""Choice between our sharp constants and the constants of the paper's proof."""
 NoiseKind = Literal["laplace", "gaussian"]
 _CHOICES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
     {"Constants": get_args(Constants), "NoiseKind": get_args(NoiseKind)}
@@ -30,24 +30,14 @@ _POSITIVE = frozenset(
     {"rho", "epsilon", "error", "relative_error", "stop_at", "clip_constant", "row_norm_square", "degrees"}
 )
 _UNBOUNDED = frozenset({"most", "largest", "near", "sampling", "noise"})
-"""Numbers that may be infinite."""
+"""Names of arguments that may be infinite."""
 
 
 def checked(bound: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A function of public numbers that refuses, in words, what is no number, or none that can be.
+    """Wrap a function of public numbers so that it refuses impossible arguments.
 
     Counts are whole and above 0, probabilities strictly between 0 and 1; budgets and errors are positive, all else is finite
     and not negative.
-
-    Examples
-    --------
-    >>> @checked
-    ... def doubled(failure: float) -> float:
-    ...     return 2 * failure
-    >>> doubled(2.0)
-    Traceback (most recent call last):
-    ...
-    dpmoments.foundation.errors.InputValueError: failure=2.0 is a probability, above 0 and below 1
     """
     signature = inspect.signature(bound)
 
@@ -73,7 +63,7 @@ def _check(name: str, annotation: str, value: Any) -> None:
             raise InputValueError(f"{name}={value!r} must be at least 1")
     elif name in _PROBABILITIES:
         if not 0.0 < float(value) < 1.0:
-            raise InputValueError(f"{name}={value!r} is a probability, above 0 and below 1")
+            raise InputValueError(f"{name}={value!r} must be a probability above 0 and below 1")
     elif not (name in _UNBOUNDED and value == math.inf):
         check_positive(name, float(value), or_zero=name not in _POSITIVE)
 
@@ -81,7 +71,7 @@ def _check(name: str, annotation: str, value: Any) -> None:
 def descending(eigenvalues: npt.ArrayLike) -> FloatArray:
     values = np.asarray(eigenvalues, dtype=np.float64)
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all() or (values < 0.0).any():
-        raise InputValueError("eigenvalues must be a vector of finite numbers, none negative: those of a Gram matrix")
+        raise InputValueError("eigenvalues must be a vector of finite numbers that are not negative")
     return np.asarray(np.sort(values)[::-1])
 
 
@@ -101,26 +91,20 @@ def check_positive(name: str, value: float, *, or_zero: bool = False) -> None:
         raise InputValueError(f"{name}={value!r} must be finite and {'not negative' if or_zero else 'positive'}")
 
 
-# The number of rows at which a bound on an error is small enough.
+# Rows needed for a bound on an error.
 
 _MAX_ROWS = 2**50
 
 
 def least_rows(error_at: Callable[[int], float], error: float) -> int:
-    """The fewest rows n with error_at(n) ≤ ``error``, for a bound that falls with n.
-
-    Examples
-    --------
-    >>> least_rows(lambda n: 5.0 / n, 0.01)
-    500
-    """
+    """Return the fewest rows n with error_at(n) ≤ ``error``, for a bound that falls with n."""
     if not error > 0.0:
         raise InputValueError(f"error={error!r} must be above 0")
     enough = 2
     while not error_at(enough) <= error:
         enough *= 2
         if enough > _MAX_ROWS:
-            raise InputValueError(f"no number of rows brings the bound down to error={error!r}: ask for a larger one")
+            raise InputValueError(f"no number of rows reaches error={error!r}: use a larger error")
     few = enough // 2
     while enough - few > 1:
         middle = (few + enough) // 2

@@ -1,4 +1,4 @@
-"""The Laplace and the exponential mechanism: how far an answer is from the truth (Amin et al. 2019, Lemmas 3 and 4)."""
+"""Errors of the Laplace and exponential mechanisms (Amin et al. 2019, Lemmas 3 and 4)."""
 
 from __future__ import annotations
 
@@ -20,23 +20,11 @@ def largest_noise(
     kind: NoiseKind = "laplace",
     constants: Constants = "sharp",
 ) -> float:
-    """Bound on the largest of independent draws of noise, in absolute value, with probability 1 − ``failure``.
+    """Bound the largest absolute value of independent noise draws, with probability 1 − ``failure``.
 
-    Parameters
-    ----------
-    scale : float
-        Scale of Laplace noise, standard deviation of Gaussian noise.
-    failure : float
-        β.
-    constants : {"sharp", "paper"}
-        ``"sharp"``: the exact quantile. ``"paper"``: scale·ln(k/β), a union bound (Laplace noise alone).
+    ``scale`` is the scale of Laplace noise, or the standard deviation of Gaussian noise. ``"sharp"`` is the exact quantile;
+    ``"paper"`` is scale·ln(k/β), a union bound for Laplace noise only (Amin et al. 2019, Lemma 3).
 
-    Notes
-    -----
-    Source: Amin et al. (2019), Lemma 3.
-
-    Examples
-    --------
     >>> round(largest_noise(2.0, 13, 0.05), 3), round(largest_noise(2.0, 13, 0.05, constants="paper"), 3)
     (11.074, 11.121)
     """
@@ -46,7 +34,7 @@ def largest_noise(
         raise InputValueError(f"n_draws={n_draws!r} must be at least 1")
     if constants == "paper":
         if kind != "laplace":
-            raise InputValueError("constants='paper': the paper has a bound for Laplace noise alone; use 'sharp'")
+            raise InputValueError("constants='paper' needs Laplace noise: the paper has no other bound; use 'sharp'")
         return scale * math.log(n_draws / failure)
     # Each draw stays inside with probability (1 − β)^(1/k).
     outside = -math.expm1(math.log1p(-failure) / n_draws)
@@ -57,20 +45,11 @@ def largest_noise(
 
 @checked
 def noise_norm(scale: float, n_draws: int, failure: float, *, kind: NoiseKind = "laplace") -> float:
-    """Bound on the Euclidean norm of independent draws of noise, with probability 1 − ``failure``.
+    """Bound the Euclidean norm of independent noise draws, with probability 1 − ``failure``.
 
-    Parameters
-    ----------
-    scale, n_draws, failure, kind
-        As for :func:`largest_noise`.
+    Gaussian noise: the quantile of the χ distribution. Laplace noise: ‖Y‖₂² ≤ max|Y_i|·‖Y‖₁, where ‖Y‖₁ is Gamma(k); half of
+    the failure for each, or √k·max|Y_i| with all of it if that is smaller. Lemma 6 of the paper has only √k·max|Y_i|.
 
-    Notes
-    -----
-    Gaussian noise: the quantile of the χ law. Laplace noise: ‖Y‖₂² ≤ max|Y_i|·‖Y‖₁, and ‖Y‖₁ has the Gamma(k) law; half of the
-    failure for each, or √k·max|Y_i| with all of it, where that is smaller. Lemma 6 of the paper has √k·max|Y_i| alone.
-
-    Examples
-    --------
     >>> round(noise_norm(2.0, 13, 0.05), 2), round(13**0.5 * largest_noise(2.0, 13, 0.05), 2)
     (22.88, 39.93)
     """
@@ -85,25 +64,15 @@ def noise_norm(scale: float, n_draws: int, failure: float, *, kind: NoiseKind = 
 
 @checked
 def exponential_mechanism_failure(temperature: float, shortfall: float, *, near: float, near_measure: float) -> float:
-    """Bound on the probability that the exponential mechanism misses the best score by more than ``shortfall``.
+    """Bound the probability that the exponential mechanism misses the best score by more than ``shortfall``.
 
-    Parameters
-    ----------
-    temperature : float
-        t: an outcome has density ∝ exp(t·score) with respect to a base measure of total mass 1.
-    near : float
-        Below ``shortfall``, not negative.
-    near_measure : float
-        Base measure of the outcomes whose score is within ``near`` of the best, or a lower bound on it.
+    An outcome has density ∝ exp(t·score), t = ``temperature``, with respect to a base measure of total mass 1. ``near_measure``
+    is (a lower bound on) the base measure of the outcomes with a score within ``near`` of the best, 0 ≤ near ≤ shortfall.
 
-    Notes
-    -----
-    e^{−t(shortfall − near)} / near_measure. Amin et al. (2019), Lemma 4, is the case near = shortfall/2. **As printed it is
-    false**: it multiplies by the measure where it must divide (McSherry & Talwar 2007, Lemma 7). One outcome of score 1 among N
-    of score 0 is missed with probability near 1 however small 1/N is.
+    The bound is e^{−t(shortfall − near)} / near_measure. Amin et al. (2019), Lemma 4, is the case near = shortfall/2. **As
+    printed it is false**: it multiplies by the measure instead of dividing (McSherry & Talwar 2007, Lemma 7). One outcome of
+    score 1 among N of score 0 is missed with probability near 1, however small 1/N is.
 
-    Examples
-    --------
     >>> round(exponential_mechanism_failure(2.0, 10.0, near=5.0, near_measure=0.01), 5)
     0.00454
     """
@@ -111,5 +80,7 @@ def exponential_mechanism_failure(temperature: float, shortfall: float, *, near:
     if not 0.0 <= near <= shortfall < math.inf:
         raise InputValueError(f"need 0 <= near <= shortfall, got near={near!r} and shortfall={shortfall!r}")
     if not 0.0 < near_measure <= 1.0:
-        raise InputValueError(f"near_measure={near_measure!r} is a share of the base measure: above 0 and at most 1")
+        raise InputValueError(
+            f"near_measure={near_measure!r} must be a fraction of the base measure, above 0 and at most 1"
+        )
     return min(1.0, math.exp(-temperature * (shortfall - near)) / near_measure)

@@ -1,7 +1,7 @@
-"""The accuracy of CoinPress (Biswas, Dong, Kamath & Ullman 2020), Theorems 2.2 and 2.4, with every constant.
+"""Accuracy of CoinPress (Biswas, Dong, Kamath & Ullman 2020, Theorems 2.2 and 2.4), with every constant.
 
-The steps are those of ``constants="paper"``: public clipping radii, and noise that is known before there is any data. So the
-functions follow the steps themselves, where the theorems have O(·). Derivations: ``docs/derivations/utility-bounds-wishart.md``.
+The steps follow ``constants="paper"``: public clipping radii, and noise known before there is any data. The functions
+follow the steps themselves; the theorems have O(·). Derivations: ``docs/derivations/utility-bounds-wishart.md``.
 """
 
 from __future__ import annotations
@@ -23,15 +23,13 @@ from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 
 _MAX_STEPS = 12
-"""Numbers of steps that are tried where none is given."""
+"""Largest number of steps tried if none is given."""
 
 
 @checked
 def theorem_shares(n_steps: int) -> tuple[float, ...]:
-    """Half of the budget to the last step, the other half in equal parts to those before it: the split of the theorems.
+    """Return the budget shares of the theorems: half for the last step, the rest split equally.
 
-    Examples
-    --------
     >>> theorem_shares(3)
     (0.25, 0.25, 0.5)
     """
@@ -50,17 +48,17 @@ def coinpress_mean_error(
     neighbors: Neighbors | str = "replace_one",
     step_failure: float | None = None,
 ) -> float:
-    """The error of the mean, ‖μ̂ − μ‖, that holds with probability 1 − ``failure`` for rows N(μ, I), ‖μ‖ ≤ ``radius``.
+    """Bound ‖μ̂ − μ‖ with probability 1 − ``failure``, for rows N(μ, I) with ‖μ‖ ≤ ``radius``.
 
     Parameters
     ----------
     shares : sequence of float, optional
-        Of ρ, one a step. Default: :func:`theorem_shares` of the best number of steps.
+        Budget share of each step. Default: :func:`theorem_shares` of the best number of steps.
     neighbors : {"replace_one", "add_remove"}
         The number of rows is public under both here.
     step_failure : float, optional
-        β of one step's clipping radius and ball. Default: failure/(2t) for t steps. (Figure 2, and with it the mechanism with
-        ``constants="paper"``, has β/4 for the last of them and β/4(t − 1) for each other.)
+        β of one step's clipping radius and ball. Default: failure/(2t) for t steps. (Figure 2, and the mechanism with
+        ``constants="paper"``, has β/4 for the last step and β/4(t − 1) for each other.)
 
     Examples
     --------
@@ -99,10 +97,8 @@ def coinpress_mean_rows_needed(
     neighbors: Neighbors | str = "replace_one",
     step_failure: float | None = None,
 ) -> int:
-    """The fewest rows for which :func:`coinpress_mean_error` is at most ``error`` (Theorem 2.2).
+    """Return the fewest rows for which :func:`coinpress_mean_error` is at most ``error`` (Theorem 2.2).
 
-    Examples
-    --------
     >>> coinpress_mean_rows_needed(0.2, 10, 100.0, 0.5, 0.05) < 1500
     True
     """
@@ -117,10 +113,8 @@ def coinpress_mean_rows_needed(
 
 @checked
 def coinpress_mean_theorem(error: float, n_features: int, radius: float, rho: float, failure: float) -> float:
-    """(d/α² + d/(α√ρ) + √(d ln R)/√ρ)·ln(1/β), the form of Theorem 2.2 with 1 for its constant and its hidden logarithms.
+    """Return Theorem 2.2's (d/α² + d/(α√ρ) + √(d ln R)/√ρ)·ln(1/β), with 1 for its constant and hidden logarithms.
 
-    Examples
-    --------
     >>> round(coinpress_mean_theorem(0.2, 10, 100.0, 0.5, 0.05))
     990
     """
@@ -141,17 +135,10 @@ def coinpress_covariance_error(
     neighbors: Neighbors | str = "replace_one",
     step_failure: float | None = None,
 ) -> float:
-    """The error ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F that holds with probability 1 − ``failure`` for rows N(0, Σ), I ⪯ Σ ⪯ KI.
+    """Bound ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F with probability 1 − ``failure``, for rows N(0, Σ) with I ⪯ Σ ⪯ KI.
 
-    Parameters
-    ----------
-    spread : float
-        K.
-    shares, neighbors, step_failure
-        As for :func:`coinpress_mean_error`.
+    ``spread`` is K; the other arguments are as for :func:`coinpress_mean_error`.
 
-    Examples
-    --------
     >>> round(coinpress_covariance_error(50_000, 5, 100.0, 0.5, 0.05), 3)
     0.051
     """
@@ -190,10 +177,8 @@ def coinpress_covariance_rows_needed(
     neighbors: Neighbors | str = "replace_one",
     step_failure: float | None = None,
 ) -> int:
-    """The fewest rows for which :func:`coinpress_covariance_error` is at most ``error`` (Theorem 2.4).
+    """Return the fewest rows for which :func:`coinpress_covariance_error` is at most ``error`` (Theorem 2.4).
 
-    Examples
-    --------
     >>> coinpress_covariance_rows_needed(0.2, 5, 100.0, 0.5, 0.05) < 20_000
     True
     """
@@ -208,10 +193,8 @@ def coinpress_covariance_rows_needed(
 
 @checked
 def coinpress_covariance_theorem(error: float, n_features: int, spread: float, rho: float, failure: float) -> float:
-    """(d²/α² + d²/(α√ρ) + √(d³ ln K)/√ρ)·ln(1/β), the form of Theorem 2.4 with 1 for its constant and its hidden logarithms.
+    """Return Theorem 2.4's (d²/α² + d²/(α√ρ) + √(d³ ln K)/√ρ)·ln(1/β), with 1 for its constant and hidden logarithms.
 
-    Examples
-    --------
     >>> round(coinpress_covariance_theorem(0.2, 5, 100.0, 0.5, 0.05))
     2504
     """

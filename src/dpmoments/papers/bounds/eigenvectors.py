@@ -1,7 +1,7 @@
-"""Frobenius error of a matrix released by its eigenvalues and sampled eigenvectors (Amin et al. 2019, section 3 and appendix B).
+"""Errors of matrices released by eigenvalues and sampled eigenvectors (Amin et al. 2019, section 3 and appendix B).
 
-Lemma 6, Theorem 2 and Corollaries 1 and 2 as numbers. Temperatures, ``constants="paper"`` and ``"sharp"`` are as in
-:mod:`dpmoments.papers.bounds.eigenvectors`; proofs are in ``docs/derivations/utility-bounds-eigenvectors.md``.
+Lemmas 5 to 8, Theorem 2 and Corollaries 1 and 2 as numbers. ``constants="paper"`` follows the paper's proof, ``"sharp"`` ours
+(``docs/derivations/utility-bounds-eigenvectors.md``).
 """
 
 from __future__ import annotations
@@ -26,39 +26,26 @@ from dpmoments.papers.bounds.arguments import (
 )
 from dpmoments.papers.bounds.basic_mechanisms import largest_noise, noise_norm
 
-# r"""How much a direction drawn by the exponential mechanism can miss (Amin et al. 2019, Lemmas 5, 7 and 8).
+# Shortfall of a direction drawn by the exponential mechanism (Amin et al. 2019, Lemmas 5, 7 and 8).
 
 
 @checked
 def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp") -> float:
-    """Share of the unit sphere in R^d within Euclidean distance ``radius`` of one of its points.
+    """Return the fraction of the unit sphere in R^d within Euclidean distance ``radius`` of one of its points.
 
-    Parameters
-    ----------
-    radius : float
-        From 0 to 2.
-    n_features : int
-        d.
-    constants : {"sharp", "paper"}
-        ``"sharp"``: exact. ``"paper"``: the lower bound ½(r/2)^{d−1}.
+    ``"sharp"`` is exact; ``"paper"`` is the lower bound ½(r/2)^{d−1} (Amin et al. 2019, Lemma 7; Ball 1997, Lemma 2.3).
 
-    Notes
-    -----
-    Source: Amin et al. (2019), Lemma 7 (Ball 1997, Lemma 2.3).
-
-    Examples
-    --------
     >>> cap_measure(2.0**0.5, 3), round(cap_measure(2.0**0.5, 3, constants="paper"), 9)
     (0.5, 0.25)
     """
     if not 0.0 <= radius <= 2.0:
-        raise InputValueError(f"radius={radius!r}: two points of the unit sphere are 0 to 2 apart")
+        raise InputValueError(f"radius={radius!r} must be between 0 and 2, a distance on the unit sphere")
     check_dimension(n_features)
     if constants == "paper":
         return 0.5 * (0.5 * radius) ** (n_features - 1)
     if n_features == 1:
         return 0.5 if radius < 2.0 else 1.0
-    # The points at distance r have height h = 1 − r²/2, and h² has a Beta law under the uniform measure.
+    # The points at distance r have height h = 1 − r²/2, and h² has a Beta distribution under the uniform measure.
     height = 1.0 - 0.5 * radius * radius
     half = 0.5 * float(scipy.special.betainc(0.5 * (n_features - 1), 0.5, max(0.0, 1.0 - height * height)))
     return half if height >= 0.0 else 1.0 - half
@@ -66,17 +53,12 @@ def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp
 
 @checked
 def log_partition_at_most(heat: npt.ArrayLike, n_features: npt.ArrayLike) -> FloatArray:
-    """Upper bound on −log E[exp(−t·q(u))] over the uniform u of the sphere in R^d, for every form 0 ≤ q ≤ heat/t.
+    """Bound −log E[exp(−t·q(u))] over uniform u on the sphere in R^d, for every form 0 ≤ q ≤ heat/t.
 
-    Here q(u) = λ₁ − uᵀCu, and ``heat`` is t·(λ₁ − λ_d).
+    Here q(u) = λ₁ − uᵀCu, and ``heat`` is t·(λ₁ − λ_d). With c = u₁², q ≤ (λ₁ − λ_d)(1 − c), so the mean is at least E
+    e^{−h(1−c)}, h the heat. Jensen's inequality gives two bounds on that: e^{−h(d−1)/d}; and E_K[E c^K] ≥ E c^h, K a Poisson
+    variable of mean h, which is a ratio of Beta functions.
 
-    Notes
-    -----
-    With c = u₁², q ≤ (λ₁ − λ_d)(1 − c), so the mean is at least E e^{−h(1−c)}, h the heat. Two bounds on that, by Jensen's
-    inequality: e^{−h(d−1)/d}; and E_K[E c^K] ≥ E c^h, K a Poisson variable of mean h, which is a ratio of Beta functions.
-
-    Examples
-    --------
     >>> log_partition_at_most([0.0, 1.0, 1e4], 10).round(2)
     array([ 0.  ,  0.9 , 38.84])
     """
@@ -94,29 +76,13 @@ def log_partition_at_most(heat: npt.ArrayLike, n_features: npt.ArrayLike) -> Flo
 def direction_failure(
     shortfall: float, temperature: float, spread: float, n_features: int, *, constants: Constants = "sharp"
 ) -> float:
-    """Bound on the probability that a drawn direction misses more than ``shortfall`` of the largest variance.
+    """Bound the probability that a drawn direction misses more than ``shortfall`` of the largest variance.
 
-    The event is uᵀCu < λ₁(C) − shortfall for u of density ∝ exp(t uᵀCu) on the sphere in R^d.
+    The event is uᵀCu < λ₁(C) − τ, τ = ``shortfall``, for u of density ∝ exp(t uᵀCu) on the sphere in R^d, t = ``temperature``.
+    ``spread`` is λ₁ − λ_d or anything above it; the paper has λ₁. ``"paper"``: 2 e^{−tτ/2} (8λ₁/τ)^{d−1}. ``"sharp"``: e^{−tτ}
+    times the exponential of :func:`log_partition_at_most`. Source: Amin et al. (2019), Lemma 8 (t = ε/4). One line of its proof
+    drops the sign of an exponent; the lemma is right.
 
-    Parameters
-    ----------
-    shortfall : float
-        τ > 0.
-    temperature : float
-        t.
-    spread : float
-        λ₁ − λ_d, or anything above it; the paper has λ₁.
-    n_features : int
-        d.
-    constants : {"sharp", "paper"}
-        ``"paper"``: 2 e^{−tτ/2} (8λ₁/τ)^{d−1}. ``"sharp"``: e^{−tτ} times the exponential of :func:`log_partition_at_most`.
-
-    Notes
-    -----
-    Source: Amin et al. (2019), Lemma 8 (t = ε/4). Its proof drops the sign of an exponent in one line; the lemma is right.
-
-    Examples
-    --------
     >>> round(direction_failure(40.0, 0.5, 1000.0, 5), 6), round(direction_failure(80.0, 0.5, 1000.0, 5, constants="paper"), 3)
     (0.00069, 0.412)
     """
@@ -137,21 +103,11 @@ def direction_failure(
 def direction_shortfall(
     failure: float, temperature: float, spread: float, n_features: int, *, constants: Constants = "sharp"
 ) -> float:
-    """How much of the largest variance a drawn direction misses at most, with probability 1 − ``failure``.
+    """Bound the part of the largest variance that a drawn direction misses, with probability 1 − ``failure``.
 
-    Parameters
-    ----------
-    failure : float
-        β.
-    temperature, spread, n_features, constants
-        As for :func:`direction_failure`, whose inverse this is; never more than ``spread``.
+    The inverse of :func:`direction_failure`, never more than ``spread`` (Amin et al. 2019, Lemma 5, whose constants are hidden
+    in an O(·)).
 
-    Notes
-    -----
-    Source: Amin et al. (2019), Lemma 5, which hides its constants in an O(·).
-
-    Examples
-    --------
     >>> [round(direction_shortfall(0.05, 0.5, 1000.0, 5, constants=whose), 1) for whose in ("sharp", "paper")]
     [31.4, 87.1]
     """
@@ -178,17 +134,8 @@ def direction_shortfall(
 
 @checked
 def direction_shortfall_closed_form(failure: float, temperature: float, largest: float, n_features: int) -> float:
-    """The τ that the paper's proof of Lemma 5 takes: (2/t) ln(e + 2(8λ₁)^{d−1}/β), or λ₁ where that is less.
+    """Return the τ of the paper's proof of Lemma 5: (2/t) ln(e + 2(8λ₁)^{d−1}/β), or λ₁ = ``largest`` if that is less.
 
-    Parameters
-    ----------
-    failure, temperature, n_features
-        As for :func:`direction_shortfall`.
-    largest : float
-        λ₁.
-
-    Examples
-    --------
     >>> round(direction_shortfall_closed_form(0.05, 0.25, 1000.0, 5), 1)
     317.1
     """
@@ -200,7 +147,7 @@ def direction_shortfall_closed_form(failure: float, temperature: float, largest:
     shortfall = 2.0 / max(temperature, 1e-300) * log_term
     if shortfall < 1.0:
         raise InputValueError(
-            f"the closed form gives {shortfall:g}, below 1, where its proof does not hold: use direction_shortfall"
+            f"the closed form gives {shortfall:g}; below 1 its proof does not hold: use direction_shortfall"
         )
     return min(shortfall, largest)
 
@@ -215,9 +162,9 @@ def weighted_shortfall(
     *,
     most: npt.ArrayLike | None = None,
 ) -> float:
-    """Bound on Σ w_i s_i over directions drawn one after another, with probability 1 − ``failure``.
+    """Bound Σ w_i s_i over directions drawn one after another, with probability 1 − ``failure``.
 
-    s_i ≤ λ₁(C_i) − θ̂_iᵀCθ̂_i, what direction i misses of the largest variance of C on the complement of those before it.
+    s_i ≤ λ₁(C_i) − θ̂_iᵀCθ̂_i is what direction i misses of the largest variance of C on the complement of those before it.
 
     Parameters
     ----------
@@ -229,15 +176,13 @@ def weighted_shortfall(
         At least λ₁(C) − λ_d(C).
     n_features : int
         d; direction i is drawn on a sphere in R^{d−i+1}.
-    failure : float
-        β.
     most : array_like of shape (k,), optional
-        What s_i never passes; default: ``spread``.
+        Certain upper bounds on s_i; default: ``spread``.
 
     Notes
     -----
-    Σ (w_i/t_i) A_i + ln(1/β) max w_i/t_i, A_i of :func:`log_partition_at_most`: Chernoff's bound for the sum, where one bound for
-    each direction would pay ln(k/β) for all. A direction for which that is worse than what is certain takes what is certain.
+    Σ (w_i/t_i) A_i + ln(1/β) max w_i/t_i, A_i of :func:`log_partition_at_most`: Chernoff's bound for the sum. (One bound for
+    each direction would pay ln(k/β) for all.) A direction for which this exceeds the certain bound uses the certain bound.
 
     Examples
     --------
@@ -247,10 +192,10 @@ def weighted_shortfall(
     w, t = np.asarray(weights, dtype=np.float64), np.asarray(temperatures, dtype=np.float64)
     if w.shape != t.shape or w.ndim != 1 or len(w) > n_features:
         raise InputValueError(
-            f"weights of shape {w.shape}, temperatures of shape {t.shape}: give one of each a direction"
+            f"weights have shape {w.shape} and temperatures {t.shape}: give one of each per direction"
         )
     if (w < 0.0).any() or (t < 0.0).any():
-        raise InputValueError("weights and temperatures cannot be negative")
+        raise InputValueError("weights and temperatures must not be negative")
     check_probability(failure)
     check_positive("spread", spread, or_zero=True)
     certain = w * (spread if most is None else np.asarray(most, dtype=np.float64))
@@ -260,7 +205,7 @@ def weighted_shortfall(
     sizes = (n_features - np.arange(len(w)))[drawable]
     drawn[drawable] = ratios[drawable] * log_partition_at_most(t[drawable] * spread, sizes)
     log_term = -math.log(failure)
-    # Which directions count by their draws: the best choice among those with the smallest ratios.
+    # Directions bounded by their draws: the best choice among those with the smallest ratios.
     best = float(certain.sum())
     for limit in np.unique(ratios[drawn < certain]):
         total = float(np.where(ratios <= limit, np.minimum(drawn, certain), certain).sum())
@@ -272,26 +217,13 @@ def weighted_shortfall(
 def reconstruction_error(
     eigenvalues: npt.ArrayLike, shortfalls: npt.ArrayLike, eigenvalue_error: float, *, constants: Constants = "sharp"
 ) -> float:
-    """Bound on ‖C − Σ_{i≤k} λ̂_i θ̂_i θ̂_iᵀ‖_F from what k orthonormal directions miss.
+    """Bound ‖C − Σ_{i≤k} λ̂_i θ̂_i θ̂_iᵀ‖_F from what k orthonormal directions miss.
 
-    Parameters
-    ----------
-    eigenvalues : array_like of shape (d,)
-        Of C, in descending order, positive semi-definite.
-    shortfalls : array_like of shape (k,)
-        At least λ_i − θ̂_iᵀCθ̂_i, k ≤ d.
-    eigenvalue_error : float
-        At least the Euclidean norm of the k errors λ̂_i − λ_i; ``"paper"`` takes √k times a bound on the largest.
-    constants : {"sharp", "paper"}
-        ``"paper"``: weights λ_i. ``"sharp"``: where k = d the shortfalls sum to 0, so weights λ_i − λ_d do.
+    √(‖C − C_k‖_F² + 2 Σ w_i s_i) + ``eigenvalue_error``, C_k the best approximation of rank k. ``eigenvalues`` of C ⪰ 0 are in
+    descending order, ``shortfalls`` at least λ_i − θ̂_iᵀCθ̂_i, and ``eigenvalue_error`` at least the norm of the k errors λ̂_i
+    − λ_i (the paper has √k times a bound on the largest). ``"paper"`` has weights λ_i; ``"sharp"`` has λ_i − λ_d if k = d,
+    since the shortfalls then sum to 0. Source: Amin et al. (2019), Lemma 6 (k = d), an identity up to the triangle inequality.
 
-    Notes
-    -----
-    √(‖C − C_k‖_F² + 2 Σ w_i s_i) + eigenvalue_error, C_k the best approximation of rank k. Source: Amin et al. (2019), Lemma 6
-    (k = d), an identity but for the triangle inequality.
-
-    Examples
-    --------
     >>> reconstruction_error([4.0, 1.0], [2.0, 0.0], 0.0, constants="paper")
     4.0
     >>> round(reconstruction_error([4.0, 1.0], [2.0], 0.0), 3)
@@ -300,7 +232,7 @@ def reconstruction_error(
     values, missed = descending(eigenvalues), np.asarray(shortfalls, dtype=np.float64)
     rank = len(missed)
     if missed.ndim != 1 or rank > len(values):
-        raise InputValueError(f"{rank} shortfalls for {len(values)} eigenvalues: give at most one for each")
+        raise InputValueError(f"got {rank} shortfalls for {len(values)} eigenvalues: give at most one for each")
     floor = values[-1] if constants == "sharp" and rank == len(values) else 0.0
     square = float(values[rank:] @ values[rank:]) + 2.0 * float((values[:rank] - floor) @ missed)
     return math.sqrt(max(square, 0.0)) + eigenvalue_error
@@ -317,28 +249,24 @@ def eigenvector_release_error(
     kind: NoiseKind = "laplace",
     constants: Constants = "sharp",
 ) -> float:
-    """Bound on ‖C − Ĉ‖_F for Algorithm 1 of Amin et al. (2019), with probability 1 − ``failure``, from the true eigenvalues.
+    """Bound ‖C − Ĉ‖_F for Algorithm 1 of Amin et al. (2019) from the true eigenvalues, with probability 1 − ``failure``.
 
     Parameters
     ----------
     eigenvalues : array_like of shape (d,)
-        Of C: true, or assumed.
+        Eigenvalues of C, true or assumed.
     temperatures : array_like of shape (k,)
-        t_i of the directions, k ≤ d; of the last of d directions any number, since it is fixed by the others.
+        t_i of the directions, k ≤ d; any number for the last of d directions, since the others fix it.
     eigenvalue_scale : float
-        Scale of the noise on every eigenvalue (the standard deviation where it is Gaussian).
-    failure : float
-        β.
+        Scale of the noise on every eigenvalue (the standard deviation if it is Gaussian).
     slack : float
-        What else may be wrong with an eigenvalue, and with their vector in Euclidean norm: rounding, a clip at a noisy n.
-    kind, constants
-        As for :func:`~dpmoments.papers.bounds.largest_noise`.
+        Other errors of an eigenvalue, and of their vector in Euclidean norm: rounding, a clip at a noisy n.
 
     Notes
     -----
-    Source: Amin et al. (2019), Theorem 2, half of β for the eigenvalues. For k < d the error is against C itself:
-    the square of that of C's best approximation of rank k stands in the root. (The paper's remark on rank k is
-    about the distance from that approximation, and false where λ_k = λ_{k+1}: see :func:`rank_error`.)
+    Source: Amin et al. (2019), Theorem 2, with half of β for the eigenvalues. For k < d the error is against C itself, so the
+    root also has the squared error of C's best approximation of rank k. (The paper's remark on rank k is about the distance
+    from that approximation, and false if λ_k = λ_{k+1}: see :func:`rank_error`.)
 
     Examples
     --------
@@ -376,24 +304,13 @@ def released_eigenvector_error(
     kind: NoiseKind = "laplace",
     constants: Constants = "sharp",
 ) -> float:
-    """As :func:`eigenvector_release_error`, from the released eigenvalues: it can be printed beside a release.
+    """Bound the error of :func:`eigenvector_release_error` from released eigenvalues.
 
-    Parameters
-    ----------
-    released : array_like of shape (d,)
-        λ̂_i, in descending order; they may have been clipped to the range of the true ones.
-    temperatures, eigenvalue_scale, failure, slack, kind, constants
-        As there; the temperatures may depend on ``released``, as those of the adaptive allocation (AD) do.
-    most : float
-        A public upper bound on the eigenvalues: n, where it is public.
+    ``released`` are the λ̂_i in descending order, possibly clipped to the range of the true ones; the temperatures may depend
+    on them, as in the adaptive allocation (AD). ``most`` is a public upper bound on the eigenvalues: n, if it is public.
+    Source: Amin et al. (2019), Corollary 1, for any temperatures: λ_i ≤ λ̂_i + τ, τ a bound on the noise of all eigenvalues.
+    The temperatures of the corollary are t_i ∝ √(λ̂_i + τ).
 
-    Notes
-    -----
-    Source: Amin et al. (2019), Corollary 1, for any temperatures: λ_i ≤ λ̂_i + τ, τ a bound on the noise of all eigenvalues. The
-    temperatures of the corollary are t_i ∝ √(λ̂_i + τ).
-
-    Examples
-    --------
     >>> round(released_eigenvector_error([610.0, 296.0, 104.0, 48.0, 0.0], [0.25] * 5, 8.0, 0.05, most=1100.0))
     399
     """
@@ -425,21 +342,12 @@ def rank_error(
     *,
     kind: NoiseKind = "laplace",
 ) -> float:
-    """Bound on ‖C_k − Ĉ_k‖_F, C_k the best approximation of rank k, with probability 1 − ``failure``; k < d directions are drawn.
+    """Bound ‖C_k − Ĉ_k‖_F for k < d drawn directions, C_k the best approximation of rank k, with probability 1 − ``failure``.
 
-    Parameters
-    ----------
-    eigenvalues, temperatures, eigenvalue_scale, failure, kind
-        As for :func:`eigenvector_release_error`.
+    It needs a gap: √(2 Σ (λ_i + λ₁λ_{k+1}/(λ_k − λ_{k+1})) s_i) plus the norm of the noise. If λ_k = λ_{k+1}, only the certain
+    √(2 Σ_{i≤k} λ_i²) holds in place of the root. Amin et al. (2019) state it after Theorem 2 without a gap: with two equal
+    leading eigenvalues λ and k = 1 the direction is uniform in their plane, so the distance is of order λ and not √λ.
 
-    Notes
-    -----
-    It needs a gap: √(2 Σ (λ_i + λ₁λ_{k+1}/(λ_k − λ_{k+1})) s_i) and the norm of the noise. Where λ_k = λ_{k+1} nothing
-    holds but the certain √(2 Σ_{i≤k} λ_i²) in place of the root. Amin et al. (2019) state it after Theorem 2 without a gap:
-    with two equal leading eigenvalues λ and k = 1 the direction is uniform in their plane, the distance of order λ and not √λ.
-
-    Examples
-    --------
     >>> spectrum = [1e6, 100.0, 100.0, 0.0]
     >>> round(rank_error(spectrum, [0.25], 8.0, 0.05)), round(rank_error([1e6, 1e6, 0.0], [0.25], 8.0, 0.05))
     (13567, 1414243)
@@ -447,7 +355,7 @@ def rank_error(
     values, t = descending(eigenvalues), np.asarray(temperatures, dtype=np.float64)
     d, rank = len(values), len(t)
     if not 0 < rank < d:
-        raise InputValueError(f"{rank} temperatures for {d} eigenvalues: give at least one and fewer than {d}")
+        raise InputValueError(f"got {rank} temperatures for {d} eigenvalues: give at least one and fewer than {d}")
     noise = noise_norm(eigenvalue_scale, rank, 0.5 * failure, kind=kind)
     most, gap = 2.0 * float(values[:rank] @ values[:rank]), float(values[rank - 1] - values[rank])
     if gap > 0.0:
@@ -468,28 +376,13 @@ def least_leading_eigenvalue(
     kind: NoiseKind = "laplace",
     constants: Constants = "sharp",
 ) -> float:
-    """The λ₁ from which on ‖C − Ĉ‖_F ≤ ζλ₁ with probability 1 − ``failure``, whatever the other eigenvalues are.
+    """Return the λ₁ above which ‖C − Ĉ‖_F ≤ ζλ₁ with probability 1 − ``failure``, for all other eigenvalues.
 
-    Parameters
-    ----------
-    relative_error : float
-        ζ.
-    temperature : float
-        The same for every direction: ε_i = ε/(2d) in the paper, so ε/(8d) there.
-    eigenvalue_scale : float
-        As for :func:`eigenvector_release_error`: 2/(ε/2) in the paper.
-    n_features : int
-        d.
-    failure, kind, constants
-        As there.
+    ζ is ``relative_error``. ``temperature`` is equal for all directions (ε/(8d) in the paper, from ε_i = ε/(2d)), and
+    ``eigenvalue_scale`` is 2/(ε/2) in the paper. Source: Amin et al. (2019), Corollary 2, with the condition λ₁ ≥ 2d³/(εζ²)
+    log(d/(εζ)) up to a constant. As printed it is empty at ε ≥ d/ζ, although the eigenvalues' noise still needs λ₁ of order
+    √d/(εζ).
 
-    Notes
-    -----
-    Source: Amin et al. (2019), Corollary 2, whose condition is λ₁ ≥ 2d³/(εζ²) log(d/(εζ)) up to a constant. As printed the
-    condition is empty at ε ≥ d/ζ, where the eigenvalues' noise still needs λ₁ of order √d/(εζ).
-
-    Examples
-    --------
     >>> round(least_leading_eigenvalue(0.1, 1.0 / 80, 4.0, 10, 0.01)), round(2 * 10**3 / 0.1**2 * math.log(10 / 0.1))
     (3902827, 921034)
     """
@@ -511,7 +404,7 @@ def least_leading_eigenvalue(
     while relative(math.exp(high)) > relative_error:
         low, high = high, high + 4.0
         if high > 600.0:
-            raise InputValueError(f"no λ₁ in the range of floating point makes the relative error {relative_error:g}")
+            raise InputValueError(f"no λ₁ in floating-point range reaches relative_error={relative_error:g}")
     while high - low > 1e-9:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if relative(math.exp(middle)) > relative_error else (low, middle)
@@ -519,7 +412,7 @@ def least_leading_eigenvalue(
 
 
 def _paper_shortfalls(eigenvalues: FloatArray, temperatures: FloatArray, failure: float) -> FloatArray:
-    """Lemma 8 for every direction at β/(2d) each, with λ₁(C) in place of λ₁(C_i), as in the proof of Theorem 2."""
+    """Return Lemma 8's bounds at β/(2d) each, with λ₁(C) for λ₁(C_i), as in the proof of Theorem 2."""
     d = len(eigenvalues)
     return np.array(
         [

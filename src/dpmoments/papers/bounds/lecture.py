@@ -1,7 +1,7 @@
-"""The accuracy of private covariance estimation in lecture 18, after Kamath, Li, Singhal & Ullman (2018), with every constant.
+"""Accuracy of private covariance estimation in lecture 18 (Kamath, Li, Singhal & Ullman 2018), with every constant.
 
-Rows are normal, of mean zero and covariance Σ, I ⪯ Σ ⪯ κI. Errors are in the norm of Σ, ‖Σ^{−½}(M − Σ)Σ^{−½}‖_F. The noise is
-that of our mechanisms: symmetric, for the sensitivity of the relation (``docs/derivations/utility-bounds-wishart.md``).
+Rows are normal, of mean zero and covariance Σ, I ⪯ Σ ⪯ κI. Errors are ‖Σ^{−½}(M − Σ)Σ^{−½}‖_F. The noise is as in our
+mechanisms: symmetric, for the sensitivity of the relation (``docs/derivations/utility-bounds-wishart.md``).
 """
 
 from __future__ import annotations
@@ -20,21 +20,19 @@ from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 
 RESCALE = 1.05
-"""Factor for all directions in a round: keeps the smallest variance above 1 although noise makes the projection imperfect."""
+"""Factor for all directions in a round: keeps the smallest variance above 1 although the projection is noisy."""
 CONTRACTION = 0.9
 """Ratio of κ after a round to κ before it."""
 ROUNDS_SHARE = 0.5
-"""Share of ρ for the rounds."""
+"""Budget share of the rounds."""
 
 
 @checked
 def empirical_covariance_error(n_rows: int, n_features: int, failure: float) -> float:
-    """What ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F passes with probability ``failure``, Σ̂ the second moment of n normal rows (Fact 2.1).
+    """Return the 1 − ``failure`` quantile of ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F, Σ̂ the second moment of n normal rows (Fact 2.1).
 
-    The lecture has √((d² + ln(1/τ))/n) with a constant that it does not state; this is the quantile itself.
+    The lecture has √((d² + ln(1/τ))/n) with an unstated constant; this is the quantile itself.
 
-    Examples
-    --------
     >>> round(empirical_covariance_error(1000, 4, 0.05), 2)
     0.19
     """
@@ -43,10 +41,8 @@ def empirical_covariance_error(n_rows: int, n_features: int, failure: float) -> 
 
 @checked
 def spectral_sampling_error(n_rows: int, n_features: int, failure: float) -> float:
-    """The same in spectral norm (Lemma 2.4).
+    """Bound the sampling error in spectral norm, with probability 1 − ``failure`` (Lemma 2.4).
 
-    Examples
-    --------
     >>> round(spectral_sampling_error(1000, 4, 0.05), 2)
     0.16
     """
@@ -68,24 +64,11 @@ def noisy_second_moment_error(
     clip_constant: float = 2.0,
     clip_failure: float = 0.05,
 ) -> float:
-    """The error of the clipped second moment with Gaussian noise that holds with probability 1 − ``failure`` (Lemma 2.2).
+    """Bound the error of the clipped second moment with Gaussian noise, with probability 1 − ``failure`` (Lemma 2.2).
 
-    Parameters
-    ----------
-    spread : float
-        κ.
-    rho : float
-        Of ρ-zCDP.
-    clip_constant, clip_failure : float
-        C and τ of the clipping radius √(Cκd ln(n/τ)).
+    ``spread`` is κ and ``rho`` the ρ of zCDP; the clipping radius is √(Cκd ln(n/τ)) with C = ``clip_constant`` and τ =
+    ``clip_failure``. The bound is inf if rows are clipped with more than that probability.
 
-    Returns
-    -------
-    float
-        inf where rows are clipped with more than that probability.
-
-    Examples
-    --------
     >>> round(noisy_second_moment_error(100_000, 5, 1.0, 0.5, 0.1), 3)
     0.033
     """
@@ -112,12 +95,10 @@ def noisy_second_moment_rows_needed(
     clip_constant: float = 2.0,
     clip_failure: float = 0.05,
 ) -> int:
-    """The fewest rows for which :func:`noisy_second_moment_error` is at most ``error``.
+    """Return the fewest rows for which :func:`noisy_second_moment_error` is at most ``error``.
 
     The lecture's form is (d² + ln(1/τ))/α² + κd² ln(n/τ)√ln(1/τ)/(α√ρ).
 
-    Examples
-    --------
     >>> noisy_second_moment_rows_needed(0.1, 5, 1.0, 0.5, 0.1) > 10_000
     True
     """
@@ -139,19 +120,11 @@ def noisy_second_moment_rows_needed(
 
 @checked
 def preconditioning_round_holds(sampling: float, noise: float, spread: float) -> bool:
-    """Whether a round surely takes I ⪯ Σ ⪯ κI to I ⪯ PΣPᵀ ⪯ 0.9κI (Theorem 2.3), given how large the errors are.
+    """Return True if a round surely takes I ⪯ Σ ⪯ κI to I ⪯ PΣPᵀ ⪯ 0.9κI (Theorem 2.3), given the errors.
 
-    Parameters
-    ----------
-    sampling : float
-        Spectral error of the empirical covariance, in the norm of Σ.
-    noise : float
-        Spectral norm of the noise on the second moment, in units of κ.
-    spread : float
-        κ.
+    ``sampling`` is the spectral error of the empirical covariance in the norm of Σ, ``noise`` the spectral norm of the noise on
+    the second moment in units of κ, and ``spread`` is κ.
 
-    Examples
-    --------
     >>> preconditioning_round_holds(0.1, 0.008, 1000.0), preconditioning_round_holds(0.1, 0.01, 1000.0)
     (True, False)
     """
@@ -180,12 +153,10 @@ def preconditioning_rows_needed(
     clip_constant: float = 2.0,
     clip_failure: float = 0.05,
 ) -> int:
-    """Rows for which every round down to κ ≤ ``stop_at`` holds with probability 1 − ``failure`` (Corollary 2.6, first part).
+    """Return the rows for which every round down to κ ≤ ``stop_at`` holds with probability 1 − ``failure`` (Corollary 2.6).
 
-    Parameters are those of :func:`preconditioned_covariance_error`; ``rho`` is what the rounds spend together.
+    Parameters are as for :func:`preconditioned_covariance_error`; ``rho`` is the budget of all rounds together.
 
-    Examples
-    --------
     >>> 100_000 < preconditioning_rows_needed(5, 1500.0, 0.25, 0.05) < 1_000_000
     True
     """
@@ -216,24 +187,11 @@ def preconditioned_covariance_error(
     clip_constant: float = 2.0,
     clip_failure: float = 0.05,
 ) -> float:
-    """The error of private preconditioning that holds with probability 1 − ``failure`` (Corollary 2.6, second part).
+    """Bound the error of private preconditioning, with probability 1 − ``failure`` (Corollary 2.6, second part).
 
-    Half of ρ is for the rounds, half of the failure too.
+    Half of ρ is for the rounds, and half of the failure. The rounds end at κ ≤ ``stop_at``; the other options are as for
+    :func:`noisy_second_moment_error`. The bound is inf if some round may fail.
 
-    Parameters
-    ----------
-    stop_at : float
-        κ at which the rounds end.
-    neighbors, clip_constant, clip_failure
-        As for :func:`noisy_second_moment_error`.
-
-    Returns
-    -------
-    float
-        inf where some round may fail.
-
-    Examples
-    --------
     >>> round(preconditioned_covariance_error(20_000_000, 5, 1500.0, 0.5, 0.1), 2)
     0.1
     """
@@ -271,10 +229,8 @@ def preconditioned_covariance_rows_needed(
     clip_constant: float = 2.0,
     clip_failure: float = 0.05,
 ) -> int:
-    """The fewest rows for which :func:`preconditioned_covariance_error` is at most ``error``.
+    """Return the fewest rows for which :func:`preconditioned_covariance_error` is at most ``error``.
 
-    Examples
-    --------
     >>> preconditioned_covariance_rows_needed(0.5, 5, 1500.0, 0.5, 0.1) > 1_000_000
     True
     """
@@ -296,13 +252,7 @@ def preconditioned_covariance_rows_needed(
 
 
 def n_rounds(spread: float, stop_at: float) -> int:
-    """Rounds until κ is at most ``stop_at``.
-
-    Examples
-    --------
-    >>> n_rounds(1e4, 1000.0), n_rounds(10.0, 1000.0)
-    (22, 0)
-    """
+    """Return the number of rounds until κ is at most ``stop_at``."""
     return max(0, math.ceil(math.log(spread / stop_at) / -math.log(CONTRACTION)))
 
 
@@ -317,7 +267,7 @@ def _rounds_hold(
     clip_constant: float,
     clip_failure: float,
 ) -> bool:
-    """Whether all rounds hold with probability 1 − ``failure``; the rows, and their sampling error, are the same in each."""
+    """Return True if all rounds hold with probability 1 − ``failure``; all read the same rows."""
     square = clip_constant * n_features * math.log(n_rows / clip_failure)
     left = failure - n_rows * float(scipy.special.chdtrc(n_features, square))
     if left <= 0.0:

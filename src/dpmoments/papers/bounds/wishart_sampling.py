@@ -1,7 +1,7 @@
-"""How far the regressions of Sheffet (2015) are from the table's, with a stated probability and every constant.
+"""Distances of the regressions of Sheffet (2015) from the table's, with a stated probability and every constant.
 
-Coefficients of the target on k features, without an intercept: β on the table, β̃ on the release. Σ is the matrix that was drawn
-around, G + ψI; its own coefficients are those of ridge regression with penalty ψ. Derivations:
+Coefficients of the target on k features, without an intercept: β on the table, β̃ on the release. Σ is the matrix drawn around,
+G + ψI; its own coefficients are ridge coefficients with penalty ψ. Derivations:
 ``docs/derivations/utility-bounds-wishart.md``.
 """
 
@@ -21,26 +21,13 @@ from dpmoments.privacy.unit import Neighbors
 
 @checked
 def projected_ridge_radius(n_coefficients: int, degrees: float, failure: float) -> float:
-    """q with P(‖Σ_AA^½(β̃ − β)‖ > q√s) = ``failure``, exactly, for the coefficients of a Wishart draw around Σ (Theorem 3.2).
+    """Return q with P(‖Σ_AA^½(β̃ − β)‖ > q√s) = ``failure``, exactly, for a Wishart draw around Σ (Theorem 3.2).
 
-    s = Σ_yy·A is the squared length of the residuals of β, ridge rows included: so ‖β̃ − β‖ ≤ q√(s/λ_min(Σ_AA)). The paper's form
-    of the theorem, after Sarlós (2006), is lost in our copy; this one is exact, and no weaker than any of that kind.
+    The coefficients are k = ``n_coefficients``, the projection has r = ``degrees`` ≥ k rows. s = Σ_yy·A is the squared length
+    of the residuals of β, ridge rows included, so ‖β̃ − β‖ ≤ q√(s/λ_min(Σ_AA)). ‖Σ_AA^½(β̃ − β)‖²/s is χ²_k/χ²_{r−k+1}, two
+    independent variables. The paper's form of the theorem, after Sarlós (2006), is lost in our copy; this one is exact, so no
+    bound of that kind is stronger.
 
-    Parameters
-    ----------
-    n_coefficients : int
-        k.
-    degrees : float
-        r, the rows of the projection; at least k.
-    failure : float
-        Above 0, below 1.
-
-    Notes
-    -----
-    ‖Σ_AA^½(β̃ − β)‖²/s is χ²_k/χ²_{r−k+1}, two independent variables.
-
-    Examples
-    --------
     >>> round(projected_ridge_radius(5, 100, 0.05), 3), round(projected_ridge_radius(5, 10_000, 0.05), 4)
     (0.347, 0.0333)
     """
@@ -49,15 +36,12 @@ def projected_ridge_radius(n_coefficients: int, degrees: float, failure: float) 
 
 @checked
 def posterior_draw_radius(n_coefficients: int, degrees: float, dimension: int, failure: float) -> float:
-    """The same for an inverse Wishart draw with ν degrees of freedom around a Σ of ``dimension`` rows D (Theorem 5.1's draw).
+    """Return the radius for an inverse Wishart draw with ν degrees of freedom around a Σ of D rows (Theorem 5.1).
 
-    Notes
-    -----
-    Here it is χ²_k/χ²_{ν−D+k+1}. With k = D − 1 the denominator has ν degrees against r − D + 2 of the projection: at ν = r the
-    draw from the posterior is the better one, by about D/2r of the error; section 5.1 found it so, and left it open.
+    ν is ``degrees``, D is ``dimension``. The ratio is χ²_k/χ²_{ν−D+k+1}. With k = D − 1 the denominator has ν degrees of
+    freedom; that of the projection has r − D + 2. At ν = r the posterior draw is better, by about D/2r of the error; section
+    5.1 found this, and left it open.
 
-    Examples
-    --------
     >>> round(posterior_draw_radius(5, 100, 6, 0.05), 3), round(posterior_draw_radius(5, 10_000, 6, 0.05), 4)
     (0.34, 0.0333)
     """
@@ -68,23 +52,11 @@ def posterior_draw_radius(n_coefficients: int, degrees: float, dimension: int, f
 def released_coefficient_radius(
     n_coefficients: int, degrees: float, residual: float, failure: float, *, dimension: int | None = None
 ) -> float:
-    """Radius of ‖M_AA^½(β̃ − β)‖, exactly at its level, from what was released: M with its padding kept.
+    """Return the radius of ‖M_AA^½(β̃ − β)‖, exactly at its level, from a released M with its padding kept.
 
-    Parameters
-    ----------
-    degrees : float
-        r, or ν.
-    residual : float
-        M_yy·A = M_yy − M_yA M_AA⁻¹ M_Ay.
-    dimension : int, optional
-        D of an inverse Wishart draw; None for a projection.
-
-    Notes
-    -----
+    ``residual`` is M_yy·A = M_yy − M_yA M_AA⁻¹ M_Ay; ``dimension`` is D of an inverse Wishart draw, None for a projection.
     ‖M_AA^½(β̃ − β)‖²/M_yy·A is χ²_k/χ²_{f−k}, f = r or ν − D + k + 1: the F test of a regression.
 
-    Examples
-    --------
     >>> round(released_coefficient_radius(5, 100, 4.0, 0.05), 3)
     0.697
     """
@@ -95,12 +67,10 @@ def released_coefficient_radius(
 
 @checked
 def ridge_distance_bound(coefficients_norm: float, penalty: float, smallest_eigenvalue: float) -> float:
-    """How far ridge coefficients are from those of least squares: λ‖β‖/(λ + λ_min(G_AA)) (after Dhillon et al. 2013).
+    """Bound the distance of ridge coefficients from least squares: λ‖β‖/(λ + λ_min(G_AA)) (after Dhillon et al. 2013).
 
     (G_AA + λI)(β_λ − β) = −λβ; reached by a β along the shortest direction.
 
-    Examples
-    --------
     >>> ridge_distance_bound(1.0, 10.0, 90.0)
     0.1
     """
@@ -113,16 +83,16 @@ def ridge_distance_bound(coefficients_norm: float, penalty: float, smallest_eige
 
 @dataclass(frozen=True, slots=True)
 class ProjectionBound:
-    """A bound on the coefficients of a projection, before there is any data.
+    """Bound on the coefficients of a projection, before there is any data.
 
     Attributes
     ----------
     padding : float
-        ψ that the budget asks for.
+        ψ that the budget requires.
     sampling : float
-        ‖β̃ − β_ψ‖, what the draw does.
+        ‖β̃ − β_ψ‖, the effect of the draw.
     shrinkage : float
-        ‖β_ψ − β‖, what the padding does; 0 where it is taken off.
+        ‖β_ψ − β‖, the effect of the padding; 0 if it is subtracted.
     """
 
     padding: float
@@ -131,7 +101,7 @@ class ProjectionBound:
 
     @property
     def total(self) -> float:
-        """‖β̃ − β‖."""
+        """Bound on ‖β̃ − β‖."""
         return self.sampling + self.shrinkage
 
 
@@ -151,18 +121,18 @@ def johnson_lindenstrauss_bound(
     padding_subtracted: bool = False,
     row_norm_square: float = 1.0,
 ) -> ProjectionBound:
-    """The error of ridge regression by a projection, from n, a bound on the spectrum, and the budget.
+    """Bound the error of ridge regression by a projection, from n, a bound on the spectrum, and the budget.
 
     Parameters
     ----------
     smallest_eigenvalue : float
-        Of the features' second moment G_AA/n, or a lower bound on it.
+        Smallest eigenvalue of the features' second moment G_AA/n, or a lower bound on it.
     residual_variance, coefficients_norm : float
         Mean square of the residuals of β, and ‖β‖, or upper bounds on them.
     epsilon, delta, degrees, neighbors
         The budget, the rows r of the projection, the relation.
     padding_subtracted : bool
-        Whether ψI is taken off the release again.
+        True if ψI is subtracted from the release.
     row_norm_square : float
         B²: 1 for rows in the unit ball, 1 + w² with count and mean.
 
@@ -177,7 +147,7 @@ def johnson_lindenstrauss_bound(
     curve = wishart_sampling_padding(epsilon, delta, degrees, Neighbors.of(neighbors))
     padding = row_norm_square * curve
     least = n_rows * smallest_eigenvalue
-    # the residuals of β, among them those of the ridge rows of features and target, are at least as long as those of β_ψ
+    # the residuals of β, ridge rows of features and target included, are at least as long as those of β_ψ
     residual = math.sqrt(n_rows * residual_variance + padding * (1.0 + coefficients_norm**2))
     scale = math.sqrt(least + padding)
     if not padding_subtracted:
@@ -201,26 +171,12 @@ def additive_wishart_bound(
     failure: float,
     mean_subtracted: bool,
 ) -> float:
-    """‖β̃ − β‖ under additive Wishart noise N of scale s²I and k degrees of freedom (Theorem C.3), with explicit constants.
+    """Bound ‖β̃ − β‖ under additive Wishart noise N of scale s²I and k degrees of freedom (Theorem C.3), with constants.
 
-    Parameters
-    ----------
-    coefficients_norm : float
-        ‖β‖.
-    smallest_eigenvalue : float
-        Of the features' Gram matrix, Σ x xᵀ.
-    degrees, scale
-        k and s².
-    mean_subtracted : bool
-        Whether ks²I is taken off again.
+    ``coefficients_norm`` is ‖β‖, ``smallest_eigenvalue`` λ of the features' Gram matrix Σ x xᵀ, ``scale`` s². With b = (−β, 1),
+    (G_AA + N_AA)(β̃ − β) = (N b)_A. If the mean ks²I is subtracted, N is the noise less it, of norm t, and the bound is t√(1 +
+    ‖β‖²)/(λ − t); else (ks²‖β‖ + t√(1 + ‖β‖²))/(λ + a), a the smallest eigenvalue of N.
 
-    Notes
-    -----
-    With b = (−β, 1), (G_AA + N_AA)(β̃ − β) = (N b)_A. If the mean is taken off, N is the noise less it, of norm t, and the bound
-    is t√(1 + ‖β‖²)/(λ − t); else (ks²‖β‖ + t√(1 + ‖β‖²))/(λ + a), a the least eigenvalue of N.
-
-    Examples
-    --------
     >>> noise = dict(degrees=40, scale=1.0, failure=0.05)
     >>> round(additive_wishart_bound(0.5, 5000.0, 5, mean_subtracted=True, **noise), 4)
     0.0103
@@ -239,18 +195,12 @@ def additive_wishart_bound(
 def gaussian_noise_bound(
     coefficients_norm: float, smallest_eigenvalue: float, n_coefficients: int, *, noise_scale: float, failure: float
 ) -> float:
-    """‖β̃ − β‖ under symmetric Gaussian noise (Theorem C.1), with explicit constants.
+    """Bound ‖β̃ − β‖ under symmetric Gaussian noise (Theorem C.1), with explicit constants.
 
-    Parameters
-    ----------
-    coefficients_norm, smallest_eigenvalue, n_coefficients, failure
-        As for :func:`additive_wishart_bound`. With ‖β̃‖ and the eigenvalue of the release in place of the table's the same number
-        is a bound again: Corollary C.2.
-    noise_scale : float
-        σ: standard deviation on the diagonal, √2 times that off it.
+    ``noise_scale`` is σ: the standard deviation off the diagonal is σ/√2, on it σ. The other arguments are as for
+    :func:`additive_wishart_bound`. With ‖β̃‖ and the smallest eigenvalue of the release in place of the table's, the same
+    number is a bound again: Corollary C.2.
 
-    Examples
-    --------
     >>> round(gaussian_noise_bound(0.5, 5000.0, 5, noise_scale=5.0, failure=0.05), 4)
     0.0046
     """
@@ -260,10 +210,10 @@ def gaussian_noise_bound(
 
 
 def _ratio_root(above: float, below: float, failure: float) -> float:
-    """The root of the quantile of χ²_above/χ²_below."""
+    """Return the square root of the 1 − ``failure`` quantile of χ²_above/χ²_below."""
     if not (above >= 1.0 and below >= 1.0 and 0.0 < failure < 1.0):
         raise InputValueError(
-            f"{above:g} coefficients, {below:g} degrees of freedom below them and failure={failure!r} make no bound: more "
-            "degrees of freedom, fewer features, or a probability"
+            f"no bound exists for {above:g} coefficients, {below:g} degrees of freedom and failure={failure!r}: use more "
+            "degrees of freedom, fewer features, or a failure between 0 and 1"
         )
     return math.sqrt(above / below * float(scipy.special.fdtri(above, below, 1.0 - failure)))

@@ -1,4 +1,4 @@
-"""Additive Wishart noise: the table plus a batch of random rows."""
+"""Additive Wishart noise: the table plus a batch of random rows (Sheffet 2015, section 4)."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 _MAX_POWER = 26
-"""The default takes at most 2^26 degrees of freedom beyond the dimension."""
+"""Largest exponent of the default degrees of freedom beyond the dimension, a power of two."""
 _SLACK = 1e-12
-"""An eigenvalue of V so little below 1 is rounding."""
+"""Tolerated rounding of an eigenvalue of V below 1."""
 _TOLERATED_EXCESS = 1.01
-"""... and stops where the error is within this of its limit, that of the Gaussian mechanism."""
+"""Tolerated ratio of the default's error to its limit, the error of the Gaussian mechanism."""
 
 
 @dataclass(frozen=True)
 class AdditiveWishartPlan(AdditivePlan):
-    """A calibrated :class:`AdditiveWishart`.
+    """Calibrated :class:`AdditiveWishart`.
 
     Attributes
     ----------
     degrees : int
         k.
     scale : float
-        s²: the noise before its mean is taken off is Wishart(s²I, k), unit-ball units.
+        s²: before its mean is subtracted, the noise is Wishart(s²I, k), in unit-ball units.
     matrix_cost : PrivacyBudget
-        What the draw costs.
+        Privacy loss of the draw.
     """
 
     degrees: int
@@ -97,15 +97,10 @@ class AdditiveWishartPlan(AdditivePlan):
 
 @dataclass(frozen=True)
 class ScaledWishartPlan(Plan):
-    """A calibrated :class:`AdditiveWishart` whose noise has the scale matrix s²V (Sheffet 2015, Theorem B.3).
+    """Calibrated :class:`AdditiveWishart` with noise of scale matrix s²V (Sheffet 2015, Theorem B.3).
 
-    Rows V^{−1/2}x have norm at most 1 as V ⪰ I; their sums get noise of scale s²I and are carried back. The guarantee is that of
-    the inner plan for any V: rows that V makes longer would be clipped.
-
-    Attributes
-    ----------
-    whitened : AdditiveWishartPlan
-        For the rows V^{−1/2}x.
+    Rows V^{−1/2}x have norm at most 1 as V ⪰ I; their sums get noise of scale s²I and are mapped back. ``whitened``, the
+    plan for the rows V^{−1/2}x, gives the guarantee for any V: rows that V makes longer would be clipped.
     """
 
     mechanism: AdditiveWishart
@@ -134,7 +129,7 @@ class ScaledWishartPlan(Plan):
 
     @property
     def expected_error(self) -> float:
-        """E‖W − kS‖_F² = k((tr S)² + tr S²) for W ~ Wishart(S, k)."""
+        """Root of E‖W − kS‖_F² = k((tr S)² + tr S²), W ~ Wishart(S, k)."""
         plan, eigenvalues = self.whitened, self.mechanism.scale_eigenvalues
         return plan.scale * math.sqrt(plan.degrees * (eigenvalues.sum() ** 2 + np.square(eigenvalues).sum()))
 
@@ -163,12 +158,9 @@ class ScaledWishartPlan(Plan):
 
 @dataclass(frozen=True)
 class PositiveDefinitePlan(Plan):
-    """A calibrated :class:`AdditiveWishart` that takes off less of the noise's mean where it must (Sheffet 2015, Algorithm 3).
+    """Calibrated :class:`AdditiveWishart` that keeps part of the noise's mean if it must (Sheffet 2015, Algorithm 3).
 
-    Attributes
-    ----------
-    unbiased : AdditiveWishartPlan
-        The same plan with the whole mean of the noise taken off.
+    ``unbiased`` is the same plan with the whole mean of the noise subtracted.
     """
 
     unbiased: AdditiveWishartPlan
@@ -201,10 +193,10 @@ class PositiveDefinitePlan(Plan):
         return replace(self.unbiased.model, count_scale=scale, count_is_laplace=laplace)
 
     def kept_shift(self, gram: FloatArray) -> float:
-        """How much of the noise's mean goes back into a Gram matrix from which all of it was taken: post-processing.
+        """Return the part of the noise's mean to add back to a Gram matrix that lost all of it (post-processing).
 
-        Nothing where the matrix is positive definite. Else all but s²(√k − √D − √(2 ln(4/δ)))², which the noise exceeds in
-        every direction with probability 1 − δ/4.
+        It is 0 for a positive definite matrix. Else it is all but s²(√k − √D − √(2 ln(4/δ)))², which the noise exceeds in every
+        direction with probability 1 − δ/4.
         """
         if np.linalg.eigvalsh(gram)[0] > 0.0:
             return 0.0
@@ -226,17 +218,17 @@ class AdditiveWishart(Mechanism):
     Parameters
     ----------
     degrees_of_freedom : int, optional
-        k, above the dimension of the matrix. Default: the least power of two beyond the dimension that is within 1 % of the
+        k, above the dimension of the matrix. Default: the smallest power of two beyond the dimension that is within 1 % of the
         limit (at most 2²⁶).
     debias : {"mean", "positive-definite"}
-        ``"mean"`` takes off ks², the mean of the noise: the release is unbiased and the law of its noise is known.
-        ``"positive-definite"`` is the paper's rule: ks² where the Gram matrix stays positive definite, else the smaller
-        s²(√k − √D − √(2 ln(4/δ)))²; count and sum are unbiased in any case.
+        ``"mean"`` subtracts ks², the mean of the noise: the release is unbiased and its noise distribution is known.
+        ``"positive-definite"`` is the paper's rule: ks² if the Gram matrix stays positive definite, else the smaller s²(√k − √D
+        − √(2 ln(4/δ)))²; count and sum are unbiased in both cases.
     calibration : {"exact", "paper"}
         ``"paper"``: Theorem 4.1's k, with s² = B².
     scale_matrix : nested sequence of shape (d, d), optional
-        V ⪰ I, for W ~ Wishart(s²V, k) (Theorem B.3), as where V is the scale of a prior; in the units in which rows are encoded.
-        The noise is nowhere smaller than with the default, I.
+        V ⪰ I, for W ~ Wishart(s²V, k) (Theorem B.3), for example if V is the scale of a prior; in encoded units. The noise is
+        nowhere smaller than with the default, I.
 
     Examples
     --------
@@ -274,12 +266,12 @@ class AdditiveWishart(Mechanism):
                 "unit ball"
             )
         if self.debias != "mean":
-            raise InputValueError("scale_matrix goes with debias='mean'")
+            raise InputValueError("scale_matrix needs debias='mean'")
         object.__setattr__(self, "scale_matrix", matrix)
 
     @property
     def scale_eigenvalues(self) -> FloatArray:
-        """Those of V."""
+        """Eigenvalues of V."""
         return np.asarray(np.linalg.eigvalsh(np.array(self.scale_matrix)))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
@@ -306,7 +298,7 @@ class AdditiveWishart(Mechanism):
         if self.scale_matrix is not None:
             if len(self.scale_matrix) != shape.n_features:
                 raise InputValueError(
-                    f"scale_matrix has {len(self.scale_matrix)} rows and the table {shape.n_features} features"
+                    f"scale_matrix has {len(self.scale_matrix)} rows; the table has {shape.n_features} features"
                 )
             return ScaledWishartPlan(mechanism=self, shape=shape, neighbors=neighbors, cost=budget, whitened=plan)
         if self.debias == "mean":
@@ -314,10 +306,10 @@ class AdditiveWishart(Mechanism):
         return PositiveDefinitePlan(mechanism=self, shape=shape, neighbors=neighbors, cost=budget, unbiased=plan)
 
     def _degrees_and_scale(self, dimension: int, budget: PrivacyBudget, neighbors: Neighbors) -> tuple[int, float]:
-        """k − D and s²/B²."""
+        """Return k − D and s²/B²."""
         if self.calibration == "paper":
             paper = math.floor(14.0 / budget.epsilon**2 * 2.0 * math.log(4.0 / budget.delta))
-            # The larger of the paper's and the exact value is private whatever the paper's proof covers.
+            # The larger of the paper's and the exact value is private even if the paper's proof is incomplete.
             return max(paper, additive_wishart_degrees(budget.epsilon, budget.delta, 1.0, neighbors)), 1.0
         if self.degrees_of_freedom is None:
             return _nearly_best(dimension, budget, neighbors)
@@ -331,7 +323,7 @@ class AdditiveWishart(Mechanism):
 
 
 def _nearly_best(dimension: int, budget: PrivacyBudget, neighbors: Neighbors) -> tuple[int, float]:
-    """The least power of two for k − D at which the error is within a hundredth of its limit, and its scale."""
+    """Return the smallest power of two for k − D with an error within 1 % of its limit, and its scale."""
     limit = gaussian_noise_scale(budget.epsilon, budget.delta, gram_frobenius(neighbors, max(dimension, 2)).value)
 
     def is_near(power: int) -> bool:

@@ -1,4 +1,4 @@
-"""Gaussian noise on the inverse of the Gram matrix."""
+"""Gaussian noise on the inverse of the Gram matrix (Sheffet 2015, appendix B)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 _MEAN_SHARE = 0.1
-"""Share of the budget for count and mean, where they are wanted."""
+"""Budget share of count and mean, if they are released."""
 
 
 @dataclass(frozen=True)
 class InverseGaussianPlan(Plan):
-    """A calibrated :class:`InverseGaussian`.
+    """Calibrated :class:`InverseGaussian`.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class InverseGaussianPlan(Plan):
     inverse_scale : float
         σ of the symmetric noise on the inverse: standard deviation of its diagonal entries.
     sum_scale, count_scale : float or None
-        Standard deviations on the entries of the sum of rows and on the count; None where there is no such noise.
+        Noise standard deviations of the entries of the sum of rows and of the count; None without such noise.
     """
 
     mechanism: InverseGaussian
@@ -108,14 +108,14 @@ class InverseGaussianPlan(Plan):
         del receipt
         rows, d = diagnostics.get("inverse"), self.shape.n_features
         if not isinstance(rows, list) or len(rows) != d:
-            raise InputValueError("the inverse of the diagnostics is not that of a run")
+            raise InputValueError("diagnostics hold no noisy inverse of a run")
         return self._model_of_run(np.array([finite_numbers(row, d, "inverse") for row in rows])).to_dict()
 
     def invert(self, inverse: FloatArray) -> FloatArray:
-        """The Gram matrix from its noisy inverse, whose eigenvalues are first clipped to their public range.
+        """Return the Gram matrix from its noisy inverse, with eigenvalues first clipped to their public range.
 
-        The upper end is 1/w². The lower end is 1/n where n is public, since the trace of G is at most n. Where n is private it is
-        the noise scale, below which an eigenvalue of the inverse cannot be told from zero.
+        The upper end is 1/w². The lower end is 1/n if n is public, since the trace of G is at most n. If n is private it is the
+        noise scale, below which an eigenvalue of the inverse is not distinguishable from zero.
         """
         highest = 1.0 / self.smallest_eigenvalue
         lowest = self.inverse_scale if self.shape.n_rows is None else 1.0 / max(self.shape.n_rows, 1)
@@ -129,21 +129,21 @@ class InverseGaussianPlan(Plan):
 class InverseGaussian(Mechanism):
     """Release G⁻¹ plus symmetric Gaussian noise, and the Gram matrix as its inverse.
 
-    For tables known in advance to be well conditioned: the smallest eigenvalue of G = Σ x xᵀ (rows in the unit ball) is at least
-    w², which the caller asserts from public knowledge. **Never look it up in the table.**
+    For tables known in advance to be well conditioned: the smallest eigenvalue of G = Σ x xᵀ (rows in the unit ball) is at
+    least w², which the caller asserts from public knowledge. **Never look it up in the table.**
 
-    **Privacy.** ρ-zCDP or (ε, δ)-DP, whether the assertion is true or not: eigenvalues of G below w² are raised to it, and
-    the inverse of the raised matrix has Frobenius sensitivity Δ/w⁴, where Δ is that of G
+    **Privacy.** ρ-zCDP or (ε, δ)-DP, whether the assertion is true or not: eigenvalues of G below w² are raised to it, and the
+    inverse of the raised matrix has Frobenius sensitivity Δ/w⁴, where Δ is the sensitivity of G
     (``docs/derivations/inverse_gaussian.md``). If the assertion is false the release is inaccurate, but still private. The
-    paper's sensitivity, B²/(w²(w² − B²)), is larger, and in the paper the guarantee rests on the assertion. Count and mean,
-    where wanted, are part of the same Gaussian mechanism.
+    paper's sensitivity, B²/(w²(w² − B²)), is larger, and in the paper the guarantee rests on the assertion. Count and mean, if
+    released, are part of the same Gaussian mechanism.
 
     The released inverse is among the diagnostics of the result.
 
     Parameters
     ----------
     smallest_eigenvalue : float
-        w²; there is no default, and no run without it.
+        w²; required for every run.
     calibration : {"exact", "paper"}
         ``"paper"``: the sensitivity of Theorem B.5; needs w² > 1.
 
@@ -178,7 +178,7 @@ class InverseGaussian(Mechanism):
         if self.smallest_eigenvalue is None:
             raise InputValueError(
                 "inverse-gaussian needs a public lower bound on the smallest eigenvalue of Σ x xᵀ (rows in the unit ball): "
-                "InverseGaussian(smallest_eigenvalue=...), from what is known without the table, or another mechanism"
+                "pass smallest_eigenvalue=, known without the table, or use another mechanism"
             )
         with_count = shape.mean and not shape.count_is_public(neighbors)
         whole = self.drawable_budget(budget)
@@ -198,7 +198,7 @@ class InverseGaussian(Mechanism):
         )
 
     def sensitivity(self, n_features: int, neighbors: Neighbors) -> Sensitivity:
-        """Frobenius sensitivity of the inverse."""
+        """Return the Frobenius sensitivity of the inverse."""
         assert self.smallest_eigenvalue is not None
         bound = self.smallest_eigenvalue
         if self.calibration == "paper" and bound <= 1.0:

@@ -1,4 +1,4 @@
-"""The inverse-Wishart mechanism: one draw from the posterior of a covariance under a conjugate prior."""
+"""Inverse-Wishart mechanism: one draw from the posterior of a covariance under a conjugate prior."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from dpmoments.privacy.unit import Neighbors
 
 @dataclass(frozen=True)
 class InverseWishart(PaddedGram):
-    """Release one draw from the inverse Wishart law with scale matrix G + ψI and ν degrees of freedom, times ν − D − 1.
+    """Release one inverse Wishart draw with scale matrix G + ψI and ν degrees of freedom, times ν − D − 1.
 
     D is the dimension of the matrix; the factor makes the mean G + ψI. With ν = n + ν₀ it is a draw from the posterior of the
     covariance of normal rows of mean zero under the prior Wishart⁻¹(ψI, ν₀).
 
-    **Privacy.** (ε, δ)-DP. The inverse of the draw is a Wishart matrix whose scale is (G + ψI)⁻¹; so the privacy curve is that of
-    ``johnson-lindenstrauss`` with ν for r and ψ for w² (``docs/derivations/inverse_wishart.md``). ν must not depend on private
-    data: ``prior_degrees`` therefore needs a public number of rows.
+    **Privacy.** (ε, δ)-DP. The inverse of the draw is a Wishart matrix whose scale is (G + ψI)⁻¹; so the privacy curve is that
+    of ``johnson-lindenstrauss`` with ν for r and ψ for w² (``docs/derivations/inverse_wishart.md``). ν must not depend on
+    private data: ``prior_degrees`` therefore needs a public number of rows.
 
     Parameters
     ----------
     degrees_of_freedom : int, optional
-        ν, at least D + 4 (so that the draw has a variance); of the adaptive variant the least. Default as for
+        ν, at least D + 4 (so that the draw has a variance); a minimum with ``adaptive``. Default: as for
         ``johnson-lindenstrauss``.
     adaptive : bool
         Algorithm 5: half of the budget finds a lower bound on the smallest eigenvalue, as in Algorithm 2.
     subtract_padding : bool
-        Take ψI off again. False keeps it, and the release positive definite.
+        Subtract ψI. False keeps it, and the release positive definite.
     calibration : {"exact", "paper"}
         ``"paper"``: the bound of Theorem 3.1 with ν for r.
     smallest_eigenvalue : float, optional
         A lower bound m on the smallest eigenvalue of the matrix drawn around, publicly known without the table, in unit-ball
-        units: of Σ x xᵀ, or with count and mean of Σ z zᵀ, z = (w, x), w the plan's ``augmentation``. ν is then the most that
-        needs no padding, where that is enough for the matrix; where more is asked for, only what m lacks is padded. **The
+        units: of Σ x xᵀ, or with count and mean of Σ z zᵀ, z = (w, x), w the plan's ``augmentation``. ν is then the largest
+        that needs no padding, if that is enough for the matrix; if more is required, only the difference to m is padded. **The
         caller asserts m, and accuracy rests on it; privacy does not**: eigenvalues below it are raised, and the bound on the
-        privacy curve holds for every table (it asks for some 5 to 12 % more than padding by the exact curve, for more under
-        ``replace_one`` with few degrees of freedom). If m is false the release is biased, short directions appear longer, and
-        nothing in it tells. Not with ``adaptive``.
+        privacy curve holds for every table (it needs 5 to 12 % more than padding by the exact curve, more under ``replace_one``
+        with few degrees of freedom). If m is false the release is biased, short directions appear longer, and no diagnostic
+        shows it. Not with ``adaptive``.
     prior_degrees : int, optional
         ν₀: use ν = n + ν₀, the posterior. Under replace-one only.
 
@@ -65,7 +65,7 @@ class InverseWishart(PaddedGram):
         if self.prior_degrees is not None and self.degrees_of_freedom is not None:
             raise InputValueError("give degrees_of_freedom or prior_degrees, not both: they set the same number")
         if self.prior_degrees is not None and self.prior_degrees < 0:
-            raise InputValueError(f"prior_degrees={self.prior_degrees!r} cannot be negative")
+            raise InputValueError(f"prior_degrees={self.prior_degrees!r} must not be negative")
 
     @property
     def degrees_are_free(self) -> bool:

@@ -1,4 +1,4 @@
-"""Eigenvectors one after another by the exponential mechanism (Amin et al. 2019)."""
+"""Eigenvectors drawn one after another by the exponential mechanism (Amin et al. 2019, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from dpmoments.privacy.unit import Neighbors
 Allocation = Literal["gaps", "adaptive", "uniform"]
 
 _FAILURE = 0.05
-"""β where none is given."""
+"""Default failure probability β."""
 
 
 @dataclass(frozen=True)
 class IterativeEigenvectorsPlan(SpectralPlan):
-    """A calibrated :class:`IterativeEigenvectors`."""
+    """Calibrated :class:`IterativeEigenvectors`."""
 
     mechanism: IterativeEigenvectors
 
@@ -63,7 +63,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         return _orthonormal(drawn), temperatures.tolist()
 
     def _weights(self, eigenvalues: FloatArray, others: FloatArray | None = None) -> FloatArray:
-        """Weights to which the directions' shares of the budget are proportional."""
+        """Return weights proportional to the directions' budget shares."""
         d, others = len(eigenvalues), eigenvalues if others is None else others
         if self.mechanism.allocation == "uniform":
             return np.ones(d)
@@ -79,7 +79,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         return np.asarray(np.maximum(importance, floor) ** (1.0 / 2.0 if self.pure else 2.0 / 3.0))
 
     def temperatures_at_least(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Lower bounds on the temperatures of a run whose noisy eigenvalues are in [low, high], shape (rank,)."""
+        """Bound the temperatures of a run below, for noisy eigenvalues in [low, high], shape (rank,)."""
         result = np.zeros(self.rank)
         if self.direction_budget is None:
             return result
@@ -93,14 +93,9 @@ class IterativeEigenvectorsPlan(SpectralPlan):
     def error_bound_on(
         self, assumed: SyntheticSpectrum, failure: float = _FAILURE, *, constants: Constants = "sharp"
     ) -> float:
-        """Bound on ‖G − Ĝ‖_F, with probability 1 − ``failure``, on a table with an assumed spectrum.
+        """Bound ‖G − Ĝ‖_F with probability 1 − ``failure`` on a table with an assumed spectrum.
 
-        Parameters
-        ----------
-        failure : float
-            β.
-        constants : {"sharp", "paper"}
-            As for :func:`dpmoments.papers.bounds.eigenvector_release_error` (Amin et al. 2019, Theorem 2).
+        Amin et al. (2019), Theorem 2; ``constants`` as for :func:`dpmoments.papers.bounds.eigenvector_release_error`.
         """
         eigenvalues, kind = assumed.eigenvalues, self._noise_kind
         slack = self._slack(0.05 * failure)
@@ -119,7 +114,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
     def released_error_bound(
         self, diagnostics: Mapping[str, Any], failure: float = _FAILURE, *, constants: Constants = "sharp"
     ) -> float:
-        """The same from what a run released: the ``diagnostics`` of its result (Amin et al. 2019, Corollary 1)."""
+        """Bound ‖G − Ĝ‖_F from a run's ``diagnostics`` (Amin et al. 2019, Corollary 1)."""
         public = self.shape.n_rows if self.count_is_public else None
         return released_eigenvector_error(
             diagnostics["eigenvalues"],
@@ -137,7 +132,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         return "laplace" if self.pure else "gaussian"
 
     def _slack(self, failure: float) -> float:
-        """What noisy eigenvalues may be off by beside their noise: two lattice units, and a clip at a noisy number of rows."""
+        """Bound the other errors of noisy eigenvalues: two lattice units, and a clip at a noisy number of rows."""
         rounding = 2.0 * math.sqrt(self.shape.n_features) * 4.0**-self.bits
         if self.count_is_public:
             return rounding
@@ -155,35 +150,35 @@ class IterativeEigenvectorsPlan(SpectralPlan):
 
 @dataclass(frozen=True)
 class IterativeEigenvectors(Mechanism):
-    """Release Σ λ̂_i θ̂_i θ̂_iᵀ: noisy eigenvalues, and directions drawn one after another, each orthogonal to those before it.
+    """Release Σ λ̂_i θ̂_i θ̂_iᵀ: noisy eigenvalues, and directions each drawn orthogonal to those before it.
 
     Direction i has density ∝ exp(t_i θᵀGθ) on the unit vectors orthogonal to the directions before it, and is drawn exactly
-    (:func:`dpmoments.noise.sample_bingham` says how). Eigenvalues get discrete Laplace (pure ε) or Gaussian (zCDP) noise. The
-    time is O(d³).
+    (see :func:`dpmoments.noise.sample_bingham`). Eigenvalues get discrete Laplace (pure ε) or Gaussian (zCDP) noise. The time
+    is O(d³).
 
-    **Privacy.** ε-DP or ρ-zCDP by composition of the eigenvalues, each direction, and sum and count where wanted. A
-    direction's budget may depend on the noisy eigenvalues only; the last of d directions is fixed by the others and costs
-    nothing. The directions come from a floating-point sampler on the sphere, for which no proof exists at the level of bits:
-    arithmetic ``idealized``.
+    **Privacy.** ε-DP or ρ-zCDP by composition of the eigenvalues, each direction, and sum and count if released. A direction's
+    budget may depend on the noisy eigenvalues only; the last of d directions is fixed by the others and costs nothing. The
+    directions come from a floating-point sampler on the sphere, for which no proof exists at the level of bits: arithmetic
+    ``idealized``.
 
     Parameters
     ----------
     allocation : {"gaps", "adaptive", "uniform"}
-        How the directions' budget is divided; λ̂ are the noisy eigenvalues and τ is a bound on their noise. ``"uniform"``:
-        equally (IT-U). ``"adaptive"``: ε_i ∝ √(λ̂_i + τ) (the paper's Corollary 1, AD). ``"gaps"``:
-        ε_i ∝ √(Σ_{j>i} (λ̂_i − λ̂_j) + τ), which minimises the error to first order. Under zCDP the powers are 2/3, not 1/2.
+        Division of the directions' budget; λ̂ are the noisy eigenvalues and τ is a bound on their noise. ``"uniform"``: equally
+        (IT-U). ``"adaptive"``: ε_i ∝ √(λ̂_i + τ) (the paper's Corollary 1, AD). ``"gaps"``: ε_i ∝ √(Σ_{j>i} (λ̂_i − λ̂_j) + τ),
+        which minimizes the error to first order. Under zCDP the powers are 2/3, not 1/2.
     rank : int, optional
-        Stop after so many directions; the release then has that rank. Default: all.
+        Number of directions, and rank of the release. Default: all.
     calibration : {"tight", "paper"}
         ``"paper"``: takes 2 as the sensitivity of the eigenvalues and of θᵀGθ under both relations, which is more noise than ε
         requires; for comparison.
     sum_share : float, optional
-        Share of the budget for the sum of rows (and the count where it is private), where they are wanted. Default: the share
-        that brings the root mean square norm of its noise to n/5, but from 0.1 to 0.3; 0.1 where n is private.
+        Budget share of the sum of rows (and the count if it is private), if they are released. Default: the share that brings
+        the root mean square norm of its noise to n/5, between 0.1 and 0.3; 0.1 if n is private.
     eigenvalue_share : float, optional
         Share of the rest for the eigenvalues. Default: by the same rule, from 0.2 (0.1 under zCDP) to 0.5.
     failure : float
-        β: τ bounds the noise on all eigenvalues with probability 1 − β. It affects only how the budget is divided.
+        β: τ bounds the noise on all eigenvalues with probability 1 − β. It affects only the division of the budget.
 
     Examples
     --------
@@ -229,6 +224,6 @@ class IterativeEigenvectors(Mechanism):
 
 
 def _orthonormal(vectors: FloatArray) -> FloatArray:
-    """Orthonormal columns next to those of ``vectors``, which are orthonormal but for rounding."""
+    """Return the orthonormal columns nearest to those of ``vectors``, which are orthonormal up to rounding."""
     basis, triangle = np.linalg.qr(vectors)
     return np.asarray(basis * np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0))

@@ -1,4 +1,4 @@
-"""The Johnson–Lindenstrauss mechanism: a random projection of the table with a ridge appended."""
+"""Johnson–Lindenstrauss mechanism: a random projection of the table with a ridge appended."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from dpmoments.papers.mechanisms.padded_gram import PaddedGram
 class JohnsonLindenstrauss(PaddedGram):
     """Release (RA′)ᵀ(RA′)/r, A′ the table with w·I appended and R an r-row matrix of standard normals.
 
-    That is one draw from Wishart(G + w²I, r)/r, so no projection is formed. With ``subtract_padding=False`` the output is always
-    positive definite, and every regression on it is a ridge regression on a sketch of the table.
+    That is one draw from Wishart(G + w²I, r)/r, so no projection is formed. With ``subtract_padding=False`` the output is
+    always positive definite, and every regression on it is a ridge regression on a sketch of the table.
 
     **Privacy.** (ε, δ)-DP. w² is found by inverting the exact privacy curve of the mechanism, under add-remove or replace-one
     (``docs/derivations/johnson_lindenstrauss.md``); it is 5 to 12 times smaller than by the paper's bound. Normals are drawn in
     floating point (``idealized``).
 
-    The error depends on the data: its mean square is ((tr Σ)² + ‖Σ‖_F²)/r with Σ = G + w²I, exact for a spectrum that a forecast
-    assumes. w² grows like √r. With the padding subtracted, many degrees of freedom are better than few; in the limit the error is
-    symmetric Gaussian noise with the same guarantee.
+    The error depends on the data: its mean square is ((tr Σ)² + ‖Σ‖_F²)/r with Σ = G + w²I, exact for a spectrum that a
+    forecast assumes. w² grows like √r. With the padding subtracted, many degrees of freedom are better than few; in the limit
+    the error is symmetric Gaussian noise with the same guarantee.
 
     Parameters
     ----------
     degrees_of_freedom : int, optional
-        r, the number of rows of the projection, at least the dimension of the matrix; the adaptive variant may use more. Default:
-        the smallest r whose mean square error is within 5 % of the least, in the worst case over tables with the public number
-        of rows (a million where it is private).
+        r, the number of rows of the projection, at least the dimension of the matrix; the adaptive variant may use more.
+        Default: the smallest r whose mean square error is within 5 % of the minimum, in the worst case over tables with the
+        public number of rows (a million if it is private).
     adaptive : bool
-        Algorithm 2 instead of 1: half of the budget finds a lower bound on the table's own smallest eigenvalue. Where the bound
-        is large enough there is no padding, and r is as large as the bound allows; otherwise only what is missing is padded.
-        The diagnostics of the result state the bound, r and w²; the cost covers them.
+        Algorithm 2 instead of 1: half of the budget finds a lower bound on the table's own smallest eigenvalue. If the bound is
+        large enough nothing is padded, and r is as large as the bound allows; otherwise only the difference is padded. The
+        diagnostics of the result state the bound, r and w²; the cost covers them.
     subtract_padding : bool
         Subtract w²I again, so that the release is unbiased (and may have negative eigenvalues). False keeps the ridge.
     calibration : {"exact", "paper"}
         ``"paper"``: w² = (4B²/ε)(√(2r ln(4/δ)) + 2 ln(4/δ)), Theorem 3.1.
     smallest_eigenvalue : float, optional
         A lower bound m on the smallest eigenvalue of the matrix drawn around, publicly known without the table, in unit-ball
-        units: of Σ x xᵀ, or with count and mean of Σ z zᵀ, z = (w, x), w the plan's ``augmentation``. r is then the most that
-        needs no padding, where that is enough for the matrix; where more is asked for, only what m lacks is padded. **The
+        units: of Σ x xᵀ, or with count and mean of Σ z zᵀ, z = (w, x), w the plan's ``augmentation``. r is then the largest
+        that needs no padding, if that is enough for the matrix; if more is required, only the difference to m is padded. **The
         caller asserts m, and accuracy rests on it; privacy does not**: eigenvalues below it are raised, and the bound on the
-        privacy curve holds for every table (it asks for some 5 to 12 % more than padding by the exact curve, for more under
-        ``replace_one`` with few degrees of freedom). If m is false the release is biased, short directions appear longer, and
-        nothing in it tells. Not with ``adaptive``.
+        privacy curve holds for every table (it needs 5 to 12 % more than padding by the exact curve, more under ``replace_one``
+        with few degrees of freedom). If m is false the release is biased, short directions appear longer, and no diagnostic
+        shows it. Not with ``adaptive``.
 
     Examples
     --------

@@ -28,13 +28,13 @@ from dpmoments.privacy.unit import Neighbors
 
 @dataclass(frozen=True)
 class KapralovTalwarPlan(SpectralPlan):
-    """A calibrated :class:`KapralovTalwar`."""
+    """Calibrated :class:`KapralovTalwar`."""
 
     mechanism: KapralovTalwar
 
     @property
     def temperatures(self) -> list[float]:
-        """The strength t of every draw."""
+        """Temperature t of every draw."""
         if self.direction_budget is None:
             return [0.0] * self.rank
         parts = self.direction_budget.split(*[1.0] * self.rank)
@@ -62,11 +62,12 @@ class KapralovTalwarPlan(SpectralPlan):
 
 @dataclass(frozen=True)
 class KapralovTalwar(Mechanism):
-    """Release Σ λ̂_i θ̂_i θ̂_iᵀ, each direction drawn from the whole sphere after the terms before it were subtracted.
+    """Release Σ λ̂_i θ̂_i θ̂_iᵀ, each direction drawn from the whole sphere after subtracting the earlier terms.
 
     As compared by Amin et al. (2019): noisy eigenvalues drawn once, direction i with density ∝ exp(t θᵀC_iθ), C_1 = G and
-    C_{i+1} = C_i − λ̂_i θ̂_i θ̂_iᵀ, budget in equal parts. The directions are not orthogonal, and what one draw misses stays in the
-    matrix. Mostly for comparison: :class:`IterativeEigenvectors` does better on most tables. One eigendecomposition a direction.
+    C_{i+1} = C_i − λ̂_i θ̂_i θ̂_iᵀ, budget in equal parts. The directions are not orthogonal, and what one draw misses stays in
+    the matrix. Mostly for comparison: :class:`IterativeEigenvectors` does better on most tables. Each direction takes one
+    eigendecomposition.
 
     **Privacy.** ε-DP or ρ-zCDP by composition: given earlier outputs, C_i differs from G by a constant, so that every score
     θᵀC_iθ has the sensitivity of θᵀGθ. The directions come from a floating-point sampler on the sphere: arithmetic
@@ -75,7 +76,7 @@ class KapralovTalwar(Mechanism):
     Parameters
     ----------
     rank : int, optional
-        Stop after so many directions. Default: all.
+        Number of directions. Default: all.
     calibration : {"tight", "paper"}
         ``"paper"``: sensitivity 2 of both eigenvalues and θᵀGθ under either relation, for comparison.
     sum_share, eigenvalue_share : float, optional

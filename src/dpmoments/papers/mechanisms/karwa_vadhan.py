@@ -1,4 +1,4 @@
-"""Karwa & Vadhan (2018), coordinate by coordinate: find the scale, a bin near the mean, and the mean of values near that bin."""
+"""Karwa & Vadhan (2018), coordinate by coordinate: the scale, a bin near the mean, the mean of values near it."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 _MIN_EXPONENT, _MAX_EXPONENT = -40, 2
-"""Scales are searched from 2^−40 to 4 times the radius: bins that floating point can resolve."""
+"""Exponents of the scales searched, 2^−40 to 4 times the radius: bins that floating point can resolve."""
 
 _FULLEST_BIN = 0.3
-"""Share of normal values in the fullest bin as wide as their standard deviation: 0.38 at best, 0.34 where the bins lie badly."""
+"""Fraction of normal values in the fullest bin one SD wide: 0.34 at worst and 0.38 at best, by bin position."""
 
 
 @dataclass(frozen=True)
 class KarwaVadhanPlan(MeanPlan):
-    """A calibrated :class:`KarwaVadhan`: the privacy loss of each step for one coordinate (None for a public scale)."""
+    """Calibrated :class:`KarwaVadhan`: the privacy loss of each step for one coordinate (None for a public scale)."""
 
     radius: float
     scale: float | None
@@ -83,7 +83,7 @@ class KarwaVadhanPlan(MeanPlan):
                     n_rows=n_rows,
                 )
             )
-        # Noise below what the search can tell apart decides nothing.
+        # Noise below the resolution of the search decides nothing.
         least_noise = math.ldexp(self.radius, _MIN_EXPONENT)
         names = rows.schema.feature_names
         warnings = coordinate_warnings(names, result, self.radius, least_noise=least_noise)
@@ -110,7 +110,7 @@ class KarwaVadhanPlan(MeanPlan):
         return private_scale(rows, privacy_filter, self.scale_loss, feature=feature, radius=self.radius)
 
     def _locate(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int, scale: float) -> float:
-        """Middle of a bin of width ``scale`` that holds many rows: exponential mechanism on the counts."""
+        """Return the middle of a bin of width ``scale`` with many rows: exponential mechanism on the counts."""
         lower, upper, widths = self._bins(scale)
         for index, (width, part) in enumerate(zip(widths, self.location_loss.split(*[1.0] * len(widths)), strict=True)):
             edges = np.linspace(lower, upper, round((upper - lower) / width) + 1)
@@ -121,12 +121,12 @@ class KarwaVadhanPlan(MeanPlan):
         return min(max((lower + upper) / 2.0, -self.radius), self.radius)
 
     def _bins(self, scale: float) -> tuple[float, float, Sequence[float]]:
-        """Ends of the search for a location, and the width of its bins, level by level."""
+        """Return the ends of the location search and the bin widths, level by level."""
         lower, upper = -self.radius - scale / 2.0, self.radius + scale / 2.0
         return lower, upper, zoom(lower, upper, scale)
 
     def _resolves(self, scale: float, n_rows: float) -> bool:
-        """Whether a bin with _FULLEST_BIN of the rows outweighs all others together, by the room that SYMQ asks for."""
+        """Return True if a bin with _FULLEST_BIN of the rows outweighs all others, with the margin of SYMQ."""
         lower, upper, widths = self._bins(scale)
         part, *_ = self.location_loss.split(*[1.0] * len(widths))
         cells = round((upper - lower) / widths[0])
@@ -135,20 +135,20 @@ class KarwaVadhanPlan(MeanPlan):
 
 @dataclass(frozen=True)
 class KarwaVadhan(MeanMechanism):
-    """Per coordinate: private scale, private location, noisy clamped mean.
+    """Private scale, private location and noisy clamped mean of each coordinate.
 
-    Where no scale is given, a quarter of the budget finds it: a private median, and a log-scale histogram of the distances from
-    it (bins [2^i, 2^{i+1})). The next quarter finds a bin of width σ near the mean; the rest is the noisy mean, clamped to that
+    If no scale is given, a quarter of the budget finds it: a private median, and a log-scale histogram of the distances from it
+    (bins [2^i, 2^{i+1})). The next quarter finds a bin of width σ near the mean; the rest is the noisy mean, clamped to that
     bin ± σ√(2 ln n) and projected on the public range. No step depends on the order of rows, as pairs of rows would.
 
     **Privacy.** The budget is divided among coordinates and steps. The searches are exponential mechanisms over a finite range,
-    pure ε or ε²/8-zCDP; the mean is an exact discrete release, divided by the public n.
-    A twenty-fifth of its part counts, with noise, the values that were clamped and those farther from the bin than that noise.
+    pure ε or ε²/8-zCDP; the mean is an exact discrete release, divided by the public n. Of its budget, 4 % pays for noisy
+    counts of clamped values and of values further from the bin than that noise.
 
     Parameters
     ----------
     radius : float, optional
-        Bound on the mean of every coordinate. Default: 1 for rows in the unit ball; else it must be given.
+        Bound on the mean of every coordinate. Default: 1 for rows in the unit ball; otherwise required.
     scale : float, optional
         Standard deviation of every coordinate, if it is public.
 
@@ -188,37 +188,31 @@ class KarwaVadhan(MeanMechanism):
 
 
 def _half_width(scale: float, n_rows: float) -> float:
-    """Of the clamp: half a bin, plus √(2 ln n) standard deviations; of n normal values about one at most lies farther out."""
+    """Return the clamp's half width: half a bin and √(2 ln n) SDs, beyond which about one of n normal values lies at most."""
     return scale * (0.5 + math.sqrt(2.0 * math.log(max(n_rows, 3.0))))
 
 
 def _scale_edges(radius: float) -> FloatArray:
-    """Edges of the bins in which the scale is searched."""
+    """Return the edges of the bins in which the scale is searched."""
     return radius * np.exp2(np.arange(_MIN_EXPONENT, _MAX_EXPONENT + 1, dtype=np.float64))
 
 
 def _likeliest_scale(deviation: float, radius: float) -> float:
-    """What :func:`private_scale` finds for normal values of that standard deviation, but for its noise.
-
-    Examples
-    --------
-    >>> _likeliest_scale(1.0, 8.0), _likeliest_scale(1.5, 8.0)
-    (1.0, 2.0)
-    """
+    """Return the result of :func:`private_scale` without noise for normal values with this standard deviation."""
     edges = _scale_edges(radius)
     below = 2.0 * scipy.special.ndtr(edges / deviation) - 1.0
-    below[0], below[-1] = 0.0, 1.0  # what lies beyond the bins is counted in the outermost
+    below[0], below[-1] = 0.0, 1.0  # values outside the bins are counted in the outermost
     return float(edges[1:][int(np.argmax(np.diff(below)))])
 
 
 def private_scale(
     rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, radius: float
 ) -> float:
-    """Standard deviation of one coordinate to a factor of about 2.5: the likeliest power of two for the distance from the median.
+    """Estimate the standard deviation of one coordinate to a factor of about 2.5.
 
-    For normal values the distance most often lies in a bin [2^i, 2^{i+1}) about σ; the upper edge of the chosen bin is returned.
-    Distances below the first bin are counted in it, and those above the last in that. (Karwa & Vadhan 2018; lecture 18,
-    section 1.2, has infinitely many bins about 0.)
+    The result is the likeliest power of two for the distance from the median: for normal values it most often lies in a bin
+    [2^i, 2^{i+1}) about σ, and the upper edge of the chosen bin is returned. The outermost bins also count the distances
+    outside all bins. (Karwa & Vadhan 2018; lecture 18, section 1.2, has infinitely many bins about 0.)
     """
     for_median, for_scale = loss.split(0.5, 0.5)
     median = private_quantile(

@@ -1,4 +1,4 @@
-"""Naïve coordinatewise means: clamp every coordinate to the public range and add noise."""
+"""Naive coordinatewise means: clamp every coordinate to the public range and add noise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpmoments.rows.rows import Rows
 
 @dataclass(frozen=True)
 class NaivePlan(MeanPlan):
-    """A calibrated :class:`Naive`: every coordinate is clamped to ±half_width, and costs ``loss``."""
+    """Calibrated :class:`Naive`: every coordinate is clamped to ±half_width, and costs ``loss``."""
 
     radius: float
     half_width: float
@@ -62,16 +62,16 @@ class NaivePlan(MeanPlan):
 
 @dataclass(frozen=True)
 class Naive(MeanMechanism):
-    """Mean of each coordinate clamped to ±(R + 3σ), put on ±R where noise takes it farther: a baseline of Biswas et al. (2020).
+    """Mean of each coordinate clamped to ±(R + 3σ), clipped to ±R after noise: a baseline of Biswas et al. (2020).
 
     **Privacy.** The budget is divided among the coordinates (ρ/d under zCDP, ε/d under pure composition); each is an exact
-    discrete release with sensitivity 2(R + 3σ)/n. A twenty-fifth of its budget counts, with noise, the values that were clamped
-    and those that are larger than the noise.
+    discrete release with sensitivity 2(R + 3σ)/n. Of its budget, 4 % pays for noisy counts of the clamped values and of values
+    larger than the noise.
 
     Parameters
     ----------
     radius : float, optional
-        R: bound on the mean of every coordinate. Default: 1 for rows in the unit ball; else it must be given.
+        R: bound on the mean of every coordinate. Default: 1 for rows in the unit ball; otherwise required.
     scale : float, optional
         σ: bound on the standard deviation of every coordinate.
 

@@ -1,10 +1,9 @@
-"""Parts shared by the mechanisms that draw a random matrix whose mean is the padded Gram matrix (Sheffet 2015, sections 3 and 5).
+"""Parts shared by the mechanisms that draw around the padded Gram matrix (Sheffet 2015, sections 3 and 5).
 
-A row x is augmented to z = (w, x) as in ``additive.py``. The padded Gram matrix Σ z zᵀ + ψI is the scale matrix of a Wishart or
-an inverse Wishart distribution with ν degrees of freedom; the release is a draw from it, rescaled to have that mean. The padding
-ψ makes it private: the ψ that ν degrees of freedom need is found by inverting the exact privacy curve
-(``docs/derivations/johnson_lindenstrauss.md``). With ``smallest_eigenvalue`` the eigenvalues below it are raised to it first, and
-only what is missing is padded; the guarantee does not rest on that number being right.
+A row x is augmented to z = (w, x) as in ``additive.py``. Σ z zᵀ + ψI is the scale matrix of a Wishart or an inverse Wishart
+distribution with ν degrees of freedom; the release is a draw rescaled to have that mean. The exact privacy curve gives the
+padding ψ that ν degrees of freedom need (``docs/derivations/johnson_lindenstrauss.md``). With ``smallest_eigenvalue`` the
+eigenvalues below it are raised first, and only the rest is padded; the guarantee holds whether or not that number is right.
 """
 
 from __future__ import annotations
@@ -45,28 +44,28 @@ from dpmoments.rows.rows import Rows
 MAX_DEGREES = 2**34
 """Upper limit on the degrees of freedom: more would bring no gain visible in floating point."""
 _TYPICAL_ROWS = 10**6
-"""Stands for a private number of rows in the choice of default degrees of freedom; privacy does not depend on it."""
+"""Assumed rows if their number is private, for the default degrees of freedom; privacy does not depend on it."""
 _TOLERATED_EXCESS = 1.05
-"""The default is the fewest degrees of freedom whose worst-case mean square error is within this factor of the least."""
+"""Tolerated ratio of the default's worst-case mean square error to the minimum."""
 
 
 @dataclass(frozen=True)
 class PaddedGramPlan(Plan):
-    """A calibrated :class:`PaddedGram`.
+    """Calibrated :class:`PaddedGram`.
 
     Attributes
     ----------
     augmentation : float
-        w; 0 where the Gram matrix goes alone.
+        w; 0 for a Gram matrix without count and mean.
     degrees : int
-        ν. In an adaptive plan the minimum: the run may find that the data allow more.
+        ν. In an adaptive plan the minimum: the data may allow more.
     padding : float
-        ψ, in unit-ball units: what ν degrees of freedom need as the least eigenvalue of the scale matrix when any one row is
-        left out.
+        ψ, in unit-ball units: the smallest eigenvalue of the scale matrix that ν degrees of freedom need when any one row is
+        removed.
     parts : tuple of PrivacyBudget
         (the draw's budget,), or (budget of the eigenvalue bound, budget of the draw) of an adaptive plan.
     raised : float
-        What smaller eigenvalues are raised to, before padding, in unit-ball units; 0 where ``smallest_eigenvalue`` is not
+        Value to which smaller eigenvalues are raised before padding, in unit-ball units; 0 if ``smallest_eigenvalue`` is not
         given, or saves no padding.
     """
 
@@ -90,9 +89,10 @@ class PaddedGramPlan(Plan):
         return result if self.mechanism.smallest_eigenvalue is None else result | {"raised_to": self.raised}
 
     def exact_errors_on(self, assumed: SyntheticSpectrum) -> ErrorsOnTable | None:
-        """Bias and variance of the draw around the padded Gram matrix; None for the adaptive variant, which reads the table.
+        """Compute bias and variance of the draw; None for the adaptive variant, which reads the table.
 
-        A block of a Wishart or an inverse Wishart matrix has such a law itself, so the Gram matrix's own eigenvalues are enough.
+        A block of a Wishart or an inverse Wishart matrix has such a distribution itself, so the Gram matrix's own eigenvalues
+        suffice.
         """
         if self.mechanism.adaptive:
             return None
@@ -109,7 +109,7 @@ class PaddedGramPlan(Plan):
 
     @property
     def _spread(self) -> tuple[float, float]:
-        """a and b of E‖M − Σ‖_F² = a‖Σ‖_F² + b(tr Σ)², with Var M_0j = b Σ_00 Σ_jj where Σ_0j = 0."""
+        """a and b of E‖M − Σ‖_F² = a‖Σ‖_F² + b(tr Σ)², with Var M_0j = b Σ_00 Σ_jj if Σ_0j = 0."""
         if not self.mechanism.inverse:
             return 1.0 / self.degrees, 1.0 / self.degrees
         beyond = float(self.degrees - augmented_dimension(self.shape.n_features, self.augmentation))
@@ -170,7 +170,7 @@ class PaddedGramPlan(Plan):
         }
 
     def _eigenvalue_bound(self, exact: FloatArray, privacy_filter: PrivacyFilter) -> float:
-        """A private lower bound on the smallest eigenvalue; it fails with probability at most this part's δ."""
+        """Return a private lower bound on the smallest eigenvalue; it fails with probability at most this part's δ."""
         first = self.parts[0]
         sensitivity = smallest_eigenvalue(self.neighbors, self.augmentation)
         scale = noise_scale_for(PrivacyBudget.pure(first.epsilon), sensitivity.value)
@@ -180,7 +180,7 @@ class PaddedGramPlan(Plan):
         return float(privacy_filter.draw("eigenvalue-bound", law, smallest, sensitivity))
 
     def _adapt(self, bound: float) -> tuple[int, float, float]:
-        """Degrees of freedom, padding, and the smallest eigenvalue that is relied upon, given ``bound``."""
+        """Return degrees of freedom, padding, and the smallest eigenvalue relied upon, given ``bound``."""
         unit = self.row_norm_square.value
         floor = max(bound - unit, 0.0)
         if self.padding > floor:
@@ -201,9 +201,9 @@ class PaddedGram(Mechanism):
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.APPROXIMATE})
     inverse: ClassVar[bool]
-    """Whether the draw is inverse Wishart."""
+    """True if the draw is inverse Wishart."""
     fewest_beyond_dimension: ClassVar[int]
-    """Degrees of freedom must be at least the dimension plus this."""
+    """Minimum of the degrees of freedom minus the dimension."""
 
     def __post_init__(self) -> None:
         if self.calibration not in ("exact", "paper"):
@@ -258,13 +258,13 @@ class PaddedGram(Mechanism):
 
     @property
     def degrees_are_free(self) -> bool:
-        """Whether no option sets the degrees of freedom."""
+        """True if no option sets the degrees of freedom."""
         return self.degrees_of_freedom is None
 
     def chosen_degrees(
         self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, dimension: int, unit: float
     ) -> int:
-        """The degrees of freedom asked for, or the default."""
+        """Return the given degrees of freedom, or the default."""
         if self.degrees_of_freedom is not None:
             return self.degrees_of_freedom
         total = unit * (_TYPICAL_ROWS if shape.n_rows is None else shape.n_rows)
@@ -279,7 +279,7 @@ class PaddedGram(Mechanism):
         )
 
     def padding(self, budget: PrivacyBudget, degrees: int, neighbors: Neighbors) -> float:
-        """ψ/B² for this many degrees of freedom."""
+        """Return ψ/B² for these degrees of freedom."""
         exact = wishart_sampling_padding(budget.epsilon, budget.delta, degrees, neighbors)
         if self.calibration == "exact":
             return exact
@@ -287,14 +287,14 @@ class PaddedGram(Mechanism):
         return max(exact, paper_padding(budget, degrees))
 
     def most_degrees(self, budget: PrivacyBudget, padding: float, neighbors: Neighbors) -> int:
-        """The most degrees of freedom that are private if the smallest eigenvalue is ``padding``, in units of B²."""
+        """Return the most private degrees of freedom if the smallest eigenvalue is ``padding``, in units of B²."""
         allowed = self._published_degrees(budget, padding)
         if wishart_sampling_delta(budget.epsilon, max(allowed, 1), padding, neighbors) <= budget.delta * (1.0 - 1e-9):
             return allowed
         return min(allowed, wishart_sampling_degrees(budget.epsilon, budget.delta, padding, neighbors))
 
     def _published_degrees(self, budget: PrivacyBudget, padding: float) -> int:
-        """The most that the paper's bound allows where its calibration is asked for, else the most there are."""
+        """Return the maximum of the paper's bound with its calibration, else MAX_DEGREES."""
         if self.calibration == "exact":
             return MAX_DEGREES
         log_term = math.log(4.0 / budget.delta)
@@ -302,15 +302,12 @@ class PaddedGram(Mechanism):
         return min(MAX_DEGREES, math.floor(root**2 / (2.0 * log_term)))
 
     def least_eigenvalue(self, budget: PrivacyBudget, degrees: int, moves: float, unit: float) -> float:
-        """The least that no eigenvalue of the scale matrix may be below where small ones are raised, in unit-ball units.
-
-        ``moves`` is the Frobenius sensitivity of the Gram matrix, ``unit`` is B².
-        """
+        """Return the value to raise small eigenvalues to, given the Frobenius sensitivity ``moves`` and ``unit`` B²."""
         least = moves * raised_wishart_ratio(budget.epsilon, budget.delta, degrees)
         return least if self.calibration == "exact" else max(least, unit * paper_padding(budget, degrees))
 
     def degrees_without_padding(self, budget: PrivacyBudget, least: float, moves: float, unit: float) -> int:
-        """The most degrees of freedom for which raising to ``least`` is enough (Sheffet 2015, Corollary B.2); 0 if none are."""
+        """Return the most degrees of freedom for which raising to ``least`` suffices (Sheffet 2015, Corollary B.2), or 0."""
         allowed = self._published_degrees(budget, least / unit)
         ratio = least / moves
         if raised_wishart_delta(budget.epsilon, max(allowed, 1), ratio) <= budget.delta * (1.0 - 1e-9):
@@ -319,13 +316,7 @@ class PaddedGram(Mechanism):
 
 
 def paper_padding(budget: PrivacyBudget, degrees: int) -> float:
-    """w²/B² of Sheffet (2015), Theorem 3.1: (4/ε)(√(2r ln(4/δ)) + 2 ln(4/δ)).
-
-    Examples
-    --------
-    >>> round(paper_padding(PrivacyBudget.approximate(1.0, 1e-6), 50), 1)
-    277.6
-    """
+    """Return w²/B² of Sheffet (2015), Theorem 3.1: (4/ε)(√(2r ln(4/δ)) + 2 ln(4/δ))."""
     log_term = math.log(4.0 / budget.delta)
     return 4.0 / budget.epsilon * (math.sqrt(2.0 * degrees * log_term) + 2.0 * log_term)
 
@@ -339,7 +330,7 @@ def _default_degrees(
     unit: float,
     padding_stays: bool,
 ) -> int:
-    """The fewest degrees of freedom (a power of two) that nearly minimise the worst-case error."""
+    """Return the smallest power of two that nearly minimizes the worst-case error."""
     sensitivity = gram_frobenius(neighbors, max(dimension, 2))
     noise = gaussian_noise_scale(budget.epsilon, budget.delta, sensitivity.value)
     tail = -math.log(budget.delta) / budget.epsilon

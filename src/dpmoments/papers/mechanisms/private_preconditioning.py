@@ -1,4 +1,4 @@
-"""Private preconditioning: halve the directions of large variance, round by round, until all variances are of similar size."""
+"""Private preconditioning: halve the directions of large variance, round by round, until variances are similar."""
 
 from __future__ import annotations
 
@@ -37,20 +37,12 @@ from dpmoments.rows.rows import Rows
 _SHRINK = 0.5
 """Factor for directions of large variance."""
 _MIN_STOP = 8.0
-"""Least κ for another round: below it a halved direction could fall below variance 1, as κ/2 · SHRINK² ≥ 1 needs κ ≥ 8."""
+"""Minimum κ for another round: a halved direction keeps variance ≥ 1 only if κ/2 · SHRINK² ≥ 1, so κ ≥ 8."""
 
 
 @dataclass(frozen=True)
 class PrivatePreconditioningPlan(Plan):
-    """A calibrated :class:`PrivatePreconditioning`.
-
-    Attributes
-    ----------
-    rho : float
-        What the draws of the run may spend together.
-    n_rounds : int
-        Rounds of preconditioning before the last step.
-    """
+    """Calibrated :class:`PrivatePreconditioning`: ``rho`` is the budget of all draws, ``n_rounds`` excludes the last step."""
 
     mechanism: PrivatePreconditioning
     rho: float
@@ -127,13 +119,13 @@ class PrivatePreconditioningPlan(Plan):
 
 @dataclass(frozen=True)
 class PrivatePreconditioning(Mechanism):
-    r"""Second moment by recursive private preconditioning (Kamath, Li, Singhal & Ullman 2019, as in lecture 18, section 2.2).
+    """Release the second moment by recursive private preconditioning (Kamath, Li, Singhal & Ullman 2019).
 
-    For rows of mean zero with lo·I ⪯ Σ ⪯ hi·I and κ = hi/lo, in units where lo = 1: each round clips to ‖x‖² ≤ Cκd ln(n/τ),
-    releases the noisy second moment, multiplies the directions whose noisy eigenvalue is at least κ/2 by ½, and goes on with
-    0.9κ (Theorem 2.3 of the lecture). When κ reaches ``stop_at``, half of the budget is left for a plain noisy second moment
-    (its section 2.1), which is mapped back to the original units. The lecture leaves long rows out where we clip them, and ends
-    at κ ≤ 1000.
+    As in lecture 18, section 2.2. For rows of mean zero with lo·I ⪯ Σ ⪯ hi·I and κ = hi/lo, in units where lo = 1: each round
+    clips to ‖x‖² ≤ Cκd ln(n/τ), releases the noisy second moment, multiplies the directions whose noisy eigenvalue is at least
+    κ/2 by ½, and goes on with 0.9κ (Theorem 2.3 of the lecture). When κ reaches ``stop_at``, the other half of the budget pays
+    for a plain noisy second moment (section 2.1), which is mapped back to the original units. The lecture drops long rows
+    instead of clipping them, and ends at κ ≤ 1000.
 
     Its constants are loose. A round reduces κ by a tenth only, and the noise at a clip of Cκd ln(n/τ) must be well below κ/2,
     so n must be of the order of 10⁵ at d = 10, where CoinPress needs 10³. It is here because the guarantee is simple
@@ -145,7 +137,7 @@ class PrivatePreconditioning(Mechanism):
     Parameters
     ----------
     eigenvalue_bounds : (lo, hi), optional
-        Range of the eigenvalues, in the units in which rows are encoded. Default: (1e-6, 1) for rows in the unit ball.
+        Range of the eigenvalues, in encoded units. Default: (1e-6, 1) for rows in the unit ball.
     stop_at : float
         κ at which preconditioning ends, at least 8.
     clip_constant : float
@@ -177,7 +169,7 @@ class PrivatePreconditioning(Mechanism):
             object.__setattr__(self, "eigenvalue_bounds", checked_eigenvalue_bounds(self.eigenvalue_bounds))
         if not _MIN_STOP <= self.stop_at < math.inf:
             raise InputValueError(
-                f"stop_at={self.stop_at!r} must be at least {_MIN_STOP:g}: shorter ranges cannot be halved"
+                f"stop_at={self.stop_at!r} must be at least {_MIN_STOP:g}: smaller ranges cannot be halved"
             )
         if not 0.0 < self.clip_constant < math.inf:
             raise InputValueError(f"clip_constant={self.clip_constant!r} must be positive")
@@ -190,7 +182,7 @@ class PrivatePreconditioning(Mechanism):
                 "coinpress, which finds the mean too"
             )
         if shape.n_rows == 0:
-            raise InputValueError("private-preconditioning has nothing to estimate from a table that is publicly empty")
+            raise InputValueError("private-preconditioning needs rows: this table is publicly empty")
         lowest, highest = self.bounds(shape)
         rounds, rho = n_rounds(highest / lowest, self.stop_at), self.drawable_budget(budget).rho
         require_workable_budget(rho, _shares(rounds))
@@ -204,17 +196,17 @@ class PrivatePreconditioning(Mechanism):
         )
 
     def bounds(self, shape: MomentShape) -> tuple[float, float]:
-        """The range of eigenvalues that a run assumes."""
+        """Return the range of eigenvalues that a run assumes."""
         bounds = self.eigenvalue_bounds or ((1e-6, 1.0) if shape.row_norm is not None else None)
         if bounds is None:
             raise InputValueError(
-                "private-preconditioning needs a range for the eigenvalues of the second moment: "
+                "private-preconditioning needs a range of eigenvalues of the second moment: "
                 "PrivatePreconditioning(eigenvalue_bounds=(lowest, highest))"
             )
         return bounds
 
     def radius(self, kappa: float, n_features: int, n_rows: float) -> float:
-        """√(Cκd ln(n/τ)), n ≥ 1."""
+        """Return √(Cκd ln(n/τ)), n ≥ 1."""
         return math.sqrt(self.clip_constant * kappa * n_features * math.log(n_rows / self.failure))
 
 
@@ -223,7 +215,7 @@ def _shares(rounds: int) -> list[float]:
 
 
 def _shrink_long(second_moment: FloatArray, threshold: float) -> FloatArray:
-    """(I − Π) + ½Π, where Π projects on the eigenvectors of eigenvalue ≥ threshold."""
+    """Return (I − Π) + ½Π, where Π projects on the eigenvectors of eigenvalue ≥ threshold."""
     eigenvalues, eigenvectors = np.linalg.eigh(second_moment)
     factors = np.where(eigenvalues >= threshold, _SHRINK, 1.0)
     matrix: FloatArray = (eigenvectors * factors) @ eigenvectors.T
@@ -231,7 +223,7 @@ def _shrink_long(second_moment: FloatArray, threshold: float) -> FloatArray:
 
 
 def _record(linear: FloatArray, radius: float, kappa: float, release: NoisyStep, n_rows: float) -> dict[str, Any]:
-    """The round as plain values: rows were clipped to {x : ‖linear·x‖ ≤ radius}."""
+    """Return the round as plain values: rows were clipped to {x : ‖linear·x‖ ≤ radius}."""
     return {
         "linear": linear.tolist(),
         "radius": radius,

@@ -1,7 +1,7 @@
-"""Parts shared by the mechanisms that draw eigenvectors: division of the budget, noisy eigenvalues, noisy sum and count.
+"""Parts shared by the mechanisms that draw eigenvectors: budget shares, noisy eigenvalues, noisy sum and count.
 
 A release is Ĝ = Σ λ̂_i θ̂_i θ̂_iᵀ: eigenvalues with additive noise, drawn **once**, and directions by the exponential mechanism
-(``docs/derivations/iterative_eigenvectors.md``). Sum and count are released beside it, with noise of their own.
+(``docs/derivations/iterative_eigenvectors.md``). Sum and count get separate noise.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ class SpectralPlan(Plan):
     rank : int
         Number of directions drawn.
     bits : int
-        The lattice exponent of the exact sums.
+        Lattice exponent of the exact sums.
     sum_budget : PrivacyBudget or None
-        For the sum (and the count where it is private); None where they are not wanted.
+        Budget of the sum (and of the count if it is private); None if they are not released.
     direction_budget : PrivacyBudget or None
-        For all directions together; None where no direction costs anything (one dimension).
+        Budget of all directions; None if no direction costs anything (one dimension).
     eigenvalue_scale : float
-        Scale of the noise on every eigenvalue, in unit-ball units: the scale of the discrete Laplace distribution under
-        pure ε, the standard deviation of the discrete Gaussian under zCDP.
+        Noise scale of every eigenvalue, in unit-ball units: the scale of the discrete Laplace distribution under pure ε, the
+        standard deviation of the discrete Gaussian under zCDP.
     sum_scale : float or None
-        The same for every entry of the sum, and for the count.
+        Noise scale of every entry of the sum, and of the count.
     """
 
     rank: int
@@ -78,16 +78,13 @@ class SpectralPlan(Plan):
 
     @abstractmethod
     def mean_squares(self, eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
-        """Of the cells of Ĝ − G in the released eigenbasis, shape (d, d), from the noisy eigenvalues and the variance on them."""
+        """Compute mean squares of the entries of Ĝ − G in the released eigenbasis, shape (d, d)."""
 
     @abstractmethod
     def draw_directions(
         self, gram: FloatArray, eigenvalues: FloatArray, privacy_filter: PrivacyFilter
     ) -> tuple[FloatArray, list[float]]:
-        """Vectors of about unit length, shape (d, rank), and the temperature each was drawn at.
-
-        ``eigenvalues`` are the noisy ones.
-        """
+        """Return about unit vectors, shape (d, rank), and their temperatures, given the noisy ``eigenvalues``."""
 
     @property
     def unspent_reason(self) -> str | None:
@@ -96,7 +93,7 @@ class SpectralPlan(Plan):
 
     @property
     def pure(self) -> bool:
-        """Whether the budget is pure ε."""
+        """True if the budget is pure ε."""
         return self.cost.kind is BudgetKind.PURE
 
     @property
@@ -112,9 +109,7 @@ class SpectralPlan(Plan):
 
     @property
     def measured_runs(self) -> int:
-        return min(
-            max(80 // self.shape.n_features, 3), 8
-        )  # the error varies less from run to run where features are many
+        return min(max(80 // self.shape.n_features, 3), 8)  # the error varies less from run to run with many features
 
     @property
     def expected_sum_error(self) -> float | None:
@@ -149,7 +144,7 @@ class SpectralPlan(Plan):
         )
 
     def _model_of_run(self, eigenvalues: FloatArray, temperatures: FloatArray) -> ReleasedBasisModel | None:
-        """None if the budget is so small that squares of the noise leave the range of floating point."""
+        """Return the noise model, or None if squares of the noise leave the range of floating point."""
         times = 2.0 if self.pure else 1.0
         with np.errstate(all="ignore"):
             cells = self.mean_squares(eigenvalues, temperatures, times * self.eigenvalue_scale**2)
@@ -169,7 +164,7 @@ class SpectralPlan(Plan):
         del receipt
         eigenvalues, temperatures = diagnostics.get("eigenvalues"), diagnostics.get("temperatures")
         if not isinstance(temperatures, list) or len(temperatures) != self.rank:
-            raise InputValueError("the temperatures of the diagnostics are not those of a run")
+            raise InputValueError("diagnostics hold no temperatures of a run")
         model = self._model_of_run(
             finite_numbers(eigenvalues, self.shape.n_features, "eigenvalues"),
             finite_numbers(temperatures, self.rank, "temperatures"),
@@ -196,7 +191,7 @@ class SpectralPlan(Plan):
         return (float(noisy[d]) if public is None else public), noisy[:d]
 
     def _noisy_eigenvalues(self, gram: FloatArray, count: float | None, privacy_filter: PrivacyFilter) -> FloatArray:
-        """All eigenvalues plus noise, in descending order, at least 0 and at most n where n is public or was released."""
+        """Return all eigenvalues plus noise, descending, at least 0 and at most n if n is public or released."""
         rounded = np.rint(np.linalg.eigvalsh(gram) * 4.0**self.bits)
         on_lattice = np.array([int(value) for value in rounded], dtype=object)  # 2^63 is 8 million rows one way
         noisy = with_noise(
@@ -221,21 +216,16 @@ def check_options(rank: int | None, calibration: str, sum_share: float | None, e
         raise InputValueError(f"calibration={calibration!r}: use 'tight' or 'paper'")
     for name, share in (("sum_share", sum_share), ("eigenvalue_share", eigenvalue_share)):
         if share is not None and not 0.0 < share < 1.0:
-            raise InputValueError(f"{name}={share!r} is a share of the budget: above 0 and below 1")
+            raise InputValueError(f"{name}={share!r} must be a share of the budget, above 0 and below 1")
 
 
 def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibration) -> float:
-    """The t for which drawing u with density ∝ exp(t uᵀGu) costs ``part``.
+    """Return the t for which drawing u with density ∝ exp(t uᵀGu) costs ``part``.
 
-    The log-ratio of two neighbours' densities, as a function of u, stays in an interval of some length η. With Δ = 1 the
+    The log-ratio of two neighbors' densities, as a function of u, stays in an interval of some length η. With Δ = 1 the
     sensitivity of uᵀGu, η = t·Δ under add-remove, where uᵀGu changes in the same direction for all u, and η = 2t·Δ under
-    replace-one. Such a draw is η-DP and η²/8-zCDP (bounded range, Cesar & Rogers 2021). The paper's calibration takes
-    η = 2t·Δ with Δ = 2 under both relations.
-
-    Examples
-    --------
-    >>> temperature(PrivacyBudget.pure(1.0), Neighbors.REPLACE_ONE, "tight") <= 0.5
-    True
+    replace-one. Such a draw is η-DP and η²/8-zCDP (bounded range, Cesar & Rogers 2021). The paper's calibration takes η = 2t·Δ
+    with Δ = 2 under both relations.
     """
     bounded_range = part.epsilon if part.kind is BudgetKind.PURE else math.sqrt(8.0 * part.rho)
     if calibration == "paper":
@@ -259,16 +249,9 @@ def cut_budget(
 ) -> dict[str, Any]:
     """Divide the budget and calibrate the noise: the fields of a :class:`SpectralPlan`.
 
-    A share that is not given is the one at which the noise (the root mean square of its Euclidean norm) is n/5, within
-    limits: 1/10 to 3/10 of the budget for the sum, and 1/5 (1/10 under zCDP) to 1/2 of the rest for the eigenvalues. Where n is
-    private the lower limits are taken. Where no direction costs anything the eigenvalues get all of the rest.
-
-    Parameters
-    ----------
-    rank : int or None
-        Directions wanted; None for all.
-    n_paid : int
-        How many of these directions cost budget.
+    A share that is not given makes the noise (the root mean square of its Euclidean norm) n/5, within limits: 1/10 to 3/10 of
+    the budget for the sum, and 1/5 (1/10 under zCDP) to 1/2 of the rest for the eigenvalues; the lower limits if n is private.
+    If no direction costs anything (``n_paid`` is 0) the eigenvalues get all of the rest.
     """
     d = shape.n_features
     if rank is not None and rank > d:
@@ -282,7 +265,7 @@ def cut_budget(
     of_sum = _sum_sensitivity(neighbors, d, pure=pure).value
 
     def share(sensitivity: float, n_entries: int, least: float, most: float) -> float:
-        """Share of the budget at which noise on ``n_entries`` numbers has norm _TOLERABLE·n, clipped to [least, most]."""
+        """Return the share at which noise on ``n_entries`` numbers has norm _TOLERABLE·n, clipped to [least, most]."""
         if not shape.n_rows:
             return least
         # What the whole budget would leave. The error is proportional to 1/ε, and to 1/√ρ.
@@ -305,7 +288,7 @@ def cut_budget(
     sum_scale = None if sum_part is None else noise_scale_for(sum_part, of_sum)
     if sum_scale is not None and math.ldexp(sum_scale, bits) > MAX_NOISE:
         raise InputValueError(
-            f"{mechanism.name}: the sum's part of {budget} is too small to release anything: raise sum_share"
+            f"{mechanism.name}: the sum's share of {budget} is too small to release anything: raise sum_share"
         )
     return dict(
         mechanism=mechanism,
@@ -323,12 +306,12 @@ def cut_budget(
 
 
 def _sum_sensitivity(neighbors: Neighbors, n_features: int, *, pure: bool) -> Sensitivity:
-    """Of the sum, and of the count beside it where that is private."""
+    """Return the sensitivity of the sum, and of the count if that is private."""
     return sum_and_count_l1(neighbors, n_features) if pure else sum_and_count_l2(neighbors)
 
 
 def _eigenvalue_sensitivity(neighbors: Neighbors, n_features: int, bits: int, *, pure: bool) -> Sensitivity:
-    """Of the eigenvalues rounded to the lattice of spacing 2^(−2·bits)."""
+    """Return the sensitivity of the eigenvalues rounded to the lattice of spacing 2^(−2·bits)."""
     if pure:
         return sorted_eigenvalues_l1(neighbors, n_features).in_units(1.0, rounding=n_features * 4.0**-bits)
     rounding = math.nextafter(math.sqrt(n_features), math.inf) * 4.0**-bits
@@ -342,34 +325,17 @@ def _amount(part: PrivacyBudget) -> float:
 # Variances of the error Ĝ − G of mechanisms that draw eigenvectors, cell by cell in the released eigenbasis.
 
 _MAX_CONCENTRATION = 1e8
-"""SciPy's Bessel functions are NaN far above it; I₁/I₀ is 1 − 1/(2κ) to 16 digits from here on."""
+"""Largest concentration passed to SciPy's Bessel functions (NaN far above); I₁/I₀ is 1 − 1/(2κ) to 16 digits beyond."""
 
 
 def projected_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
-    """Mean squares of the cells of V̂ᵀ(Ĝ − G)V̂ where each direction is drawn orthogonal to those before it.
+    """Compute mean squares of the entries of V̂ᵀ(Ĝ − G)V̂ if each direction is drawn orthogonal to those before it.
 
-    Parameters
-    ----------
-    eigenvalues : ndarray of shape (d,)
-        The noisy ones, in descending order.
-    temperatures : ndarray of shape (rank,)
-        tᵢ of direction i.
-    variance : float
-        Of the noise on an eigenvalue.
-
-    Returns
-    -------
-    ndarray of shape (d, d)
-
-    Notes
-    -----
     Direction i leans towards j > i by an angle φ of density ∝ exp(tᵢ Δ cos²φ), Δ = λᵢ − λⱼ, so that 2φ is von Mises of
-    concentration κ = tᵢΔ/2. Cell (i, j) is ½Δ sin 2φ, of variance (Δ/2tᵢ)·I₁(κ)/I₀(κ), and Δ sin²φ, of mean
-    ½Δ(1 − I₁(κ)/I₀(κ)), is what moves from one diagonal cell to the other: Δ/2t and 1/2t where κ is large, Δ²/8 and Δ/2 at its
-    most. These second-order means and what two leans at once do to a cell are added (``docs/derivations/noise-of-runs.md``).
+    concentration κ = tᵢΔ/2. Entry (i, j) is ½Δ sin 2φ, of variance (Δ/2tᵢ)·I₁(κ)/I₀(κ), and Δ sin²φ, of mean ½Δ(1 −
+    I₁(κ)/I₀(κ)), is what moves from one diagonal entry to the other: Δ/2t and 1/2t if κ is large, Δ²/8 and Δ/2 at its most.
+    These second-order means and the effect of two leans at once are added (``docs/derivations/noise-of-runs.md``).
 
-    Examples
-    --------
     >>> projected_cells(np.array([900.0, 100.0]), np.array([0.5, 0.0]), 2.0).round(1).tolist()
     [[5.0, 798.0], [798.0, 5.0]]
     """
@@ -378,25 +344,12 @@ def projected_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance:
 
 
 def subtracted_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
-    """The same where each direction is drawn from the whole sphere, after the terms before it were subtracted.
+    """Compute the mean squares if each direction is drawn from the whole sphere, after subtracting the earlier terms.
 
-    Parameters
-    ----------
-    eigenvalues, temperatures, variance
-        As for :func:`projected_cells`.
+    What draw i leaves in entry (i, j), c of variance (Δ/2tᵢ)·I₁/I₀ as above, is still there when j is drawn: direction j
+    follows it, leaning by c/λⱼ, and takes it away. In its place comes its own random lean against a direction in which nothing
+    is left, a gap of λⱼ. It takes c away to the degree that c is small relative to λⱼ.
 
-    Returns
-    -------
-    ndarray of shape (d, d)
-
-    Notes
-    -----
-    What draw i leaves in cell (i, j), c of variance (Δ/2tᵢ)·I₁/I₀ as above, is still there when j is drawn: direction j follows
-    it, leaning by c/λⱼ, and takes it away. In its place comes its own random lean against a direction in which nothing is left, a
-    gap of λⱼ. It takes c away as far as c is small beside λⱼ.
-
-    Examples
-    --------
     >>> subtracted_cells(np.array([900.0, 100.0]), np.array([0.5, 0.5]), 2.0).round(1).tolist()
     [[283.4, 156.9], [156.9, 283.4]]
     """
@@ -426,7 +379,7 @@ def subtracted_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance
 def _with_second_order(
     cells: FloatArray, moved: FloatArray, eigenvalues: FloatArray, rank: int, variance: float
 ) -> FloatArray:
-    """Cells off the diagonal with what pairs of leans add, and the diagonal: noise, and what leans move along it."""
+    """Add the effect of pairs of leans off the diagonal, and the diagonal: noise, and what leans move along it."""
     indices = np.arange(len(eigenvalues))
     means = (np.sign(np.subtract.outer(indices, indices)) * moved).sum(axis=1)
     result = cells + moved @ moved
@@ -438,7 +391,7 @@ def _with_second_order(
 
 
 def _pairs(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:
-    """Δ and κ of all pairs; a gap counts for no less than the noise on it."""
+    """Return Δ and κ of all pairs; a gap counts for no less than the noise on it."""
     gaps = np.sqrt(np.subtract.outer(eigenvalues, eigenvalues) ** 2 + 2.0 * variance)
     np.fill_diagonal(gaps, 0.0)
     strengths = np.zeros(len(eigenvalues))
@@ -448,7 +401,7 @@ def _pairs(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -
 
 
 def _leaning(gaps: FloatArray, concentrations: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Δ²/4 · E sin² 2φ and Δ · E sin² φ, 2φ von Mises."""
+    """Return Δ²/4 · E sin² 2φ and Δ · E sin² φ, 2φ von Mises."""
     known = np.minimum(concentrations, _MAX_CONCENTRATION)
     ratio = scipy.special.ive(1, known) / scipy.special.ive(0, known)
     ratio = np.where(concentrations > known, 1.0 - 0.5 / np.maximum(concentrations, 1.0), ratio)

@@ -26,14 +26,14 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 RESOLUTION = 2.0**-34
-"""Width of the finest cell of a search for a quantile, as a share of the radius."""
+"""Width of the finest bin of a quantile search, as a fraction of the radius."""
 CERTAIN = 2.0
-"""By this factor the score of the right cell must exceed what many wrong ones make up for by their number."""
+"""Min ratio of the right bin's score to what many wrong bins gain by their number."""
 
 
 @dataclass(frozen=True)
 class SymmetricQuantilesPlan(MeanPlan):
-    """A calibrated :class:`SymmetricQuantiles`: the range, the cell width, and the privacy loss of one quantile."""
+    """Calibrated :class:`SymmetricQuantiles`: the range, the bin width, and the privacy loss of one quantile."""
 
     radius: float
     resolution: float
@@ -46,13 +46,13 @@ class SymmetricQuantilesPlan(MeanPlan):
         height = math.exp(-(float(scipy.special.ndtri(low)) ** 2) / 2.0) / math.sqrt(2.0 * math.pi)
         # The midpoint of exact quantiles has variance b/(2f²n), and its difference from the mean does not depend on the mean.
         sampling = low / (2.0 * height**2 * n) - 1.0 / n
-        # One level of the search tells rows apart. Its choice is off by a Laplace number of ranks, of variance 8/ε².
+        # Only one level of the search resolves rows. Its choice is off by a Laplace number of ranks, of variance 8/ε².
         ranks = 2.0 / choice_epsilon(self.level_loss)
         return assumed.standard_deviations * math.sqrt(sampling + (ranks / (height * n)) ** 2)
 
     @property
     def level_loss(self) -> PrivacyBudget:
-        """The privacy loss of one level of the search for a quantile."""
+        """Privacy loss of one level of the search for a quantile."""
         part, *_ = self.loss.split(*[1.0] * len(zoom(-2.0 * self.radius, 2.0 * self.radius, self.resolution)))
         return part
 
@@ -94,24 +94,24 @@ class SymmetricQuantilesPlan(MeanPlan):
         return NoisyMean(np.where(beyond, means, np.clip(means, -self.radius, self.radius)), n_rows, diagnostics)
 
     def _resolves(self, level: float, n_rows: float) -> bool:
-        """Whether the right cell of a search outweighs all others together: e^(ε·level·n/2) against their number, with room."""
+        """Return True if the right bin outweighs all others: e^(ε·level·n/2) against their number, with a margin."""
         return choice_epsilon(self.level_loss) * level * n_rows / 2.0 >= CERTAIN * math.log(CELLS)
 
 
 @dataclass(frozen=True)
 class SymmetricQuantiles(MeanMechanism):
-    """Per coordinate: the midpoint of the private quantiles b and 1 − b, which is the mean of a symmetric distribution.
+    """Midpoint of the private quantiles b and 1 − b of each coordinate: the mean of a symmetric distribution.
 
-    Quantiles are searched in twice the radius; a midpoint beyond the radius is put on its edge,
-    unless both of its quantiles lie there.
+    Quantiles are searched in twice the radius. A midpoint beyond the radius is clipped to it, unless both of its quantiles are
+    beyond it.
 
     **Privacy.** Half of a coordinate's budget for each quantile, an exponential mechanism over a grid (several levels of 4096
-    cells where the range is wide), pure ε or ε²/8-zCDP.
+    bins if the range is wide), pure ε or ε²/8-zCDP.
 
     Parameters
     ----------
     radius : float, optional
-        Bound on the mean of every coordinate. Default: 1 for rows in the unit ball; else it must be given.
+        Bound on the mean of every coordinate. Default: 1 for rows in the unit ball; otherwise required.
     quantile : float
         b; 0.35 in the paper.
 
@@ -156,11 +156,11 @@ def private_quantile(
     radius: float,
     width: float,
 ) -> float:
-    """A value near the ``level`` quantile of one coordinate, in [−2·radius, 2·radius], to within ``width``.
+    """Return a value near the ``level`` quantile of one coordinate, in [−2·radius, 2·radius], to within ``width``.
 
-    Exponential mechanism over cells: a cell's score is minus the distance from level·n to the interval of ranks the cell covers,
-    which one replaced row changes by at most 1; values beyond the range are taken to lie at its ends. The chosen cell is divided
-    into smaller cells at the next level.
+    Exponential mechanism over bins: a bin's score is minus the distance from level·n to the interval of ranks the bin covers,
+    which one replaced row changes by at most 1; values outside the range count at its ends. The chosen bin is divided into
+    smaller bins at the next level.
     """
     lower, upper = -2.0 * radius, 2.0 * radius
     widths = zoom(lower, upper, width)
@@ -168,7 +168,7 @@ def private_quantile(
         edges = np.linspace(lower, upper, round((upper - lower) / cell) + 1)
         histogram = rows.histogram(Coordinate(feature), edges)
         ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
-        # Values beyond the range count at its ends: if not, all cells would be alike where most values lie there.
+        # Values outside the range count at its ends: else all bins would be alike if most values were outside.
         ranks[0] = 0 if lower <= -2.0 * radius else ranks[0]
         ranks[-1] = histogram.total if upper >= 2.0 * radius else ranks[-1]
         target = level * histogram.total
