@@ -209,7 +209,7 @@ def test_words_of_a_statement_round_up() -> None:
     assert "e^1.00001 (ε-differential privacy, ε = 1.00001)" in statement(PrivacyBudget.pure(1.0000049)).in_words()
     words = statement(PrivacyBudget.approximate(1.0000049, 1.0000049e-6)).in_words()
     assert (
-        "e^1.00001, but for an added 1.00001e-06 ((ε, δ)-differential privacy, ε = 1.00001, δ = 1.00001e-06)" in words
+        "e^1.00001, up to an additive 1.00001e-06 ((ε, δ)-differential privacy, ε = 1.00001, δ = 1.00001e-06)" in words
     )
     for rho in (0.10000049, 0.5, 3.0):
         words = statement(PrivacyBudget.zcdp(rho)).in_words()

@@ -124,10 +124,10 @@ def test_the_largest_budget_is_stated_and_every_receipt_kept() -> None:
     assert pooled.privacy.private
     assert len(pooled.receipt.draws) == 2
     labels = [draw.group for draw in pooled.receipt.draws]
-    assert labels == ["1. north", f"2. release {parts[1].id[:8]}…"]
+    assert labels == ["1:north", f"2:{parts[1].id[:8]}…"]
     words = pooled.privacy.in_words()
     assert "a row is in one of them, so that the largest of their budgets is that of all together" in words
-    assert "1. north: gaussian, " in words
+    assert "1:north: gaussian, " in words
     assert not dpm.pool([parts[0], made(2, epsilon=1.0, delta=1e-9, mechanism="gaussian")]).privacy.private
 
 
@@ -402,7 +402,7 @@ def test_a_pooled_release_comes_back_to_the_bit_and_is_verified(saved: Path) -> 
     assert loaded.noise_model.to_dict() == again.noise_model.to_dict()
     found = checks(loaded)
     assert [check for check in found if check.passed is False] == []
-    assert {check.what.partition(":")[0] for check in found} >= {"1:north", "2:south", "what its releases come to"}
+    assert {check.what.partition(":")[0] for check in found} >= {"1. north", "2. south", "what its releases come to"}
     assert repr(loaded).startswith("PooledRelease(2 releases, 4 features")
     changed = replace(loaded, noisy_gram=loaded.noisy_gram * 1.001)
     assert "what its releases come to" in [check.what for check in checks(changed) if check.passed is False]

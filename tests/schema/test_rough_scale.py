@@ -18,6 +18,7 @@ import yaml
 import dpmoments as dpm
 from dpmoments.cli.entry import main
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.schema.entries import column_from_dict
 from dpmoments.schema.typical import RoughScale
 from support.said import warned
@@ -315,7 +316,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert main(["show", "a.json"]) == 0
     shown = capsys.readouterr().out
     assert "standard deviation from 0.0001 to 10000" in shown
-    assert "WARNING: most rows were clipped" in shown
+    assert f"Warning: {Message('rows-outside-bounds')}" in shown
     assert main(["show", "a.json", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["warnings"] == [
         one.to_dict() | {"in_words": str(one)} for one in dpm.load("a.json").warnings

@@ -132,8 +132,8 @@ def test_the_range_is_stated_wherever_the_bounds_are(tmp_path: Path, capsys: pyt
     assert "typical=(20.0, 75.0)" in repr(SCHEMA)
     released = dpm.release(people(), SCHEMA, epsilon=1.0, insecure_seed=0, output=tmp_path / "people.json")
     told = released.privacy.in_words()
-    assert "age: moved into [0, 120]; expected within 20 to 75;" in told
-    assert "score: moved into [-1, 1]; missing" in told
+    assert "age: values clipped to [0, 120]; missing values: error. Typical range: 20 to 75." in told
+    assert "score: values clipped to [-1, 1]; missing" in told
     assert "Columns share the noise by the ranges expected" in told
     assert "noise-by-typical-range" not in codes(WITHOUT.rules)
     read = dpm.load(tmp_path / "people.json")

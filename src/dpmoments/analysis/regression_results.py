@@ -334,8 +334,8 @@ class ClippingEffect:
             )
         if self.share > _MANY:
             return (
-                f"WARNING: up to {self.share:.0%} of the rows were moved into a ball: coefficients and intervals are of the "
-                "moved rows, and may be far from the table's (AdaptiveBall(dominant_rows=True) moves none)."
+                f"Warning: up to {self.share:.0%} of rows were clipped. Coefficients and intervals are of the clipped rows, and "
+                "may be far from the table's."
             )
         moved = (
             f"Clipping: at most {self.share:.2%} of the rows were moved into a ball (95 % confidence), which the intervals do "

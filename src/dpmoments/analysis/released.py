@@ -181,6 +181,9 @@ class Release(ABC):
 
     def __post_init__(self) -> None:
         self.receipt.require_for(self.privacy)
+        if not self.diagnostics.get("warnings", True):  # a file holds none, and a release is what its file says
+            learned = {name: value for name, value in self.diagnostics.items() if name != "warnings"}
+            object.__setattr__(self, "diagnostics", learned)
 
     @property
     def id(self) -> str:

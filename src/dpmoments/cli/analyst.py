@@ -215,7 +215,7 @@ def synthetic(
     released = moments_in(file, "synthetic")
     escaped = write_table(released.synthetic(n_rows, seed, format="arrow"), output, raw_text=raw_text)
     if not released.privacy.private:
-        complain("WARNING: NOT PRIVATE: the release was made with an insecure seed, and its rows protect nobody.")
+        complain("Warning: NOT PRIVATE: the release was made with an insecure seed, and its rows protect nobody.")
     print_text(f"Wrote {output}: {n_rows:,} made-up rows of {len(released.schema.columns)} columns.")
     if escaped:
         print_text(
@@ -269,7 +269,7 @@ def verify(file: ReleaseFile) -> None:
     for check in outcomes:
         print_text(f"{_mark(check)}{check.what}: {check.detail}")
     if not released.privacy.private:
-        complain("WARNING: NOT PRIVATE: this release was made with an insecure seed and protects nobody.")
+        complain("Warning: NOT PRIVATE: this release was made with an insecure seed and protects nobody.")
     failed = [check for check in outcomes if check.passed is False]
     if failed:
         complain(f"dpmoments: {file} does not agree with itself: {'; '.join(check.what for check in failed)}")
@@ -376,6 +376,6 @@ def report(
     )
     if not released.privacy.private:
         complain(
-            "WARNING: NOT PRIVATE: the release was made with an insecure seed and protects nobody; its page says so."
+            "Warning: NOT PRIVATE: the release was made with an insecure seed and protects nobody; its page says so."
         )
     print_text(f"Wrote {output}: open it in a browser.")

@@ -142,7 +142,7 @@ class ReleaseOrigin:
     @property
     def label(self) -> str:
         """The dataset and the group, or the beginning of the id if neither is known."""
-        of_group = None if self.group is None else f"{self.group.by}={self.group.level}"
+        of_group = None if self.group is None else group_label(self.group.by, self.group.level)
         dataset = self.dataset or (None if of_group else f"{self.id[:8]}…")
         return "/".join(filter(None, (dataset, of_group)))
 
@@ -168,6 +168,11 @@ class ReleaseOrigin:
             None if group is None else GroupOfRows.from_dict(group),
             None if ledger is None else LedgerEntry.from_dict(ledger),
         )
+
+
+def group_label(by: str, level: Level) -> str:
+    """Return the label of a group in receipts and messages: the name of the level's feature."""
+    return f"{by}={level}"
 
 
 def check_dataset(dataset: object) -> None:

@@ -14,7 +14,7 @@ from dpmoments.foundation.documents import DocumentKind, check_output
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.foundation.values import require_kinds, require_known
 from dpmoments.messages.message import Message
-from dpmoments.privacy.origin import GroupOfRows
+from dpmoments.privacy.origin import GroupOfRows, group_label
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors
@@ -89,7 +89,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         rule = Message("parallel-groups", column=self.by.name, groups=len(self))
         of_all = first.schema.rules
         of_runs = [
-            said.within(self._label(level))
+            said.within(group_label(self.by.name, level))
             for level, release in self.items()
             for said in release.privacy.rules
             if said not in (*of_all, *release.origin.rules)
@@ -99,17 +99,21 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
     @cached_property
     def receipt(self) -> Receipt:
         """List of all noise draws with their groups; of the groups' sums the largest counts."""
-        draws = tuple(draw for level, release in self.items() for draw in release.receipt.labelled(self._label(level)))
+        draws = tuple(
+            draw
+            for level, release in self.items()
+            for draw in release.receipt.labelled(group_label(self.by.name, level))
+        )
         return replace(self.releases[0].receipt, draws=draws)
 
     @property
     def warnings(self) -> tuple[Message, ...]:
         """What speaks against trusting a group's release, each with the group's name."""
-        return tuple(said.within(self._label(level)) for level, release in self.items() for said in release.warnings)
-
-    def _label(self, level: Level) -> str:
-        """Return a group's name, as a feature of the level is called."""
-        return f"{self.by.name}={level}"
+        return tuple(
+            said.within(group_label(self.by.name, level))
+            for level, release in self.items()
+            for said in release.warnings
+        )
 
     def __getitem__(self, level: Level) -> MomentRelease:
         for known, release in zip(levels_of(self.by), self.releases, strict=True):
