@@ -649,8 +649,6 @@ def test_answers_say_that_rows_of_one_person_may_be_alike() -> None:
     for k, told in ((3, True), (1, False)):
         unit = dpm.PrivacyUnit(UNIT.column, max_rows=k)
         release = dpm.release(people(), SCHEMA, epsilon=50.0, privacy_unit=unit)
-        for answer in (release.ols("age"), release.correlations(), release.describe()):
-            assert (
-                "dependent-rows" in str(answer)
-                or str(Message("dependent-rows", column="person_id", max_rows=3)) in str(answer)
-            ) is told
+        for answer in (release.ols("age"), release.correlations()):
+            assert ("dependent-rows" in str(answer)) is told
+        assert (str(Message("dependent-rows", column="person_id", max_rows=3)) in str(release.describe())) is told

@@ -89,8 +89,8 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         rule = Message("parallel-groups", column=self.by.name, groups=len(self))
         of_all = first.schema.rules
         of_runs = [
-            said.within(group_label(self.by.name, level))
-            for level, release in self.items()
+            said.within(label)
+            for label, release in self._by_label.items()
             for said in release.privacy.rules
             if said not in (*of_all, *release.origin.rules)
         ]
@@ -108,12 +108,8 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
 
     @property
     def warnings(self) -> tuple[Message, ...]:
-        """What speaks against trusting a group's release, each with the group's name."""
-        return tuple(
-            said.within(group_label(self.by.name, level))
-            for level, release in self.items()
-            for said in release.warnings
-        )
+        """Reasons not to trust a group's release, each with the group's label."""
+        return tuple(said.within(label) for label, release in self._by_label.items() for said in release.warnings)
 
     def __getitem__(self, level: Level) -> MomentRelease:
         for known, release in zip(levels_of(self.by), self.releases, strict=True):
