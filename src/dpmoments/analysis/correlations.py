@@ -23,7 +23,7 @@ from dpmoments.analysis.functionals import (
     opposite_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_of, noise_is_additive
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_of
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
@@ -396,7 +396,7 @@ def _noise_leaves_inverse(release: Released, standardised: Standardised, smalles
     moments, law = standardised.moments, standardised.moments.law
     if law is None:
         return smallest > 0.0
-    if noise_is_additive(release):
+    if release.noise_model is not None and release.noise_model.fixed_law is not None:
         return smallest > float(standardised.edge.max())
     features = standardised.features
     eigenvalues, vectors = np.linalg.eigh(standardised.noisy)

@@ -18,7 +18,7 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import plain_mapping, require_kinds, to_plain
 from dpmoments.messages.codes import WARNINGS
 from dpmoments.messages.message import Message, messages_of
-from dpmoments.noise.models import AdditiveModel, NoiseModel, PooledModel
+from dpmoments.noise.models import NoiseModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
@@ -576,11 +576,6 @@ def cautions_by_code(release: Released) -> str:
     """Return the codes of all warnings about a release in a line; empty without any."""
     codes = dict.fromkeys(message.code for message in cautions(release))
     return f"Warnings about this release, explained by describe: {', '.join(codes)}." if codes else ""
-
-
-def noise_is_additive(release: Released) -> bool:
-    """Whether noise was added cell by cell."""
-    return isinstance(release.noise_model, AdditiveModel | PooledModel)
 
 
 def caveats(law: NoiseLaw | None) -> tuple[Message, ...]:
