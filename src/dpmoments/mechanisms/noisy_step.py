@@ -134,8 +134,8 @@ def noisy_step(
 
     **Privacy.** The ρ that ``noise`` was calibrated for. Clipped rows are rounded to the lattice of spacing radius·2^−bits, and
     their norms are checked there in exact integers, so the sums are exact integers of known sensitivity. ``center``,
-    ``linear`` and ``radius`` may depend on the rows only through earlier noisy outputs. ``step`` (``step``, ``round`` or ``last``)
-    names the step in the receipt.
+    ``linear`` and ``radius`` may depend on the rows only through earlier noisy outputs. ``step`` names
+    the step in the receipt: ``step``, ``round`` or ``last``.
     """
     moments = rows.moments(center, linear, radius, bits=noise.bits)
     weight = noise.augmentation

@@ -111,6 +111,10 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         """Reasons not to trust a group's release, each with the group's label."""
         return tuple(said.within(label) for label, release in self._by_label.items() for said in release.warnings)
 
+    @property
+    def _by_label(self) -> dict[str, MomentRelease]:
+        return {group_label(self.by.name, level): release for level, release in self.items()}
+
     def __getitem__(self, level: Level) -> MomentRelease:
         for known, release in zip(levels_of(self.by), self.releases, strict=True):
             if type(known) is type(level) and known == level:
