@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
+from dpmoments.messages.message import Message
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.noise.models import AdditiveModel, NoiseModel, PooledModel
@@ -127,7 +128,7 @@ def test_the_largest_budget_is_stated_and_every_receipt_kept() -> None:
     labels = [draw.group for draw in pooled.receipt.draws]
     assert labels == ["1:north", f"2:{parts[1].id[:8]}…"]
     words = pooled.privacy.in_words()
-    assert "a row is in one of them, so that the largest of their budgets is that of all together" in words
+    assert Message("pooled-tables", tables=2, neighbors="add_remove") in pooled.privacy.rules
     assert "1:north: gaussian, " in words
     assert not dpm.pool([parts[0], made(2, epsilon=1.0, delta=1e-9, mechanism="gaussian")]).privacy.private
 

@@ -134,7 +134,7 @@ def test_the_range_is_stated_wherever_the_bounds_are(tmp_path: Path, capsys: pyt
     told = released.privacy.in_words()
     assert "age: values clipped to [0, 120]; missing values: error. Typical range: 20 to 75." in told
     assert "score: values clipped to [-1, 1]; missing" in told
-    assert "Columns share the noise by the ranges expected" in told
+    assert "noise-by-typical-range" in codes(released.privacy.rules)
     assert "noise-by-typical-range" not in codes(WITHOUT.rules)
     read = dpm.load(tmp_path / "people.json")
     assert read.schema == SCHEMA
