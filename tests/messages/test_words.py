@@ -30,6 +30,7 @@ BY_KIND: Mapping[str, Any] = {
     "flag": True,
     "name": "age",
     "names": ("age", "income"),
+    "numbers": (0.125, 2.0),
     "level": "north",
     "word": "drop",
     "words": ("center", "drop"),
@@ -63,7 +64,7 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
     "too-few-rows": {"rows": 43.0, "noise": 10.0},
     "row-count-uncertain": {"rows": 8000.0, "noise": 1200.0},
     "delta-too-large": {"delta": 1e-3},
-    "clipped-rows": {"outside": 0.2132, "lost": 0.0613},
+    "clipped-rows": {"names": ("wealth", "income"), "shown": (1234.5, 20.1), "at_most": (5600.0, 40.0)},
     "no-ball": {"spent": 0.39},
     "rows-clipped-to-ball": {"outside": 0.02132, "trace": 0.0001234, "mean": 0.00056},
     "dates-clipped-to-bounds": {

@@ -321,11 +321,10 @@ def with_bounds(
     reach: float,
     failure: float,
 ) -> Found:
-    """The bounds on what clipping did, the sentence for the statement, and the warning."""
-    d = noise.d
+    """The bounds on what clipping did, and the sentence for the statement."""
     n = max(1.0, found.count - noise.count_reach(failure))
-    most_rows = max(0.0, rows[0] + reach * rows[1])
-    most = min(max(0.0, excess[0] + reach * excess[1]), most_rows * max(0.0, q))
+    most_rows = max(0.0, rows[0]) + reach * rows[1]
+    most = min(max(0.0, excess[0]) + reach * excess[1], most_rows * max(0.0, q))
     found.diagnostics = {
         "radius": radius,
         "rows_beyond": rows[0],
@@ -337,14 +336,6 @@ def with_bounds(
     share = found.diagnostics["share_beyond_bound"]
     moved = most / (2.0 * radius * n)
     found.said = (Message("rows-clipped-to-ball", radius=radius, outside=share, trace=most / n, mean=moved),)
-    on_trace, on_mean = (math.sqrt(d * v) / n for v in found.variances[:2])
-    if most / n > on_trace or most / (2.0 * radius * n) > on_mean:
-        mean = found.sum / found.count
-        shown = max(float(np.trace(found.gram)) / found.count - float(mean @ mean), on_trace)
-        lost = most / n * (1.0 + min(1.0, float(np.linalg.norm(mean)) / radius))
-        if lost >= 0.01 * shown:
-            facts = {"radius": radius, "outside": share}
-            found.warning = (Message("clipped-rows", **facts, lost=lost / shown, noise=on_trace / shown),)
     return found
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.messages.message import Message
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import AdditiveModel, NoiseModel, PooledModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.receipt import Receipt

@@ -163,7 +163,7 @@ def test_every_mechanism_releases_groups(options: dict[str, Any], tmp_path: Path
         assert release.dataset == "people"
         assert release.feature_names == ("age", "pay", "flag")
         assert release.privacy.private
-        assert f"of rows whose region is {level} alone" in release.privacy.in_words()
+        assert release.privacy.rules[-1].facts == {"column": "region", "level": level, "groups": len(made)}
         assert all(draw.group is None for draw in release.receipt.draws)
     assert {draw.group for draw in made.receipt.draws} == {f"region={level}" for level in made}
     assert made.receipt.total.within(made.receipt.allowance)

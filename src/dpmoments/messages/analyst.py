@@ -12,7 +12,7 @@ _NO_RELIANCE = "Do not rely on it."
 
 ANALYST: Mapping[str, Words] = MappingProxyType(
     {
-        "clipped-rows": _CLIPPED,
+        "clipped-rows": "Read answers on these columns as answers about the clipped rows.",
         "rows-dropped": "Results describe the rest.",
         "too-few-rows": "Rely only on results that are marked as distinguishable from noise.",
         "location-lost": "Do not use them.",

@@ -34,6 +34,7 @@ def _every(check: Callable[[object], bool]) -> Callable[[object], bool]:
 KINDS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
     {
         "number": _is_number,
+        "numbers": _every(_is_number),
         "integer": _is_integer,
         "flag": lambda value: isinstance(value, bool),
         "name": _is_text,
@@ -107,7 +108,7 @@ _GUARANTEE: Mapping[str, Kinds] = {
 """Sentences of the privacy statement that follow from its entries; no file stores them."""
 
 _WARNINGS: Mapping[str, Kinds] = {
-    "clipped-rows": {"radius": "number", "outside": "number", "lost": "number", "noise": "number"},
+    "clipped-rows": {"names": "names", "shown": "numbers", "at_most": "numbers"},
     "no-ball": {"spent": "number"},
     "rows-dropped": {"share": "number", "rows": "integer"},
     "row-count-uncertain": {"noise": "number", "rows": "number"},

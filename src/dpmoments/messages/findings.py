@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from dpmoments.foundation.values import no_less
 from dpmoments.messages.codes import Fact
-from dpmoments.messages.wording import Words, at_most_percent, budget_text, listed
+from dpmoments.messages.wording import MAX_NAMED, Words, at_most_percent, budget_text, listed
 
 Facts = Mapping[str, Fact]
 
@@ -116,12 +116,18 @@ def _about(sentence: str) -> Words:
 
 
 def _clipped_rows(facts: Facts) -> str:
-    lost = facts["lost"]
-    assert isinstance(lost, int | float)
-    small = f"up to {at_most_percent(lost)}" if lost < 1.0 else "more than half"
+    names, shown, most = (facts[name] for name in ("names", "shown", "at_most"))
+    assert isinstance(names, tuple)
+    assert isinstance(shown, tuple)
+    assert isinstance(most, tuple)
+    columns = [
+        f"{listed([str(name)])} (shown: {one:,.3g}, at most {other:,.3g})"
+        for name, one, other in zip(names, shown, most, strict=False)
+    ]
+    more = f" and {len(columns) - MAX_NAMED} more" if len(columns) > MAX_NAMED else ""
     return (
-        f"Outlying rows were clipped (at most {at_most_percent(facts['outside'])} of rows, 95% confidence). The total variance "
-        f"may be too small by {small} of what is shown; privacy noise changes it by {facts['noise']:.1%}."
+        "Outlying rows were clipped. The table's own standard deviation may be far larger than the one shown (95% confidence): "
+        f"{', '.join(columns[:MAX_NAMED])}{more}."
     )
 
 

@@ -10,7 +10,7 @@ from dpmoments.messages.codes import Fact
 
 Words = str | Callable[[Mapping[str, Fact]], str]
 """A template with the facts' names in braces, or a function of the facts."""
-_MAX_NAMED = 5
+MAX_NAMED = 5
 """Names that one message lists; of more it says how many there are."""
 
 
@@ -43,8 +43,8 @@ def listed(names: Sequence[str], *, quoted: bool = True) -> str:
     >>> listed(["age", "income"]), listed("abcdefg", quoted=False)
     ("'age', 'income'", 'a, b, c, d, e and 2 more')
     """
-    result = [f"'{visible(name)}'" if quoted else visible(name) for name in names[:_MAX_NAMED]]
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    result = [f"'{visible(name)}'" if quoted else visible(name) for name in names[:MAX_NAMED]]
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return ", ".join(result) + more
 
 
