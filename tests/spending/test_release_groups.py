@@ -21,6 +21,7 @@ import dpmoments as dpm
 from dpmoments.audit.replay import Recorder, Replayer, replay
 from dpmoments.audit.verification import checks
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import origin
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
@@ -167,7 +168,7 @@ def test_every_mechanism_releases_groups(options: dict[str, Any], tmp_path: Path
         assert all(draw.group is None for draw in release.receipt.draws)
     assert {draw.group for draw in made.receipt.draws} == {f"region={level}" for level in made}
     assert made.receipt.total.within(made.receipt.allowance)
-    assert "by parallel composition" in made.privacy.in_words()
+    assert made.privacy.rules[-1] == Message("parallel-groups", column="region", groups=3)
 
 
 def test_groups_are_the_releases_of_their_rows_but_for_the_noise() -> None:
