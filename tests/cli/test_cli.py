@@ -597,10 +597,8 @@ def test_the_default_says_what_it_chose_and_why(run: Run) -> None:
     assert outcome.code == 0
     shown = run("show", "people.json").words
     assert "mechanism: adaptive-ball" in shown
-    assert (
-        "chosen: adaptive-ball, because columns of numbers seldom fill their bounds: at worst it is matrix-laplace"
-        in shown
-    )
+    assert dpm.load("people.json").chosen_because.code == "numbers-rarely-fill-bounds"
+    assert f"Chosen: {dpm.load('people.json').chosen_because}" in shown
     forecast = run(
         "forecast", "--schema", "people.yaml", "--n-rows", "2000", "--epsilon", "1", "--neighbors", "add_remove"
     )

@@ -31,7 +31,7 @@ SHORT: Mapping[str, Words] = MappingProxyType(
         "sum-and-count": "sum and count",
         "gram": _of_step("Gram matrix"),
         "sum-and-gram": _of_step("sum and Gram matrix"),
-        "squares": _of_step("sums of squares"),
+        "squares": _of_step("squares"),
         "count-sum-gram": "count, sum and Gram matrix",
         "sum-and-squares": "sum and sum of squares",
         "mapped-rows": "sums of mapped rows",
