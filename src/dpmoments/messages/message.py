@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, visible
 from dpmoments.foundation.values import from_plain, require_known, shown, to_plain
 from dpmoments.messages.analyst import ANALYST
 from dpmoments.messages.codes import PART, QUERIES, Fact, fault_of
@@ -104,7 +104,7 @@ class Message:
             said = " ".join(filled(sentence, facts) for sentence in sentences if sentence)
         part = facts.get(PART, ())
         assert isinstance(part, tuple)
-        return "".join(f"{name}: " for name in part) + said
+        return "".join(f"{visible(str(name))}: " for name in part) + said
 
     def __str__(self) -> str:
         return self.text()

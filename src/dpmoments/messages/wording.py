@@ -14,11 +14,11 @@ MAX_NAMED = 5
 """Names that one message lists; of more it says how many there are."""
 
 
-class _Names(tuple[str, ...]):
-    """Names that are listed when they are formatted."""
+class _Names(tuple["Fact", ...]):
+    """Facts that are listed when they are formatted."""
 
     def __format__(self, spec: str) -> str:
-        return listed(self, quoted=spec != "plain")
+        return listed([*map(str, self)], quoted=spec != "plain")
 
 
 def filled(words: Words, facts: Mapping[str, Fact]) -> str:
@@ -29,10 +29,15 @@ def filled(words: Words, facts: Mapping[str, Fact]) -> str:
     >>> print(filled("{names} and {share:.0%}", {"names": ("a", "{share}"), "share": 0.2}))
     'a', '{share}' and 20%
     """
-    if callable(words):
-        return words(facts)
-    shown = {name: _Names(map(str, value)) if isinstance(value, tuple) else value for name, value in facts.items()}
-    return words.format(**{name: visible(value) if isinstance(value, str) else value for name, value in shown.items()})
+    shown = {name: _shown(fact) for name, fact in facts.items()}
+    return words(shown) if callable(words) else words.format(**shown)
+
+
+def _shown(fact: Fact) -> Fact:
+    """Return a fact without characters of names that a terminal obeys."""
+    if isinstance(fact, tuple):
+        return _Names(map(_shown, fact))
+    return visible(fact) if isinstance(fact, str) else fact
 
 
 def listed(names: Sequence[str], *, quoted: bool = True) -> str:
@@ -43,7 +48,7 @@ def listed(names: Sequence[str], *, quoted: bool = True) -> str:
     >>> listed(["age", "income"]), listed("abcdefg", quoted=False)
     ("'age', 'income'", 'a, b, c, d, e and 2 more')
     """
-    result = [f"'{visible(name)}'" if quoted else visible(name) for name in names[:MAX_NAMED]]
+    result = [f"'{name}'" if quoted else name for name in names[:MAX_NAMED]]
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return ", ".join(result) + more
 
