@@ -11,7 +11,6 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floa
 from dpmoments.analysis.confidence import format_probability, score_test
 from dpmoments.analysis.functionals import (
     NO_MEAN,
-    NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
     LocalMoments,
     bilinear,
@@ -19,6 +18,7 @@ from dpmoments.analysis.functionals import (
 )
 from dpmoments.analysis.group_sums import Levels
 from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -77,9 +77,7 @@ class CrossTable(Answer):
     @property
     def verdict(self) -> str:
         """Whether the columns depend on each other, in words."""
-        if math.isnan(self.p_value):
-            return NOISE_UNKNOWN
-        return "dependent" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE
+        return decided(self.p_value, "dependent" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE)
 
     @property
     def heading(self) -> tuple[str, ...]:
