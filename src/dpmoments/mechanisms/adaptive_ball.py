@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import choose_augmentation
@@ -36,6 +34,7 @@ from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
+from dpmoments.schema.encoding import farthest_distance
 
 MAX_RADIUS = 0.9
 """Largest ball radius; beyond it clipping is not worth its cost."""
@@ -117,7 +116,7 @@ class AdaptiveBallPlan(Plan):
         radius = radius_at(index)
         if radius >= MAX_RADIUS:
             return self._at_the_bounds(moments, privacy_filter, "the rows fill the public bounds")
-        evidence = BallEvidence.found(distances, privacy_filter, self.budget, index, _farthest(center, box))
+        evidence = BallEvidence.found(distances, privacy_filter, self.budget, index, farthest_distance(center, *box))
         last = self.last_step(privacy_filter.left.as_budget)
         saved = last.expected_error * (1.0 - radius**2)
         lenience = evidence.excess_deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
@@ -268,9 +267,3 @@ def _augmentation(
         mean_square=_MEAN_SQUARE if in_ball else 1.0,
         covariance_square=_COVARIANCE_SQUARE if in_ball else 1.0,
     )
-
-
-def _farthest(center: FloatArray, box: tuple[FloatArray, FloatArray]) -> float:
-    """Return the largest possible distance of a row from the center."""
-    corner = np.maximum(np.abs(box[0] - center), np.abs(box[1] - center))
-    return min(float(np.linalg.norm(corner)), 1.0 + float(np.linalg.norm(center)))

@@ -346,8 +346,6 @@ def _noisy_count(privacy_filter: PrivacyFilter, what: str, exact: int, budget: B
 _FAILURE = 0.05
 """Probability that one of the two (independent) bounds on the effect of clipping fails."""
 _BOUNDS = 3
-_NEGLIGIBLE = 0.01
-"""Fraction of the total variance below which the effect of clipping is not reported."""
 
 
 @dataclass(frozen=True)
@@ -396,22 +394,22 @@ class BallEvidence:
         return replace(self, rows_beyond=distances.noisy_rows_beyond(privacy_filter, budget, BEYOND_SHARE, place))
 
     def diagnostics(self, noisy: RunResult) -> dict[str, Any]:
-        """Bound the effect of clipping on the moments, with a warning if it exceeds the noise.
+        """Bound what clipping did to the moments.
 
-        Clipping takes at most E/n off the trace of the second moment about the center, E the excess, and moves the mean by at
-        most E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
+        It takes at most E/n off the trace of the second moment about the center, E the excess, and moves the mean by at most
+        E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
         """
         law, count = None if noisy.model is None else noisy.model.fixed_law, noisy.count
         assert law is not None
         assert count is not None
-        assert noisy.sum is not None
-        most_rows = max(0.0, self.rows_beyond + self._reach(self.rows_deviation))
-        most_excess = max(0.0, self.excess + self._reach(self.excess_deviation))
+        # a noisy answer below 0 is no evidence that nothing was clipped
+        most_rows = max(self.rows_beyond, 0.0) + self._reach(self.rows_deviation)
+        most_excess = max(self.excess, 0.0) + self._reach(self.excess_deviation)
         most_excess = min(most_excess, most_rows * max(0.0, self.farthest**2 - self.radius**2))
         deviation = math.sqrt(law.count_variance)
         count_noise = deviation * law.quantile(1.0 - _FAILURE / _BOUNDS, of="count") if deviation else 0.0
         least_count = max(1.0, count - count_noise)
-        result = {
+        return {
             "radius": self.radius,
             "rows_beyond": self.rows_beyond,
             "excess_beyond": self.excess,
@@ -419,26 +417,6 @@ class BallEvidence:
             "trace_bias_bound": most_excess / least_count,
             "mean_bias_bound": most_excess / (2.0 * self.radius * least_count),
         }
-        trace_noise = math.sqrt(law.trace_variance) / least_count
-        lost = result["trace_bias_bound"]
-        if lost <= trace_noise and result["mean_bias_bound"] <= math.sqrt(law.sum_variances.sum()) / least_count:
-            return result
-        # Of the covariance clipping takes more than of the second moment where it moves the mean away from the centre.
-        at_least_one = max(1.0, count)
-        moved = float(np.linalg.norm(noisy.sum)) / at_least_one
-        lost *= 1.0 + min(1.0, moved / self.radius)
-        spread = float(np.trace(noisy.gram)) / at_least_one - moved**2
-        shown = max(spread, trace_noise)
-        if lost < _NEGLIGIBLE * shown:
-            return result
-        may_be = f"by up to {lost / shown:.0%} of what is shown" if lost < shown else "by more than what is shown"
-        warning = (
-            f"rows beyond a ball of radius {self.radius:.2f} were moved into it: the columns' variances together, in units of "
-            f"their bounds, may be too small {may_be} (95 % confidence), where noise alone "
-            f"moves them by {trace_noise / shown:.1%}. Where few rows make up much of a column, release with "
-            "AdaptiveBall(dominant_rows=True), which moves none"
-        )
-        return result | {"warnings": [warning]}
 
     @staticmethod
     def rules(diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
