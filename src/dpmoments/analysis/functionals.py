@@ -18,7 +18,9 @@ from dpmoments.repair.spectral import SpectralNoise
 from dpmoments.schema.constraints import Constraints
 
 NOT_DISTINGUISHABLE = "not distinguishable from noise"
-WHY_NOISE_UNKNOWN = f"{NOISE_UNKNOWN}: the mechanism left a bias in the moments, or the file says too little"
+WHY_NOISE_UNKNOWN = (
+    f"{NOISE_UNKNOWN}: the mechanism left a bias in the moments, or does not state its noise distribution"
+)
 """Why ``release.noise`` is None."""
 NO_MEAN = "it is made of deviations from the mean, and no mean was released (mean=False): release with mean=True"
 
