@@ -13,7 +13,6 @@ from dpmoments.analysis.clipping import ABOUT_TABLE, TableBounds, describe_clipp
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import (
     NO_MEAN,
-    NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
     SINGULAR,
     FeatureVariances,
@@ -24,8 +23,9 @@ from dpmoments.analysis.functionals import (
     opposite_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of, places_of
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_of, places_of
 from dpmoments.analysis.released import correlation_of as correlation_of
+from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -234,8 +234,7 @@ def _verdicts(lower: FloatArray, upper: FloatArray) -> list[str]:
     """
     result = np.full(len(lower), NOT_DISTINGUISHABLE, dtype=object)
     result[lower > 0.0], result[upper < 0.0] = "positive", "negative"
-    result[np.isnan(lower)] = NOISE_UNKNOWN
-    return [str(word) for word in result]
+    return [decided(low, str(word)) for low, word in zip(lower.tolist(), result, strict=True)]
 
 
 def _fisher_interval(
@@ -355,7 +354,7 @@ def correlations(
         table_upper=None if of_clipped is None else of_clipped[1],
         of=of,
         about_rows=about_rows,
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 
@@ -450,7 +449,7 @@ def partial_correlation(
         noise_known=law is not None,
         columns_of_features=columns_of(release, features.tolist()),
         about_rows=describe_clipping(release),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 
@@ -490,7 +489,7 @@ def _not_identified(release: Released, features: Sequence[int], level: float) ->
         noise_known=known,
         columns_of_features=columns_of(release, features),
         about_rows=describe_clipping(release),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 

@@ -14,7 +14,7 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, html_ta
 from dpmoments.analysis.clipping import TableBounds, describe_clipping, is_of_table, largest_variance
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
-from dpmoments.analysis.released import Released, cautions, chosen_features, places_of
+from dpmoments.analysis.released import Released, cautions_in_full, chosen_features, places_of
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
@@ -338,7 +338,7 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
         noise=release.noise,
         clipping=TableBounds.of(release) if with_mean else None,
         about_rows=describe_clipping(release),
-        warning=cautions(release),
+        warning=cautions_in_full(release),
     )
     return result if columns is None else result.part(chosen_features(release, columns))
 
@@ -457,7 +457,7 @@ def release_card(release: Released) -> str:
             for row in result.table()
         ],
         release.privacy,
-        [cautions(release)],
+        [cautions_in_full(release)],
         [f"release.{call}" for call in _WAYS_ON],
     )
 

@@ -13,9 +13,10 @@ import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
+from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.released import Released, describe_caveats
+from dpmoments.analysis.released import Released
+from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.foundation.values import is_finite_number
@@ -334,8 +335,8 @@ class ClippingEffect:
             )
         if self.share > _MANY:
             return (
-                f"WARNING: up to {self.share:.0%} of the rows were moved into a ball: coefficients and intervals are of the "
-                "moved rows, and may be far from the table's (AdaptiveBall(dominant_rows=True) moves none)."
+                f"Warning: up to {self.share:.0%} of rows were clipped. Coefficients and intervals are of the clipped rows, and "
+                "may be far from the table's."
             )
         moved = (
             f"Clipping: at most {self.share:.2%} of the rows were moved into a ball (95 % confidence), which the intervals do "
@@ -538,7 +539,7 @@ class FittedLine(Answer):
         head = ("", "coef", "std err", "privacy", "sampling", "P>|t|", f"[{tail:.3g}", f"{1.0 - tail:.3g}]", "")
         if self.equations is None:
             rows = zip(self.names, self._with_constant(self.intercept, self.coefficients), strict=True)
-            return [("", "coef", ""), *((name, number(value), NOISE_UNKNOWN) for name, value in rows)]
+            return [("", "coef", ""), *((name, number(value), decided(math.nan, "")) for name, value in rows)]
         parts = [self._errors(name) for name in ("standard_errors", "privacy_errors", "sampling_errors", "p_values")]
         columns = [self._with_constant(self.intercept, self.coefficients), *parts, *self._limits.T]
         lines = []
@@ -564,9 +565,7 @@ class FittedLine(Answer):
             )
         if self._is_identified:
             about += self.equations.about_residuals
-        law = describe_caveats(self.equations.noise)
-        law = f"{law}." if law else ""
-        return tuple(filter(None, [about, law, self.clipping.in_words, self._describe_bound(), self.warning]))
+        return tuple(filter(None, [about, self.clipping.in_words, self._describe_bound(), self.warning]))
 
     def _columns(self) -> list[Column]:
         lower, upper = self._limits.T
@@ -644,7 +643,7 @@ class FittedLine(Answer):
     def verdict(self) -> tuple[str, ...]:
         """What is said of each of ``names``: empty where it stands out, else what it cannot be told from; noise unknown."""
         if self.equations is None:
-            return (NOISE_UNKNOWN,) * len(self.names)
+            return (decided(math.nan, ""),) * len(self.names)
         errors = [self._errors(name).tolist() for name in ("standard_errors", "privacy_errors", "p_values")]
         return tuple(self._verdict(*each) for each in zip(self.names, *errors, strict=True))
 
