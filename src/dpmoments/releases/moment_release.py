@@ -142,7 +142,7 @@ class MomentRelease(Moments, Disclosed):
     if not TYPE_CHECKING:  # type checkers know which names there are
 
         def __getattr__(self, name: str) -> Any:
-            """Say why a release has no such method, and what to use instead."""
+            """Raise an error with the reason and the alternative if a release has no such method."""
             if name in _NOT_IN_MOMENTS:
                 raise InputAttributeError(f"a release has no {name}: {_NOT_IN_MOMENTS[name]}")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
