@@ -235,7 +235,7 @@ def test_progress_is_of_the_table_and_not_of_the_groups() -> None:
             "is a numeric column, and groups are the levels of a Categorical or Boolean one: use 'region'",
         ),
         (dict(by=None), "by=None is no column"),
-        (dict(by="region", neighbors="replace_one"), "may leave one group for another"),
+        (dict(by="region", neighbors="replace_one"), "may change its group"),
         (dict(by="region", dataset=""), "must name the table"),
     ],
 )

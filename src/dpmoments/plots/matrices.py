@@ -265,18 +265,18 @@ def _meaning(
     found: Correlations, verdict: np.ndarray[tuple[int, ...], np.dtype[np.object_]], typical: float
 ) -> list[str]:
     half = (
-        f"black lines on the colour bar: half a {found.level:.0%} interval, ±{typical:.2g} (the median)"
+        f"black lines on the color bar: half a {found.level:.0%} interval, ±{typical:.2g} (the median)"
         if np.isfinite(typical)
-        else "no pair has both variances out of the noise, so that every correlation may be anything from −1 to 1"
+        else "no pair has two variances above their noise, so every correlation may be anything from −1 to 1"
     )
     if not found.noise_known:
         said = [f"hatched: {describe_law(None)}"]
     elif (verdict == NOT_DISTINGUISHABLE).any():
-        said = [f"hatched: {NOT_DISTINGUISHABLE}, since the interval holds 0; {half}"]
+        said = [f"hatched: {NOT_DISTINGUISHABLE}, since the interval contains 0; {half}"]
     else:
         said = [half]
     if not np.isfinite(found.correlation).all():
-        said.append("grey and crossed: no correlation, since a released variance is not above 0")
+        said.append("gray and crossed: no correlation, since a released variance is not above 0")
     return said
 
 
@@ -374,9 +374,11 @@ def plot_covariance(
         ax, image, "covariance, each column over half its range", noise=typical, ticks=_ticks(linear, largest)
     )
     off = np.tril_indices(len(chosen), -1)
-    stand_out = f"{int((~lost)[off].sum())} of {len(off[0])} pairs stand out of the noise" if known else "noise unknown"
-    cells = "numbers in cells: in the table's units" + (", ± the standard deviation of the noise" if known else "")
-    colors = f"colours are linear up to the noise (black lines, ±{typical:.2g}) and logarithmic above"
+    stand_out = (
+        f"{int((~lost)[off].sum())} of {len(off[0])} pairs are distinguishable from noise" if known else "noise unknown"
+    )
+    cells = "numbers in cells: in original units" + (", ± noise SD" if known else "")
+    colors = f"colors are linear up to the noise (black lines, ±{typical:.2g}) and logarithmic above"
     entitle(
         ax,
         f"covariances: {stand_out}" if len(chosen) > 1 else f"variance of {label(names[0])}",
