@@ -142,7 +142,7 @@ def test_next_month_s_release_fits_and_the_one_after_does_not(
     no_row_is_read(monkeypatch)
     with pytest.raises(dpm.BudgetExceededError) as error:
         JOBS["release"](ledger=str(ledger.path), dataset="people", epsilon=0.6)
-    for words in ("ε = 1, δ = 1e-06 is granted", "ε = 1, δ = 0 is spent", "nothing is left", "ε = 0.6", "grant more"):
+    for words in ("granted ε = 1, δ = 1e-06", "spent ε = 1, δ = 0", "remaining: nothing", "ε = 0.6", "grant more"):
         assert words in str(error.value)
     assert actions(ledger) == ["reserve", "commit"] * 2
 
@@ -349,7 +349,7 @@ def test_reservations_end_once_and_in_the_ledger_that_made_them(ledger: dpm.Ledg
         other.commit(entry)
     ledger.refund(entry)
     for end in (ledger.refund, ledger.commit):
-        with pytest.raises(dpm.LedgerError, match="has a refund already"):
+        with pytest.raises(dpm.LedgerError, match="already has a refund"):
             end(entry)
     assert ledger.spent("people").epsilon == 0.0
 
@@ -424,7 +424,7 @@ def test_a_session_on_the_command_line(
     assert charged("one.json", "--epsilon", "0.6")[0] == 0
     code, _, error = charged("two.json", "--epsilon", "0.6")
     assert code == 1
-    assert "ε = 0.4 is left" in error
+    assert "remaining: ε = 0.4" in error
     assert charged("two.json", "--epsilon", "0.4", "--by", "level")[0] == 0
     mean = (
         "release-mean",

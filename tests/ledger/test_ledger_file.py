@@ -360,8 +360,8 @@ FORGED: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]], str]] =
     ),
     "for another unit": ("reserve", lambda content: content | {"unit": "person"}, "privacy unit"),
     "an unknown entry": ("reserve", lambda content: content | {"note": "x"}, "unknown entries"),
-    "a second commit": ("commit", lambda _: {"reservation": 2}, "has a commit already"),
-    "a refund after a commit": ("refund", lambda _: {"reservation": 2}, "has a commit already"),
+    "a second commit": ("commit", lambda _: {"reservation": 2}, "already has a commit"),
+    "a refund after a commit": ("refund", lambda _: {"reservation": 2}, "already has a commit"),
     "a commit of nothing": ("commit", lambda _: {"reservation": 1}, "reserves nothing"),
     "a grant below what is spent": (
         "grant",

@@ -521,7 +521,7 @@ def test_groups_cannot_be_changed_and_show_no_row(saved: Path) -> None:
     with pytest.raises(AttributeError):
         groups.releases = ()
     assert repr(groups).startswith("GroupReleases(by='region', levels: 'north', 'south', 'east'; 3 features")
-    with pytest.raises(KeyError, match="is no level of region: they are 'north', 'south', 'east'"):
+    with pytest.raises(KeyError, match="is not a level of region: use one of 'north', 'south', 'east'"):
         groups["west"]
     assert dict(groups.items())["north"] is groups["north"]
 

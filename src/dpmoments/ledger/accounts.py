@@ -396,7 +396,7 @@ class Account:
             )
         raise BudgetExceededError(
             f"the budget of {name} does not allow this release, which would cost {cost}: granted {granted}, spent "
-            f"{self.spent} by {self.sums.n_releases} releases, remaining {self.left_text}. Nothing was read and "
+            f"{self.spent} by {self.sums.n_releases} releases, remaining: {self.left_text}. Nothing was read and "
             "nothing was spent. Ask for less, or grant more with ledger.grant if more may be spent on this "
             "dataset"
         )
