@@ -1,6 +1,6 @@
-"""The command ``dpmoments``, stopped without a traceback also while the library is still being imported.
+"""Command ``dpmoments``, stopped without a traceback even while the library is being imported.
 
-It stands beside the library, since importing any module of the library imports its public names first.
+It is outside the library, since importing any module of the library imports its public names first.
 """
 
 from __future__ import annotations
@@ -13,23 +13,12 @@ from collections.abc import Sequence
 __all__ = ["main"]
 
 STOPPED = 130
-"""Exit code of what the keyboard stopped, as of shells."""
+"""Exit code after a keyboard interrupt, as in shells."""
 MESSAGE = "dpmoments: stopped; nothing was spent\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Import the command line and run it; see :func:`dpmoments.cli.main`.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Default: those of the process.
-
-    Returns
-    -------
-    int
-        The exit code; 130 if the keyboard stopped it.
-    """
+    """Run the command line (:func:`dpmoments.cli.main`); return 130 after a keyboard interrupt."""
     usual = signal.getsignal(signal.SIGINT)
     # Only the main thread may set handlers; one that is not Python's own was chosen by whoever started the process.
     watched = usual is signal.default_int_handler and threading.current_thread() is threading.main_thread()
@@ -49,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _stop(number: int, frame: object) -> None:
-    """End the process, which has only imported modules so far."""
+    """Stop the process, which has only imported modules so far."""
     del number, frame
     os.write(2, MESSAGE.encode())
     os._exit(STOPPED)

@@ -1,4 +1,4 @@
-"""``python -m dpmoments_command``, the same as ``dpmoments``."""
+"""``python -m dpmoments_command``, equivalent to ``dpmoments``."""
 
 import sys
 

@@ -67,16 +67,16 @@ PHRASES = {
 """What no docstring, message or reader page says."""
 
 VERBS = frozenset(
-    """Add Adjust Allocate Allow Append Apply Ask Assert Bound Build Calibrate Call Cast Center Charge Check Choose
-    Clip Close Collect Combine Compare Compile Compose Compute Configure Convert Copy Count Create Decide Decode
-    Derive Describe Detect Divide Download Draft Draw Drop Emit Encode Ensure Escape Estimate Evaluate Expand Export
-    Fill Filter Find Finish Fit Flag Flush Forecast Format Generate Grant Group Hash Invert Iterate Join List Load Log
-    Make Map Mark Mask Measure Merge Multiply Normalize Open Parse Pick Plan Plot Pool Predict Prepare Print Process Project
-    Quote Raise Rank Read Rebuild Record Refund Refuse Register Reject Release Remove Rename Render Repair Replace Replay
-    Report Require Reserve Restrict Return Round Run Sample Save Scale Scan Search See Select Send Serialize Set
-    Show Shrink Simulate Solve Sort Split Standardize Start Stop Store Sum Test Track Transform Try Undo Update Use Validate
-    Verify Warn Whiten Wrap Write Yield
-    Audit Capitalize Commit Correct Limit Move Prefix Recompute Reduce Tabulate""".split()  # noqa: SIM905
+    """Add Adjust Allocate Allow Append Apply Ask Assert Audit Bound Build Calibrate Call Capitalize Cast Center
+    Charge Check Choose Clip Close Collect Combine Commit Compare Compile Compose Compute Configure Convert Copy
+    Correct Count Create Decide Decode Decrypt Derive Describe Detect Divide Download Draft Draw Drop Emit Empty
+    Encode Encrypt Ensure Escape Estimate Evaluate Expand Export Fill Filter Find Finish Fit Flag Flush Forecast
+    Format Generate Grant Group Hash Invert Iterate Join Limit List Load Log Make Map Mark Mask Measure Merge
+    Move Multiply Normalize Open Parse Pick Plan Plot Pool Predict Prefix Prepare Print Process Project Quote
+    Raise Rank Read Rebuild Recompute Record Reduce Refund Refuse Register Reject Release Remove Rename Render
+    Repair Replace Replay Report Require Reserve Restrict Return Round Run Sample Save Scale Scan Search See
+    Select Send Serialize Set Show Shrink Simulate Solve Sort Split Standardize Start Stop Store Sum Summarize
+    Tabulate Test Track Transform Try Undo Update Use Validate Verify Warn Whiten Wrap Write Yield""".split()  # noqa: SIM905
 )
 """First words of docstrings of functions that are no properties."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
+from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import format_probability, score_test
 from dpmoments.analysis.functionals import (
     NO_MEAN,
@@ -48,6 +49,8 @@ class CrossTable(Answer):
     degrees : int
     p_value : float
     level : float
+    about_rows : str
+        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
     """
 
@@ -62,6 +65,7 @@ class CrossTable(Answer):
     degrees: int
     p_value: float
     level: float
+    about_rows: str = ""
     warning: str = ""
 
     facts = (
@@ -98,7 +102,7 @@ class CrossTable(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         if math.isnan(self.p_value):
-            return describe_law(None), self.warning
+            return describe_law(None), self.about_rows, self.warning
         least, most = float(self.noise.min()), float(self.noise.max())
         span = f"± {number(least)}" if most - least <= 0.01 * most else f"± {number(least)} to {number(most)}"
         words = {"dependent": "the columns depend on each other"}.get(self.verdict, f"dependence {self.verdict}")
@@ -106,6 +110,7 @@ class CrossTable(Answer):
             f"noise on a count: {span} (one standard deviation, before impossible counts were made possible)",
             f"independence: χ² = {number(self.statistic)} on {self.degrees} degrees of freedom, "
             f"{format_probability(self.p_value)}, of noise and sampling together: {words}",
+            self.about_rows,
             self.warning,
         )
 
@@ -183,6 +188,7 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
         degrees=degrees,
         p_value=p_value if release.noise is not None else math.nan,
         level=level,
+        about_rows=describe_clipping(release),
         warning=cautions(release),
     )
 

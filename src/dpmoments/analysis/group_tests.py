@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, format_probability, score_test
 from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_means import group_means
@@ -43,6 +44,8 @@ class TwoGroups(Answer):
     own_variances : bool
         Whether each group's own variance is in the release (Welch's test); else the pooled one is used.
     level : float
+    about_rows : str
+        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
     """
 
@@ -61,6 +64,7 @@ class TwoGroups(Answer):
     p_value: float
     own_variances: bool
     level: float
+    about_rows: str = ""
     warning: str = ""
 
     facts = (
@@ -96,11 +100,12 @@ class TwoGroups(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         if math.isnan(self.p_value):
-            return describe_law(None), self.warning
+            return describe_law(None), self.about_rows, self.warning
         needed = f"; each group's own variance needs the product {self.target}:{self.by} in the schema"
         return (
             f"t = {number(self.statistic)}, {number(self.degrees)} degrees of freedom, {format_probability(self.p_value)}, "
             f"of noise and sampling together{'' if self.own_variances else needed}",
+            self.about_rows,
             self.warning,
         )
 
@@ -183,6 +188,7 @@ def t_test(
         p_value=p_value,
         own_variances=bool(sums.own[pair].all()),
         level=level,
+        about_rows=describe_clipping(release),
         warning=cautions(release),
     )
 
@@ -240,6 +246,8 @@ class AnalysisOfVariance(Answer):
         Of no difference between groups, noise and sampling together; NaN where the noise is not known.
     level : float
         Groups differ where the p-value is below 1 − level.
+    about_rows : str
+        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
     """
 
@@ -254,6 +262,7 @@ class AnalysisOfVariance(Answer):
     eta_squared: float
     p_value: float
     level: float
+    about_rows: str = ""
     warning: str = ""
 
     facts = (
@@ -300,11 +309,12 @@ class AnalysisOfVariance(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         if np.isnan(self.p_value):
-            return describe_law(None), self.warning
+            return describe_law(None), self.about_rows, self.warning
         eta = "noise" if self.lost else number(self.eta_squared)
         return (
             f"eta² = {eta}; sums of squares are less what the noise is expected to add ({number(self.noise_between)} between "
             "groups), and p is of noise and sampling together",
+            self.about_rows,
             self.warning,
         )
 
@@ -407,5 +417,6 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
         eta_squared=between / total if total > 0.0 else np.nan,
         p_value=p_value,
         level=level,
+        about_rows=describe_clipping(release),
         warning=cautions(release),
     )

@@ -1,6 +1,6 @@
-"""The command line: ``dpmoments init | forecast | forecast-mean | release | release-mean | show | verify | mechanisms | audit``.
+"""Command line: ``dpmoments init | forecast | forecast-mean | release | release-mean | show | verify | …``.
 
-Every analysis is a command beside them.
+In addition every analysis is a command.
 """
 
 from dpmoments.cli.entry import main

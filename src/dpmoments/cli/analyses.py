@@ -1,4 +1,4 @@
-"""One command an analysis, made from what the analysis says of itself: its signature, type hints and docstring."""
+"""Commands of the analyses, derived from their signatures, type hints and docstrings."""
 
 from __future__ import annotations
 
@@ -24,17 +24,15 @@ from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PA
 
 
 class ParameterWords(NamedTuple):
-    """What stands for one parameter: behind its name, and beneath it."""
+    """Documentation of one parameter: the text after its name, and the text below it."""
 
     kind: str
     text: str
 
 
 def describe_parameters(documented: Any) -> dict[str, ParameterWords]:
-    """The section on parameters, by name, the lines of each joined; empty where there is none.
+    """Parse a docstring's parameter section, by name, with lines joined; empty without one.
 
-    Examples
-    --------
     >>> def area(width, height):
     ...     '''An area.
     ...
@@ -62,19 +60,17 @@ def describe_parameters(documented: Any) -> dict[str, ParameterWords]:
 
 
 _SHORT_NAMES = {"n_components": ("-k", "--components")}
-"""Options that are not called like the parameter."""
+"""Options with other names than their parameters."""
 _NUMBERS = (int, float)
 _SEQUENCES = (Sequence, list, tuple)
 Analysis = Callable[..., Answer]
 
 
 def analyses(release_class: type = dpmoments.MomentRelease) -> dict[str, Analysis]:
-    """Every analysis by name, in the order in which the class of releases lists them.
+    """Return every analysis by name, in the order of the release class.
 
-    They are those of its attributes that are functions from a module of ``dpmoments.analysis``.
+    They are its attributes that are functions from a module of ``dpmoments.analysis``.
 
-    Examples
-    --------
     >>> "ridge" in analyses()
     True
     """
@@ -86,9 +82,9 @@ def analyses(release_class: type = dpmoments.MomentRelease) -> dict[str, Analysi
 
 
 def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
-    """The command of an analysis: a function that typer reads.
+    """Build the command of an analysis: a function that typer reads.
 
-    Parameters without a default are arguments and all others options. What a parameter means is read off the docstring.
+    Parameters without a default become arguments, all others options, with help from the docstring.
     """
     _, *parameters = inspect.signature(analysis).parameters.values()
     hints, words = get_type_hints(analysis), _describe_parameters(analysis)
@@ -122,7 +118,7 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
 
 
 def moments_in(release_file: Path, name: str) -> dpmoments.MomentRelease:
-    """The release in a file, where it is one that can be analysed."""
+    """Load the release in a file, if it can be analyzed."""
     released = dpmoments.load(release_file)
     if isinstance(released, dpmoments.MeanRelease):
         raise InputValueError(
@@ -138,7 +134,7 @@ def moments_in(release_file: Path, name: str) -> dpmoments.MomentRelease:
 
 
 def _declared(parameter: inspect.Parameter, hint: Any, words: dict[str, str]) -> Any:
-    """What typer is told of a parameter: its type, and whether it is an argument or an option of what name."""
+    """Return typer's annotation of a parameter: its type, and an argument or a named option."""
     kind, several, parser = _kind(parameter, hint)
     repeated = " May be repeated." if several else ""
     shown: dict[str, Any] = {"help": escape(words.get(parameter.name, "")) + repeated}
@@ -157,7 +153,7 @@ def _declared(parameter: inspect.Parameter, hint: Any, words: dict[str, str]) ->
 
 
 def _kind(parameter: inspect.Parameter, hint: Any) -> tuple[Any, bool, Callable[[str], Any] | None]:
-    """The type of one value, whether there may be several, and what reads it where typer cannot."""
+    """Return the type of one value, True if several are allowed, and a parser if typer has none."""
     if hint is Any:  # a frame, read once it is known that the release can be analysed
         return Path, False, None
     # a mapping is for programs: every analysis that takes one takes a list of names too
@@ -182,7 +178,7 @@ def _kind(parameter: inspect.Parameter, hint: Any) -> tuple[Any, bool, Callable[
 
 
 def _read_frame(path: Path) -> Any:
-    """The analyst's own rows: a Parquet, Feather, CSV or TSV file as an Arrow table."""
+    """Read the analyst's own rows: a Parquet, Feather, CSV or TSV file as an Arrow table."""
     from pyarrow import ArrowInvalid, csv, parquet
 
     ending = file_ending(path)
@@ -204,7 +200,7 @@ def _read_frame(path: Path) -> Any:
 
 
 def _print_answer(answer: Answer) -> None:
-    """Text wrapped at the width of the terminal, tables as they are."""
+    """Print text wrapped at the terminal's width, and tables unchanged."""
     for part in filter(None, [*answer.heading, aligned(answer.table()), *answer.remarks]):
         (print_lines if "\n" in part else print_text)(part)
 
@@ -214,7 +210,7 @@ def _members(hint: Any) -> tuple[Any, ...]:
 
 
 def _flags(name: str, kind: Any, several: bool) -> tuple[str, ...]:
-    """``features`` is given as ``--feature``, again and again; what is true or false has ``--no-`` before its name."""
+    """Return the option names: ``features`` is a repeatable ``--feature``, and Booleans also have ``--no-``."""
     if name in _SHORT_NAMES:
         return _SHORT_NAMES[name]
     dashed = name.replace("_", "-")
@@ -228,7 +224,7 @@ def _metavar(parameter: inspect.Parameter) -> str:
 
 
 def _as_declared(value: Any) -> Any:
-    """Text where typer makes a choice a member of an enumeration."""
+    """Return text for typer's enumeration members."""
     if isinstance(value, list):
         return [_as_declared(entry) for entry in value]
     return str(value) if isinstance(value, StrEnum) else value
@@ -239,10 +235,9 @@ def _summary(analysis: Analysis) -> str:
 
 
 def _describe_parameters(analysis: Analysis) -> dict[str, str]:
-    """What the docstring says of each parameter."""
     return {name: _without_marks(words.text) for name, words in describe_parameters(analysis).items()}
 
 
 def _without_marks(text: str) -> str:
-    """A docstring's text without what only documentation pages show: ``code`` and :class:`references`."""
+    """Remove markup that only documentation pages show: ``code`` and :class:`references`."""
     return re.sub(r":\w+:`~?([^`]*)`|``([^`]*)``", lambda match: match[1] or match[2], text)

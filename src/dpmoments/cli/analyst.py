@@ -1,4 +1,4 @@
-"""The commands of whoever holds a release, beside the analyses: show, verify, groups, pool, synthetic. They cost no privacy."""
+"""Analyst's commands in addition to the analyses: show, verify, groups, pool, synthetic. They cost no privacy."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def show(
         typer.Option("--fill", metavar="FIELD=TEXT", help="What only the curator knows, for --registry; repeatable."),
     ] = None,
 ) -> None:
-    """Show what a release guarantees, what it spent draw by draw, and what it says.
+    """Show a release: its guarantee, the privacy loss of each noise draw, and its results.
 
-    Values are in the table's units. A release of a mean alone is shown too.
+    Values are in original units. Mean-only releases are shown, as well.
 
     Examples:
 
@@ -133,10 +133,10 @@ def groups(
     file: ReleaseFile,
     into: Annotated[Path, typer.Option("--into", help="A folder that exists, in which no file is overwritten.")],
 ) -> None:
-    """Write each group of a release by groups as a release of its own.
+    """Write each group of a grouped release to its own file.
 
-    Every command that takes a release takes it then. The groups cost no privacy
-    beyond what was spent on all of them at once.
+    Every command accepts these files. The groups cost no privacy beyond what was
+    spent on all of them together.
 
     Example:
 
@@ -163,11 +163,11 @@ def pool(
     ],
     repair: Annotated[Repair, typer.Option("--repair", help="Post-processing of the noisy moments.")] = Repair.AUTO,
 ) -> None:
-    """Make one release of the releases of several tables that have no row in common.
+    """Combine releases of several tables that have no row in common.
 
-    Counts, sums and second moments are added up, and the laws of their noise. The
-    tables must have one schema. It costs no privacy: the budget is the largest of
-    those spent, since a row is in one table.
+    Adds counts, sums, second moments and noise variances. The tables must have the
+    same schema. It costs no privacy: the budget is the largest of those spent,
+    since each row is in one table.
 
     Example:
 
@@ -201,11 +201,11 @@ def synthetic(
         ),
     ] = False,
 ) -> None:
-    """Draw made-up rows whose moments are a release's.
+    """Draw synthetic rows that have the moments of a release.
 
-    They have the schema's types, levels and bounds. No row is a person's, and what
-    the release does not hold is made up: tails, skewness, dependence beyond
-    correlation. It costs no privacy.
+    They have the schema's types, levels and bounds. No row is a person's, and
+    everything that the release does not contain is invented: tails, skewness,
+    dependence beyond correlation. It costs no privacy.
 
     Example:
 
@@ -253,11 +253,11 @@ def _show_schema(released: MomentRelease | MeanRelease) -> None:
 
 
 def verify(file: ReleaseFile) -> None:
-    """Check that a release is whole and agrees with itself. Exit code 1 if not.
+    """Check that a release is complete and consistent. Exit code 1 if not.
 
-    The checksum finds accidents and careless edits; it is not a signature. The
-    receipt is added up again from the file alone, which shows that the file is
-    consistent; it does not show that the draws of noise took place.
+    The checksum detects accidents and careless edits; it is not a signature. The
+    receipt is summed again from the file, which shows that the file is consistent.
+    It does not prove that the noise was drawn.
 
     Example:
 
@@ -354,11 +354,10 @@ def report(
     level: Annotated[float, typer.Option("--level", help="Confidence of intervals.")] = 0.95,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write one page to read a release by: what it guarantees, what it says, and
-    what is noise.
+    """Write a page about a release: its guarantee, its results, and what is noise.
 
-    The page is one file that needs no network and no script, for a browser or
-    the printer. Of a release by groups it has a part for each. It costs no privacy.
+    The page is one file without network access or scripts, for a browser or a
+    printer. For a grouped release it has a section per group. It costs no privacy.
 
     Example:
 

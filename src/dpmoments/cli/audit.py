@@ -1,4 +1,4 @@
-"""The command that tries to catch a mechanism spending more than it states."""
+"""Command that tries to detect a mechanism with more privacy loss than it states."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def audit(
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Repeat an audit.", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Try to catch mechanisms spending more than they state. Reads no data.
+    """Test whether mechanisms have more privacy loss than they state. Reads no data.
 
-    Runs each mechanism on neighbouring tables where it is hardest pressed, and
-    bounds from below, with 99.9 % confidence, the ε that it really spends. A
-    bound above the stated ε is a defect, and the exit code is then 1. A bound
-    below it proves nothing. Without --option a mechanism has its defaults, but for
-    those whose defaults are slow or refuse; the options are shown.
+    Runs each mechanism on worst-case neighboring tables, and computes a lower bound,
+    with 99.9 % confidence, on its actual ε. A bound above the stated ε is a defect:
+    the exit code is then 1. A bound below it proves nothing. Without --option a
+    mechanism has its defaults, except those whose defaults are slow or refused;
+    the options are shown.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""The command that lists the mechanisms and describes one; all it says is read from the registry."""
+"""Command that lists the mechanisms or describes one, from the registry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpmoments.privacy.unit import Neighbors
 Configured = type[ConfiguredMechanism[Any]]
 
 _WITHOUT_A_PROOF = {"auto"}
-"""It chooses among the others, each of which has its own."""
+"""Mechanisms without an own derivation: ``auto`` chooses among the others."""
 _PAGE_HEAD = """\
 # Mechanisms
 
@@ -83,7 +83,7 @@ def mechanisms(
 
 
 def _list(noun: str, classes: Mapping[str, Configured]) -> None:
-    """A table of what they support, and a line on each."""
+    """Print a table of what the mechanisms support, and a line on each."""
     headers = (noun, "budget", "neighbors", "bound on rows")
     print_table(headers, ((known, *_supports(mechanism)) for known, mechanism in classes.items()))
     print_text()
@@ -92,17 +92,15 @@ def _list(noun: str, classes: Mapping[str, Configured]) -> None:
 
 
 def _mechanisms_page() -> str:
-    """The page of documentation with a line for every mechanism, in Markdown."""
+    """Return the documentation page with a line on every mechanism, in Markdown."""
     rows = (_page_row(mechanism, "proof") for mechanism in MECHANISMS.values())
     of_means = (_page_row(mechanism, "derivation") for mechanism in MEAN_MECHANISMS.values())
     return "".join([_PAGE_HEAD, *rows, _MEANS_HEAD, *of_means])
 
 
 def own_page(mechanism: Configured) -> str:
-    """The page of documentation that is about one mechanism, as from docs/.
+    """Return the documentation page of one mechanism, relative to docs/.
 
-    Examples
-    --------
     >>> own_page(MECHANISMS["coinpress"]), own_page(MEAN_MECHANISMS["coinpress"])
     ('mechanisms/coinpress.md', 'mechanisms/mean-coinpress.md')
     """
@@ -111,12 +109,10 @@ def own_page(mechanism: Configured) -> str:
 
 
 def derivation_page(mechanism: Configured) -> str | None:
-    """The page with its derivation, as from docs/; None where it has none of its own.
+    """Return the page with its derivation, relative to docs/; None without one.
 
-    Estimators of means have one together, but for those whose derivation is that of a mechanism of the same name.
+    Estimators of means share a page, except those derived with a mechanism of the same name.
 
-    Examples
-    --------
     >>> derivation_page(MECHANISMS["matrix-laplace"]), derivation_page(MEAN_MECHANISMS["naive"])
     ('derivations/matrix_laplace.md', 'derivations/means.md')
     """
@@ -141,12 +137,12 @@ def _page_row(mechanism: Configured, label: str) -> str:
 
 
 def _needs_bound(mechanism: Configured) -> bool:
-    """Whether rows need a public bound: on their norm, or on their mean."""
+    """Return True if rows need a public bound: on their norm, or on their mean."""
     return mechanism.needs_row_norm or "radius" in mechanism.__dataclass_fields__
 
 
 def _supports(mechanism: Configured) -> tuple[str, str, str]:
-    """Budgets, neighbouring relations, and whether rows need a public bound."""
+    """Return budgets, neighboring relations, and whether rows need a public bound."""
     budgets = " ".join(shown for kind, shown in BUDGETS_SHOWN.items() if kind in mechanism.budget_kinds)
     both = mechanism.supported_neighbors >= set(Neighbors)
     relations = "both" if both else ", ".join(sorted(mechanism.supported_neighbors))
@@ -182,7 +178,7 @@ def _options(mechanism: Configured) -> Iterator[tuple[str, str]]:
 
 
 def _paragraphs(docstring: str) -> Iterator[tuple[int, str]]:
-    """Indent and text of each paragraph, its lines joined so that they wrap at the terminal's width."""
+    """Yield indent and text of each paragraph, with lines joined so that the terminal wraps them."""
     narrative = docstring.partition("\nExamples\n---")[0].rstrip()
     indent, lines = 0, list[str]()
     for line in narrative.splitlines():

@@ -1,4 +1,4 @@
-"""The command of whoever holds the table before anything else: init."""
+"""Curator's commands before a release: init and preflight."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def init(
 ) -> None:
     """Write the schema of a table, with bounds and levels left blank.
 
-    Only the header of the file is looked at: names of columns, and types where
-    the file declares them (Parquet, Feather). The blanks are yours to fill in, from public
-    knowledge; comments in the file say how.
+    Reads only the header of the file: names of columns, and types if the file
+    declares them (Parquet, Feather). Fill in the blanks from public knowledge;
+    comments in the file explain how.
 
     Example:
 
@@ -70,16 +70,16 @@ def init(
 
 @options_of(dpmoments.preflight)
 def preflight(options: dict[str, Any]) -> None:
-    """Look at the private table for your eyes alone: what does not fit its schema.
+    """Check a private table against its schema; the output is private.
 
-    Prints exact, PRIVATE facts, so marked on every line: cells outside bounds,
-    missing or unreadable, levels that are not in the schema, rows that rules drop,
-    and with --privacy-unit how many people have more rows than count.
-    Everything is found in one run. It spends nothing, writes no file and has no
-    privacy guarantee: keep what it prints as you keep the table.
+    Prints exact, PRIVATE facts, marked so on every line: values outside bounds,
+    missing or unreadable, levels that are not in the schema, dropped rows, and with
+    --privacy-unit how many people exceed the contribution bound.
+    One run finds everything. It spends nothing, writes no file and has no privacy
+    guarantee: protect its output like the table.
 
     Exit codes: 0 a release would work; 1 it would stop with an error; 3 it would
-    run, but most rows or most cells of a column are lost.
+    run, but lose most rows or most values of a column.
 
     Example:
 

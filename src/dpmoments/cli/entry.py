@@ -1,4 +1,4 @@
-"""The command line's front door: the commands, what a failure looks like, and the exit codes."""
+"""Entry point of the command line: commands, error output and exit codes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _app = typer.Typer(
 
 @runtime_checkable
 class _UsageError(Protocol):
-    """What the command-line parser raises, in whichever package this version of typer keeps it."""
+    """Error of the command-line parser, from whichever package this version of typer uses."""
 
     exit_code: int
 
@@ -50,21 +50,21 @@ def dpmoments_command(
     ] = False,
 ) -> None:
     """Release a table's count, mean and covariance once under differential
-    privacy; then analyse the release as often as you like.
+    privacy; then analyze the release as often as you like.
 
     The order is init → preflight → forecast → release → show:
 
       dpmoments init people.parquet    # writes people.yaml: fill in its blanks
-      dpmoments preflight people.parquet --schema people.yaml    # for your eyes alone
+      dpmoments preflight people.parquet --schema people.yaml    # private output
       dpmoments forecast --schema people.yaml --n-rows 50000 \\
         --epsilon 1 --neighbors add_remove
       dpmoments release people.parquet --schema people.yaml \\
         --epsilon 1 --neighbors add_remove --output people.json
       dpmoments show people.json
 
-    Exit codes: 0 done; 1 it cannot be done, or a file is bad; 2 a mistake in the
-    command. A budget is spent once noise is drawn, after all that can be
-    refused was refused; an error before that spends nothing.
+    Exit codes: 0 success; 1 the request cannot be met, or a file is invalid; 2 an
+    error in the command. Budget is spent when noise is drawn, after all checks; an
+    error before that spends nothing.
     """
     tell_steps(verbose)
     if version:
@@ -94,20 +94,11 @@ _app.command("verify", rich_help_panel=_ANALYST)(verify)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line on ``arguments`` (default: those of the process) and return the exit code.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Default: those of the process.
+    0: success. 1: the request cannot be met, or a file is invalid. 2: an error in the command. 130: stopped by the
+    keyboard.
 
-    Returns
-    -------
-    int
-        0: done. 1: the request cannot be met, or a file is bad. 2: a mistake in the command. 130: stopped by the keyboard.
-
-    Examples
-    --------
     >>> main(["--version"])
     dpmoments ...
     0
@@ -141,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _flushed() -> bool:
-    """Whether standard output took everything; a reader that went away early (``| head``) is no reason for a message."""
+    """Flush standard output; return True on success. A reader that closed early (``| head``) is not an error."""
     try:
         with printing():
             sys.stdout.flush()
@@ -178,7 +169,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """One line, without the source line that Python adds."""
+    """Print one line, without the source line that Python adds."""
     del category, filename, lineno, file, line
     text: Any = message
     complain(f"dpmoments: warning: {' '.join(str(text).split())}")

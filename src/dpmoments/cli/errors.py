@@ -1,4 +1,4 @@
-"""What a person sees when a command fails: a line or two on standard error, and never a cell of the table."""
+"""Error output of failed commands: a line or two on standard error, never a value of the table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Words = str | Callable[[re.Match[str]], str]
 
 
 def _option(found: re.Match[str]) -> str:
-    """Only what is to be given: a message may tell of a file's neighbors='…' too."""
+    """Convert only arguments to pass: a message may also quote a file's neighbors='…'."""
     return f"{found[1]}--{found[2]} {shlex.quote(found[4])}"
 
 
@@ -58,15 +58,13 @@ _PHRASES: tuple[tuple[str, _Words], ...] = (
     (r"pass a public n_rows to release\(\)", "pass a public --n-rows"),
     (r"(\b(?:[Uu]se|[Pp]ass|with) )(dataset|unit|neighbors|delimiter)=(['\"])(.*?)\3", _option),
 )
-"""What a message of the library says, and what stands for it here."""
+"""Phrases of library messages, and their replacements at the command line."""
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:([., _'’\u00a0\u202f])\d{3})(?:\1\d{3})*")
 
 
 def in_options(message: str) -> str:
-    """A message of the library, its cures by options in place of keywords.
+    """Convert a library message to the command line: options in place of keywords.
 
-    Examples
-    --------
     >>> print(in_options("grant it again with unit='patient_id'"))
     grant it again with --unit patient_id
     >>> print(in_options('would have 2 by ";": pass delimiter=";"'))
@@ -78,19 +76,10 @@ def in_options(message: str) -> str:
 
 
 def what_number_to_write(message: str, options: Sequence[str], arguments: Sequence[str]) -> str | None:
-    """What is wrong with the number that an option was given, and how it is written; None where the message is of no number.
+    """Describe an invalid number given to an option, and how to write it; None for other messages.
 
-    Parameters
-    ----------
-    message : str
-        Of the parser, which does not quote what was given.
-    options : sequence of str
-        How the option may be written.
-    arguments : sequence of str
-        Those of the command.
+    The parser's ``message`` does not quote the number, so it is found in ``arguments`` after one of ``options``.
 
-    Examples
-    --------
     >>> refused = "Input should be a valid integer, unable to parse string as an integer"
     >>> print(what_number_to_write(refused, ["--n-rows"], ["forecast", "--n-rows", "9.700"]))
     must be a whole number, got the text '9.700': write 9700
@@ -108,7 +97,7 @@ def what_number_to_write(message: str, options: Sequence[str], arguments: Sequen
 
 
 def _given(options: Sequence[str], arguments: Sequence[str]) -> list[str]:
-    """The values of an option, as they were written."""
+    """Return the values of an option, as written."""
     apart = [value for flag, value in pairwise(arguments) if flag in options]
     return apart + [text.partition("=")[2] for text in arguments if text.partition("=")[0] in options and "=" in text]
 
@@ -126,18 +115,16 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class StoppedError(InputError):
-    """A job was stopped by the keyboard; the message says whether anything was spent."""
+    """Job stopped by the keyboard; the message says whether anything was spent."""
 
 
 def explain(error: Exception) -> str:
-    """Say in one line what went wrong.
+    """Return a one-line description of an error.
 
-    A message is shown only where it cannot quote a cell: where a ``raise`` statement of this library made it (no message of
-    the library names a private value), or where the operating system refused a file. Whatever else stops a command, such as
-    an error inside a reader or an array library, is told by its kind and place alone. Whether anything was spent is told of any.
+    A message is shown only if it cannot quote a value: raised by this library (whose messages contain no private
+    values), or by the operating system refusing a file. Any other error, such as one inside a reader or an array
+    library, is described by its type and location only. Every description says whether anything was spent.
 
-    Examples
-    --------
     >>> explain(FileNotFoundError(2, "No such file or directory", "people.yaml"))
     'people.yaml: No such file or directory'
     """
@@ -145,7 +132,7 @@ def explain(error: Exception) -> str:
 
 
 def notes_of(error: BaseException) -> list[str]:
-    """What the library noted on an error: whether anything was spent. Notes of others may quote a cell, as messages may."""
+    """Return the library's notes on an error: whether anything was spent. Others' notes may quote a value."""
     return [note for note in getattr(error, "__notes__", ()) if note in NOTES]
 
 
@@ -161,7 +148,7 @@ def _message(error: Exception) -> str:
 
 
 def _refusal(error: OSError) -> str:
-    """Say what the operating system refused. Its own words alone are shown: those of a library's error may quote anything."""
+    """Format a refusal by the operating system; text from a library's error may quote anything and is hidden."""
     assert error.errno is not None
     words = os.strerror(error.errno)
     if isinstance(error, OutputError):

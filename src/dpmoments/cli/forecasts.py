@@ -1,4 +1,4 @@
-"""What a release would be worth, before anything is spent: forecast."""
+"""Forecast commands: expected noise of a release, before anything is spent."""
 
 from __future__ import annotations
 
@@ -75,19 +75,19 @@ def forecast(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the noise to expect on every column, and what would lower it. Reads no data.
+    """Show the expected noise of every column, and how to lower it. Reads no data.
 
-    Numbers are standard deviations of the noise that privacy adds, in the table's
-    units, before the repair, which lowers large errors. They rest on how much a
-    column varies: give it with --typical-sd, from public knowledge, or it is taken
-    to be a tenth of the range, and marked with ~.
+    Numbers are standard deviations of privacy noise, in original units, before the
+    repair, which lowers large errors. They depend on each column's standard
+    deviation: state it with --typical-sd, from public knowledge; else a tenth of
+    the range is assumed, and marked with ~.
 
-    Below stands the error of every mechanism: the root mean square of the Frobenius
-    norm of the error on the second moment and of the length of that on the mean,
-    for rows encoded to length 1 at most.
+    A second table shows the error of every mechanism: the root mean square of the
+    error's Frobenius norm on the second moment and of its length on the mean, for
+    rows encoded to length 1 at most.
 
-    With --privacy-unit the budget is for all rows of a unit together, and --n-rows
-    is the number of rows that count, --max-rows-per-unit of each unit at most.
+    With --privacy-unit the budget covers all rows of a unit together, and --n-rows
+    is the number of kept rows, at most --max-rows-per-unit of each unit.
 
     Example:
 
@@ -172,7 +172,7 @@ def _beside(table: Forecast) -> str:
 
 
 def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:
-    """What rows or a budget are wanted for: ``correlation=0.02``, ``mean=0.5``, ``mean.age=0.5``."""
+    """Parse targets for rows or a budget: ``correlation=0.02``, ``mean=0.5``, ``mean.age=0.5``."""
     result: dict[str, Any] = {}
     for text in given:
         what, value = _assigned(text, option)
@@ -193,7 +193,7 @@ def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:
 
 
 def _assigned(text: str, option: str) -> tuple[str, float]:
-    """NAME=NUMBER."""
+    """Parse NAME=NUMBER."""
     name, separator, digits = text.rpartition("=")
     try:
         value = float(digits)
@@ -241,11 +241,11 @@ def _numbers(text: str) -> list[float]:
     objects={"standard_deviation": (("standard_deviation",), lambda given: _deviations(given or []))},
 )
 def forecast_mean(options: dict[str, Any], as_json: AsJson = False) -> None:
-    """Show the expected error of every estimator of means alone. Reads no data.
+    """Show the expected error of every mean-only estimator. Reads no data.
 
-    The error is the root mean square of its length, and that of every feature, in
-    the table's units. What is marked ~ is for rows assumed: normal ones, of the
-    standard deviations given (default: --scale, or what the bounds allow).
+    The error is the root mean square of its length, and of each feature, in original
+    units. Errors marked ~ are for assumed rows: normal, with the given standard
+    deviations (default: --scale, or the largest that the bounds allow).
 
     Example:
 
@@ -269,7 +269,7 @@ def forecast_mean(options: dict[str, Any], as_json: AsJson = False) -> None:
 
 
 def _deviations(given: list[str]) -> float | dict[str, float] | None:
-    """One number for all features, or one for each that is named; None where nothing was given."""
+    """Parse one number for all features, or one per named feature; None if nothing was given."""
     named: dict[str, float] = {}
     for text in given:
         name, separator, digits = text.rpartition("=")

@@ -1,4 +1,4 @@
-"""The commands of whoever keeps the budgets of datasets: ledger grant, show, history, verify."""
+"""Commands of the keeper of budgets: ledger grant, show, history, verify."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def grant(
         Composition, typer.Option("--composition", help="Under ε and δ: how the costs of releases add up.")
     ] = Composition.AUTO,
 ) -> None:
-    """Grant a dataset its budget; makes the file where there is none.
+    """Grant a dataset its budget; creates the ledger if needed.
 
-    Another grant to the same dataset replaces the amount. It cannot be lowered
-    below what is spent.
+    Another grant to the same dataset replaces the amount, which cannot be lowered
+    below the spent budget.
 
     Example:
 
@@ -74,7 +74,7 @@ def grant(
 
 @ledger.command("show")
 def show(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> None:
-    """Show what is granted, spent and left. Reads no table, spends nothing.
+    """Show granted, spent and remaining budgets. Reads no table, spends nothing.
 
     Example:
 
@@ -115,9 +115,9 @@ def show(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> None
 
 @ledger.command("history")
 def history(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> None:
-    """Show every grant, reservation, commit and refund, in their order.
+    """Show every grant, reservation, commit and refund, in order.
 
-    The order is that of the numbers. The times are what the clock showed, in UTC.
+    Entries are in the order of their numbers. Times are from the clock, in UTC.
 
     Example:
 
@@ -150,11 +150,11 @@ def verify(
         typer.Option("--head", metavar="NUMBER:HASH", help="A head that was kept elsewhere.", show_default=False),
     ] = None,
 ) -> None:
-    """Check that a ledger is whole, and that it knows its releases. Exit code 1 if not.
+    """Check that a ledger is complete and contains its releases. Exit code 1 if not.
 
-    The chain of hashes shows entries that were changed, taken out or moved. That
-    the last ones are missing, or that the file is an older copy, only a release
-    made since shows, or a head that was kept elsewhere.
+    The chain of hashes reveals entries that were changed, removed or moved. Only a
+    later release, or a head stored elsewhere, reveals that the last entries are
+    missing or that the file is an older copy.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Options of the command line: made of the signatures of Python functions, and what turns their text into values."""
+"""Command-line options derived from signatures of Python functions, and their parsing."""
 
 from __future__ import annotations
 
@@ -45,16 +45,10 @@ _AS_DECLARED = object()
 
 @dataclass(frozen=True)
 class Option:
-    """What the command line adds to a parameter.
+    """Command-line settings of a parameter.
 
-    Attributes
-    ----------
-    kind : type or None
-        Of a value; None: as the parameter has it.
-    default : object
-        Of the command, ``REQUIRED`` if it must be given; left out: as the parameter has it.
-    argument : bool
-        Whether it is given by its place.
+    ``kind`` is the type of a value and ``default`` the command's default (``REQUIRED``: none); both default to the
+    parameter's own. An ``argument`` is given by position.
     """
 
     help: str
@@ -66,7 +60,7 @@ class Option:
     argument: bool = False
 
     def parameter(self, name: str, hint: Any = None, declared: Any = None) -> inspect.Parameter:
-        """The option as a parameter that typer reads, for one of the type ``hint`` and the default ``declared``."""
+        """Return the option as a parameter that typer reads, for the type ``hint`` and the default ``declared``."""
         default = declared if self.default is _AS_DECLARED else self.default
         kind = self.kind or _kind_of_value(hint)
         dashed = name.replace("_", "-")
@@ -83,7 +77,7 @@ class Option:
 
 
 def _kind_of_value(hint: Any) -> Any:
-    """What a person writes of what a parameter takes: one of a few words, a path, a number, or text."""
+    """Return the command-line type of a parameter: a choice, a path, a number, or text."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     words = [member for member in members if isinstance(member, type) and issubclass(member, StrEnum)]
     return next((kind for kind in (*words, Path, bool, int, float, str) if kind in members), str)
@@ -149,7 +143,7 @@ _OPTIONS: dict[str, Option] = {
 _UNIT_OPTIONS = ("privacy_unit", "max_rows_per_unit", "missing_unit")
 _TEXT_OPTIONS = ("delimiter", "encoding", "decimal", "thousands", "null", "true", "false")
 _WITHOUT_OPTION = ("threads", "options")
-"""Parameters that the command line gives otherwise: ``DPMOMENTS_THREADS``, and what ``--option`` names."""
+"""Parameters set by other means: ``DPMOMENTS_THREADS``, or names in ``--option``."""
 
 Epsilon, Delta, Rho, NeighborsOption = (
     _OPTIONS[name].parameter(name, hint, default).annotation
@@ -165,7 +159,7 @@ Reader = Callable[..., Any]
 
 
 def _objects() -> dict[str, tuple[Sequence[str], Reader]]:
-    """Parameters that are objects: the options that stand for one, and what reads them."""
+    """Return the parameters that are objects, with the options that describe them and their parsers."""
     return {
         "data": (("data", "engine"), data_of),
         "schema": (("schema",), Schema.load),
@@ -182,19 +176,11 @@ def options_of(
     own: Mapping[str, Option] | None = None,
     objects: Mapping[str, tuple[Sequence[str], Reader]] | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a body, with an option for every parameter of a Python function.
+    """Make a command of a body, with an option for each parameter of a Python function.
 
-    The body gets the function's arguments as a dict, and its own parameters by name: these are annotated for typer, or have an
-    entry in ``own``.
-
-    Parameters
-    ----------
-    leave_out : collection of str
-        Parameters and options that the command does not have.
-    own : mapping of str to Option
-        The command's own words for some options.
-    objects : mapping of str to pairs
-        Parameters of this function that are objects: the options that stand for one, and what reads them.
+    The body gets the function's arguments as a dict, and its own parameters by name, annotated for typer or with an
+    entry in ``own``, which also overrides options. ``leave_out`` names omitted parameters and options. ``objects`` maps
+    parameters that are objects to their options and a parser.
     """
     own = own or {}
     words, objects = _OPTIONS | dict(own), _objects() | dict(objects or {})
@@ -239,7 +225,7 @@ def options_of(
 
 
 def budget_of(epsilon: float | None, delta: float, rho: float | None) -> PrivacyBudget:
-    """The budget that the options ask for."""
+    """Return the budget that the options request."""
     try:
         return PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     except ValueError as error:
@@ -247,7 +233,7 @@ def budget_of(epsilon: float | None, delta: float, rho: float | None) -> Privacy
 
 
 def data_of(paths: Sequence[str], engine: str) -> str | EngineFiles:
-    """The table that is read: a path, for this process or for an engine."""
+    """Return the table to read: a path, for this process or for an engine."""
     if len(paths) > 1:
         raise typer.BadParameter("one path is read: put a glob in quotes, 'people/*.parquet'", param_hint="DATA")
     path = paths[0]
@@ -261,12 +247,10 @@ def data_of(paths: Sequence[str], engine: str) -> str | EngineFiles:
 
 
 def mechanism_of(name: str, options: Sequence[str] | None) -> Mechanism:
-    """The mechanism named, with options given as ``key=value``.
+    """Return the named mechanism with options given as ``key=value``.
 
-    A value is read as JSON where it is JSON (numbers, true, false, null, lists), else as text.
+    A value is read as JSON if valid (numbers, true, false, null, lists), else as text.
 
-    Examples
-    --------
     >>> mechanism_of("laplace", ["calibration=paper"])
     Laplace(calibration='paper')
     """
@@ -278,10 +262,8 @@ def mechanism_of(name: str, options: Sequence[str] | None) -> Mechanism:
 def mean_mechanism_of(
     name: str, options: Sequence[str] | None, radius: float | None = None, scale: float | None = None
 ) -> MeanMechanism:
-    """The mechanism for means alone, with its options; two of them have flags of their own.
+    """Return the named mean-only mechanism with its options; two of them have their own flags.
 
-    Examples
-    --------
     >>> mean_mechanism_of("symq", ["quantile=0.4"], radius=10.0)
     SymmetricQuantiles(radius=10.0, quantile=0.4)
     """
@@ -296,7 +278,7 @@ def _configured(
     *,
     advice: str = "",
 ) -> Configured:
-    """The mechanism named, with options given as: how they were written, key, value."""
+    """Return the named mechanism with options given as (text, key, value)."""
     if name not in classes:
         raise typer.BadParameter(
             f"there is no mechanism {name!r}: use one of {', '.join(classes)}{advice}", param_hint="--mechanism"
@@ -334,10 +316,8 @@ def _option_value(text: str) -> Any:
 
 
 def registry_fields(given: Sequence[str]) -> dict[str, Any]:
-    """What the curator fills in of an entry of the registry, given as ``field=text``; several authors with ``;`` between them.
+    """Parse a registry entry's fields given as ``field=text``; authors are separated by ``;``.
 
-    Examples
-    --------
     >>> registry_fields(["curator=A hospital", "authors=Ada; Grace"])
     {'curator': 'A hospital', 'authors': ['Ada', 'Grace']}
     """
@@ -358,7 +338,7 @@ def registry_fields(given: Sequence[str]) -> dict[str, Any]:
 
 
 def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "error") -> PrivacyUnit | None:
-    """The privacy unit that the options name; None where rows are protected each by itself."""
+    """Return the privacy unit that the options name; None if each row is its own unit."""
     if column is None:
         if max_rows is not None or missing != "error":
             raise typer.BadParameter(
@@ -384,12 +364,10 @@ def text_format_of(
     true: Sequence[str] | None = None,
     false: Sequence[str] | None = None,
 ) -> TextFormat | None:
-    """How text files are written, by the options; None where none is given.
+    r"""Return the text format that the options describe; None without any.
 
-    Examples
-    --------
     >>> text_format_of("tab", None, ",", None, ["k.A."])
-    TextFormat(delimiter='\\t', decimal=',', nulls=('k.A.',))
+    TextFormat(delimiter='\t', decimal=',', nulls=('k.A.',))
     """
     marks = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
     words = {"nulls": null, "true": true, "false": false}

@@ -1,4 +1,4 @@
-"""The commands that spend a budget: release, release-mean."""
+"""Commands that spend a budget: release, release-mean."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Released = TypeVar("Released", MomentRelease, MeanRelease, GroupReleases)
     },
 )
 def release(options: dict[str, Any], by: str | None = None, yes: Yes = False) -> None:
-    """Release count, mean and second moment of a table, once: this spends budget.
+    """Release a table's count, mean and second moment, once: this spends budget.
 
-    All that can be refused is refused before a row is read. In a terminal you are
-    asked before anything is spent, unless --yes is given; in a script the
-    command itself is the answer. Quote a glob, so that the shell leaves it alone.
-    With --by there is a release for every level of a column, all in one file.
+    All checks that need no data run before a row is read. A terminal asks for
+    confirmation before anything is spent, unless --yes is given; a script does not.
+    Quote a glob, so that the shell does not expand it. With --by, one file contains
+    a release for each level of a column.
 
     Example:
 
@@ -74,10 +74,10 @@ def release(options: dict[str, Any], by: str | None = None, yes: Yes = False) ->
     objects={"mechanism": (("mechanism", "option", "radius", "scale"), mean_mechanism_of)},
 )
 def release_mean(options: dict[str, Any], yes: Yes = False) -> None:
-    """Release the mean of a table alone, once: this spends budget.
+    """Release only the mean of a table, once: this spends budget.
 
-    No second moment comes with it, so no analysis works on it. All of the budget
-    is spent on the mean, and on the number of rows where it is private.
+    It has no second moment, so analyses do not work on it. The whole budget is spent
+    on the mean, and on the number of rows if it is private.
 
     Example:
 
@@ -91,7 +91,7 @@ def release_mean(options: dict[str, Any], yes: Yes = False) -> None:
 
 
 def _ask(options: dict[str, Any], *, yes: bool) -> None:
-    """Refuse a budget or an output that cannot be, warn of a seed, ask a person at a terminal, and show them a bar."""
+    """Reject invalid budgets and outputs, warn about a seed, ask for confirmation, and yield a progress bar."""
     budget = budget_of(options["epsilon"], options["delta"], options["rho"])
     check_output(options["output"])
     if options["insecure_seed"] is not None:
@@ -114,7 +114,7 @@ def _ask(options: dict[str, Any], *, yes: bool) -> None:
 
 
 def _kept(options: dict[str, Any], make: Callable[[], Released]) -> Released:
-    """What was released; where its file cannot be written after all, it is saved elsewhere."""
+    """Return the release; if its file cannot be written after all, save it elsewhere."""
     output = options["output"]
     try:
         return make()

@@ -1,4 +1,4 @@
-"""How the command line prints: plain text that reads the same in a terminal, a pipe and a log."""
+"""Output of the command line: plain text that reads the same in a terminal, a pipe and a log."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from dpmoments.foundation.progress import log
 
 
 class OutputError(InputError, OSError):
-    """Standard output took not all that was printed; a reader that went away early is no such error."""
+    """Standard output that did not accept everything; not raised if a reader closed early."""
 
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Raise :class:`OutputError` if what is printed inside cannot be written."""
+    """Raise :class:`OutputError` if printing inside the block fails."""
     try:
         yield
     except BrokenPipeError:
@@ -36,13 +36,13 @@ def printing() -> Iterator[None]:
 
 
 def drop_output() -> None:
-    """Throw away what standard output did not take, about which Python would complain again as it ends."""
+    """Drop unwritten output, about which Python would complain again at exit."""
     with suppress(OSError, ValueError):  # a stream without a file of its own
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_text(text: str = "", *, indent: int = 0) -> None:
-    """Print to standard output, wrapped at the width of the terminal (names of columns are never read as markup)."""
+    """Print to standard output, wrapped at the terminal's width; names of columns are never read as markup."""
     _print(Padding(visible(text), (0, 0, 0, indent)))
 
 
@@ -53,13 +53,13 @@ def print_command(text: str) -> None:
 
 
 def print_lines(text: str) -> None:
-    """Print lines as they are, however long: those of a table."""
+    """Print lines of a table unchanged, however long."""
     with printing():
         print("\n".join(line.rstrip() for line in visible(text).splitlines()))
 
 
 def print_page(text: str) -> None:
-    """Print a page for a file, every character as it is."""
+    """Print a page for a file, unchanged."""
     with printing():
         print(text, end="")
 
@@ -67,10 +67,7 @@ def print_page(text: str) -> None:
 def print_table(
     headers: Sequence[str], rows: Iterable[tuple[str, ...]], *, numbers: Sequence[str] = (), whole: Sequence[str] = ()
 ) -> None:
-    """Print rows under headers, the columns that are named in ``numbers`` to the right; no headers where all are empty.
-
-    Those in ``whole`` are not broken, as numbers never are.
-    """
+    """Print rows under headers (none if all are empty), ``numbers`` right-aligned, ``whole`` columns unbroken."""
     named = any(headers)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=named)
     for header in headers:
@@ -86,7 +83,7 @@ def print_table(
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON document; numbers keep every bit, and what is not a finite number is null."""
+    """Print one JSON document; numbers keep every bit, and non-finite numbers become null."""
     with printing():
         print(json.dumps(_plain(value), indent=1, allow_nan=False))
 
@@ -97,7 +94,7 @@ def complain(text: str) -> None:
 
 
 def _print(content: Padding) -> None:
-    """Print without the blanks with which rich fills every line."""
+    """Print without the spaces with which rich fills every line."""
     with printing():
         console = _console()
         with console.capture() as capture:
@@ -125,7 +122,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Steps(logging.Handler):
-    """A line on standard error, as it is when the line is written, with the time."""
+    """Handler that writes each record as a timed line on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         complain(self.format(record))
@@ -136,7 +133,7 @@ _STEPS.setFormatter(logging.Formatter("%(asctime)s dpmoments: %(message)s"))
 
 
 def tell_steps(wanted: bool) -> None:
-    """Show the steps of a job from here on, or no longer."""
+    """Start or stop showing the steps of a job."""
     if wanted:
         log.addHandler(_STEPS)
         log.setLevel(logging.DEBUG)

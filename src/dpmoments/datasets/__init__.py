@@ -1,7 +1,7 @@
 """Public tables for examples, tests and benchmarks.
 
-The tables are public, so loading one spends nothing. Their schemas hold bounds and levels from codebooks,
-never from the rows, so that they show what a curator of private data would write.
+Loading a table spends nothing. The schemas hold bounds and levels from codebooks, never from the rows, as a curator of
+private data would write them.
 """
 
 from dpmoments.datasets.tables import (

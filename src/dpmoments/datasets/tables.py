@@ -30,7 +30,7 @@ _MAX_DOWNLOAD = 64 * 2**20
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file that its publisher does not change: its name, its https address and the md5 of its bytes."""
+    """Immutable published file: its name, https address and MD5."""
 
     name: str
     url: str
@@ -38,7 +38,7 @@ class PublishedFile:
 
 
 def _cache_folder() -> Path:
-    """Folder of the downloaded files: ``$XDG_CACHE_HOME/dpmoments``, by default ``~/.cache/dpmoments``."""
+    """Return the folder of downloaded files: ``$XDG_CACHE_HOME/dpmoments``, by default ``~/.cache/dpmoments``."""
     configured = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG specification asks that a relative path be ignored.
     base = Path(configured) if os.path.isabs(configured) else Path.home() / ".cache"
@@ -46,7 +46,7 @@ def _cache_folder() -> Path:
 
 
 def _find_local(file: PublishedFile) -> bytes | None:
-    """Bytes of the file from ``DPMOMENTS_DATA`` or the cache, checked; None where neither holds it."""
+    """Return the file's verified bytes from ``DPMOMENTS_DATA`` or the cache, or None."""
     folders = [_cache_folder()]
     chosen = os.environ.get(_FOLDER_VARIABLE)
     if chosen:
@@ -66,14 +66,14 @@ def _find_local(file: PublishedFile) -> bytes | None:
 
 
 def load(file: PublishedFile) -> bytes:
-    """Bytes of the file: from ``DPMOMENTS_DATA``, else the cache, else its publisher (and then cached).
+    """Return the file's bytes from ``DPMOMENTS_DATA``, else the cache, else its publisher (then cached).
 
     Raises
     ------
     NotADirectoryError, ValueError
-        As `_find_local`; and ValueError if the downloaded bytes have the wrong md5 (nothing is then stored).
+        If ``DPMOMENTS_DATA`` is not a folder; if bytes have the wrong MD5 (nothing is then stored).
     ConnectionError
-        If the file cannot be downloaded. The message says where to put it by hand.
+        If the file cannot be downloaded. The message says where to save it by hand.
     OSError
         If the cache cannot be written.
     """
@@ -110,7 +110,7 @@ def _download(file: PublishedFile) -> bytes:
 
 
 def _store(path: Path, content: bytes) -> None:
-    """Write under a temporary name in the same folder, then rename: no reader ever sees half a file."""
+    """Write a temporary file in the same folder, then rename it: no reader ever sees half a file."""
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ _NATIVE_COUNTRY = (
 
 
 def _adult_schema() -> Schema:
-    """Schema of Adult: 14 columns and the target ``income``."""
+    """Return the schema of Adult: 14 columns and the target ``income``."""
     return Schema(
         Numeric("age", 17, 90),
         Categorical("workclass", _WORKCLASS, missing="zero"),
@@ -181,7 +181,7 @@ def _adult_schema() -> Schema:
 
 
 def _airfoil_schema() -> Schema:
-    """Schema of Airfoil self-noise, from the description of the wind-tunnel tests."""
+    """Return the schema of Airfoil, from the description of the wind-tunnel tests."""
     return Schema(
         Numeric("frequency", 100, 20_000),
         Numeric("angle_of_attack", 0, 30),
@@ -193,7 +193,7 @@ def _airfoil_schema() -> Schema:
 
 
 def _wine_schema(*, cultivar: bool) -> Schema:
-    """Schema of Wine: round bounds that hold for table wines, in the units of the assays; the cultivars by their numbers."""
+    """Return the schema of Wine: round bounds for table wines in the assays' units; cultivars as numbers."""
     return Schema(
         Numeric("alcohol", 8, 18),
         Numeric("malic_acid", 0, 10),
@@ -223,24 +223,23 @@ _BUNDLES = {"adult.data": "adult_complete_train.csv.gz", "adult.test": "adult_co
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A public table and what is publicly known about it.
+    """Public table and what is publicly known about it.
 
     Attributes
     ----------
     name
         Short name.
     frame
-        The rows as a `pyarrow.Table`, cells cleaned, missing cells null. ``frame.to_pandas()`` gives a pandas
-        frame (if pandas is installed) and ``polars.from_arrow(frame)`` a Polars one; a release takes the
-        table as it is.
+        The rows as a `pyarrow.Table`, cleaned, missing values null. Use ``frame.to_pandas()`` for pandas and
+        ``polars.from_arrow(frame)`` for Polars; a release accepts the table directly.
     schema
         Columns with public bounds and levels, in the order of the frame.
     description
-        What a row is, and what to know before using it.
+        Meaning of a row, and notes for users.
     source
-        Where it comes from, whom to cite, its licence.
+        Origin, citation, license.
     target
-        The column that regressions on this table usually predict; None where there is none.
+        The column that regressions on this table usually predict, or None.
     """
 
     name: str
@@ -252,18 +251,18 @@ class Dataset:
 
 
 def wine(*, cultivar: bool = False) -> Dataset:
-    """Chemical assays of 178 Italian wines, 13 numeric columns, from scikit-learn; needs no network.
+    """Load chemical assays of 178 Italian wines, 13 numeric columns, from scikit-learn; needs no network.
 
     Parameters
     ----------
     cultivar
-        Whether the cultivar (scikit-learn's ``target``, the first column of the published file) is a column too. By
-        default it is left out, which gives the 13 features of the papers.
+        True to add the cultivar (scikit-learn's ``target``, the first column of the published file). Without it the
+        columns are the 13 features of the papers.
 
     Returns
     -------
     Dataset
-        178 rows, 13 float columns, no target; with `cultivar` that as a last column of levels 1, 2 and 3, the target.
+        178 rows, 13 float columns, no target; with `cultivar` a last column with levels 1, 2 and 3, the target.
 
     Examples
     --------
@@ -290,21 +289,21 @@ def wine(*, cultivar: bool = False) -> Dataset:
 
 
 def airfoil() -> Dataset:
-    """Noise of airfoil sections in a wind tunnel (NASA 1989), 6 numeric columns; fetched once, then cached.
+    """Load the noise of airfoil sections in a wind tunnel (NASA 1989), 6 numeric columns; fetched once, then cached.
 
     Returns
     -------
     Dataset
-        1,503 rows, 6 float columns in hertz, degrees, metres, metres a second, metres and decibels; the
-        target is ``sound_pressure_level``.
+        1,503 rows, 6 float columns in hertz, degrees, meters, meters per second, meters and decibels; the target is
+        ``sound_pressure_level``.
 
     Raises
     ------
     ValueError
-        If a file of that name is found or downloaded and is not the published one (md5).
+        If the file found or downloaded is not the published one (MD5).
     ConnectionError
-        If it is neither in ``DPMOMENTS_DATA`` nor in the cache and cannot be downloaded; the message says
-        where to put it.
+        If it is neither in ``DPMOMENTS_DATA`` nor in the cache and cannot be downloaded; the message says where to save
+        it.
 
     Examples
     --------
@@ -332,19 +331,18 @@ def airfoil() -> Dataset:
 
 
 def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True) -> Dataset:
-    """People of the 1994 US census extract, 14 columns and the target ``income``.
+    """Load people of the 1994 US census extract, 14 columns and the target ``income``.
 
-    Files are looked for in ``DPMOMENTS_DATA``, then in the cache. Where they are not found, complete rows come from
-    **the copy bundled with this package**, with no network; rows with unknown cells are fetched from UCI.
+    Files are searched in ``DPMOMENTS_DATA``, then in the cache. Otherwise complete rows come from **the copy bundled
+    with this package**, without network; rows with missing values are fetched from UCI.
 
     Parameters
     ----------
     subset
         "train" is adult.data, "test" is adult.test, "all" is both in this order.
     complete
-        True keeps the rows without an unknown cell; False keeps every row, with null where the file has "?"
-        (which happens in ``workclass``, ``occupation`` and ``native-country``, where the schema takes it as a
-        block of zeros).
+        True keeps the rows without a missing value; False keeps every row, with null for "?" (in ``workclass``,
+        ``occupation`` and ``native-country``, which the schema encodes as a block of zeros).
 
         ========  ========  =========
         subset    complete  all rows
@@ -357,16 +355,16 @@ def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True
     Returns
     -------
     Dataset
-        Six integer columns, eight string columns stripped of blanks, and ``income``, a boolean: true is
-        ">50K". As a boolean it is one feature, so a regression on it is the linear probability model of
-        earning over 50,000 dollars, and its mean is the share of those who do.
+        Six integer columns, eight string columns without surrounding spaces, and ``income``, a Boolean: true is ">50K".
+        A Boolean is one feature, so a regression on it is the linear probability model of earning over 50,000 dollars,
+        and its mean is the share of those who do.
 
     Raises
     ------
     ValueError
-        If `subset` is unknown, or a file is not the published one (md5).
+        If `subset` is unknown, or a file is not the published one (MD5).
     ConnectionError
-        If ``complete`` is False and a file cannot be found or downloaded; the message says where to put it.
+        If ``complete`` is False and a file cannot be found or downloaded; the message says where to save it.
 
     Examples
     --------
@@ -393,7 +391,7 @@ def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True
 
 
 def _complete_rows(file: PublishedFile) -> bytes:
-    """The published file where it is at hand, else the bundled copy of its complete rows."""
+    """Return the published file if available, else the bundled copy of its complete rows."""
     content = _find_local(file)
     if content is not None:
         return content
@@ -402,7 +400,7 @@ def _complete_rows(file: PublishedFile) -> bytes:
 
 
 def _read_adult(content: bytes, schema: Schema) -> pa.Table:
-    """Parse adult.data or adult.test, which has a comment as its first line and "." after its labels."""
+    """Parse adult.data or adult.test; the latter begins with a comment and has "." after its labels."""
     lines = re.sub(rb"[ \t]*,[ \t]*", b",", content)
     lines = re.sub(rb"(?m)^\|.*\n", b"", lines)
     names = list(schema.names)

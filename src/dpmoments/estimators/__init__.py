@@ -1,11 +1,12 @@
 """Estimators with scikit-learn's interface: every fit is one private release, charged once.
 
-What they have in common, the page ``docs/scikit-learn.md`` shows with what a user of scikit-learn must do otherwise:
+``docs/scikit-learn.md`` shows what they share and what users of scikit-learn must do differently:
 
-- What is public is said in parameters (``schema``, or ``bounds`` or ``row_norm``); nothing is read off the table.
-- ``epsilon`` is what *one* fit costs. With ``ledger`` and ``dataset`` every fit of the estimator and of its copies is charged
-  and refused beyond the grant; without a ledger there is one fit for the estimator and all its copies together.
-- The rows given to ``predict``, ``transform`` and ``score`` are the caller's: what comes back is as private as those rows.
+- Parameters state public knowledge (``schema``, or ``bounds`` or ``row_norm``); nothing is read from the table.
+- ``epsilon`` is the cost of *one* fit. With ``ledger`` and ``dataset`` every fit of the estimator and of its copies is
+  charged, and
+  refused beyond the grant; without a ledger the estimator and all its copies have one fit together.
+- The rows given to ``predict``, ``transform`` and ``score`` are the caller's: the results are as private as those rows.
 """
 
 from dpmoments.estimators.checks import expected_failed_checks

@@ -1,4 +1,4 @@
-"""What every estimator does: from parameters and a table to one release, and from that to attributes."""
+"""Common part of all estimators: from parameters and a table to one release, and from it to attributes."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ _FROM_ELSEWHERE = (
 
 
 class UnreadableTableError(InputError, ValueError, TypeError):
-    """A cell of X or y stopped the release: scikit-learn's users expect either type. Nothing was spent."""
+    """Value of X or y that stopped the release; of both types that scikit-learn's users expect. Nothing was spent."""
 
 
 class _OneFit:
-    """Whether the fit of an estimator and its copies was made, in the memory of one process."""
+    """Record of whether the single fit of an estimator and its copies was made, in one process."""
 
     def __init__(self, process: int | None) -> None:
         self.identity = secrets.token_hex(16)
@@ -78,7 +78,7 @@ class _OneFit:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Take the fit for a block. It is given back if the block ends by an error and no run in it spent its budget."""
+        """Reserve the fit for a block; refund it if the block fails and no run in it spent its budget."""
         with _LOCK:
             if self._process != os.getpid():
                 raise BudgetExceededError(_FROM_ELSEWHERE)
@@ -96,7 +96,7 @@ class _OneFit:
 
 _LOCK = RLock()
 _HELD: WeakKeyDictionary[Any, _OneFit] = WeakKeyDictionary()
-"""By estimator: no attribute of it, so that nothing that sets, copies or clears attributes loses it."""
+"""Fits by estimator, not as attributes: setting, copying or clearing attributes does not lose them."""
 _KNOWN: WeakValueDictionary[str, _OneFit] = WeakValueDictionary()
 
 
@@ -107,41 +107,42 @@ def _hold(estimator: Any, one_fit: _OneFit) -> None:
 
 
 def _known_fit(identity: object) -> _OneFit:
-    """The fit that a pickle was written with; in a process that does not know it, one that cannot be made."""
+    """Return the fit that a pickle was written with; in a process that does not know it, a used one."""
     known = _KNOWN.get(identity) if isinstance(identity, str) else None
     return _OneFit(process=None) if known is None else known
 
 
 class PrivateEstimator(BaseEstimator):
-    """Fit by one release: the parameters and the bookkeeping that all estimators share.
+    """Base of all estimators: parameters, and bookkeeping of fits.
 
     Parameters
     ----------
     schema : Schema
         Public bounds, levels and rules of the columns of X, in their order, and of y.
     bounds : pair of float or of array-like of shape (d,)
-        In place of a schema, for numbers alone: (low, high) of every column.
+        In place of a schema, for numbers only: (low, high) of every column.
     row_norm : float
-        In place of a schema, where there is no y: the Euclidean norm that no row exceeds; longer rows are scaled back.
+        In place of a schema, without y: bound on the Euclidean norm of rows; longer rows are scaled down.
     epsilon, delta, rho, neighbors, mechanism, privacy_unit
-        As for :func:`dpmoments.release`: of one fit.
+        As for :func:`dpmoments.release`; for one fit.
     ledger : Ledger or path
-        Where every fit, of this estimator and its copies, is charged. Without one there is one fit for all of them.
+        Ledger charged for every fit of this estimator and its copies. Without one, all of them have one fit together.
     dataset : str
-        What the ledger calls the table.
+        Name of the table in the ledger.
     insecure_seed : int
-        For tests: repeats the noise, and marks the release not private. Fits are then not counted, since they protect nobody.
+        For tests: repeats the noise, and marks the release as not private. Fits are then not counted, since they
+        protect nobody.
 
     Attributes
     ----------
     release_ : MomentRelease
-        What the fit published; everything else is computed from it.
+        Published by the fit; everything else is computed from it.
     answer_ : object
-        The analysis of the release that the attributes are of, with its errors: ``print(model.answer_)``.
+        Analysis of the release that gives the attributes, with errors: ``print(model.answer_)``.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X was a frame.
+        Their names, if X was a frame.
     """
 
     schema: Schema | None
@@ -201,30 +202,30 @@ class PrivateEstimator(BaseEstimator):
 
     @property
     def _with_mean(self) -> bool:
-        """Whether the release has a mean."""
+        """True if the release has a mean."""
         return True
 
     def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, str | None]:  # noqa: ARG002
-        """The public schema for columns of these names, and which of its columns is y."""
+        """Return the public schema for columns of these names, and the name of y's column."""
         return public_schema(self.schema, self.bounds, self.row_norm, names), None
 
     def _check_analysis(self, schema: Schema) -> None:
-        """Refuse parameters that the analysis of a release of this schema would refuse, before anything is spent."""
+        """Reject parameters that the analysis would refuse, before anything is spent."""
 
     @abstractmethod
     def _read(self) -> None:
-        """Set ``answer_`` and the attributes, from ``release_`` and parameters alone."""
+        """Set ``answer_`` and the attributes from ``release_`` and parameters."""
 
     def _name_of_target(self, schema: Schema) -> str | None:  # noqa: ARG002
-        """Which column of a schema is y, if any; it may be none of it."""
+        """Return the name of y's column, if any; it may not be in the schema."""
         return None
 
     def _target_of(self, schema: Schema) -> str | None:
-        """Which column of a schema is y; raises ValueError where it is none that can be."""
+        """Return y's column of a schema, if any; raise ValueError if it cannot be y."""
         return self._name_of_target(schema)
 
     def _fit(self, X: Any, y: Any = None) -> Self:
-        """Release the table, charged and once, and read the attributes off the release."""
+        """Release the table, charged once, and set the attributes."""
         self._check_parameters()
         table, schema, shaped = self._table(X, y)
         validate_data(self, shaped, y="no_validation", skip_check_array=True)
@@ -249,7 +250,7 @@ class PrivateEstimator(BaseEstimator):
         return self._take(released)
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Schema, Any]:
-        """The table that is released and its schema, and what scikit-learn reads the number and names of columns from."""
+        """Return the table to release, its schema, and a stand-in for scikit-learn's check of columns."""
         unit = self.privacy_unit.column if isinstance(self.privacy_unit, PrivacyUnit) else None
         features = Features.of(X, n_columns=self._n_columns_stated)
         own = features.own_names(unit)
@@ -261,13 +262,13 @@ class PrivateEstimator(BaseEstimator):
 
     @property
     def _n_columns_stated(self) -> int | None:
-        """The number of columns of X, if a schema states it."""
+        """Number of columns of X, if a schema states it."""
         if not isinstance(self.schema, Schema):
             return None
         return len(feature_columns(self.schema, self._name_of_target(self.schema)))
 
     def _check_parameters(self) -> None:
-        """Refuse what a release would refuse, before the one fit is taken."""
+        """Reject what a release would refuse, before the one fit is used."""
         PrivacyBudget.of(epsilon=self.epsilon, delta=self.delta, rho=self.rho)
         Neighbors.of(self.neighbors)
         make_mechanism(self.mechanism)
@@ -276,18 +277,19 @@ class PrivateEstimator(BaseEstimator):
 
     @property
     def _is_counted_elsewhere(self) -> bool:
-        """By the ledger; or nowhere, since a release with an insecure seed protects nobody."""
+        """True if the ledger counts fits, or an insecure seed makes counting pointless."""
         return self.ledger is not None or self.insecure_seed is not None
 
     def fit_release(self, release: MomentRelease) -> Self:
-        """Fit from a release that was made: post-processing, free of privacy cost.
+        """Fit from an existing release: post-processing, without privacy cost.
 
-        For tables in files and engines, for releases of others, and to try another parameter on the release of a fit.
+        Use it for tables in files and engines, for releases of others, and to try another parameter on the release of a
+        fit.
 
         Parameters
         ----------
         release : MomentRelease
-            Its schema, budget and mechanism are what they are: those of the estimator are not looked at.
+            Its own schema, budget and mechanism apply; those of the estimator are ignored.
         """
         if not isinstance(release, MomentRelease):
             raise InputTypeError(
@@ -311,7 +313,7 @@ class PrivateEstimator(BaseEstimator):
 
     @staticmethod
     def _require_columns(own: tuple[str, ...], expected: tuple[str, ...], *, named: bool) -> None:
-        """Raise ValueError unless the columns of X are those of the schema, in its order: arrays of results are in the same."""
+        """Raise ValueError unless the columns of X are the schema's, in order, since result arrays use that order."""
         if len(own) != len(expected) and not named:
             raise InputValueError(
                 f"X has {len(own)} columns, and the schema has {len(expected)} beside y ({', '.join(map(repr, expected))}): "
@@ -337,7 +339,7 @@ class PrivateEstimator(BaseEstimator):
         return feature_columns(self.release_.schema, self._name_of_target(self.release_.schema))
 
     def _rows(self, X: Any) -> ColumnTable:
-        """Rows to apply the fit to, by the names of the release; read as those of a fit are."""
+        """Return rows to apply the fit to, named as in the release and read as in a fit."""
         check_is_fitted(self)
         columns = self._columns_read
         unit = self.release_.privacy.privacy_unit
@@ -361,12 +363,12 @@ class PrivateEstimator(BaseEstimator):
 
     @property
     def feature_names_released_(self) -> FloatArray:
-        """Names of the encoded features, in the order of arrays: a categorical of k levels is k of them."""
+        """Names of the encoded features, in array order; a categorical with k levels has k."""
         return np.array(self.release_.feature_names, dtype=object)
 
 
 def _shaped(X: Any, features: Features, own: tuple[str, ...]) -> Any:
-    """What has as many columns as X, under their names if it has any, as scikit-learn reads them."""
+    """Return an object with the columns and names of X, for scikit-learn's checks."""
     if features.names is not None:
         return names_alone(own)
     return X if features.given is None else features.given
@@ -374,7 +376,7 @@ def _shaped(X: Any, features: Features, own: tuple[str, ...]) -> Any:
 
 @contextmanager
 def _in_words_of_scikit_learn() -> Iterator[None]:
-    """Refuse a table that a run could not read in the words, and by the types, that scikit-learn's users look for."""
+    """Raise errors about unreadable tables in scikit-learn's wording and types."""
     with recorded_runs() as runs:
         try:
             yield

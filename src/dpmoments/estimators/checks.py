@@ -1,4 +1,4 @@
-"""Which of scikit-learn's common checks an estimator here does not pass, and why."""
+"""Common checks of scikit-learn that the estimators do not pass, and why."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PENALTY = (
 
 @dataclass(frozen=True)
 class _Reason:
-    """Why a check cannot pass."""
+    """Reason why a check cannot pass."""
 
     words: str
     estimators: tuple[str, ...]
@@ -52,7 +52,7 @@ _REASONS: Mapping[str, _Reason] = MappingProxyType(
 
 
 def expected_failed_checks(estimator: Any) -> dict[str, str]:
-    """What ``check_estimator`` and ``parametrize_with_checks`` take under this name.
+    """Return the argument of this name for ``check_estimator`` and ``parametrize_with_checks``.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     Returns
     -------
     dict
-        Why, by the name of the check.
+        Reason by name of the check.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Principal components as scikit-learn's PCA has them, of one release."""
+"""Principal components with the interface of scikit-learn's PCA, from one release."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator)
     Parameters
     ----------
     n_components : int, optional
-        How many, k; default: all.
+        Number of components, k; default: all.
     schema, bounds, row_norm, epsilon, delta, rho, neighbors, mechanism, privacy_unit, ledger, dataset, insecure_seed
-        As for every estimator here (:mod:`dpmoments.estimators`).
+        As for every estimator (:mod:`dpmoments.estimators`).
     scaling : {"units", "bounds", "correlation"}
-        What features are divided by (:func:`dpmoments.analysis.components.pca`): nothing; the half-width of their public bounds;
-        or their released standard deviation. A StandardScaler before this would read the table, unprotected.
+        Divisor of the features (:func:`dpmoments.analysis.components.pca`): none; the half-width of their public
+        bounds; or their released standard deviation. A StandardScaler before this would read the table, unprotected.
 
     Attributes
     ----------
     components_ : ndarray of shape (k, d)
         Unit vectors in scaled feature space; d the encoded features (``feature_names_released_``).
     explained_variance_, explained_variance_ratio_ : ndarray of shape (k,)
-        Variances are divided by n, scikit-learn's by n − 1.
+        Variances divided by n; scikit-learn divides by n − 1.
     is_noise_ : ndarray of bool of shape (k,)
-        Components that are not told from noise.
+        True for components that are not distinguishable from noise.
     mean_, scale_ : ndarray of shape (d,)
-        What is subtracted and divided by first.
+        Subtracted first; divided by next.
     n_components_ : int
     answer_ : PrincipalComponents
-        With intervals of the variances.
+        Includes intervals of the variances.
     release_, n_features_in_, feature_names_in_
-        As for every estimator here.
+        As for every estimator.
 
     Notes
     -----
-    **Privacy.** ``fit`` makes one :func:`dpmoments.release`, which satisfies the stated budget; everything else is computed from
-    it. ``transform`` applies what was released to the rows it is given: scores of private rows are private, those that
-    ``fit_transform`` returns among them.
+    **Privacy.** ``fit`` makes one :func:`dpmoments.release`, which satisfies the stated budget; everything else is
+    computed from it. ``transform`` applies it to the caller's rows: scores of private rows are private, including those
+    from ``fit_transform``.
 
     Examples
     --------
@@ -106,9 +106,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator)
         Raises
         ------
         BudgetExceededError
-            If the ledger does not allow it, or there is none and the one fit was made.
+            If the ledger refuses it, or without a ledger if the one fit was already made.
         ValueError, TypeError
-            If the parameters or the table cannot be; nothing is spent.
+            If the parameters or the table are refused; nothing is spent.
         """
         return self._fit(X)
 
@@ -127,12 +127,12 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator)
         self.answer_ = answer
 
     def transform(self, X: Any) -> FloatArray:
-        """Scores of rows, shape (m, k); of private rows they are private."""
+        """Compute scores of rows, shape (m, k); scores of private rows are private."""
         rows = self._rows(X)
         return np.asarray(self.answer_.transform(rows))
 
     def inverse_transform(self, X: Any) -> FloatArray:
-        """Encoded features, in the table's units, of scores of shape (m, k): shape (m, d)."""
+        """Convert scores, shape (m, k), to encoded features in original units, shape (m, d)."""
         check_is_fitted(self)
         scores = check_array(X, input_name="X")
         return np.asarray((scores @ self.components_) * self.scale_ + self.mean_)

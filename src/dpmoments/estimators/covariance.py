@@ -1,4 +1,4 @@
-"""Mean and covariance as scikit-learn's EmpiricalCovariance has them, of one release."""
+"""Mean and covariance with the interface of scikit-learn's EmpiricalCovariance, from one release."""
 
 from __future__ import annotations
 
@@ -26,36 +26,37 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
     Parameters
     ----------
     schema, bounds, row_norm, epsilon, delta, rho, neighbors, mechanism, privacy_unit, ledger, dataset, insecure_seed
-        As for every estimator here (:mod:`dpmoments.estimators`).
+        As for every estimator (:mod:`dpmoments.estimators`).
     store_precision : bool
-        Whether ``precision_`` is kept.
+        True to store ``precision_``.
     assume_centered : bool
-        True: the second moment about zero, with all the budget on it and none on a mean. Under ``neighbors="replace_one"`` alone,
-        where the number of rows to divide by is known.
+        True: the second moment about zero, with the whole budget spent on it and none on a mean. Requires
+        ``neighbors="replace_one"``, where the number of rows to divide by is public.
 
     Attributes
     ----------
     covariance_ : ndarray of shape (d, d)
-        Of the encoded features (``feature_names_released_``; those of X where all columns hold numbers), in the table's units,
-        repaired.
+        Covariance of the encoded features (``feature_names_released_``; the columns of X if all are numeric), in
+        original units, repaired.
     location_ : ndarray of shape (d,)
         The released mean; zeros with ``assume_centered``.
     precision_ : ndarray of shape (d, d)
-        Pseudo-inverse of the covariance on the directions that stand out of the noise: others would be divided by noise.
+        Pseudo-inverse of the covariance on the directions above the noise floor: others would be divided by noise.
     n_noise_directions_ : int
-        How many are left out of it; a warning says so.
+        Number of directions left out of it; a warning reports them.
     answer_ : Description
-        ``release_.describe()``: every feature's mean and deviation with their noise; with ``assume_centered`` the release.
+        ``release_.describe()``: every feature's mean and standard deviation with their noise; with ``assume_centered``
+        the release.
     release_, n_features_in_, feature_names_in_
-        As for every estimator here.
+        As for every estimator.
 
     Notes
     -----
-    **Privacy.** ``fit`` makes one :func:`dpmoments.release`, which satisfies the stated budget; everything else is computed from
-    it. What ``mahalanobis`` and ``score`` say of private rows is private.
+    **Privacy.** ``fit`` makes one :func:`dpmoments.release`, which satisfies the stated budget; everything else is
+    computed from it. Results of ``mahalanobis`` and ``score`` on private rows are private.
 
-    Distances of :meth:`mahalanobis` are the squares of those of ``release_.mahalanobis``. :meth:`score` is −∞ where a direction
-    is left out of the precision.
+    Distances of :meth:`mahalanobis` are the squares of those of ``release_.mahalanobis``. :meth:`score` is −∞ if a
+    direction is left out of the precision.
 
     Examples
     --------
@@ -111,9 +112,9 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
         Raises
         ------
         BudgetExceededError
-            If the ledger does not allow it, or there is none and the one fit was made.
+            If the ledger refuses it, or without a ledger if the one fit was already made.
         ValueError, TypeError
-            If the parameters or the table cannot be; nothing is spent.
+            If the parameters or the table are refused; nothing is spent.
         """
         return self._fit(X)
 
@@ -148,20 +149,20 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
             warnings.warn(ReleaseWarning(text, released), stacklevel=5)
 
     def get_precision(self) -> FloatArray:
-        """``precision_``, computed anew where it was not kept."""
+        """Return ``precision_``, recomputed if it was not stored."""
         if self.store_precision or self.release_.noisy_sum is None:
             return np.asarray(super().get_precision())
         return precision(self.release_)[0]
 
     def mahalanobis(self, X: Any) -> FloatArray:
-        """Squared Mahalanobis distances of rows from ``location_``, shape (m,)."""
+        """Compute squared Mahalanobis distances of rows from ``location_``, shape (m,)."""
         deviations = self._features_of(X) - self.location_
         return np.asarray(np.einsum("ij,jk,ik->i", deviations, self.get_precision(), deviations))
 
     def score(self, X_test: Any, y: Any = None) -> float:  # noqa: ARG002
-        """Log-likelihood of rows under the normal law with this mean and covariance; of private rows it is private.
+        """Compute the log-likelihood of rows under a normal distribution with this mean and covariance.
 
-        −∞ where the precision has no inverse.
+        −∞ if the precision has no inverse. The score of private rows is private.
         """
         deviations = self._features_of(X_test) - self.location_
         return float(log_likelihood(empirical_covariance(deviations, assume_centered=True), self.get_precision()))

@@ -1,4 +1,4 @@
-"""Linear discriminant analysis as scikit-learn's has it, of one release."""
+"""Linear discriminant analysis with scikit-learn's interface, from one release."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _MADE_UP = "y"
 
 
 class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, PrivateEstimator):
-    """Linear discriminant analysis under differential privacy: a classifier, and a map to the directions that tell classes apart.
+    """Linear discriminant analysis under differential privacy: a classifier, and a map to discriminating directions.
 
     Parameters
     ----------
     schema, bounds, epsilon, delta, rho, neighbors, mechanism, privacy_unit, ledger, dataset, insecure_seed
-        As for every estimator here (:mod:`dpmoments.estimators`). The schema has a Categorical or Boolean column for y.
+        As for every estimator (:mod:`dpmoments.estimators`). The schema has a Categorical or Boolean column for y.
     target : str
-        The schema's column that y is. With ``bounds``, a name for it; default "y".
+        The schema's column for y. With ``bounds``, a name for it; default "y".
     classes : sequence of str, int or bool
-        With ``bounds``: all classes there may be, public. y is not looked at for them; rows of others are dropped.
+        With ``bounds``: all possible classes, public; never read from y. Rows of other classes are dropped.
     shrinkage : float or "auto"
         As for :func:`dpmoments.analysis.discriminant.lda`.
 
@@ -43,21 +43,21 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
     classes_ : ndarray of shape (c,)
         The public levels, sorted.
     priors_ : ndarray of shape (c,)
-        Released shares; 0 for classes lost in the noise, which are never predicted.
+        Released shares; 0 for noise-dominated classes, which are never predicted.
     means_, coef_ : ndarray of shape (c, k)
-        A class a row, also where there are two.
+        One row per class, even with two classes.
     intercept_ : ndarray of shape (c,)
     coef_names_ : tuple of str
         The k features.
     answer_ : LinearDiscriminant
-        With a test of no difference between classes.
+        Includes a test of no difference between classes.
     release_, n_features_in_, feature_names_in_
-        As for every estimator here.
+        As for every estimator.
 
     Notes
     -----
-    **Privacy.** ``fit`` makes one :func:`dpmoments.release` of X and y together, which satisfies the stated budget; everything
-    else is computed from it. ``score`` on private rows is private, and so is a parameter that was chosen by it.
+    **Privacy.** ``fit`` makes one :func:`dpmoments.release` of X and y together, which satisfies the stated budget;
+    everything else is computed from it. ``score`` on private rows is private, and so is a parameter chosen by it.
 
     Examples
     --------
@@ -111,14 +111,14 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
         X : array, frame or list of rows, of shape (n, n_features_in_)
             Never modified. A frame is read by column name.
         y : array, list, or column of a frame, of n values
-            By position.
+            Matched to the rows of X by position.
 
         Raises
         ------
         BudgetExceededError
-            If the ledger does not allow it, or there is none and the one fit was made.
+            If the ledger refuses it, or without a ledger if the one fit was already made.
         ValueError, TypeError
-            If the parameters or the table cannot be; nothing is spent.
+            If the parameters or the table are refused; nothing is spent.
         """
         return self._fit(X, column_of(y, of=self))
 
@@ -159,27 +159,27 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
         return np.asarray(self.answer_.decision_function(rows)[:, self._order])
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Scores of rows, shape (m, c); with two classes the second's less the first's, shape (m,)."""
+        """Compute scores of rows, shape (m, c); with two classes second minus first, shape (m,)."""
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict(self, X: Any) -> Any:
-        """The most likely class of rows, shape (m,); of private rows they are private."""
+        """Predict the most likely class of rows, shape (m,); private for private rows."""
         scores = self._scores(X)
         if np.isnan(scores).any():
             raise InputValueError("rows with an empty cell have no prediction: fill the cells, or leave those rows out")
         return self.classes_[np.argmax(scores, axis=1)]
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of the classes, for normal rows of one covariance within classes, shape (m, c)."""
+        """Predict class probabilities, shape (m, c), for normal rows with one covariance within classes."""
         return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Their logarithms; −∞ for a class lost in the noise."""
+        """Predict log-probabilities; −∞ for a noise-dominated class."""
         return np.asarray(log_softmax(self._scores(X), axis=1))
 
     def transform(self, X: Any) -> FloatArray:
-        """Scores on the directions that tell classes apart, shape (m, r), r ≤ c − 1; of private rows they are private."""
+        """Compute scores on the discriminating directions, shape (m, r), r ≤ c − 1; private for private rows."""
         rows = self._rows(X)
         return np.asarray(self.answer_.transform(rows))
 
@@ -189,5 +189,5 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
 
 
 def _columns_behind(column: SchemaColumn) -> set[str]:
-    """Names of the table's columns that a feature is computed from."""
+    """Return the table columns that a feature is computed from."""
     return {factor.name for factor in column.factors} if isinstance(column, DerivedColumn) else {column.name}

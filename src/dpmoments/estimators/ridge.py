@@ -1,4 +1,4 @@
-"""Ridge regression as scikit-learn's Ridge has it, with standard errors, of one release."""
+"""Ridge regression with the interface of scikit-learn's Ridge and standard errors, from one release."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ class DPRidge(RegressorMixin, PrivateEstimator):
     Parameters
     ----------
     alpha : float or "auto"
-        The penalty in units of the unit ball (:func:`dpmoments.analysis.regression.ridge`), not scikit-learn's; "auto": by the
-        law of the noise. Another costs nothing: ``DPRidge(alpha=…, target=…).fit_release(model.release_)``.
+        The penalty in units of the unit ball (:func:`dpmoments.analysis.regression.ridge`), not scikit-learn's; "auto":
+        from the noise distribution. Another value costs no budget: ``DPRidge(alpha=…,
+        target=…).fit_release(model.release_)``.
     schema, bounds, epsilon, delta, rho, neighbors, mechanism, privacy_unit, ledger, dataset, insecure_seed
-        As for every estimator here (:mod:`dpmoments.estimators`). The schema has a column for y too.
+        As for every estimator (:mod:`dpmoments.estimators`). The schema also has a column for y.
     target : str
-        The schema's column that y is. With ``bounds``, a name for it; default "y".
+        The schema's column for y. With ``bounds``, a name for it; default "y".
     target_bounds : pair of float
         With ``bounds``: the public bounds of y.
     fit_intercept : bool
@@ -41,22 +42,24 @@ class DPRidge(RegressorMixin, PrivateEstimator):
     Attributes
     ----------
     coef_ : ndarray of shape (k,)
-        Of ``coef_names_``: the columns of X where they hold numbers; of a categorical, one level is left out.
+        Coefficients of ``coef_names_``: the numeric columns of X, and the levels of categorical ones without the
+        reference level.
     intercept_ : float
     coef_names_ : tuple of str
     standard_errors_ : ndarray of shape (k,)
-        Of least squares on the same features, noise and sampling together; NaN where the noise is not known.
+        Total standard errors (privacy noise and sampling) of least squares on the same features; NaN if the noise is
+        unknown.
     alpha_ : float
-        The penalty that was taken.
+        Penalty used.
     answer_ : FittedLine
-        ``print(model.answer_)``: the table that statsmodels' users know, with intervals and p-values.
+        ``print(model.answer_)`` shows a table as in statsmodels, with intervals and p-values.
     release_, n_features_in_, feature_names_in_
-        As for every estimator here.
+        As for every estimator.
 
     Notes
     -----
-    **Privacy.** ``fit`` makes one :func:`dpmoments.release` of X and y together, which satisfies the stated budget; everything
-    else is computed from it. ``score`` on private rows is private, and so is a parameter that was chosen by it.
+    **Privacy.** ``fit`` makes one :func:`dpmoments.release` of X and y together, which satisfies the stated budget;
+    everything else is computed from it. ``score`` on private rows is private, and so is a parameter chosen by it.
 
     Examples
     --------
@@ -110,14 +113,14 @@ class DPRidge(RegressorMixin, PrivateEstimator):
         X : array, frame or list of rows, of shape (n, n_features_in_)
             Never modified. A frame is read by column name.
         y : array, list, or column of a frame, of n values
-            By position.
+            Matched to the rows of X by position.
 
         Raises
         ------
         BudgetExceededError
-            If the ledger does not allow it, or there is none and the one fit was made.
+            If the ledger refuses it, or without a ledger if the one fit was already made.
         ValueError, TypeError
-            If the parameters or the table cannot be; nothing is spent.
+            If the parameters or the table are refused; nothing is spent.
         """
         return self._fit(X, column_of(y, of=self))
 
@@ -158,7 +161,7 @@ class DPRidge(RegressorMixin, PrivateEstimator):
         self.answer_ = answer
 
     def predict(self, X: Any) -> FloatArray:
-        """Predictions for rows, shape (m,); of private rows they are private."""
+        """Predict y for rows, shape (m,); private for private rows."""
         rows = self._rows(X)
         predicted: FloatArray = self.answer_.predict(rows)
         return predicted

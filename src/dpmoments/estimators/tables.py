@@ -1,4 +1,4 @@
-"""What a fit and a prediction read: public columns from parameters, and tables by these columns, never changed."""
+"""Input of fits and predictions: public columns from parameters, and tables of these columns, never modified."""
 
 from __future__ import annotations
 
@@ -31,18 +31,7 @@ _NO_BOUNDS = (
 def public_schema(
     schema: object, bounds: object, row_norm: float | None, names: Sequence[str], target: Column | None = None
 ) -> Schema:
-    """The schema that parameters state, for columns of these names; no cell is looked at.
-
-    Parameters
-    ----------
-    bounds : pair of float or of array-like of shape (d,), or None
-    row_norm : float or None
-        One of the three is given.
-    names : sequence of str
-        Of the columns of X, for ``bounds`` and ``row_norm``.
-    target : Column, optional
-        One column more, beside ``bounds``.
-    """
+    """Return the schema that one of ``schema``, ``bounds`` and ``row_norm`` states for these names; reads no value."""
     given = [
         name for name, value in (("schema", schema), ("bounds", bounds), ("row_norm", row_norm)) if value is not None
     ]
@@ -66,7 +55,7 @@ def public_schema(
 
 
 def _pairs(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
-    """A lower and an upper bound for every column."""
+    """Return a lower and an upper bound for every column."""
     if isinstance(bounds, str | bytes) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise InputValueError(
             f"bounds={shown(bounds)} are no pair: give (low, high), each a number or one number for every column"
@@ -82,28 +71,28 @@ def _pairs(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
 
 
 def feature_columns(schema: Schema, target: str | None) -> tuple[Column, ...]:
-    """The schema's columns of the table that are not y."""
+    """Return the schema's table columns except y."""
     return tuple(column for column in schema.table_columns if column.name != target)
 
 
 def missing_cells_allowed(columns: Sequence[Column]) -> bool:
-    """Whether the rule of every column takes an empty cell."""
+    """Return True if every column's rule accepts missing values."""
     return all(column.missing != "error" for column in columns)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Features:
-    """X as it was given, read by what it declares alone: no cell is looked at.
+    """X as given, read only by its declared types.
 
     Attributes
     ----------
     given : frame or ndarray
-        What :func:`dpmoments.release` reads as it is: a frame with names, else an array of numbers or objects; None for a pandas
-        frame without names.
+        Accepted by :func:`dpmoments.release`: a frame with names, else an array of numbers or objects; None for a
+        pandas frame without names.
     names : tuple of str or None
-        The names of its columns, if it has any.
+        Column names, if any.
     columns : tuple of ndarray or narwhals Series
-        In their order.
+        In order.
     """
 
     given: Any
@@ -113,13 +102,7 @@ class Features:
 
     @classmethod
     def of(cls, X: Any, *, n_columns: int | None = None) -> Features:
-        """Read X: a frame or an array in memory, or a sequence of rows, which becomes an array of objects, cell by cell.
-
-        Parameters
-        ----------
-        n_columns : int, optional
-            How many columns a sequence of no rows has.
-        """
+        """Read a frame or array in memory, or a sequence of rows as objects; an empty sequence has ``n_columns``."""
         if issparse(X):
             raise InputTypeError(
                 "sparse input is not supported: noise is added to every cell of the moments all the same. Pass X.toarray()"
@@ -140,13 +123,13 @@ class Features:
         return cls(None, None, columns, len(frame))
 
     def own_names(self, unit: str | None) -> tuple[str, ...]:
-        """Names of the columns but the one that tells people apart; without names ``x0``, ``x1``, …."""
+        """Return the column names without the privacy unit's; unnamed columns are ``x0``, ``x1`` and so on."""
         if self.names is None:
             return tuple(f"x{index}" for index in range(len(self.columns)))
         return tuple(name for name in self.names if name != unit)
 
     def beside(self, names: Sequence[str], target: str | None = None, y: Any = None) -> Any:
-        """The table that is released: columns by the schema's names, and the target beside them; nothing is copied."""
+        """Return the table to release: columns by the schema's names, and the target; nothing is copied."""
         if target is None and self.given is not None:
             return self.given
         if target is not None and len(y) != self.n_rows:
@@ -155,18 +138,18 @@ class Features:
         return ColumnTable(columns if target is None else columns | {target: y})
 
     def by_position(self, names: Sequence[str], unit: str | None) -> ColumnTable:
-        """The columns under other names, in their order, without the one that tells people apart."""
+        """Return the columns in order under other names, without the privacy unit's."""
         kept = [column for index, column in enumerate(self.columns) if self.names is None or self.names[index] != unit]
         return ColumnTable(dict(zip(names, kept, strict=True)))
 
 
 def names_alone(names: Sequence[str]) -> pa.Table:
-    """A table of no rows with columns of these names: a frame of which every scikit-learn reads the names, as of no Polars."""
+    """Return an empty table with these column names, in a form whose names every scikit-learn version reads."""
     return pa.table({name: pa.array([], pa.null()) for name in names})
 
 
 def _frame_of(X: Any) -> Any:
-    """A frame as narwhals has it, anything else as it is; refuses two columns of one name, which can be a cell of a record."""
+    """Wrap a frame with narwhals, return anything else; refuse duplicate names, which can be values of a record."""
     if isinstance(X, pa.RecordBatch):
         X = pa.Table.from_batches([X])
     twice = hasattr(X, "iloc") and getattr(getattr(X, "columns", None), "has_duplicates", False)  # pandas
@@ -180,7 +163,7 @@ def _is_of_dask(X: Any) -> bool:
 
 
 def _table_array(X: Any, n_columns: int | None) -> npt.NDArray[Any]:
-    """X as an array of shape (n, d), of the type that it declares."""
+    """Convert X to an array of shape (n, d), of its declared type."""
     array = _rows_one_by_one(X, n_columns) if isinstance(X, list | tuple) else np.asarray(declared_array(X, "X"))
     if array.ndim != 2:
         raise InputValueError(
@@ -200,7 +183,7 @@ def _table_array(X: Any, n_columns: int | None) -> npt.NDArray[Any]:
 
 
 def _rows_one_by_one(X: Sequence[Any], n_columns: int | None) -> npt.NDArray[Any]:
-    """A sequence of rows as an array of objects, each cell as it is."""
+    """Convert a sequence of rows to an array of objects, values unchanged."""
     if not X and n_columns is not None:
         return np.empty((0, n_columns), dtype=object)
     rows = [_cells_of(row) for row in X]
@@ -217,7 +200,7 @@ def _rows_one_by_one(X: Sequence[Any], n_columns: int | None) -> npt.NDArray[Any
 
 
 def _cells_of(row: Any) -> Any | None:
-    """The cells of a row, to be counted and gone through; None if it is no row."""
+    """Return the values of a row as a sized iterable; None if it is not a row."""
     try:
         cells = row if isinstance(row, list | tuple) else declared_array(row, "a row of X")
     except TypeError:
@@ -226,7 +209,7 @@ def _cells_of(row: Any) -> Any | None:
 
 
 def column_of(y: Any, *, of: Any) -> Any:
-    """Y as an array or series of n values; a column of shape (n, 1) is taken too, with scikit-learn's warning."""
+    """Convert y to an array or series of n values; shape (n, 1) is accepted with scikit-learn's warning."""
     if y is None:
         raise InputValueError(f"This {type(of).__name__} estimator requires y to be passed, but the target y is None")
     column = y
@@ -248,7 +231,7 @@ def column_of(y: Any, *, of: Any) -> Any:
 
 
 def target_column(schema: Schema, target: str | None, kinds: tuple[type, ...], what: str) -> Column:
-    """The column of a schema that y is."""
+    """Return the schema column of y."""
     if target is None:
         raise InputValueError(
             f"target=None, and a schema names the column that y is: give target=…, one of {', '.join(map(repr, schema.names))}"
@@ -262,13 +245,13 @@ def target_column(schema: Schema, target: str | None, kinds: tuple[type, ...], w
 
 
 def numeric_column(name: str, bounds: Any) -> Numeric:
-    """The column of y between two numbers."""
+    """Return the column of a y between two numbers."""
     ((low, high),) = _pairs(bounds, 1)
     return Numeric(name, low, high)
 
 
 def class_column(name: str, classes: object) -> Column:
-    """The column of the classes that are listed."""
+    """Return the column of the listed classes."""
     if classes is None:
         raise InputValueError(
             "classes=None: which classes there are must be public, and y is not looked at for them. Give classes=[…], or a "
@@ -284,7 +267,7 @@ def class_column(name: str, classes: object) -> Column:
 
 
 def _listed(classes: Any) -> list[Any]:
-    """Public levels as a list, each as it is; of NumPy's types as Python has them."""
+    """Convert public levels to a list, NumPy types to Python's."""
     listed = classes if isinstance(classes, list | tuple) or not hasattr(classes, "__array__") else np.asarray(classes)
     if isinstance(listed, str) or not hasattr(listed, "__iter__") or np.ndim(listed) > 1:
         return [classes]

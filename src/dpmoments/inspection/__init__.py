@@ -1,1 +1,1 @@
-"""Inspection: the preflight check of a table, exact and not private, for the curator."""
+"""Preflight check of a table for the curator: exact and not private."""

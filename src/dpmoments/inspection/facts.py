@@ -1,4 +1,4 @@
-"""What a preflight found in a table: exact counts, for the curator's eyes alone."""
+"""Facts found by a preflight check: exact counts, for the curator only."""
 
 from __future__ import annotations
 
@@ -16,21 +16,15 @@ from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.schema import Schema
 
 _ALIKE = 0.6
-"""Least similarity (difflib) of a value and the level that is named beside it."""
+"""Min similarity (difflib) of a value and the level suggested for it."""
 
 
 @dataclass(frozen=True, repr=False)
 class FoundValue:
-    """A value that is no level of its column, or that cannot be read.
+    """Value that is not a level of its column, or cannot be read; only its beginning if it is long.
 
-    Attributes
-    ----------
-    value : CellValue
-        Its beginning, where it is long.
-    nearest : str or int or None
-        The declared level that is most like it.
-    same : bool
-        Whether it differs from that level in case, blanks or the way of writing a number alone.
+    ``nearest`` is the most similar declared level. If ``same``, they differ only in case, spaces or the format of a
+    number.
     """
 
     value: CellValue
@@ -41,7 +35,7 @@ class FoundValue:
 
 @dataclass(frozen=True, repr=False)
 class RuleFacts:
-    """Rows that one rule of one column drops: all, those that no rule before it drops, and those that no other drops."""
+    """Rows that one rule of one column drops: all; those not dropped by an earlier rule; those dropped by no other."""
 
     column: str
     rule: str
@@ -52,31 +46,31 @@ class RuleFacts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ColumnFacts:
-    """Cells of one column.
+    """Counts of one column's values.
 
     Attributes
     ----------
     empty, infinite : int
-        Cells that are missing: null or NaN (which of the two, the frame library decides), and infinite ones.
+        Missing values: null or NaN (the frame library decides which), and infinite ones.
     below, above : int
-        Finite cells outside the bounds; of a column with a rough scale, cells farther from its centre than the radius.
+        Finite values outside the bounds; with a scale range, values beyond the radius from its center.
     between : int
-        Of a Boolean: cells between 0 and 1.
+        Of a Boolean: values between 0 and 1.
     unreadable : int
-        Cells that hold neither what the column needs nor nothing: its ``missing`` rule applies, and where its type is refused a
-        release stops. In a categorical column such a cell is an unknown level.
+        Values that are neither missing nor of the kind that the column needs: its ``missing`` rule applies, and a
+        refused type stops a release. In a categorical column such a value is an unknown level.
     like_numbers : int
-        How many of these are text that would be a number, were the column converted.
+        Those that are text and would be numbers if the column were converted.
     types : tuple of str
-        Types of the column at which a release stops.
+        Types of the column that stop a release.
     unreadable_values, unknown_values : tuple of FoundValue
-        Most frequent first; of unreadable text the form, in which every digit is a 9.
+        Most frequent first; unreadable text by its form, with every digit as 9.
     complete : bool
-        Whether these are all values, and not a sample.
+        True if these are all values, False for a sample.
     unknown : int
-        Cells that are no level.
+        Values that are not a level.
     levels : tuple of int
-        Cells of every level.
+        Count of every level.
     """
 
     column: Column
@@ -96,17 +90,17 @@ class ColumnFacts:
 
     @property
     def missing(self) -> int:
-        """Cells to which the column's ``missing`` rule applies."""
+        """Number of values to which the column's ``missing`` rule applies."""
         return self.empty + self.infinite
 
     @property
     def stops(self) -> bool:
-        """Whether a release stops with an error at this column."""
+        """True if a release stops with an error at this column."""
         return bool(self.types or (self.column.missing == "error" and (self.missing or self.unreadable)))
 
     @property
     def never_seen(self) -> tuple[str | int, ...]:
-        """Declared levels that no cell has."""
+        """Declared levels without a row."""
         if not isinstance(self.column, Categorical):
             return ()
         return tuple(level for level, cells in zip(self.column.levels, self.levels, strict=True) if not cells)
@@ -114,22 +108,22 @@ class ColumnFacts:
 
 @dataclass(frozen=True, repr=False)
 class UnitFacts:
-    """Whose rows they are, where rows belong to units of several.
+    """Counts of privacy units.
 
     Attributes
     ----------
     missing : int
         Rows without a unit.
     unreadable : int
-        Cells that cannot name a unit: the unit's ``missing`` rule applies, and where the type is refused a release stops.
+        Values that cannot name a unit: the unit's ``missing`` rule applies, and a refused type stops a release.
     types : tuple of str
-        Types of the column at which a release stops.
+        Types of the column that stop a release.
     units, rows : int
-        Units that have rows which no rule drops, and these rows.
+        Units with kept rows, and these rows.
     units_over, rows_of_units_over : int
-        Units with more rows than count, and their rows.
+        Units above the contribution bound, and their rows.
     beyond : int
-        Rows of these that do not count.
+        Rows of these above the bound.
     """
 
     privacy_unit: PrivacyUnit
@@ -144,16 +138,16 @@ class UnitFacts:
 
     @property
     def stops(self) -> bool:
-        """Whether a release stops with an error at this column."""
+        """True if a release stops with an error at this column."""
         return bool(self.types or (self.privacy_unit.missing == "error" and (self.missing or self.unreadable)))
 
     @property
     def rule_text(self) -> str:
-        """Of which units rows are left out."""
+        """Units whose rows are left out."""
         return f"more than {self.privacy_unit.max_rows:,} {'row' if self.privacy_unit.max_rows == 1 else 'rows'}"
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain values, private."""
+        """Return plain values, private."""
         return {
             **self.privacy_unit.to_dict(),
             "rows_without_a_unit": self.missing,
@@ -170,30 +164,30 @@ class UnitFacts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableFacts:
-    """Rows and cells of a table.
+    """Counts of a table's rows.
 
     Attributes
     ----------
     rows : int
         Rows read.
     kept : int
-        Rows that no rule drops, and of a unit with too many as many as count: those that a release counts.
+        Rows that a release counts: not dropped, and within the contribution bound.
     stopping : int
-        Rows with a cell at which a release stops.
+        Rows with a value that stops a release.
     whole : int
-        Rows that no rule drops and that have no such cell, before those of a unit are bounded.
+        Kept rows without such a value, before the contribution bound.
     shortened : int
-        Of these, rows that the row norm, or the ball, shortens.
+        Those that the row-norm bound, or the ball, scales down.
     rules : tuple of RuleFacts
-        Every rule that can drop rows, in the schema's order, those of a privacy unit last.
+        Every rule that can drop rows, in schema order, those of a privacy unit last.
     derived : mapping of str to int
-        Derived feature → rows in which it rests on a cell that was moved or filled in.
+        Derived feature → rows in which it uses a clipped or filled-in value.
     ragged : int
-        Lines of delimited files with more or fewer cells than the first, which stop a release; they are not among the rows.
+        Lines of delimited files with more or fewer fields than the first, which stop a release; not among the rows.
     failures : tuple of str
         Files that could not be read to their end.
     unit : UnitFacts or None
-        Where rows belong to units of several.
+        With a privacy unit.
     """
 
     schema: Schema
@@ -211,12 +205,12 @@ class TableFacts:
 
     @property
     def stops(self) -> bool:
-        """Whether a release of this table stops with an error."""
+        """True if a release of this table stops with an error."""
         of_unit = self.unit is not None and self.unit.stops
         return bool(self.failures or self.ragged) or of_unit or any(column.stops for column in self.columns)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain values, private."""
+        """Return plain values, private."""
         return {
             "private": True,
             "a_release_stops": self.stops,
@@ -262,10 +256,8 @@ def _plain_value(found: FoundValue) -> dict[str, Any]:
 
 
 def nearest_level(value: CellValue, levels: Sequence[str | int]) -> tuple[str | int | None, bool]:
-    """The declared level that a value is most like, and whether they differ in their writing alone.
+    """Return the most similar declared level, and True if only the spelling differs.
 
-    Examples
-    --------
     >>> nearest_level(("text", " icu"), ["A", "B", "ICU"]), nearest_level(("text", "01"), [1, 2])
     (('ICU', True), (1, True))
     >>> nearest_level(("text", "surgrey"), ["surgery", "medicine"]), nearest_level(("text", "x"), ["surgery"])
@@ -290,7 +282,7 @@ def nearest_level(value: CellValue, levels: Sequence[str | int]) -> tuple[str | 
 
 
 def _folded(text: str) -> str:
-    """Text without what a reader overlooks: case, blanks around and in it, ways of writing the same letters."""
+    """Normalize case, spaces and Unicode spellings, which readers overlook."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 

@@ -1,6 +1,6 @@
-"""What a preflight found, in words: verdicts in the order of their seriousness, then rows, rules and columns.
+"""Preflight findings as text: verdicts by severity, then rows, rules and columns.
 
-Silent damage stands before what stops a release: an error speaks for itself and spends nothing.
+Silent damage precedes what stops a release: an error is visible and spends nothing.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
 
 _MAX_LISTED = 8
-"""Values listed of a column."""
+"""Max values listed per column."""
 _MAX_SHOWN_LENGTH = 40
 BLANK = "\0"
-"""In place of a blank inside a value, where no line is to be broken; :func:`repr` leaves none."""
+"""Substitute for a space inside a value, where lines must not break; :func:`repr` leaves none."""
 _MAX_RULES = 3
-"""Rules named in the verdict on rows; all of them are listed below it."""
+"""Max rules named in the verdict on rows; all of them are listed below it."""
 _MAX = 0.5
-"""From this share on, cells or rows are most of them."""
+"""Fraction of values or rows from which most of them are affected."""
 
 
 class Outcome(IntEnum):
-    """What a release of the table would come to; the exit codes of the command."""
+    """Outcome of a release of the table; the exit codes of the command."""
 
     WORKS = 0
     STOPS = 1
@@ -34,7 +34,7 @@ class Outcome(IntEnum):
 
 
 class Seriousness(IntEnum):
-    """How much a release would lose by a fault, and how silently."""
+    """Severity: how much a release would lose by a fault, and how silently."""
 
     UNREAD = 0
     ROWS_LOST = 1
@@ -46,7 +46,7 @@ class Seriousness(IntEnum):
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """One finding; ``share`` is that of the rows or cells it is about."""
+    """Finding; ``share`` is the fraction of rows or values affected."""
 
     seriousness: Seriousness
     share: float
@@ -54,7 +54,7 @@ class Verdict:
 
 
 def verdicts(facts: TableFacts) -> list[Verdict]:
-    """All findings, the most serious first; of equals, those of more cells, then in the schema's order."""
+    """Return all findings, most severe first, then by number of values, then in schema order."""
     result = [*_of_rows(facts)]
     for column in facts.columns:
         result += _of_column(column, facts.rows)
@@ -64,10 +64,8 @@ def verdicts(facts: TableFacts) -> list[Verdict]:
 
 
 def visible(text: str, *, quoted: bool = True) -> str:
-    r"""Text as it can be printed: control characters, line breaks and turns of direction escaped, no longer than a phrase.
+    r"""Format text for printing: control characters, line breaks and direction marks escaped, shortened to a phrase.
 
-    Examples
-    --------
     >>> print(visible("ICU"), visible("a\x1b[2Jb\nc"), visible("height", quoted=False))
     'ICU' 'a\x1b[2Jb\nc' height
     """
@@ -267,7 +265,7 @@ def _value(found: FoundValue) -> str:
 
 
 def _fate(rule: str, column: object) -> str:
-    """What a rule does with a cell."""
+    """Describe what a rule does with a value."""
     filled = "count as the middle of the bounds" if isinstance(column, Numeric | Boolean) else "count as 0"
     if isinstance(column, Numeric) and column.rough is not None:
         filled = "count as the centre"
@@ -290,7 +288,7 @@ def _graded(number: int, whole: int, words: str) -> Verdict:
 
 
 def _of(number: int, whole: int, what: str) -> str:
-    """``all 3,000 cells``, ``12 of 3,000 cells (0.4%)``."""
+    """Format counts: ``all 3,000 cells``, ``12 of 3,000 cells (0.4%)``."""
     if number == whole:
         return f"all {number:,} {what}".rstrip()
     percent = 100.0 * number / whole
@@ -299,7 +297,7 @@ def _of(number: int, whole: int, what: str) -> str:
 
 
 def row_lines(facts: TableFacts) -> Iterator[str]:
-    """Rows, and what every rule does to them."""
+    """Yield lines on rows, and on every rule's effect on them."""
     yield f"{facts.rows:,} rows; {facts.kept:,} are left after the rules"
     for rule in facts.rules:
         if rule.rows:
@@ -327,7 +325,7 @@ def _unit_line(facts: UnitFacts) -> str:
 
 
 def column_lines(facts: TableFacts) -> Iterator[str]:
-    """Every column, and the cells of it that do not fit."""
+    """Yield lines on every column, and on its values that do not fit."""
     for column in facts.columns:
         kind = column.column
         name = visible(kind.name, quoted=False)

@@ -1,4 +1,4 @@
-"""A look at the private table, for the eyes of whoever holds it alone, before anything is spent."""
+"""Preflight check of a private table, for its curator only, before anything is spent."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.schema import Schema
 
 _MARK = "PRIVATE │ "
-"""Before every line, so that one that is copied stays marked."""
+"""Mark of every line, so that a copied line stays marked."""
 _HIDDEN = "Preflight(<private>: call .show())"
 _FILLER = "\1"
-"""After a character that takes two cells of a terminal."""
+"""Filler after a character that takes two terminal columns."""
 _WIDTH = 100
 _MIN_WIDTH = 40
 _WARNING = (
@@ -49,44 +49,47 @@ def preflight(
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
 ) -> Preflight:
-    """Look at a private table as a release would read it, and tell all that does not fit its schema at once.
+    """Check a private table as a release would read it, and report everything that does not fit its schema.
 
     Parameters
     ----------
     data : array, frame, path or relation
-        As :func:`dpmoments.release` takes it.
+        As for :func:`dpmoments.release`.
     schema : Schema
     mean : bool
-        As for the release that is to follow.
+        As for the planned release.
     privacy_unit : PrivacyUnit, optional
-        As for the release that is to follow: it is then told, too, how many units there are, how many of them have more rows
-        than count, and how many rows that leaves out.
+        As for the planned release: adds the number of units, of those above the contribution bound, and of the rows
+        that it leaves out.
     text_format : TextFormat, optional
         As for :func:`dpmoments.release`.
     threads : int, optional
-        Default: the usable cores. What is found does not depend on it.
+        Default: the usable cores. Findings do not depend on it.
     progress : bool or callable
         As for :func:`dpmoments.release`.
 
     Returns
     -------
     Preflight
-        Private: its text shows nothing, ``.show()`` prints.
+        Private: its text form shows nothing; ``.show()`` prints.
 
     Raises
     ------
     ValueError, TypeError, FileNotFoundError
-        If the table does not have the schema's columns or cannot be opened at all, or the privacy unit cannot serve.
+        If the table does not have the schema's columns or cannot be opened at all, or the privacy unit's column is
+        missing or has an unusable type.
 
     Notes
     -----
-    **Privacy.** It spends no budget and has no guarantee: it is exact, for the eyes of those who may see the table anyway. What
-    is decided because of it is a function of the table. To mend units, the writing of levels or a wrong column, as public
-    knowledge has them, leaves the schema one that public knowledge gives, and for that the guarantee of a release holds; bounds
-    or levels that are chosen to fit the table do not (``docs/preflight.md``). No minimum, maximum, quantile or mean is computed.
+    **Privacy.** It spends no budget and has no guarantee: it is exact, for those who may see the table anyway.
+    Decisions made because of it depend on the table. Corrections of units of measurement, spellings of levels or a
+    wrong column, according to public knowledge, leave a schema that public knowledge gives, and a release with it keeps
+    its guarantee; bounds or levels chosen to fit the table do not (``docs/preflight.md``). No min, max, quantile or
+    mean is computed.
 
-    One pass, and with a privacy unit three (one more for every eight million rows of people with several); the comparisons are
-    those of a release, so that ``rows_kept`` is what a release counts. Memory does not grow with the number of rows.
+    It takes one pass over the data, and with a privacy unit three (one more for every eight million rows of people with
+    several). The comparisons are those of a release, so ``rows_kept`` is the count that a release uses. Memory does not
+    grow with the number of rows.
 
     Examples
     --------
@@ -118,10 +121,10 @@ def preflight(
 
 
 class Preflight:
-    """What stands in a private table, against what its schema says; made by :func:`preflight`.
+    """Findings of a preflight check; made by :func:`preflight`.
 
-    Its ``str``, ``repr`` and notebook form show nothing of the table, and it can be neither pickled nor copied, so that it gets
-    into no log, cache or report by accident.
+    Its ``str``, ``repr`` and notebook form show nothing of the table, and it can be neither pickled nor copied, so that
+    it does not enter a log, cache or report by accident.
 
     Examples
     --------
@@ -141,19 +144,19 @@ class Preflight:
 
     @property
     def stops_a_release(self) -> bool:
-        """Whether a release of this table stops with an error; private, as all that is found."""
+        """True if a release of this table stops with an error; private."""
         return self._facts.stops
 
     @property
     def outcome(self) -> Outcome:
-        """What a release of this table would come to; private. Worthless: most rows, or most cells of a column, are lost."""
+        """Outcome of a release of this table; private. Worthless: most rows, or most values of a column, are lost."""
         if self._facts.stops:
             return Outcome.STOPS
         lost = any(verdict.seriousness <= Seriousness.COLUMN_LOST for verdict in verdicts(self._facts))
         return Outcome.WORTHLESS if lost else Outcome.WORKS
 
     def show(self, file: TextIO | None = None) -> None:
-        """Print what was found, every line marked as private. Notebooks and logs keep what is printed.
+        """Print the findings, every line marked as private. Notebooks and logs keep printed text.
 
         Parameters
         ----------
@@ -176,12 +179,12 @@ class Preflight:
             stream.write(line.encode(encoding, "replace").decode(encoding) + "\n")
 
     def private_facts(self) -> dict[str, Any]:
-        """Everything that was found, as plain values for a program; private.
+        """Return all findings as plain values for a program; private.
 
         Returns
         -------
         dict
-            Counts of rows and cells, rules, columns, values that are no level, and ``verdicts`` in the order of seriousness.
+            Counts of rows and values, rules, columns, unknown levels, and ``verdicts`` by severity.
         """
         return self._facts.to_plain() | {
             "verdicts": [verdict.words.replace(BLANK, " ") for verdict in verdicts(self._facts)]
@@ -244,7 +247,7 @@ class Preflight:
 
 
 def _as_wide_as_shown(character: str) -> str:
-    """A character that a terminal can show, as many characters as it takes cells: no line may be broken by the terminal."""
+    """Return a displayable character, padded to its width, so that the terminal breaks no line."""
     if not character.isprintable() and character != BLANK:
         return character.encode("unicode_escape", "backslashreplace").decode()
     return character + _FILLER if unicodedata.east_asian_width(character) in "WF" else character

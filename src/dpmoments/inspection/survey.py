@@ -1,6 +1,6 @@
-"""What stands in a table, cell by cell and rule by rule, against what its schema says: private counts for the curator's eyes.
+"""Comparison of a table with its schema, value by value and rule by rule: private counts for the curator only.
 
-Nothing here goes into a release. The comparisons are those of :mod:`dpmoments.rows.encode`.
+Nothing here enters a release. Comparisons are as in :mod:`dpmoments.rows.encode`.
 """
 
 from __future__ import annotations
@@ -46,30 +46,24 @@ from dpmoments.schema.schema import Schema
 
 _MAX_VALUES = 256
 _MAX_TEXT_LENGTH = 80
-"""Characters kept of a value."""
+"""Max characters kept of a value."""
 
 
 @dataclass(eq=False, repr=False)
 class ValueSample:
-    """The values of least hash, at most ``_MAX_VALUES``, each with the exact number of its cells.
+    """Values with the smallest hashes, at most ``_MAX_VALUES``, each with its exact count.
 
-    A value that is among those of the whole table is among those of every part that holds it. So its count is exact, what is
-    kept does not depend on order, partitioning or threads, and memory does not grow with the table.
-
-    Attributes
-    ----------
-    counts : dict
-        Hash → (value, cells). The hash is of the whole value, a checksum that is found fast and then a hash that tells values
-        apart; of a long text the beginning is kept.
-    complete : bool
-        Whether no value was left out.
+    A value selected for the whole table is selected in every part that holds it. So its count is exact, the sample does
+    not depend on order, partitioning or threads, and memory does not grow with the table. ``counts`` maps the hash of
+    the whole value (a fast checksum, then a cryptographic hash) to the value, shortened if long, and its count;
+    ``complete`` is True if no value was left out.
     """
 
     counts: dict[bytes, tuple[CellValue, int]] = field(default_factory=dict)
     complete: bool = True
 
     def add(self, found: Mapping[CellValue, int]) -> None:
-        """Count values, each found in a number of cells."""
+        """Add values with their counts."""
         limit = self._limit()
         for (kind, text), times in found.items():
             whole = f"{kind} {text}".encode()
@@ -88,7 +82,7 @@ class ValueSample:
         self._keep_least()
 
     def merged(self, other: ValueSample) -> ValueSample:
-        """The sample of the cells of both."""
+        """Return the sample of both."""
         both = dict(self.counts)
         for key, (value, times) in other.counts.items():
             both[key] = (value, both.get(key, (value, 0))[1] + times)
@@ -97,11 +91,11 @@ class ValueSample:
         return result
 
     def most_frequent_first(self) -> list[tuple[CellValue, int]]:
-        """The values kept, by how many cells hold them, then by text."""
+        """Return the sampled values and counts, by count, then by text."""
         return sorted(self.counts.values(), key=lambda entry: (-entry[1], entry[0]))
 
     def _limit(self) -> bytes | None:
-        """The beginning of the largest hash kept, above which no value is among those of least hash; None while there is room."""
+        """Return the prefix of the largest hash kept, above which no value is kept; None if there is room."""
         return max(self.counts)[:4] if len(self.counts) == _MAX_VALUES else None
 
     def _keep_least(self) -> None:
@@ -111,19 +105,19 @@ class ValueSample:
 
 
 _ROUNDING = 1e-9
-"""Rows that are longer than the ball by less than this share are not told of: rows of length 1 are, by rounding."""
+"""Rows longer than the ball by less than this fraction are not reported: rounding does that to rows of norm 1."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SurveyPart:
-    """The cells of a piece of a table, before any rule, by column."""
+    """Values of a part of a table, before any rule, by column."""
 
     n_rows: int
     cells: Mapping[str, Any]
 
     @classmethod
     def of(cls, source: LocalSource[Any], part: Any) -> SurveyPart:
-        """A piece of a source; a column that cannot be taken out of it does not stand in the way of the others."""
+        """Return the columns of a part; a column that cannot be read does not affect the others."""
         cells: dict[str, Any] = {}
         for name in source.names:
             try:
@@ -137,20 +131,16 @@ class SurveyPart:
 class SurveyCounts:
     """Sums over rows, exact and private.
 
-    Attributes
-    ----------
-    counts : Counter
-        Cells or rows, by ``("rows", what)``, ``("column", name, what)``, ``("level", name, place)``, ``("type", name, type)``,
-        ``("rule", name, rule, what)``, ``("derived", name)``, ``("unit", what)`` or ``("unit type", type)``.
-    values : dict
-        (name, what) → values found: ``"unknown"`` levels, and what ``"unreadable"`` cells hold.
+    ``counts`` holds values or rows by ``("rows", what)``, ``("column", name, what)``, ``("level", name, index)``,
+    ``("type", name, type)``, ``("rule", name, rule, what)``, ``("derived", name)``, ``("unit", what)`` or ``("unit
+    type", type)``. ``values`` maps (name, what) to the values found: ``"unknown"`` levels, and ``"unreadable"`` ones.
     """
 
     counts: Counter[tuple[str | int, ...]] = field(default_factory=Counter)
     values: dict[tuple[str, str], ValueSample] = field(default_factory=dict)
 
     def merged(self, other: SurveyCounts) -> SurveyCounts:
-        """The counts of the rows of both."""
+        """Return the counts of the rows of both."""
         keys = self.values.keys() | other.values.keys()
         nothing = ValueSample()
         values = {key: self.values.get(key, nothing).merged(other.values.get(key, nothing)) for key in keys}
@@ -159,7 +149,7 @@ class SurveyCounts:
 
 @dataclass(frozen=True)
 class _Survey(Summary[SurveyCounts, SurveyCounts]):
-    """A look at every cell; unlike other summaries it is given :class:`SurveyPart` instead of encoded rows."""
+    """Summary that checks every value; unlike others it gets :class:`SurveyPart` in place of encoded rows."""
 
     schema: Schema
     mean: bool = True
@@ -180,21 +170,21 @@ class _Survey(Summary[SurveyCounts, SurveyCounts]):
 
     @cached_property
     def lenient_schema(self) -> Schema | None:
-        """The schema without rules that stop, where some row may be longer than the row norm; else None."""
+        """Schema without rules that stop, if a row may exceed the row-norm bound; else None."""
         if not may_be_shortened(self.schema.columns, self.schema.row_norm):
             return None
         return Schema(*map(_lenient, self.schema.columns), row_norm=self.schema.row_norm)
 
 
 def _candidate_units(survey: _Survey, part: SurveyPart) -> Any:
-    """The units of the rows that no rule drops and that have one: a pyarrow large_binary array without nulls."""
+    """Return the units of kept rows that have one: a large_binary array without nulls."""
     look = _Look(survey, SurveyCounts(), part)
     look.take()
     return look.units_of_candidates()
 
 
 class _Look:
-    """One piece of a table, looked at."""
+    """Check of one part of a table."""
 
     def __init__(self, survey: _Survey, running: SurveyCounts, part: SurveyPart) -> None:
         self._survey, self._running, self._part = survey, running, part
@@ -221,7 +211,7 @@ class _Look:
         self._look_at_rows()
 
     def units_of_candidates(self) -> Any:
-        """The units of the rows that no rule drops, once it was taken: a pyarrow large_binary array without nulls."""
+        """Return the units of kept rows, after the check: a large_binary array without nulls."""
         return self._units.filter(pc.and_(pc.is_valid(self._units), pa.array(~self._dropped)))
 
     def _look_at_numbers(self, column: Numeric | Date | Boolean | Coordinate) -> None:
@@ -278,7 +268,7 @@ class _Look:
         self._units = read.ids
 
     def _note(self, column: Column, unreadable: BoolArray, kind: str | None, missing: BoolArray) -> None:
-        """What a column of any kind has: cells that cannot be read, and a rule for missing ones, which is that for these, too."""
+        """Count unreadable values and apply the missing rule, which covers them, for a column of any kind."""
         self._count(unreadable, "column", column.name, "unreadable")
         if kind is not None:  # refused by its type, whatever the rule
             self._add(("type", column.name, kind), self._part.n_rows)
@@ -326,14 +316,14 @@ class _Look:
 
 
 def _lenient(column: SchemaColumn) -> SchemaColumn:
-    """The same column, in which a missing cell stops nothing; derived features take their columns anew."""
+    """Return a column in which a missing value stops nothing; derived features are rebuilt from such columns."""
     if isinstance(column, DerivedColumn) or column.missing != "error":
         return column
     return replace(column, missing="zero") if isinstance(column, Categorical) else replace(column, missing="center")
 
 
 def _expected(column: Numeric | Date | Boolean | Coordinate) -> tuple[float, float]:
-    """What cells are compared with: bounds, or how far from its centre a rough column's mean may be."""
+    """Return the expected range: the bounds, or the range of the mean with a scale range."""
     if isinstance(column, Coordinate):
         return -np.inf, np.inf
     if isinstance(column, Numeric) and column.rough is not None:
@@ -343,7 +333,7 @@ def _expected(column: Numeric | Date | Boolean | Coordinate) -> tuple[float, flo
 
 
 def _shortened(block: FloatArray) -> BoolArray:
-    """Rows of an encoded block that are longer than the ball, by more than rounding, shape (n,)."""
+    """Mark encoded rows that are longer than the ball by more than rounding, shape (n,)."""
     squares = np.zeros(len(block))
     with np.errstate(over="ignore"):  # infinite squares are of long rows
         for feature in block.T:
@@ -357,17 +347,10 @@ def survey_table(
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
 ) -> tuple[SurveyCounts, list[str]]:
-    """One run over a table, file by file.
+    """Check a table in one pass, file by file.
 
-    Parameters
-    ----------
-    on_block : callable, optional
-        Called with what every piece that was read and handed on adds to the source's ``pass_length``, for progress.
-
-    Returns
-    -------
-    failures : list of str
-        Of files that could not be read to their end, in words that quote no cell; what was read before is counted.
+    Return also the files that could not be read to their end, in text that quotes no value; rows read before are
+    counted.
     """
     if isinstance(source, EngineSource):
         found_there: tuple[SurveyCounts, list[str]]
@@ -401,9 +384,9 @@ def survey_units(
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
 ) -> UnitCounts:
-    """Count the units of a table, whatever else stands in it: of rows that no rule drops and that have a unit.
+    """Count the units of kept rows that have one, whatever else the table holds, in two or more passes.
 
-    Two passes or more. Files that cannot be read to their end are told of by :func:`survey_table`.
+    :func:`survey_table` reports files that cannot be read to their end.
     """
     unit = source.privacy_unit
     assert unit is not None, "the table was opened for rows"
@@ -412,7 +395,7 @@ def survey_units(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _SurveyedUnits:
-    """A table of which no cell stops a pass over its units."""
+    """Table of which no value stops a pass over its units."""
 
     source: LocalSource[Any] | EngineSource
 
@@ -446,7 +429,7 @@ def _parts(
     failures: list[str],
     on_block: Callable[[int], None] | None,
 ) -> Iterator[tuple[LocalSource[Any], Any]]:
-    """The pieces of a table, file by file, each with its source; a file that fails does not stand in the way of the others."""
+    """Iterate over the parts of a table, file by file, with their sources; a failing file does not stop the others."""
     for piece in source.unconverted(on_ragged_line).one_by_one():
         try:
             for part, length in piece.measured(piece.parts()):

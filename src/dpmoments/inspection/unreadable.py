@@ -1,7 +1,7 @@
-"""Cells read one column at a time without stopping: which of them a release could not read, and what stands in them.
+"""Reading of columns without stopping: which values a release could not read, and what they hold.
 
-A release stops at the first column whose type it refuses, and where a rule says so at the first cell that it cannot read.
-Here each is found, by the same readers, so that all faults of a table can be told at once.
+A release stops at the first column whose type it refuses and, depending on the rules, at the first unreadable value.
+Here the same readers find all of them, so that all faults of a table are reported at once.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.dates import Date
 
 CellValue = tuple[Literal["text", "number", "form", "type"], str]
-"""A cell as text, and what it is: text, a number, the form of a text (every digit a 9), or the name of its type."""
+"""Kind and text of a value: text, a number, the form of a text (every digit a 9), or the name of its type."""
 _NOT_UTF8: CellValue = ("type", "text that is not UTF-8")
 _DIGITS = re.compile(r"\d")
 
 
 def _raised_by_reading() -> tuple[type[Exception], ...]:
-    """What is raised where a column cannot be read."""
+    """Return the exceptions that reading a column may raise."""
     return TypeError, ValueError, ArithmeticError, pa.ArrowException
 
 
 @dataclass(frozen=True, repr=False)
 class UnreadableColumn:
-    """In place of the cells of a column whose type no reader takes."""
+    """Placeholder of a column whose type no reader accepts."""
 
     kind: str
     n_cells: int
@@ -55,20 +55,20 @@ class UnreadableColumn:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NumberCells:
-    """Cells of a column of numbers.
+    """Values of a numeric column.
 
     Attributes
     ----------
     values : ndarray of shape (n,)
-        NaN where a cell is missing or unreadable.
+        NaN if missing or unreadable.
     unreadable : ndarray of bool, shape (n,)
-        Cells at which a release stops.
+        Values that stop a release.
     kind : str or None
-        The column's type, where a release stops at that, whatever the cells.
+        The column's type, if it stops a release, whatever the values.
     found : mapping of CellValue to int
-        What the unreadable cells hold, and in how many of them; text by its form, so that no number is read off it.
+        Counts of the unreadable values; text by its form, so that it reveals no number.
     like_numbers : int
-        How many of them are text that would be a number.
+        Count of those that are text and would be numbers.
     """
 
     values: FloatArray
@@ -80,16 +80,16 @@ class NumberCells:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LevelCells:
-    """Cells of a categorical column.
+    """Values of a categorical column.
 
     Attributes
     ----------
     codes : ndarray of shape (n,)
-        As :func:`dpmoments.cells.reading.level_codes` gives them; MISSING where a cell is unreadable.
+        From :func:`dpmoments.cells.reading.level_codes`; MISSING if unreadable.
     unreadable, kind
-        As those of :class:`NumberCells`; a cell that cannot be read is an unknown level where the column's type can hold levels.
+        As in :class:`NumberCells`; an unreadable value is an unknown level if the column's type can hold levels.
     unknown : mapping of CellValue to int
-        Values that are no level, and in how many cells.
+        Counts of values that are not a level.
     """
 
     codes: CodeArray
@@ -99,16 +99,8 @@ class LevelCells:
 
 
 def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat | None = None) -> NumberCells:
-    """Read the cells of a column of numbers, whatever they hold.
+    """Read the values of a numeric column, whatever they hold (as bytes of a text file, in the format ``written``).
 
-    Parameters
-    ----------
-    cells : pyarrow.Array, pyarrow.ChunkedArray, ndarray of objects or UnreadableColumn, length n
-    written : TextFormat, optional
-        How they are written, where they are the bytes of a text file.
-
-    Examples
-    --------
     >>> from dpmoments.schema.columns import Numeric
     >>> read = read_number_cells(np.array([1, "12.5", "n/a", None], dtype=object), Numeric("age", 0, 120))
     >>> read.values.tolist(), read.unreadable.tolist(), read.like_numbers, dict(read.found)
@@ -140,16 +132,8 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
 
 
 def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | None = None) -> LevelCells:
-    """Read the cells of a categorical column, whatever they hold.
+    """Read the values of a categorical column, whatever they hold, like :func:`read_number_cells`.
 
-    Parameters
-    ----------
-    cells : pyarrow.Array, pyarrow.ChunkedArray, ndarray of objects or UnreadableColumn, length n
-    written : TextFormat, optional
-        As for :func:`read_number_cells`.
-
-    Examples
-    --------
     >>> read = read_level_cells(pa.array(["A", "a", "a", None]), Categorical("ward", ["A", "B"]))
     >>> read.codes.tolist(), dict(read.unknown)
     ([0, -1, -1, -2], {('text', 'a'): 2})
@@ -181,7 +165,7 @@ def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCe
 
 
 def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
-    """What stands in the wanted cells."""
+    """Count the values marked in ``wanted``."""
     result: Counter[CellValue] = Counter()
     if isinstance(cells, np.ndarray):
         return Counter(_written_objects(cells[wanted]))
@@ -209,14 +193,14 @@ def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
 
 
 def _countable(cells: Any) -> Any:
-    """The same cells in a type of which Arrow can count the values."""
+    """Convert an array to a type whose values Arrow can count."""
     if pa.types.is_string_view(cells.type):
         return pc.cast(cells, pa.large_string())
     return pc.cast(cells, pa.float32()) if pa.types.is_float16(cells.type) else cells
 
 
 def _forms(found: Mapping[CellValue, int], column: NumberColumn) -> tuple[Counter[CellValue], int]:
-    """Texts by their form, and how many are numbers; these are in no form."""
+    """Return counts of texts by form, and the count of those that are numbers, which have none."""
     texts = [text for kind, text in found if kind == "text"]
     numeric = ~np.isnan(_read_texts(pa.array(texts, pa.large_string()), column, TextFormat()).values)
     like = {text for text, is_number in zip(texts, numeric.tolist(), strict=True) if is_number}
@@ -234,7 +218,7 @@ def _written_objects(cells: npt.NDArray[Any]) -> list[CellValue]:
 
 
 def _written(cell: object) -> CellValue:
-    """A cell as text; what is neither text nor a number is told by its type alone."""
+    """Describe a value as text; what is neither text nor a number, by its type only."""
     if isinstance(cell, str):
         return "text", str.__str__(cell).encode(errors="replace").decode()
     if isinstance(cell, bool | np.bool_):
@@ -251,7 +235,7 @@ def _written(cell: object) -> CellValue:
 
 
 def _as_texts(cells: Any) -> Any | None:
-    """Cells of any type of text as large_string, shape (n,); None where they are of another type."""
+    """Convert text of any type to large_string, shape (n,); None for other types."""
     if isinstance(cells, np.ndarray):
         return None
     whole = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
@@ -287,14 +271,10 @@ def _describe_type(kind: Any) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitCells:
-    """Cells of a column that tells people apart.
+    """Values of the privacy unit's column.
 
-    Attributes
-    ----------
-    ids : pyarrow large_binary array, length n
-        As :func:`dpmoments.cells.units.unit_ids` gives them; null where a cell is unreadable.
-    unreadable, kind
-        As those of :class:`dpmoments.inspection.unreadable.NumberCells`.
+    ``ids`` are from :func:`dpmoments.cells.units.unit_ids`, null if unreadable; ``unreadable`` and ``kind`` are as in
+    :class:`NumberCells`.
     """
 
     ids: Any
@@ -303,16 +283,8 @@ class UnitCells:
 
 
 def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = None) -> UnitCells:
-    """Read the cells of a column that tells people apart, whatever they hold.
+    """Read the values of the privacy unit's column, whatever they hold, like :func:`read_number_cells`.
 
-    Parameters
-    ----------
-    cells : pyarrow.Array, pyarrow.ChunkedArray, ndarray of objects or UnreadableColumn, length n
-    written : TextFormat, optional
-        How they are written, where they are the bytes of a text file.
-
-    Examples
-    --------
     >>> read = read_unit_cells(pa.array([7.0, 7.5, None]), "person_id")
     >>> read.ids.to_pylist(), read.unreadable.tolist()
     ([b'7', None, None], [False, True, False])

@@ -1,4 +1,4 @@
-"""The data plane: the only place in the library that sees records."""
+"""Data plane: the only package that sees records."""
 
 from dpmoments.rows.histogram import Histogram as Histogram
 from dpmoments.rows.moments import Moments

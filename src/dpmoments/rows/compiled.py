@@ -1,11 +1,11 @@
-"""The kernel's steps for narrow rows in machine code, where Numba is installed: the same bits as NumPy's, several times faster.
+"""Kernel steps for narrow rows in machine code (Numba): the same bits as NumPy's, several times faster.
 
-NumPy passes over a block once for every step (subtract, multiply, round, square, clip), and a matrix product of narrow rows
-mostly moves memory. Here a few hundred rows at a time take all steps while they are in the cache.
+NumPy passes over a batch once for each step (subtract, multiply, round, square, clip), and a matrix product of narrow
+rows mostly moves memory. Here a few hundred rows at a time take all steps while they are in the cache.
 
-Every number it makes is one that :mod:`dpmoments.rows.rounding` makes: elementwise steps are the same IEEE operations in the same
-order, and sums are of integers that stay below 2^53, so that their order is free. Rows that need special treatment (cells that
-are not finite, norms without an exact square) are left out and named, and the caller hands them to the plain path.
+Every number equals that of :mod:`dpmoments.rows.rounding`: elementwise steps are the same IEEE operations in the same
+order, and sums are of integers below 2^53, so their order is free. Special rows (non-finite values, norms without an
+exact square) are left out and returned, and the caller uses NumPy for them.
 """
 
 from __future__ import annotations
@@ -23,33 +23,25 @@ from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.rounding import RowMap
 
 MAX_FEATURES = 32
-"""Wider rows gain nothing: their matrix product takes most of the time, and BLAS is best at that."""
+"""Max features: wider rows spend most time in the matrix product, at which BLAS is best."""
 _ROWS_PER_TILE = 512
 """Rows that take all steps together; 32 columns of them are 128 kilobytes."""
 
 
 def can_be_compiled(row_map: RowMap) -> bool:
-    """Whether blocks of such rows are summed in machine code where Numba is installed."""
+    """Return True if batches of such rows are summed in machine code when Numba is installed."""
     narrow = row_map.linear is None and row_map.n_inputs <= MAX_FEATURES
     return narrow and _numba_is_installed()
 
 
 @cache
 def _numba_is_installed() -> bool:
-    """Looked for once: a search of the path takes a millisecond, as long as a pass over a few rows."""
+    """Return True if Numba is installed; cached, since the search takes as long as a small pass."""
     return find_spec("numba") is not None
 
 
 class CompiledSums:
-    """Sums of lattice rows of blocks, in buffers of its own; not to be shared between threads.
-
-    Parameters
-    ----------
-    row_map : RowMap
-        For which :func:`can_be_compiled` holds.
-    max_rows : int
-        The most rows of a block; their products must add up exactly.
-    """
+    """Sums of lattice rows over batches of at most ``max_rows`` rows; its buffers belong to one thread."""
 
     def __init__(self, row_map: RowMap, max_rows: int) -> None:
         lattice, d = row_map.lattice, row_map.n_inputs
@@ -65,21 +57,10 @@ class CompiledSums:
         self._special = np.empty(max_rows, dtype=np.int64)
 
     def add(self, block: NDArray[Any], sums: FloatArray) -> tuple[NDArray[np.int64], int]:
-        """Add Σz and Σzzᵀ of a block to ``sums``.
+        """Add Σz (row 0) and Σzzᵀ (other rows) of a checked batch to ``sums``, shape (d + 1, d).
 
-        Parameters
-        ----------
-        block : ndarray, shape (n, d), n ≤ max_rows
-            From :func:`dpmoments.rows.summary.checked_block`. Not modified.
-        sums : ndarray, shape (d + 1, d)
-            Row 0 is Σz, the others are Σzzᵀ.
-
-        Returns
-        -------
-        special : ndarray
-            Places of the rows that were left out.
-        clipped : int
-            Rows certainly beyond the radius, among those that were added.
+        Return the indices of special rows, which were left out, and the number of added rows certainly beyond the
+        radius.
         """
         n_rows = block.shape[0]
         by_columns = block.dtype != np.float64 or not block.flags.c_contiguous
@@ -106,16 +87,15 @@ def _constants(lattice: Lattice) -> tuple[float, float, float, float]:
 
 
 def compiled_sums(row_map: RowMap, max_rows: int) -> CompiledSums | None:
-    """Sums in machine code; None where :func:`why_not_compiled` has a reason."""
+    """Return sums in machine code; None if :func:`why_not_compiled` has a reason."""
     return CompiledSums(row_map, max_rows) if why_not_compiled() is None else None
 
 
 @cache
 def why_not_compiled() -> str | None:
-    """Why machine code is not used in this process though Numba is installed; None where it is.
+    """Return why this process does not use machine code although Numba is installed; None if it does.
 
-    Privacy rests on exact sums. A compiler that reordered what must not be reordered would show in the sums of fixed integers
-    that are made here, once a process.
+    Privacy rests on exact sums: once per process, sums of fixed integers show whether the compiler reorders operations.
     """
     lattice = Lattice(5, bits=20, radius=1.0)
     integers = (np.arange(5 * 700, dtype=np.int64) * 2_654_435_761 % (1 << 18)).reshape(700, 5)

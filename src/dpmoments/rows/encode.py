@@ -1,29 +1,25 @@
-"""Cells to encoded rows: the per-row rules of the schema, applied to one batch of columns.
+"""Conversion of values to encoded rows: the schema's per-row rules, applied to one batch of columns.
 
-Every cell has exactly one outcome, whatever it holds, and a row's encoding depends on that row alone:
+Every value has exactly one outcome, and a row's encoding depends on that row only:
 
 ================================  ==========================================================================
-cell                              outcome
+value                             outcome
 ================================  ==========================================================================
 number inside the bounds          mapped affinely
-number outside the bounds         moved to the nearer bound, then mapped
+number outside the bounds         clipped to the bounds, then mapped
 number in a column with a scale   mapped affinely, as ±1e200 if beyond it
-null, NaN, +inf, −inf             the column's ``missing`` rule: error, midpoint or centre, or row dropped
-unreadable, in a column of these  the same rule: text, bytes, a list among numbers; a text that is no date
+null, NaN, +inf, −inf             the column's ``missing`` rule: error, midpoint or center, or row dropped
+unreadable, in a column of these  the same rule: text, bytes or a list among numbers; text that is not a date
 level of a categorical            one-hot
-unknown level, unreadable cell    the column's ``other`` rule: row dropped, or no level
+unknown level, unreadable value   the column's ``other`` rule: row dropped, or no level
 null or empty text (categorical)  the column's ``missing`` rule: error, no level, or row dropped
 ================================  ==========================================================================
 
-A number beyond the range of float64 is infinite. What cells of each type are read as, :mod:`dpmoments.cells.reading` says. A
-boolean column takes numbers too, as a numeric column with bounds 0 and 1 would.
-
-So a cell stops a pass where the column's rule is "error", and nowhere else. Before any cell is read, a column is refused whose
-declared type holds no cell that it needs, such as a column of text for a Numeric.
-
-A derived feature is computed from the outcomes for its columns, after those rules, and has none of its own.
-
-A dropped row is a row of NaN here; the kernel turns it into zeros. No error names a value.
+A number beyond the range of float64 is infinite; :mod:`dpmoments.cells.reading` defines how each type is read. A
+Boolean column also accepts numbers, like a numeric column with bounds 0 and 1. So a value stops a pass only if the
+column's rule is "error". Before any value is read, a column is refused if its declared type contains no usable value,
+such as text for a Numeric. Derived features are computed after those rules and have none of their own. A dropped row is
+NaN here; the kernel turns it into zeros. No error names a value.
 """
 
 from __future__ import annotations
@@ -48,12 +44,11 @@ from dpmoments.schema.schema import Schema
 
 
 def largest_block(schema: Schema, *, whole_rows: bool = False) -> int:
-    """How many rows are encoded at a time, so that a block takes 32 megabytes at most, or 64 rows.
+    """Return the number of rows encoded at a time: at most 32 megabytes, or 64 rows.
 
-    A categorical column counts as one number, its code, unless ``whole_rows`` says that its levels are spread over features.
+    A categorical column counts as one number, its code, unless ``whole_rows``: then its levels are spread over
+    features.
 
-    Examples
-    --------
     >>> largest_block(Schema.unit_ball(2)), largest_block(Schema.unit_ball(1000))
     (65536, 4194)
     """
@@ -65,21 +60,10 @@ def largest_block(schema: Schema, *, whole_rows: bool = False) -> int:
 def encode_columns(
     columns: Mapping[str, Any], schema: Schema, *, mean: bool, memory: BlockMemory | None = None
 ) -> FloatArray:
-    """Encode columns of equal length n.
+    """Encode equally long columns as rows, shape (n, d); dropped rows are NaN throughout.
 
-    Parameters
-    ----------
-    columns : mapping of str to pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects
-    mean : bool
-        See :meth:`dpmoments.Schema.encoding`.
-    memory : BlockMemory, optional
-        Where the rows are put; they are overwritten there by the next. Without it they are the caller's.
-
-    Returns
-    -------
-    ndarray of shape (n, d)
-        Rows of norm ≤ 1 up to rounding, where the schema bounds every column and its row norm is the default; dropped
-        rows are NaN throughout.
+    Rows have norm ≤ 1, up to rounding, if the schema bounds every column and its row norm is the default. With
+    ``memory`` the next batch overwrites them.
     """
     return encode_levels(columns, schema, LevelLayout.of(schema, mean=mean), memory).encoded()
 
@@ -87,7 +71,7 @@ def encode_columns(
 def encode_levels(
     columns: Mapping[str, Any], schema: Schema, layout: LevelLayout, memory: BlockMemory | None = None
 ) -> LevelBlock:
-    """As :func:`encode_columns`, with the levels of categorical columns as codes; the layout is the schema's."""
+    """Encode columns like :func:`encode_columns`, with codes in place of one-hot levels."""
     n_rows = len(columns[schema.names[0]])
     block = (BlockMemory() if memory is None else memory).block(n_rows, len(layout.numbers))
     drop = np.zeros(n_rows, dtype=bool)
@@ -116,7 +100,7 @@ def encode_levels(
 
 
 def _encoded_levels(cells: Any, column: Categorical) -> tuple[CodeArray, BoolArray | None]:
-    """Codes as :class:`LevelBlock` has them, shape (n,), and which rows are dropped, None for none."""
+    """Return level codes as in :class:`LevelBlock`, shape (n,), and a mask of dropped rows, None without any."""
     with suppress(pa.ArrowException):  # whose message may quote a cell
         codes = level_codes(cells, column)
         if not len(codes) or codes.min() >= 0:
@@ -136,7 +120,7 @@ def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
 
 
 def _apply_rules(cells: Any, column: Numeric | Date | Boolean | Coordinate, out: FloatArray) -> BoolArray | None:
-    """Fill ``out`` with values in the table's units after the column's rules; return which rows are dropped, None for none."""
+    """Fill ``out`` with values in original units after the column's rules; return a mask of dropped rows or None."""
     with suppress(pa.ArrowException):
         values = strict_numbers(cells, column) if column.missing == "error" else numbers(cells, column)[0]
         finite = np.isfinite(values)
@@ -157,7 +141,7 @@ def _not_plain(column: Column) -> str:
 def _move_within_bounds(
     values: FloatArray, missing: BoolArray | None, column: Numeric | Date | Boolean | Coordinate, out: FloatArray
 ) -> None:
-    """Missing cells at the column's centre, all others moved into its bounds; a coordinate has none."""
+    """Replace missing values by the column's center, and clip the others to its bounds (coordinates have none)."""
     if missing is not None:
         values = np.where(missing, column.offset(mean=True)[0], values)
     if isinstance(column, Coordinate):
@@ -169,7 +153,7 @@ def _move_within_bounds(
 
 
 def _encode_in_place(block: FloatArray, place: slice, encoding: Encoding) -> None:
-    """Values of some of the numbers, in the table's units, become encoded ones while they are in the processor's cache."""
+    """Encode some features in place, while they are in the processor's cache."""
     for feature in range(place.start, place.stop):
         encoding.encode_cells(block[:, feature], feature, out=block[:, feature])
     encoding.scale_into_ball(block[:, place], place.start)

@@ -1,4 +1,4 @@
-"""Exact counts of rows: all of them, or by a statistic of each."""
+"""Exact row counts: of all rows, or by a statistic of each."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from dpmoments.rows.summary import Missing, Summary, plain_rows
 CountArray: TypeAlias = npt.NDArray[np.int64]
 
 RowStatistic: TypeAlias = Callable[[FloatArray], FloatArray]
-"""Maps a block of shape (m, d), C-contiguous float64 in unit-ball units, to m values; each a function of its row alone, to the
-last bit, whatever the block around it. Mechanisms use frozen dataclasses, which every engine can send to where the rows are."""
+"""Map from a batch of shape (m, d), C-contiguous float64 in unit-ball units, to m values.
+
+Each value depends on its row only, to the last bit, whatever the batch. Mechanisms use frozen dataclasses, which every
+engine can send to its workers.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -31,7 +34,7 @@ class Histogram:
     counts : ndarray of shape (len(edges) − 1,), int64
         Rows with edges[i] ≤ statistic < edges[i + 1].
     below, above : int
-        Rows under the first edge; rows at or over the last edge, NaN among them.
+        Rows below the first edge; rows at or above the last edge, NaN included.
     """
 
     counts: CountArray
@@ -40,11 +43,11 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        """All rows, inside the edges or not."""
+        """Number of all rows, inside the edges or not."""
         return int(self.counts.sum()) + self.below + self.above
 
     def merge(self, other: Histogram) -> Histogram:
-        """The counts of both sets of rows."""
+        """Return the counts of both sets of rows."""
         return Histogram(self.counts + other.counts, self.below + other.below, self.above + other.above)
 
     def __repr__(self) -> str:
@@ -53,13 +56,7 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class HistogramSummary(Summary[CountArray, Histogram]):
-    """Counts of rows by a statistic.
-
-    Attributes
-    ----------
-    missing : {"error", "center", "drop"}
-        What a cell that is not finite does. A dropped row is in no bin.
-    """
+    """Row counts by a statistic; ``missing`` is the rule for non-finite values, and a dropped row is in no bin."""
 
     statistic: RowStatistic
     edges: FloatArray
@@ -91,14 +88,14 @@ class HistogramSummary(Summary[CountArray, Histogram]):
 
 @dataclass(slots=True)
 class _Tally:
-    """A running count. It is mutable because ``Summary.add`` counts into it in place, which it could not with an int."""
+    """Running count, mutable because ``Summary.add`` counts in place."""
 
     rows: int = field(default=0, repr=False)
 
 
 @dataclass(frozen=True)
 class RowCount(Summary[_Tally, int]):
-    """The number of rows, dropped ones included where ``keep_dropped`` says so."""
+    """Number of rows, including dropped ones if ``keep_dropped``."""
 
     missing: Missing = "error"
     keep_dropped: bool = False
@@ -132,7 +129,7 @@ def _made_up_rows(n_features: int) -> FloatArray:
 
 
 def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
-    """Refuse a statistic whose value for a row depends on the row's place or company, as found on made-up rows."""
+    """Reject a statistic that depends on the row's position or batch, as tested on synthetic rows."""
     made_up = _made_up_rows(n_features)
     together = np.asarray(statistic(made_up.copy()), dtype=np.float64)
     if together.shape != (len(made_up),):

@@ -1,4 +1,4 @@
-"""Exact moments of blocks of rows: clip, round to the lattice, multiply; always the same bits."""
+"""Exact moments of batches of rows: clip, round to the lattice, multiply; reproducible to the bit."""
 
 from __future__ import annotations
 
@@ -35,50 +35,49 @@ def exact_moments(
     missing: Missing = "error",
     threads: int | None = None,
 ) -> Moments:
-    """Count, sum and Gram matrix of rows, as exact integers.
+    """Compute count, sum and Gram matrix of rows as exact integers.
 
-    Each row is mapped to ``w = linear @ (x − center)``, clipped to ``‖w‖ ≤ radius``, and rounded to the
-    lattice ``radius·2^-bits``; the integer rows are then summed without any rounding.
+    Each row is mapped to ``w = linear @ (x − center)``, clipped to ``‖w‖ ≤ radius``, and rounded to the lattice
+    ``radius·2^-bits``; the integer rows are then summed without rounding.
 
-    Guarantee. The lattice row is a function of the row's own values (and of the public arguments): not of its
-    place, its block, the memory layout, the number of threads, the BLAS or the processor. Its norm is at most
-    the radius in integer arithmetic. Adding or removing a row hence changes ``sum`` by exactly a vector of
-    norm ≤ 2^bits and ``gram`` by exactly its outer product, of Frobenius and nuclear norm ≤ 4^bits. Proof:
-    ``docs/derivations/exact-sums.md``.
+    Guarantee. The lattice row is a function of the row's own values (and of the public arguments): not of its index,
+    batch, memory layout, number of threads, BLAS or processor. Its norm is at most the radius in integer arithmetic. So
+    adding or removing a row changes ``sum`` by exactly a vector of norm ≤ 2^bits and ``gram`` by exactly its outer
+    product, of Frobenius and nuclear norm ≤ 4^bits. Proof: ``docs/derivations/exact-sums.md``.
 
     ====================  ==============================================================================
     row                   outcome
     ====================  ==============================================================================
-    NaN or infinite cell  ``missing``: ValueError; the cell takes the value of ``center`` (0 without one);
+    NaN or infinite       ``missing``: ValueError; the value becomes that of ``center`` (0 without one);
                           or the row contributes zeros and is counted in ``dropped``
     zero row              zeros
     longer than radius    scaled to the radius less √d/2 lattice units, so that rounding cannot exceed it
-    1e300, subnormal      as any other
+    1e300, subnormal      like any other
     empty block           nothing
     ====================  ==============================================================================
 
     Parameters
     ----------
     blocks : iterable of ndarray, each of shape (n_i, n_features)
-        float64, float32, or integers, in any memory layout; never modified. A block must keep its values
-        until the call returns: it may be read in another thread after the next one has been asked for.
+        float64, float32, or integers, in any memory layout; never modified. A block must keep its values until the call
+        returns: another thread may read it after the next one is requested.
     n_features : int
-        Columns of a block.
+        Number of columns.
     bits : int
         The radius is 2^bits lattice units. At most 24 and at most (53 − ⌈log₂ d⌉)/2.
     radius : float
-        Largest norm of a row. Public.
+        Max norm of a row. Public.
     center : array_like, shape (n_features,), optional
         Subtracted first. Public.
     linear : array_like, shape (k, n_features), optional
-        Then multiplied, to a relative accuracy of about 2^-40, reproducibly. Public.
+        Applied next, reproducibly, to a relative accuracy of about 2^-40. Public.
     threads : int, optional
-        Default: the cores this process may use. The result does not depend on it.
+        Default: the usable cores. The result does not depend on it.
 
     Returns
     -------
     Moments
-        Of k features if ``linear`` is given, else of n_features.
+        With k features if ``linear`` is given, else n_features.
 
     Examples
     --------
@@ -109,20 +108,11 @@ def transformed_norms(
     linear: ArrayLike | None = None,
     missing: Missing = "error",
 ) -> NDArray[np.float64]:
-    """Norm of each row after the map and before clipping, from the same deterministic encoding.
+    """Compute the norm of each mapped row before clipping, shape (n,); arguments as in :func:`exact_moments`.
 
-    Parameters
-    ----------
-    block : ndarray, shape (n, d)
-    bits, radius, center, linear, missing
-        As in :func:`exact_moments`.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        ``‖linear @ (x − center)‖`` to within √k/2 lattice units (√k·2^-bits relative, for rows of more than
-        2^26 units); a function of the row's own values alone. Dropped rows give 0; norms beyond 1.8e308,
-        infinity.
+    ``‖linear @ (x − center)‖`` to within √k/2 lattice units (√k·2^-bits relative for rows of more than 2^26 units),
+    from the same deterministic encoding: a function of the row's own values only. Dropped rows give 0; norms beyond
+    1.8e308, infinity.
 
     Examples
     --------
@@ -145,7 +135,7 @@ def transformed_norms(
 
 
 def _rows_per_step(row_map: RowMap) -> int:
-    """How many rows one product takes: a cache full, and never so many that it could be inexact."""
+    """Return the number of rows per product: a cache full, and few enough to be exact."""
     width = max(row_map.n_inputs, row_map.lattice.n_features)
     return min(max(_CELLS_PER_STEP // width, _MIN_ROWS_PER_STEP), row_map.lattice.rows_per_product)
 
@@ -154,12 +144,7 @@ def _rows_per_step(row_map: RowMap) -> int:
 class MomentSummary(Summary["RunningMoments", Moments]):
     """Exact moments as a summary: the arguments and the guarantee of :func:`exact_moments`.
 
-    Attributes
-    ----------
-    n_features, bits, radius, center, linear, missing
-        As in :func:`exact_moments`.
-    keep_dropped : bool
-        Whether a dropped row is counted, in ``count`` and ``dropped``; else it leaves no trace.
+    If ``keep_dropped``, a dropped row is counted in ``count`` and ``dropped``; else it leaves no trace.
     """
 
     n_features: int
@@ -176,7 +161,7 @@ class MomentSummary(Summary["RunningMoments", Moments]):
 
     @cached_property
     def row_map(self) -> RowMap:
-        """What is done to each row."""
+        """Map applied to each row."""
         return RowMap.of(
             self.n_features,
             bits=self.bits,
@@ -207,8 +192,8 @@ class MomentSummary(Summary["RunningMoments", Moments]):
 class RunningMoments:
     """Running exact sums of one thread.
 
-    Three levels, each emptied into the next before it could be inexact: a float64 sum of products over at
-    most 2^(53 − 2·bits) rows, an int64 sum of at most 256 of those, and two-limb integers.
+    Three levels, each emptied into the next before it could become inexact: a float64 sum of products over at most
+    2^(53 − 2·bits) rows, an int64 sum of at most 256 of those, and two-limb integers.
     """
 
     def __init__(self, row_map: RowMap, rows_per_step: int) -> None:
@@ -229,7 +214,7 @@ class RunningMoments:
         self._count = self._dropped = self._clipped = 0
 
     def add(self, block: NDArray[Any]) -> None:
-        """Add a block of any number of rows."""
+        """Add a batch of any number of rows."""
         step = self._rounder.max_rows
         compiled = self._compiled_sums(block.shape[0])
         for start in range(0, block.shape[0], step):
@@ -239,7 +224,7 @@ class RunningMoments:
                 self._add_compiled(compiled, block[start : start + step])
 
     def _compiled_sums(self, n_rows: int) -> CompiledSums | None:
-        """What sums rows in machine code; None where it cannot, or where so few of them do not repay loading it."""
+        """Return sums in machine code; None if impossible, or not worth loading for this many rows."""
         if self._compiled is None and self._compiles and self._count + n_rows >= _ROWS_BEFORE_COMPILED:
             self._compiled = compiled_sums(self._row_map, self._rounder.max_rows)
             self._compiles = self._compiled is not None
@@ -256,7 +241,7 @@ class RunningMoments:
             self._add_step(block[special])
 
     def _make_room(self, n_rows: int) -> None:
-        """Empty the float64 sums if so many rows more could make them inexact."""
+        """Empty the float64 sums if ``n_rows`` more rows could make them inexact."""
         if self._rows_in_sums + n_rows > self._lattice.rows_per_product:
             self._empty_sums()
 
@@ -288,7 +273,7 @@ class RunningMoments:
         self._products_in_integers = 0
 
     def moments(self) -> Moments:
-        """Moments of everything added so far."""
+        """Return the moments of everything added."""
         self._empty_sums()
         self._carry()
         return Moments(

@@ -1,4 +1,4 @@
-"""The integer lattice that rows are rounded to: its constants, its limits, and the way into the ball."""
+"""Integer lattice of the rows: constants, limits and scaling into the ball."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from dpmoments.foundation.errors import InputFloatingPointError, InputValueError
 
 EXACT = 2.0**53
-"""Every integer of magnitude up to 2^53 is a float64, and so is every sum that stays below it."""
+"""Integers of magnitude up to 2^53 are float64 numbers, and so are their sums below it."""
 
 NARROW = 32
-"""Rows of fewer features count as narrow: in them NumPy's overhead per row costs more than its work per cell."""
+"""Feature count below which NumPy's overhead per row exceeds its work per value."""
 
 _MAX_BITS = 24
 _MIN_RADIUS, _MAX_RADIUS = 1e-140, 1e140  # keeps radius² and 2^bits/radius far from under- and overflow
@@ -23,19 +23,8 @@ _MARGIN = 2.0**-6  # lattice units; rounding in the clip factor moves a norm by 
 
 @dataclass(frozen=True)
 class Lattice:
-    """Integer rows z of norm ‖z‖ ≤ 2^bits, standing for x = z·radius·2^-bits.
+    """Integer rows z of norm ‖z‖ ≤ 2^bits that represent x = z·radius·2^-bits; ``radius`` is in the caller's units.
 
-    Attributes
-    ----------
-    n_features : int
-        Dimension d of a row.
-    bits : int
-        The radius in lattice units is 2^bits.
-    radius : float
-        The radius in the caller's units.
-
-    Examples
-    --------
     >>> lattice = Lattice(n_features=3, bits=20, radius=2.0)
     >>> lattice.scale == 2.0**-19, lattice.rows_per_product
     (True, 8192)
@@ -73,32 +62,32 @@ class Lattice:
 
     @property
     def units_per_one(self) -> float:
-        """2^bits/radius: the factor that takes a value to lattice units, before it is rounded."""
+        """2^bits/radius: the factor from values to lattice units, before rounding."""
         return 2.0**self.bits / self.radius
 
     @property
     def squared_limit(self) -> float:
-        """2^(2·bits): no row's sum of squares exceeds it."""
+        """2^(2·bits): upper bound on a row's sum of squares."""
         return 4.0**self.bits
 
     @property
     def clip_target(self) -> float:
-        """2^bits − √d/2 − 2^-6: a row of this norm still has norm at most 2^bits after it is rounded."""
+        """2^bits − √d/2 − 2^-6: a row of this norm still has norm at most 2^bits after rounding."""
         return 2.0**self.bits - math.sqrt(self.n_features) / 2.0 - _MARGIN
 
     @property
     def squared_beyond_doubt(self) -> float:
-        """(2^bits + √d/2 + 2^-6)²: a rounded row of a larger squared norm was beyond the radius before it was rounded, too."""
+        """(2^bits + √d/2 + 2^-6)²: a rounded row of a larger squared norm exceeded the radius before rounding."""
         return (2.0**self.bits + math.sqrt(self.n_features) / 2.0 + _MARGIN) ** 2
 
     @property
     def peak_bits(self) -> int:
-        """Largest k ≥ bits for which d squares of magnitude 2^(2k) add up to at most 2^53."""
+        """Largest k ≥ bits for which d squares of magnitude 2^(2k) sum to at most 2^53."""
         return (53 - self._dimension_bits) // 2
 
     @property
     def rows_per_product(self) -> int:
-        """2^(53 − 2·bits): so many rows can be summed in one matrix product without a partial sum above 2^53."""
+        """2^(53 − 2·bits): max rows of one matrix product without a partial sum above 2^53."""
         return 1 << (53 - 2 * self.bits)
 
 
@@ -108,27 +97,13 @@ def squared_norms(
     scratch: NDArray[np.float64] | None = None,
     out: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Sum of squares of each integer-valued row, exact below 2^53.
+    """Compute the sum of squares of each integer-valued row, shape (n,), exact below 2^53.
 
-    Any order of summation, fused or not, gives the same answer where the exact sum is below 2^53, and an
-    answer that is *not below* 2^53 (a larger number, infinity or NaN) where it is not: rounding is monotone
-    and terms are not negative (``docs/derivations/exact-sums.md``, lemma 1). So the fastest order for the
-    memory layout may be used.
+    Any order of summation, fused or not, gives the same result if the exact sum is below 2^53, and a result *not below*
+    2^53 (a larger number, infinity or NaN) otherwise: rounding is monotone and the terms are nonnegative
+    (``docs/derivations/exact-sums.md``, lemma 1). So the fastest order for the memory layout may be used. ``scratch``,
+    shape (n, d), is overwritten.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (n, d)
-        Integer-valued float64, any layout.
-    scratch : ndarray, shape (n, d), optional
-        Overwritten; saves an allocation.
-    out : ndarray, shape (n,), optional
-
-    Returns
-    -------
-    ndarray, shape (n,)
-
-    Examples
-    --------
     >>> squared_norms(np.array([[3.0, -4.0], [2.0**30, 0.0]])).tolist()
     [25.0, 1.152921504606847e+18]
     """
@@ -152,18 +127,7 @@ def clip_rows(
     *,
     scratch: NDArray[np.float64] | None = None,
 ) -> None:
-    """Scale the rows marked ``over`` into the ball, in place, by factors from their exact sums of squares.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (n, d)
-        Integer-valued; overwritten.
-    norms : ndarray, shape (n,)
-        Their sums of squares, at most 2^53 and exact; overwritten with the new ones.
-    over : ndarray of bool, shape (n,)
-        Rows to rescale; the other rows are inside already and stay as they are.
-    scratch : ndarray, shape (n, d), optional
-    """
+    """Scale the rows marked ``over`` into the ball, in place; ``norms`` are exact sums of squares, also updated."""
     marked = np.flatnonzero(over)
     if 4 * marked.size > over.size:  # many: one pass over all rows, the others with a factor of 1
         factors = np.sqrt(norms)
@@ -192,20 +156,11 @@ def _multiply_rows(rows: NDArray[np.float64], factors: NDArray[np.float64]) -> N
 def _shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lattice: Lattice) -> None:
     """Check every norm in exact integers; shrink rows beyond the radius, rounding toward zero, in place.
 
-    After the scaling in :func:`clip_rows` no row is beyond it (lemma 3 of ``docs/derivations/exact-sums.md``).
-    Privacy rests on this bound, so it is checked on the rows themselves instead of trusting an analysis of
-    rounding errors. Each pass lowers the magnitude of every nonzero entry of a marked row by at least one, so
-    the loop ends; in IEEE arithmetic one pass is enough.
+    After the scaling in :func:`clip_rows` no row is beyond it (lemma 3 of ``docs/derivations/exact-sums.md``). Privacy
+    rests on this bound, so it is checked on the rows themselves, not only by an analysis of rounding errors. Each pass
+    lowers the magnitude of every nonzero entry of a marked row by at least one, so the loop ends; in IEEE arithmetic
+    one pass is enough.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (n, d)
-        Integer-valued; overwritten.
-    norms : ndarray, shape (n,)
-        Their exact sums of squares, at most 2^53; overwritten.
-
-    Examples
-    --------
     >>> rows = np.array([[3.0, 3.0], [4.0, 0.0]])
     >>> _shrink_into_ball(rows, squared_norms(rows), Lattice(2, bits=2, radius=1.0))
     >>> rows.tolist()

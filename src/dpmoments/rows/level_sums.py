@@ -1,12 +1,12 @@
-"""Moments of rows whose levels are codes, by counting: no products of features that are mostly 0.
+"""Moments of rows with level codes, by counting: no products of features that are mostly 0.
 
-A pair of categorical columns is a joint count, a number and a categorical column a sum by level. Both are integers, and times
-the lattice values of the levels they are the cells of Σzzᵀ that the dense pass adds up. That holds where the schema alone says
-that no row can pass the radius, so that none is shortened: a level then has one value in all rows
+A pair of categorical columns needs a joint count, a number and a categorical column a sum by level. Both are integers;
+times the levels' lattice values they are the entries of Σzzᵀ that the dense pass sums. This requires that the schema
+guarantees that no row exceeds the radius, so that none is clipped: a level then has one value in all rows
 (``docs/derivations/exact-sums.md``, section 6).
 
-Small categorical columns are counted together: a *pack* of them is one column whose levels are the combinations of theirs. The
-joint counts of two packs hold those of all pairs of their columns.
+Small categorical columns are counted together: a *pack* is one column whose levels are the combinations of theirs. The
+joint counts of two packs contain those of all pairs of their columns.
 """
 
 from __future__ import annotations
@@ -43,23 +43,13 @@ Result = TypeVar("Result")
 
 
 def dense_rows_at_a_time(n_features: int) -> int:
-    """How many rows of so many features are held at a time: 32 megabytes at most, or 64 rows."""
+    """Return the number of dense rows held at a time: at most 32 megabytes, or 64 rows."""
     return min(_MAX_ROWS_PER_BLOCK, max(64, _MAX_CELLS_PER_BLOCK // n_features))
 
 
 @dataclass(frozen=True)
 class LevelColumn:
-    """A categorical column of a schema.
-
-    Attributes
-    ----------
-    start : int
-        Its first feature.
-    may_have_none : bool
-        Whether a row that counts may have none of the levels.
-    value : float
-        What the feature of a row's level is, in the unit ball.
-    """
+    """Categorical column: first feature, whether a kept row may have no level, and a level's value in the unit ball."""
 
     start: int
     n_levels: int
@@ -68,29 +58,27 @@ class LevelColumn:
 
     @property
     def features(self) -> slice:
-        """Of the levels."""
+        """Feature slice of the levels."""
         return slice(self.start, self.start + self.n_levels)
 
     @property
     def n_codes(self) -> int:
-        """Codes of rows that count: those of the levels, and one more where there may be none."""
+        """Number of codes of kept rows: the levels, and one more if there may be no level."""
         return self.n_levels + self.may_have_none
 
 
 @dataclass(frozen=True, eq=False)
 class LevelLayout:
-    """Which features of a schema are levels of categorical columns, and which are numbers: all others, products with levels too.
+    """Division of a schema's features into levels of categorical columns and numbers (products with levels included).
 
     Attributes
     ----------
-    n_features : int
-        d.
     numbers : ndarray of int64, shape (m,)
-        Places of the features that are numbers.
+        Indices of the features that are numbers.
     encoding : Encoding
-        Of the numbers.
+        Encoding of the numbers.
     places : mapping of str to slice
-        Where the features of each column that is not categorical stand among the numbers.
+        Slice among the numbers of each non-categorical column.
     """
 
     n_features: int
@@ -101,10 +89,8 @@ class LevelLayout:
 
     @classmethod
     def of(cls, schema: Schema, *, mean: bool) -> LevelLayout:
-        """The layout of encoded rows.
+        """Return the layout of encoded rows.
 
-        Examples
-        --------
         >>> from dpmoments import Numeric
         >>> layout = LevelLayout.of(Schema(Categorical("region", ["north", "south"]), Numeric("age", 0, 100)), mean=True)
         >>> layout.numbers.tolist(), [column.features for column in layout.columns]
@@ -127,16 +113,16 @@ class LevelLayout:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LevelBlock:
-    """Encoded rows of a part of a table.
+    """Encoded rows of a batch.
 
     Attributes
     ----------
     numbers : ndarray, shape (n, m), stored by columns
         In the unit ball; finite in rows that are not dropped.
     codes : tuple of ndarray of int64, shape (n,)
-        For each categorical column which level a row has; the number of levels where it has none.
+        Level index in each categorical column; the number of levels if the row has none.
     dropped : ndarray of bool, shape (n,)
-        Rows that a rule drops.
+        Mask of dropped rows.
     """
 
     layout: LevelLayout
@@ -148,7 +134,7 @@ class LevelBlock:
         return len(self.dropped)
 
     def kept(self) -> LevelBlock:
-        """The rows that no rule drops."""
+        """Return the rows that are not dropped."""
         if not self.dropped.any():
             return self
         kept = np.flatnonzero(~self.dropped)
@@ -156,12 +142,12 @@ class LevelBlock:
         return LevelBlock(self.layout, np.asfortranarray(self.numbers[kept]), codes, self.dropped[kept])
 
     def rows(self, start: int, stop: int) -> LevelBlock:
-        """Some of the rows, one after the other."""
+        """Return a range of rows."""
         codes = tuple(codes[start:stop] for codes in self.codes)
         return LevelBlock(self.layout, self.numbers[start:stop], codes, self.dropped[start:stop])
 
     def encoded(self) -> FloatArray:
-        """The same rows, shape (n, d), with a feature for every level; a dropped row is NaN throughout."""
+        """Return the rows, shape (n, d), with a feature for every level; dropped rows are NaN throughout."""
         if not self.codes:
             rows: FloatArray = self.numbers.copy(order="F") if self.dropped.any() else self.numbers
         else:
@@ -174,7 +160,7 @@ class LevelBlock:
         return rows
 
     def encoded_blocks(self) -> Iterator[FloatArray]:
-        """The same as :meth:`encoded`, in blocks of 32 megabytes at most, or of 64 rows."""
+        """Yield :meth:`encoded` in batches of at most 32 megabytes, or 64 rows."""
         step = dense_rows_at_a_time(self.layout.n_features)
         for start in range(0, len(self), step):
             yield self.rows(start, start + step).encoded()
@@ -182,7 +168,7 @@ class LevelBlock:
 
 @dataclass(frozen=True)
 class OfEncodedRows(Adapted[Running, Result]):
-    """A summary that takes rows with a feature for every level, of blocks of codes; few such rows are held at a time."""
+    """Adapter that feeds level-coded batches, a few dense rows at a time, to a summary of dense rows."""
 
     def add(self, running: Running, block: Any) -> None:
         for rows in block.encoded_blocks():
@@ -195,7 +181,7 @@ IntegerArray = NDArray[np.int64]
 _Pack = tuple[int, ...]
 
 _PART_BITS = 14
-"""Of the integers that are multiplied at a time: times a factor of 48 bits they stay inside int64."""
+"""Bits multiplied at a time: times a factor of 48 bits they fit in int64."""
 
 
 def _moments_of_levels(
@@ -207,7 +193,7 @@ def _moments_of_levels(
     joint: Sequence[IntegerArray],
     sums: Sequence[IntegerArray],
 ) -> IntegerArray:
-    """Σz (row 0) and Σzzᵀ (the others) as two-limb integers, shape (2, d + 1, d)."""
+    """Compute Σz (row 0) and Σzzᵀ (other rows) as two-limb integers, shape (2, d + 1, d)."""
     cells = _Cells(layout, lattice, np.zeros((2, layout.n_features + 1, layout.n_features), np.int64))
     if numbers is not None:
         rows = np.append(0, layout.numbers + 1)
@@ -232,7 +218,7 @@ class _Cells:
     limbs: IntegerArray
 
     def marginal(self, table: IntegerArray, pack: _Pack, kept: _Pack) -> IntegerArray:
-        """Sums over all columns of a pack but some, without the cells of rows that have no level."""
+        """Sum over all but some columns of a pack, without the cells of rows that have no level."""
         columns = [self.layout.columns[index] for index in pack]
         others = tuple(axis for axis, index in enumerate(pack) if index not in kept)
         result: IntegerArray = table.reshape([column.n_codes for column in columns]).sum(axis=others)
@@ -251,7 +237,7 @@ class _Cells:
         self._fill(self._features(one), self._features(two), _scaled_limbs(counts, factor))
 
     def _fill(self, rows: IntegerArray, columns: IntegerArray, limbs: IntegerArray) -> None:
-        """A block of Σzzᵀ and its transpose."""
+        """Fill a submatrix of Σzzᵀ and its transpose."""
         self.limbs[:, rows[:, np.newaxis] + 1, columns] = limbs
         self.limbs[:, columns[:, np.newaxis] + 1, rows] = limbs.transpose(0, 2, 1)
 
@@ -260,15 +246,13 @@ class _Cells:
         return np.arange(column.start, column.start + column.n_levels)
 
     def _value(self, place: int) -> int:
-        """What a level of a column is on the lattice."""
+        """Return a column's level value on the lattice."""
         return int(np.rint(self.layout.columns[place].value * self.lattice.units_per_one))
 
 
 def _scaled_limbs(values: IntegerArray, factor: int) -> IntegerArray:
-    """Integers times a factor from 0 to 2^48, as two limbs, shape (2, *s).
+    """Multiply integers by a factor from 0 to 2^48; return two limbs, shape (2, *s).
 
-    Examples
-    --------
     >>> _scaled_limbs(np.array([3, -(2**60)]), 2**20).tolist()
     [[0, -1048576], [3145728, 0]]
     """
@@ -281,29 +265,27 @@ def _scaled_limbs(values: IntegerArray, factor: int) -> IntegerArray:
 
 
 def _shifted(values: IntegerArray, shift: int) -> IntegerArray:
-    """Integers times 2^shift as two limbs."""
+    """Multiply integers by 2^shift; return two limbs."""
     low = (1 << (LIMB_BITS - shift)) - 1
     return np.stack([values >> (LIMB_BITS - shift), (values & low) << shift])
 
 
 _MAX_PACK = 512
-"""Levels of a pack of several columns: the joint counts of two take two megabytes, of which most rows meet a small part."""
+"""Max levels of a pack of several columns: joint counts of two packs take two megabytes, mostly rarely used."""
 _COST_OF_COUNTING = 12
-"""Adding to one cell of a table takes about as long as so many multiplications and additions of a matrix product."""
+"""Cost of incrementing a table cell, in multiply-adds of a matrix product."""
 _ROWS_PER_STEP = 16_384
 """Rows that take all steps together, in the cache."""
 _MAX_ROWS = 1 << 38
-"""So many lattice values, each of magnitude 2^24 at most, add up in int64."""
+"""Max rows whose lattice values, each of magnitude at most 2^24, sum within int64."""
 
 
 def _longest_row(schema: Schema, layout: LevelLayout, lattice: Lattice) -> int | None:
-    """The largest Σz² of an encoded row on a lattice, over all cells there might be; None where nothing bounds a column.
+    """Return the max Σz² of an encoded row on a lattice, over all possible values; None if a column is unbounded.
 
-    A number is largest at an end of its bounds, since every step to its lattice value is monotone. Of the features of a
-    categorical column, and of its product with a number, one at most is not 0.
+    A number is largest at an end of its bounds, since every step to its lattice value is monotone. At most one feature
+    of a categorical column, and of its product with a number, is not 0.
 
-    Examples
-    --------
     >>> from dpmoments import Categorical
     >>> schema = Schema(Categorical("region", ["north", "south"]), Numeric("age", 0, 100))
     >>> _longest_row(schema, LevelLayout.of(schema, mean=True), Lattice(3, bits=4, radius=1.0))  # 11² + 11²: 16/√2 is 11.3
@@ -323,10 +305,7 @@ def _longest_row(schema: Schema, layout: LevelLayout, lattice: Lattice) -> int |
 
 
 def counting_levels(summary: Summary[Any, Any], schema: Schema, layout: LevelLayout) -> LevelSumsSummary | None:
-    """What gives the same result as a summary of encoded rows by counting levels; None where that cannot be, or costs more.
-
-    It depends on the schema and the summary, which are public, and on nothing else.
-    """
+    """Return a level-counting summary with the same result, from public arguments; None if impossible or slower."""
     if not isinstance(summary, MomentSummary) or summary.center is not None or summary.linear is not None:
         return None
     lattice = summary.row_map.lattice
@@ -339,20 +318,20 @@ def counting_levels(summary: Summary[Any, Any], schema: Schema, layout: LevelLay
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LevelSums:
-    """Integers over rows, from which their moments follow: private data.
+    """Integer sums over rows, from which their moments follow: private data.
 
     Attributes
     ----------
     count, dropped : int
-        Rows, dropped ones included, and those.
+        Number of rows, dropped ones included; number of dropped rows.
     numbers : Moments or None
-        Of the features that are numbers; None where there is none.
+        Moments of the numbers; None without numbers.
     counts : tuple of ndarray of int64
-        Of the levels of each pack.
+        Level counts of each pack.
     joint : tuple of ndarray of int64
-        Of the levels of each pair of packs, in the order of ``itertools.combinations``.
+        Joint level counts of each pair of packs, in the order of ``itertools.combinations``.
     sums : tuple of ndarray of int64, shape (m, levels)
-        Of the lattice values of the numbers, by level of each pack.
+        Sums of the numbers' lattice values, by level of each pack.
     """
 
     count: int
@@ -369,7 +348,7 @@ class LevelSums:
             )
 
     def merge(self, other: LevelSums) -> LevelSums:
-        """The sums over both sets of rows."""
+        """Return the sums over both sets of rows."""
         return LevelSums(
             self.count + other.count,
             self.dropped + other.dropped,
@@ -382,12 +361,9 @@ class LevelSums:
 
 @dataclass(frozen=True, eq=False)
 class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
-    """The moments of a summary, of :class:`~dpmoments.rows.level_sums.LevelBlock`; :meth:`result` has them.
+    """Summary of :class:`~dpmoments.rows.level_sums.LevelBlock` batches; :meth:`result` returns the moments.
 
-    Attributes
-    ----------
-    moments : MomentSummary
-        Without centre and linear map, on a lattice on which no row is too long (:func:`_longest_row`).
+    ``moments`` has no center or linear map, and its lattice admits every possible row (:func:`_longest_row`).
     """
 
     layout: LevelLayout
@@ -399,18 +375,18 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
 
     @cached_property
     def lattice(self) -> Lattice:
-        """Of the rows."""
+        """Lattice of the rows."""
         return self.moments.row_map.lattice
 
     @cached_property
     def of_numbers(self) -> MomentSummary | None:
-        """The moments of the features that are numbers; None where there is none."""
+        """Summary of the features that are numbers; None without any."""
         m = len(self.layout.numbers)
         return replace(self.moments, n_features=m, missing="drop", keep_dropped=False) if m else None
 
     @cached_property
     def packs(self) -> tuple[tuple[int, ...], ...]:
-        """Which columns are counted together, by their places among ``layout.columns``: the largest first, where one fits in."""
+        """Indices in ``layout.columns`` that are counted together, packed first-fit by size."""
         packs: list[list[int]] = []
         sizes = [column.n_codes for column in self.layout.columns]
         for index in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
@@ -423,12 +399,12 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
         return tuple(map(tuple, packs))
 
     def levels_of(self, pack: tuple[int, ...] | list[int]) -> int:
-        """How many levels a pack has."""
+        """Return the number of levels of a pack."""
         return prod(self.layout.columns[index].n_codes for index in pack)
 
     @property
     def cost(self) -> float:
-        """Of one row, in multiplications and additions."""
+        """Cost of a row, in multiply-adds."""
         m, packs = len(self.layout.numbers), len(self.packs)
         return m**2 / 2 + _COST_OF_COUNTING * (packs * (packs + 1) / 2 + m * packs)
 
@@ -446,7 +422,7 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
         return first.merge(second)
 
     def result(self, sums: LevelSums) -> Moments:
-        """The moments of the rows, as the dense pass finds them."""
+        """Return the moments of the rows, equal to those of the dense pass."""
         limbs = _moments_of_levels(
             self.layout, self.lattice, self.packs, sums.numbers, sums.counts, sums.joint, sums.sums
         )
@@ -455,7 +431,7 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
 
 
 class RunningLevelSums:
-    """Running sums of one thread; the attributes are those of :class:`LevelSums`."""
+    """Running sums of one thread, with the attributes of :class:`LevelSums`."""
 
     def __init__(self, summary: LevelSumsSummary) -> None:
         self._summary = summary
@@ -469,7 +445,7 @@ class RunningLevelSums:
         self._sums = tuple(np.zeros((m, size), np.int64) for size in sizes)
 
     def add(self, block: LevelBlock) -> None:
-        """Add a block of at most ``_ROWS_PER_STEP`` rows."""
+        """Add a batch of at most ``_ROWS_PER_STEP`` rows."""
         summary = self._summary
         kept = block.kept()
         self._count += len(block)
@@ -488,14 +464,14 @@ class RunningLevelSums:
                 np.add.at(total, level, value)
 
     def _lattice_values(self, numbers: FloatArray) -> IntegerArray:
-        """As the dense pass rounds them, shape (n, m), in a buffer that the next block overwrites."""
+        """Round the numbers as the dense pass does, shape (n, m), in a buffer that the next batch overwrites."""
         scaled, values = self._scaled[: len(numbers)], self._values[: len(numbers)]
         np.multiply(numbers, self._summary.lattice.units_per_one, out=scaled)
         np.copyto(values, np.rint(scaled, out=scaled), casting="unsafe")
         return values
 
     def _levels(self, block: LevelBlock, pack: tuple[int, ...]) -> IntegerArray:
-        """The level of each row in a pack of columns, shape (n,)."""
+        """Return each row's level in a pack of columns, shape (n,)."""
         first, *others = pack
         levels = block.codes[first]
         for index in others:
@@ -503,7 +479,7 @@ class RunningLevelSums:
         return levels
 
     def sums(self) -> LevelSums:
-        """Of everything added so far."""
+        """Return the sums of everything added."""
         of_numbers = self._summary.of_numbers
         numbers = None if of_numbers is None or self._numbers is None else of_numbers.finish(self._numbers)
         return LevelSums(self._count, self._dropped, numbers, self._counts, self._joint, self._sums)

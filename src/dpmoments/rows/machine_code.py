@@ -1,4 +1,4 @@
-"""What :mod:`dpmoments.rows.compiled` runs in machine code. Importing it needs Numba, which compiles it once and for all."""
+"""Functions that Numba compiles for :mod:`dpmoments.rows.compiled`; importing this file requires Numba."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IntegerArray = NDArray[np.int64]
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def _load_tile(block: FloatArray, by_columns: bool, start: int, n: int, tile: FloatArray) -> None:
-    """Cells of a few rows of a block of shape (n, d), or (d, n) ``by_columns``, column by column."""
+    """Copy a few rows of a batch, shape (n, d) or (d, n) ``by_columns``, column by column."""
     d = tile.shape[0]
     if by_columns:
         for j in range(d):
@@ -45,7 +45,7 @@ def _fill_tile(
     n_special: int,
     clipped: int,
 ) -> tuple[int, int]:
-    """Lattice rows of a tile, in place; rows that need special treatment become zeros and are named."""
+    """Compute a tile's lattice rows in place; special rows become zeros, and their indices are recorded."""
     d = tile.shape[0]
     for k in range(n):
         squares[k] = 0.0
@@ -93,7 +93,7 @@ def _fill_tile(
 # Partial sums of integers below 2^53 are exact in any order, so that they may be taken several at a time.
 @numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _add_products(tile: FloatArray, n: int, products: FloatArray, sums: FloatArray) -> None:
-    """Add the lower triangle of Σzzᵀ to ``products``, two rows and two columns of it at a time, and Σz to ``sums[0]``."""
+    """Add the lower triangle of Σzzᵀ to ``products``, in 2 × 2 blocks, and Σz to ``sums[0]``."""
     d = tile.shape[0]
     for i in range(0, d, 2):
         first, second = tile[i], tile[min(i + 1, d - 1)]

@@ -1,4 +1,4 @@
-"""Exact, mergeable integer sums of lattice rows: what every data engine hands to a mechanism."""
+"""Exact, mergeable integer sums of lattice rows: the result that every data engine gives a mechanism."""
 
 from __future__ import annotations
 
@@ -21,19 +21,8 @@ _MAX_COUNT = 1 << 63
 
 
 def split_limbs(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Write int64 integers as two limbs.
+    """Split int64 integers, shape s, into ``[high, low]``, shape (2, *s): ``high·2^60 + low``, ``0 ≤ low < 2^60``.
 
-    Parameters
-    ----------
-    values : ndarray of int64, shape s
-
-    Returns
-    -------
-    ndarray of int64, shape (2, *s)
-        ``[high, low]`` with ``high·2^60 + low`` equal to ``values`` and ``0 ≤ low < 2^60``.
-
-    Examples
-    --------
     >>> split_limbs(np.array([-1, 2**62])).tolist()
     [[-1, 4], [1152921504606846975, 0]]
     """
@@ -41,18 +30,8 @@ def split_limbs(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def add_limbs(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Add two arrays of two-limb integers, with carry.
+    """Add two arrays of two-limb integers, shape (2, ...), with carry.
 
-    Parameters
-    ----------
-    left, right : ndarray of int64, shape (2, ...)
-
-    Returns
-    -------
-    ndarray of int64, shape (2, ...)
-
-    Examples
-    --------
     >>> add_limbs(split_limbs(np.array([2**63 - 1])), split_limbs(np.array([1]))).tolist()
     [[8], [0]]
     """
@@ -70,16 +49,15 @@ class Moments:
     Attributes
     ----------
     count : int
-        Rows counted, dropped ones included.
+        Number of rows, dropped ones included.
     dropped : int
-        Rows among those counted that were dropped; they contribute zeros to ``sum`` and ``gram``.
+        Number of dropped rows; they contribute zeros to ``sum`` and ``gram``.
     clipped : int
-        Rows whose norm exceeded the radius, by more than rounding to the lattice can explain (√d/2 units). A
-        private diagnostic.
+        Rows whose norm exceeded the radius by more than lattice rounding explains (√d/2 units). A private diagnostic.
     bits : int
         The radius is 2^bits lattice units.
     radius : float
-        Largest norm of a row, in the caller's units.
+        Max norm of a row, in the caller's units.
     limbs : ndarray of int64, shape (2, d + 1, d), read-only
         Σz (row 0) and Σzzᵀ (rows 1 to d) as two-limb integers, see :func:`split_limbs`. Exact up to 2^63
         rows.
@@ -118,8 +96,6 @@ class Moments:
     def empty(cls, n_features: int, *, bits: int, radius: float) -> Moments:
         """Return the moments of no rows: the neutral element of ``merge``.
 
-        Examples
-        --------
         >>> Moments.empty(2, bits=20, radius=1.0).gram.tolist()
         [[0, 0], [0, 0]]
         """
@@ -152,7 +128,7 @@ class Moments:
         )
 
     def without_dropped(self) -> Moments:
-        """Return the same sums with the dropped rows left out of the count too."""
+        """Return the same sums without the dropped rows in the count."""
         return replace(self, count=self.count - self.dropped, dropped=0)
 
     def __add__(self, other: object) -> Moments:
@@ -168,7 +144,7 @@ class Moments:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What is sent to another process: of the symmetric Σzzᵀ the lower triangle, in one integer a cell where all fit."""
+        """Return a compact form for other processes: the lower triangle of Σzzᵀ, one integer per entry if all fit."""
         numbers = (self.count, self.dropped, self.clipped, self.bits, self.radius)
         gram = self.limbs[:, 1:]
         if not np.array_equal(gram, gram.transpose(0, 2, 1)):
@@ -193,25 +169,19 @@ class Moments:
 
     @property
     def sum(self) -> NDArray[Any]:
-        """Σz, shape (d,), exact.
-
-        An int64 array where every entry fits in int64, else an object array of Python integers.
-        """
+        """Exact Σz, shape (d,): int64 if every entry fits, else Python integers in an object array."""
         return _join_limbs(self.limbs[:, 0])
 
     @property
     def gram(self) -> NDArray[Any]:
-        """Σzzᵀ, shape (d, d), exact.
-
-        An int64 array where every entry fits in int64, else an object array of Python integers.
-        """
+        """Exact Σzzᵀ, shape (d, d): int64 if every entry fits, else Python integers in an object array."""
         return _join_limbs(self.limbs[:, 1:])
 
 
 def _unpacked(
     count: int, dropped: int, clipped: int, bits: int, radius: float, n_features: int, packed: NDArray[np.int64]
 ) -> Moments:
-    """From the integers of Σz and of the lower triangle of Σzzᵀ: one limb, shape (d + d(d + 1)/2,), or two."""
+    """Rebuild moments from Σz and the lower triangle of Σzzᵀ: one limb, shape (d + d(d + 1)/2,), or two."""
     both = split_limbs(packed) if packed.ndim == 1 else packed
     limbs = np.empty((2, n_features + 1, n_features), dtype=np.int64)
     limbs[:, 0] = both[:, :n_features]
@@ -221,7 +191,7 @@ def _unpacked(
 
 
 def _join_limbs(limbs: NDArray[np.int64]) -> NDArray[Any]:
-    """Turn two-limb integers, shape (2, *s), into int64 if all fit, else into Python integers, shape s."""
+    """Convert two-limb integers, shape (2, *s), to int64 if all fit, else to Python integers, shape s."""
     high, low = limbs
     if np.all((high >= -8) & (high < 8)):  # high·2^60 + low is in [-2^63, 2^63)
         return cast("NDArray[Any]", high * np.int64(1 << LIMB_BITS) + low)

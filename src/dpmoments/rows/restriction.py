@@ -1,4 +1,4 @@
-"""Rows of some levels of a column alone: all others are left out before they are encoded."""
+"""Restriction to rows with given levels of a column; others are left out before encoding."""
 
 from __future__ import annotations
 
@@ -21,15 +21,11 @@ from dpmoments.schema.schema import Schema
 
 @dataclass(frozen=True)
 class Restriction:
-    """Which rows of a table count, by their level of one column, and what is encoded of them.
+    """Selection of rows by their level of one column, and the schema of the other columns.
 
-    Attributes
-    ----------
-    column : Categorical or Boolean
-        It is read, and not encoded. A row without one of its levels is left out, whatever the column's rule; where that is
-        ``missing="error"``, an empty cell is an error all the same, and of a Boolean one that cannot be read.
-    schema : Schema
-        Of the other columns.
+    ``column`` (Categorical or Boolean) is read but not encoded. A row without one of its levels is left out, whatever
+    the column's rule; with ``missing="error"``, a missing value is still an error, as is an unreadable one of a
+    Boolean.
     """
 
     column: Categorical | Boolean
@@ -38,7 +34,7 @@ class Restriction:
 
     @classmethod
     def of(cls, schema: Schema, by: str, levels: Sequence[Level]) -> Restriction:
-        """The rows with one of these levels in the column ``by``."""
+        """Return the restriction to rows with one of these levels in the column ``by``."""
         column = grouping_column(schema, by)
         known = levels_of(column)
         if unknown := [level for level in levels if not any(level is one or _same(level, one) for one in known)]:
@@ -46,7 +42,7 @@ class Restriction:
         return cls(column, tuple(levels), schema_of_groups(schema, by))
 
     def applied(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """The other columns of a part of the table, of the rows that count alone."""
+        """Return the other columns of a batch, limited to the selected rows."""
         with suppress(pa.ArrowException):  # whose message may quote a cell
             kept = self._kept(columns[self.column.name])
             return {name: _rows(columns[name], kept) for name in self.schema.names}
@@ -55,7 +51,7 @@ class Restriction:
         )
 
     def _kept(self, cells: Any) -> BoolArray:
-        """Which rows count, shape (n,)."""
+        """Return the mask of selected rows, shape (n,)."""
         if isinstance(self.column, Categorical):
             codes = level_codes(cells, self.column)
             missing, instead = codes == MISSING, "zero"
@@ -76,7 +72,6 @@ def _same(first: Level, second: Level) -> bool:
 
 
 def _rows(cells: Any, kept: BoolArray) -> Any:
-    """The cells of the rows that count."""
     if isinstance(cells, np.ndarray):
         return cells[kept]
     chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
@@ -87,7 +82,7 @@ def _rows(cells: Any, kept: BoolArray) -> Any:
 
 
 def _plain(chunk: Any) -> Any:
-    """The same cells in a type that Arrow can filter."""
+    """Convert an array to a type that Arrow can filter."""
     if pa.types.is_run_end_encoded(chunk.type):
         chunk = pc.run_end_decode(chunk)
     if pa.types.is_string_view(chunk.type):

@@ -1,4 +1,4 @@
-"""Rounds the rows of a block to lattice rows, each of which depends on the values of its own row alone."""
+"""Rounding of a batch's rows to lattice rows, each a function of its own row's values only."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ _MIN_MATRIX_EXPONENT = -400
 class SlicedMatrix:
     """A k × d matrix cut into slices of p-bit integers, so that products with rows are exact.
 
-    With p = ⌊(53 − ⌈log₂ d⌉)/2⌋, a row v is written ``v ≈ 2^(e−p) (V₁ + 2^(−p−1) V₂)`` and a row of the
-    matrix ``a ≈ 2^(g−p) (B₁ + 2^(−p−1) B₂)``, with integers of magnitude ≤ 2^p and e, g the binary exponents
-    of the largest entries. Each of V₁B₁ᵀ, V₁B₂ᵀ and V₂B₁ᵀ is a sum of d products of at most 2^(2p), hence
-    exact in whatever order a BLAS adds them; the three are then added elementwise, in a fixed order. A BLAS
-    product of v and a themselves would round differently at the edge of a block than inside it, so that the
-    presence of one row could change the bits of another.
+    With p = ⌊(53 − ⌈log₂ d⌉)/2⌋, a row v is written ``v ≈ 2^(e−p) (V₁ + 2^(−p−1) V₂)`` and a row of the matrix
+    ``a ≈ 2^(g−p) (B₁ + 2^(−p−1) B₂)``, with integers of magnitude ≤ 2^p and e, g the binary exponents of the largest
+    entries. Each of V₁B₁ᵀ, V₁B₂ᵀ and V₂B₁ᵀ is a sum of d products of at most 2^(2p), hence exact in any order of a
+    BLAS; the three are then added elementwise, in a fixed order. A BLAS product of v and a themselves would round
+    differently at the edge of a batch than inside it, so the presence of one row could change the bits of another.
 
     Error of an entry: at most ``3 d 2^(−2p) max|v| max|a|`` (``docs/derivations/exact-sums.md``, section 5).
 
@@ -39,9 +38,9 @@ class SlicedMatrix:
     slice_bits : int
         p.
     leading : ndarray, shape (d, 2k)
-        ``2^(g−p) [B₁ᵀ, 2^(−p−1) B₂ᵀ]``, by which V₁ is multiplied.
+        ``2^(g−p) [B₁ᵀ, 2^(−p−1) B₂ᵀ]``, the factor of V₁.
     trailing : ndarray, shape (d, k)
-        ``2^(g−2p−1) B₁ᵀ``, by which V₂ is multiplied.
+        ``2^(g−2p−1) B₁ᵀ``, the factor of V₂.
     """
 
     slice_bits: int
@@ -50,13 +49,7 @@ class SlicedMatrix:
 
     @classmethod
     def of(cls, matrix: ArrayLike) -> SlicedMatrix:
-        """Cut a matrix into slices.
-
-        Parameters
-        ----------
-        matrix : array_like, shape (k, d)
-            Public, or computed from earlier noisy outputs. Entries of magnitude up to 1e120.
-        """
+        """Split a matrix, shape (k, d), with entries up to 1e120; public, or computed from earlier noisy outputs."""
         entries = np.array(matrix, dtype=np.float64)
         if entries.ndim != 2 or entries.shape[0] < 1 or entries.shape[1] < 1:
             raise InputValueError(f"the matrix must be two-dimensional and not empty, got shape {entries.shape}")
@@ -77,12 +70,12 @@ class SlicedMatrix:
 
     @property
     def n_inputs(self) -> int:
-        """d."""
+        """Number d of inputs."""
         return int(self.leading.shape[0])
 
     @property
     def n_outputs(self) -> int:
-        """k."""
+        """Number k of outputs."""
         return int(self.trailing.shape[1])
 
     def image(
@@ -94,24 +87,11 @@ class SlicedMatrix:
         leading_out: NDArray[np.float64] | None = None,
         out: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """The matrix times each row, as float64 values and, for each row, the exponent of a power of two to multiply by.
+        """Multiply each row by the matrix: ``values @ matrix.T ≈ image · 2^exponents``, shapes (n, k) and (n,).
 
-        Parameters
-        ----------
-        values : ndarray, shape (n, d)
-            Finite; **overwritten**.
-        peaks : ndarray, shape (n,)
-            Largest magnitude of each row, from :func:`_row_peaks`.
-        work : ndarray, shape (n, d), optional
-        leading_out : ndarray, shape (n, 2k), optional
-        out : ndarray, shape (n, k), optional
-            Overwritten; they save allocations.
-
-        Returns
-        -------
-        image : ndarray, shape (n, k)
-        exponents : ndarray of int32, shape (n,)
-            ``values @ matrix.T ≈ image · 2^exponents``; kept apart so that rows of 1e300 do not overflow.
+        The exponents are separate so that rows of 1e300 do not overflow. ``values``, shape (n, d), is finite and
+        **overwritten**; ``peaks`` is from :func:`_row_peaks`. The optional arrays (shapes (n, d), (n, 2k) and (n, k))
+        are overwritten to save allocations.
         """
         exponents = np.maximum(np.frexp(peaks)[1], _MIN_EXPONENT) - self.slice_bits
         np.multiply(values, np.ldexp(1.0, -exponents)[:, None], out=values)
@@ -127,19 +107,8 @@ class SlicedMatrix:
 
 
 def _row_peaks(values: NDArray[np.float64], *, scratch: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Largest magnitude in each row, NaN where the row has one.
+    """Compute the largest magnitude in each row, shape (n,), NaN for rows with NaN.
 
-    Parameters
-    ----------
-    values : ndarray, shape (n, d)
-    scratch : ndarray, shape (n, d), optional
-
-    Returns
-    -------
-    ndarray, shape (n,)
-
-    Examples
-    --------
     >>> _row_peaks(np.array([[1.0, -3.0], [0.0, np.nan]]))
     array([ 3., nan])
     """
@@ -153,16 +122,7 @@ _MAX_FACTOR_EXPONENT = 1000
 
 @dataclass(frozen=True, eq=False)
 class RowMap:
-    """What is done to a row before it is rounded: ``x → linear @ (x − center)``, and the rule for missing cells.
-
-    Attributes
-    ----------
-    n_inputs : int
-        Columns of a block.
-    lattice : Lattice
-        The lattice of the mapped rows, of ``linear.shape[0]`` features.
-    center : ndarray, shape (n_inputs,), or None
-    """
+    """Map of a row before rounding, ``x → linear @ (x − center)``, with its lattice and rule for missing values."""
 
     n_inputs: int
     lattice: Lattice
@@ -181,7 +141,7 @@ class RowMap:
         linear: ArrayLike | None,
         missing: Missing,
     ) -> RowMap:
-        """Check the arguments of :func:`dpmoments.rows.kernel.exact_moments` and put them together."""
+        """Check the arguments of :func:`dpmoments.rows.kernel.exact_moments` and combine them."""
         if missing not in ("error", "center", "drop"):
             raise InputValueError(f"missing must be 'error', 'center' or 'drop', got {missing!r}")
         shift: FloatArray | None = None
@@ -202,14 +162,9 @@ class RowMap:
 
 @dataclass(frozen=True, eq=False)
 class LatticeRows:
-    """Lattice rows of one block.
+    """Lattice rows of one batch: integer-valued float64, shape (n, d), ``Σz² ≤ 2^(2·bits)`` in every row.
 
-    Attributes
-    ----------
-    rows : ndarray, shape (n, d)
-        Integer-valued float64, ``Σz² ≤ 2^(2·bits)`` in every row.
-    clipped, dropped : int
-        Number of rows certainly beyond the radius before rounding; number of rows dropped by the missing rule.
+    ``clipped`` counts rows certainly beyond the radius before rounding, ``dropped`` rows dropped by the missing rule.
     """
 
     rows: FloatArray
@@ -218,10 +173,7 @@ class LatticeRows:
 
 
 class RowRounder:
-    """Rounds blocks of up to ``max_rows`` rows in buffers of its own, which the next call overwrites.
-
-    Not safe to share between threads: each needs its own.
-    """
+    """Rounder of batches of up to ``max_rows`` rows in its own buffers; not shared between threads."""
 
     def __init__(self, row_map: RowMap, max_rows: int) -> None:
         self._map = row_map
@@ -237,18 +189,7 @@ class RowRounder:
             self._image = np.empty(max_rows * n_outputs)
 
     def round(self, block: NDArray[Any]) -> LatticeRows:
-        """Lattice rows of a block.
-
-        Parameters
-        ----------
-        block : ndarray, shape (n, n_inputs), n ≤ max_rows
-            From :func:`dpmoments.rows.summary.checked_block`. Not modified.
-
-        Returns
-        -------
-        LatticeRows
-            In buffers that the next call overwrites.
-        """
+        """Round a checked batch to lattice rows, in buffers that the next call overwrites."""
         # Overflow and NaN are expected here: they mark the rows that need special treatment.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             unclipped = self._unclipped(block)
@@ -264,10 +205,7 @@ class RowRounder:
         return LatticeRows(unclipped.rows, clipped, unclipped.dropped)
 
     def norms(self, block: NDArray[Any]) -> FloatArray:
-        """Norms of the mapped rows of a block before clipping, shape (n,), in the caller's units.
-
-        Parameters and errors as in :meth:`round`.
-        """
+        """Compute the norms of a batch's mapped rows before clipping, shape (n,), in the caller's units."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             unclipped = self._unclipped(block)
             norms: FloatArray = np.sqrt(unclipped.squares) * self._map.lattice.scale
@@ -280,7 +218,7 @@ class RowRounder:
         return self._round_plain(block) if linear is None else self._round_image(block, linear)
 
     def _round_plain(self, block: NDArray[Any]) -> _Unclipped:
-        """Round ``x − center``; missing cells and huge rows show as a sum of squares not below ``EXACT`` = 2^53."""
+        """Round ``x − center``; missing values and huge rows get a sum of squares not below ``EXACT`` = 2^53."""
         n_rows, order = block.shape[0], _memory_order(block)
         rows = _as_buffer(self._rows, block.shape, order)
         scratch = _as_buffer(self._scratch, block.shape, order)
@@ -307,7 +245,7 @@ class RowRounder:
         return _Unclipped(rows, scratch, squares, dropped, huge)
 
     def _round_image(self, block: NDArray[Any], linear: SlicedMatrix) -> _Unclipped:
-        """Round ``linear @ (x − center)``; missing cells show in the row's largest magnitude."""
+        """Round ``linear @ (x − center)``; missing values show in the row's largest magnitude."""
         n_rows, lattice = block.shape[0], self._map.lattice
         # Many operations here act on whole rows; for narrow rows they are fastest column by column.
         order = "F" if block.shape[1] < NARROW else _memory_order(block)
@@ -346,7 +284,7 @@ class RowRounder:
         return _Unclipped(rows, scratch, squares, dropped, huge)
 
     def _load(self, block: NDArray[Any], *, out: FloatArray | None = None) -> FloatArray:
-        """``block − center`` in float64, elementwise."""
+        """Compute ``block − center`` in float64, elementwise."""
         if out is None:
             out = np.empty(block.shape)
         if self._map.center is not None and block.dtype == np.float64:
@@ -371,7 +309,7 @@ class _Unclipped:
 
 @dataclass(frozen=True, eq=False)
 class _HugeRows:
-    """Rows too long for an exact sum of squares: their place in the block, sums of squares after scaling down, and norms."""
+    """Rows too long for an exact sum of squares: indices, sums of squares after scaling down, and norms."""
 
     index: NDArray[np.intp]
     squares: FloatArray
@@ -393,10 +331,10 @@ class _HugeRows:
 
 
 def _memory_order(block: NDArray[Any]) -> Literal["C", "F"]:
-    """The memory order of the block: buffers in the same order are filled fastest."""
+    """Return the batch's memory order: buffers in the same order are filled fastest."""
     return "F" if abs(block.strides[0]) < abs(block.strides[1]) else "C"
 
 
 def _as_buffer(flat: FloatArray, shape: tuple[int, ...], order: Literal["C", "F"]) -> FloatArray:
-    """View of the start of a flat buffer as an array of this shape, contiguous in the given order."""
+    """Return a view of the start of a flat buffer with this shape, contiguous in this order."""
     return flat[: shape[0] * shape[1]].reshape(shape, order=order)

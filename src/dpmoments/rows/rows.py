@@ -1,4 +1,4 @@
-"""Rows: all that a mechanism may ask of a private table."""
+"""Rows: all queries that a mechanism may ask of a private table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _summarise_selected(
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
 ) -> Result:
-    """Summarise the rows that count, in one pass over the table."""
+    """Summarize the selected rows in one pass over the data."""
     sent = replace(selection, repeated=selection.repeated[:0])  # wherever the source is, which needs no more
     tallied = Tallied(_SelectedRows(summary, sent), selection.key)
     result, tally = source.summarise_units(tallied, threads=threads, on_block=on_block)
@@ -50,7 +50,7 @@ def _summarise_selected(
 
 @dataclass(frozen=True)
 class _SelectedRows(Adapted[Running, Result]):
-    """A summary of the rows of :class:`UnitBlock` that a selection keeps in place."""
+    """Summary of the rows of :class:`UnitBlock` that a selection keeps."""
 
     selection: UnitSelection
 
@@ -63,7 +63,7 @@ class _SelectedRows(Adapted[Running, Result]):
 
 @dataclass(frozen=True)
 class _InUnitBall(Summary[Running, Result]):
-    """A summary of the rows after :func:`_rows_in_unit_ball`: about a centre, too, a long row is the shortened one."""
+    """Summary of rows that are first scaled into the unit ball, so that a center is subtracted after that."""
 
     summary: Summary[Running, Result]
     missing: Missing = "error"
@@ -86,12 +86,10 @@ class _InUnitBall(Summary[Running, Result]):
 
 
 def _rows_in_unit_ball(block: npt.NDArray[Any], missing: Missing) -> FloatArray:
-    """A copy whose rows have norm 1 at most, but for rounding; under ``"center"`` a missing cell is 0, else it stays missing.
+    """Return a copy whose rows have norm at most 1, up to rounding; each row depends on that row only.
 
-    Each row of the result is a function of that row alone.
+    Missing values become 0 under ``"center"``; else they stay.
 
-    Examples
-    --------
     >>> _rows_in_unit_ball(np.array([[0.3, 0.4], [3.0, 4.0], [np.nan, 0.5]]), "center").round(3).tolist()
     [[0.3, 0.4], [0.6, 0.8], [0.0, 0.5]]
     """
@@ -112,16 +110,16 @@ def _rows_in_unit_ball(block: npt.NDArray[Any], missing: Missing) -> FloatArray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
-    """A private table behind the only questions a mechanism may ask.
+    """Private table that answers only the queries that a mechanism may ask.
 
-    Made with :meth:`of`. It holds no copy of the table and can be passed over any number of times. Every answer is exact, made
-    of integers, and the same for every order of the rows, memory layout, partitioning and number of threads.
+    Made with :meth:`of`. It holds no copy of the table and can be passed over any number of times. Every result is
+    exact, made of integers, and the same for every row order, memory layout, partitioning and number of threads.
 
     Attributes
     ----------
     schema : Schema
     neighbors : Neighbors
-        The relation that the rows were opened for. Under both, rows that their column rules drop are left out of every answer.
+        Neighboring relation. Under both relations, every result leaves out the rows that column rules drop.
     source : Source
     threads : int or None
     on_block : callable or None
@@ -129,9 +127,9 @@ class Rows:
     shortened : bool
         See :meth:`in_unit_ball`.
     privacy_unit : PrivacyUnit or None
-        Where rows belong to units of several. Nothing is answered then before :meth:`bounded` has found which rows count.
+        Unit with several rows. Queries then need :meth:`bounded` first, which selects rows.
     selection : UnitSelection or None
-        Which rows count.
+        Selected rows of each unit.
     """
 
     schema: Schema
@@ -158,30 +156,30 @@ class Rows:
         privacy_unit: PrivacyUnit | None = None,
         text_format: TextFormat | None = None,
     ) -> Rows:
-        """Wrap a table. Only names, types and file footers are looked at here.
+        """Wrap a table; reads only names, types and file footers.
 
         Parameters
         ----------
         data : array, frame, path or relation
-            A two-dimensional NumPy array (its columns are the schema's, in order, without derived features); a pandas, Polars
-            or Arrow frame; a path, glob or folder of Parquet, Feather or CSV files, an Arrow dataset or a DuckDB relation (all
-            streamed); a Dask DataFrame or array, a Spark DataFrame, or :class:`dpmoments.EngineFiles`.
+            A two-dimensional NumPy array (its columns are the schema's, in order, without derived features); a pandas,
+            Polars or Arrow frame; a path, glob or folder of Parquet, Feather or CSV files, an Arrow dataset or a DuckDB
+            relation (all streamed); a Dask DataFrame or array, a Spark DataFrame, or :class:`dpmoments.EngineFiles`.
         schema : Schema
         mean : bool
-            Whether rows are encoded about the midpoints of their bounds; see :meth:`dpmoments.Schema.encoding`.
+            True to encode rows about the midpoints of their bounds; see :meth:`dpmoments.Schema.encoding`.
         neighbors : Neighbors or str
             See the class.
         threads : int, optional
             Threads of a pass; default: ``DPMOMENTS_THREADS``, else the usable cores. The result does not depend on it.
         on_block : callable, optional
-            Called with what every block adds to a pass, for progress: its rows, or what ``on_pass`` is told the length in.
+            Called with the progress of every batch: its rows, or the unit of the length given to ``on_pass``.
         on_pass : callable, optional
-            Called with the length of a pass, None where it is not known, and how many passes are made in a row; what it
-            returns is entered before the first, and left after the last.
+            Called with the length of a pass, None if unknown, and the number of passes in a row; returns a context
+            manager that encloses them.
         privacy_unit : PrivacyUnit, optional
-            Whose rows are protected together, where that is not each by itself.
+            Unit whose rows are protected together; default: each row by itself.
         text_format : TextFormat, optional
-            How CSV files are written, where that is not the usual way.
+            Format of CSV files, if it is not the usual one.
 
         Raises
         ------
@@ -209,16 +207,16 @@ class Rows:
 
     @property
     def n_features(self) -> int:
-        """d, after encoding."""
+        """Number d of encoded features."""
         return self.schema.n_features
 
     def summarise(self, summary: Summary[Running, Result]) -> Result:
-        """One pass over the table: the source maps the summary over its partitions and merges the results.
+        """Run one pass over the data: map the summary over the partitions, and merge the results.
 
         Raises
         ------
         ValueError
-            If units are bounded and the table is no longer what it was when that was done.
+            If units are bounded and the table has changed since then.
         """
         if self.privacy_unit is not None and self.selection is None:
             raise InputValueError(
@@ -234,7 +232,7 @@ class Rows:
         return nullcontext() if self.on_pass is None else self.on_pass(self.source.pass_length, n_passes)
 
     def bounded(self, key: SelectionKey) -> Rows:
-        """The rows of which ``max_rows`` of each unit count: two rounds over the table.
+        """Return the table limited to ``max_rows`` rows of each unit, selected in two rounds of passes.
 
         Parameters
         ----------
@@ -244,8 +242,8 @@ class Rows:
         Raises
         ------
         ValueError
-            If the rows were opened for no unit, or one has none and the rule is ``missing="error"``; if the table is not the same
-            in both rounds.
+            If the rows have no privacy unit, a row's unit is missing under ``missing="error"``, or the table differs
+            between the two rounds.
         """
         if self.privacy_unit is None:
             raise InputValueError("the rows were opened for no privacy unit: Rows.of(..., privacy_unit=...)")
@@ -256,9 +254,9 @@ class Rows:
         return replace(self, selection=selection)
 
     def where(self, by: str, *levels: Level) -> Rows:
-        """The rows with one of these levels in the column ``by``, which is no feature of theirs.
+        """Return the rows with one of these levels in the column ``by``, without that column.
 
-        A row of another level, or of none, is left out before it is encoded: no rule for its other cells applies.
+        Rows of other levels, or none, are left out before they are encoded: no rule for their other values applies.
 
         Parameters
         ----------
@@ -269,7 +267,7 @@ class Rows:
         Raises
         ------
         ValueError
-            If there is no such column or level, or no column beside it.
+            If the column or a level is unknown, or it is the only column.
         """
         if self.privacy_unit is not None:
             raise InputValueError("rows of units cannot be divided into groups: a unit may have rows in several")
@@ -277,10 +275,10 @@ class Rows:
         return replace(self, schema=restriction.schema, source=self.source.restricted(restriction))
 
     def in_unit_ball(self) -> Rows:
-        """The same rows, each shortened to norm 1 before a centre is taken off it; these themselves where none can be longer.
+        """Return the rows scaled down to norm 1 before a center is subtracted, or self if none can be longer.
 
-        Sums about 0 shorten them anyway. About a centre a long row would else count at its full length, and a missing cell that
-        counts as 0 as the centre.
+        Sums about 0 scale them down anyway. About a center, a long row would otherwise count at its full length, and a
+        missing value that counts as 0 as the center.
         """
         return replace(self, shortened=True) if may_be_shortened(self.schema.columns, self.schema.row_norm) else self
 
@@ -292,7 +290,7 @@ class Rows:
         *,
         bits: int = 20,
     ) -> Moments:
-        """Exact sums of w = linear · (x − center), each w clipped to norm ≤ radius and rounded to the lattice.
+        """Compute exact sums of w = linear · (x − center), each w clipped to norm ≤ radius and rounded to the lattice.
 
         Parameters
         ----------
@@ -306,12 +304,12 @@ class Rows:
         Returns
         -------
         Moments
-            Of all rows but dropped ones.
+            Moments of all kept rows.
 
         Raises
         ------
         ValueError
-            If a cell breaks a rule whose outcome is ``"error"``.
+            If a value breaks a rule with outcome ``"error"``.
         """
         return self.summarise(
             MomentSummary(
@@ -330,16 +328,17 @@ class Rows:
         Parameters
         ----------
         statistic : RowStatistic
-            Maps a block of shape (m, d), C-contiguous float64 in unit-ball units, to m values; each value must be a function
-            of its row alone, to the last bit, whatever the block around it. Matrix products are not (a BLAS rounds rows
-            differently by their place): see :func:`dpmoments.rows.kernel.transformed_norms`. This is tried on made-up rows.
+            Maps a block of shape (m, d), C-contiguous float64 in unit-ball units, to m values; each value must be a
+            function of its row only, to the last bit, whatever the batch. Matrix products are not (a BLAS rounds rows
+            differently by their index): see :func:`dpmoments.rows.kernel.transformed_norms`. This is tested on
+            synthetic rows.
         edges : increasing numbers
             Bins are [edges[i], edges[i + 1]).
 
         Returns
         -------
         Histogram
-            Of all rows but dropped ones.
+            Counts of all kept rows.
 
         Raises
         ------
@@ -355,11 +354,11 @@ class Rows:
         return self.summarise(summary)
 
     def count(self) -> int:
-        """Number of rows but dropped ones."""
+        """Return the number of kept rows."""
         return self.summarise(RowCount(missing=self.source.missing))
 
     def table_size(self) -> int:
-        """Number of rows of the table, dropped ones included; from file footers where those have it."""
+        """Return the number of rows of the table, dropped ones included, from file footers if they state it."""
         known = self.source.n_rows
         return known if known is not None else self.summarise(RowCount(missing=self.source.missing, keep_dropped=True))
 

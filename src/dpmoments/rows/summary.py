@@ -1,4 +1,4 @@
-"""What one pass over a table computes, in a form that any engine can map over partitions and merge."""
+"""Summaries: one pass over the data, in a form that any engine can map over partitions and merge."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ Result = TypeVar("Result")
 
 
 class Summary(ABC, Generic[Running, Result]):
-    """Sums of integers over rows: start, add blocks, finish a partition, merge partitions.
+    """Integer sums over rows: start, add batches, finish a partition, merge partitions.
 
-    A summary is a frozen dataclass of plain values, so that an engine can send it to where the rows are. Each partition (or
-    thread) has a running sum of its own; what it finishes with is made of integers and travels back. Merging is commutative
-    and associative to the last bit, and ``finish(start())`` is its neutral element: no engine, order, partitioning or retry
-    changes a bit of the result.
+    A summary is a frozen dataclass of plain values, which an engine can send to its workers. Each partition (or thread)
+    has its own running sum and finishes with integers, which travel back. Merging is commutative and associative to the
+    last bit, and ``finish(start())`` is its neutral element: no engine, order, partitioning or retry changes a bit of
+    the result.
     """
 
     @property
     def rows_per_task(self) -> int:
-        """How many rows at a time suit a thread, where blocks can be cut at no cost."""
+        """Number of rows per task that suits a thread, if batches can be cut for free."""
         return 65_536
 
     @property
     def takes_levels(self) -> bool:
-        """Whether blocks may be of type :class:`~dpmoments.rows.level_sums.LevelBlock`, too."""
+        """True if batches may also be of type :class:`~dpmoments.rows.level_sums.LevelBlock`."""
         return False
 
     @abstractmethod
     def start(self) -> Running:
-        """A new running sum, of no rows; it is used by one thread alone."""
+        """Return a new running sum of no rows, for one thread."""
 
     @abstractmethod
     def add(self, running: Running, block: npt.NDArray[Any]) -> None:
-        """Add a block of encoded rows, shape (n, d), to a running sum. The block is neither changed nor kept."""
+        """Add encoded rows, shape (n, d), to a running sum; the batch is neither changed nor kept."""
 
     @abstractmethod
     def finish(self, running: Running) -> Result:
-        """What was added so far, exact; private data."""
+        """Return the exact sums of everything added; private data."""
 
     @abstractmethod
     def merge(self, first: Result, second: Result) -> Result:
-        """The result for the rows of both."""
+        """Return the result for the rows of both."""
 
 
 @dataclass(frozen=True)
 class Adapted(Summary[Running, Result]):
-    """A summary that is given blocks of another kind: ``add`` makes of them what ``summary`` takes."""
+    """Adapter of a summary to another kind of batch, which ``add`` converts."""
 
     summary: Summary[Running, Result]
 
@@ -80,13 +80,7 @@ Missing = Literal["error", "center", "drop"]
 
 
 def checked_block(block: object, n_features: int) -> NDArray[Any]:
-    """Refuse what is not a block of rows.
-
-    Parameters
-    ----------
-    block : ndarray, shape (n, n_features)
-        bool, integer or floating point of at most 64 bits. Integers beyond 2^53 become the nearest float64.
-    """
+    """Check a batch, (n, n_features), of numbers of at most 64 bits; integers beyond 2^53 round to float64."""
     if not isinstance(block, np.ndarray):
         raise InputTypeError(f"a block must be a NumPy array, got {type(block).__name__}")
     if isinstance(block, np.ma.MaskedArray):
@@ -101,20 +95,10 @@ def checked_block(block: object, n_features: int) -> NDArray[Any]:
 
 
 def fill_missing(values: NDArray[np.float64], missing: Missing) -> int:
-    """Apply the rule for NaN and infinite cells, in place.
+    """Apply the rule for NaN and infinite values, in place; return the number of dropped rows, set to zeros.
 
-    Parameters
-    ----------
-    values : ndarray, shape (n, d)
-        Cells less the center: 0 is the center.
+    ``values``, shape (n, d), have the center subtracted: 0 is the center.
 
-    Returns
-    -------
-    int
-        Rows dropped, that is, set to zeros.
-
-    Examples
-    --------
     >>> values = np.array([[np.nan, 1.0], [2.0, 3.0]])
     >>> fill_missing(values, "drop"), values.tolist()
     (1, [[0.0, 0.0], [2.0, 3.0]])
@@ -135,15 +119,8 @@ def fill_missing(values: NDArray[np.float64], missing: Missing) -> int:
 
 
 def plain_rows(block: NDArray[Any], missing: Missing) -> FloatArray:
-    """Rows as statistics read them: float64, C-contiguous, every cell finite, dropped rows left out; a copy.
+    """Copy the kept rows for statistics: float64, C-contiguous, every value finite.
 
-    Parameters
-    ----------
-    block : ndarray, shape (n, d)
-        Encoded rows; a row that its column rules dropped is NaN throughout.
-
-    Examples
-    --------
     >>> block = np.array([[np.nan, np.nan], [2.0, 3.0]])
     >>> plain_rows(block, "drop").tolist()
     [[2.0, 3.0]]
@@ -157,20 +134,10 @@ def plain_rows(block: NDArray[Any], missing: Missing) -> FloatArray:
 
 
 def dropped_by_missing(missing: BoolArray, rule: str, column: str, *, cell: str, instead: str) -> BoolArray:
-    """Which rows a column's rule for missing cells drops, shape (n,).
+    """Return the mask of rows that a column's ``missing`` rule drops, shape (n,); raise under ``"error"``.
 
-    Parameters
-    ----------
-    missing : ndarray of bool, shape (n,)
-        Cells of the column that hold nothing.
-    rule : str
-        The column's ``missing`` rule.
-    column : str
-        Its name, for the message.
-    cell : str
-        What a missing cell of such a column is, for the message: ``"empty"``.
-    instead : str
-        The rule that fills such a cell in a column of this kind, for the message.
+    ``cell`` and ``instead`` are for the message: how a missing value looks, such as ``"empty"``, and the rule that
+    would fill it.
     """
     if rule == "error" and missing.any():
         raise InputValueError(
@@ -184,13 +151,11 @@ def dropped_by_missing(missing: BoolArray, rule: str, column: str, *, cell: str,
 
 
 class BlockMemory(threading.local):
-    """Memory of each thread for one block after another: the next block of a thread overwrites its last.
+    """Memory of each thread for its batches: the next batch of a thread overwrites the last.
 
-    A block of some tens of megabytes that is given back and asked for again comes from the system page by page, each of them
-    zeroed: where an allocator keeps little (that of a Dask worker is told to), this takes as long as all arithmetic of a pass.
+    Freed and reallocated batches of some tens of megabytes come from the system page by page, each zeroed: if an
+    allocator keeps little, as in a Dask worker, this takes as long as all arithmetic of a pass.
 
-    Examples
-    --------
     >>> memory = BlockMemory()
     >>> first = memory.block(4, 2)
     >>> first.shape, first.flags.f_contiguous, np.shares_memory(first, memory.block(3, 2))
@@ -201,7 +166,7 @@ class BlockMemory(threading.local):
         self._cells = np.empty(0)
 
     def block(self, n_rows: int, n_features: int) -> FloatArray:
-        """An array of this shape, stored column by column; what it holds is left from before."""
+        """Return an array of this shape, stored column by column, with leftover content."""
         size = n_rows * n_features
         if self._cells.size < size:
             self._cells = np.empty(size)

@@ -1,4 +1,4 @@
-"""Map a summary over blocks in threads, and merge what the threads return."""
+"""Mapping of a summary over batches in threads, and merging of the results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _usual: dict[int, int] = {}
 
 
 def usable_cores() -> int:
-    """Cores this process may run on."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -37,15 +37,15 @@ def usable_cores() -> int:
 
 @cache
 def _blas_libraries() -> tuple[Any, ...]:
-    """The linear algebra libraries, looked for once: it takes 4 ms, and the kernel's, NumPy's, is loaded before."""
+    """Return the linear algebra libraries; cached, since the search takes 4 ms and NumPy's is loaded already."""
     return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 @contextmanager
 def blas_threads(at_most: int | None) -> Iterator[None]:
-    """Hold BLAS to so many threads a call at most, process-wide, while any caller is inside; then restore what was set.
+    """Limit BLAS to ``at_most`` threads per call, process-wide, while any caller is inside; then restore.
 
-    Where several callers are inside, the smallest number holds. None: as it is.
+    With several callers inside, the smallest number holds. None: no limit.
     """
     if at_most is None:
         yield
@@ -69,11 +69,7 @@ def _apply_limits() -> None:
 
 
 def single_threaded_blas() -> AbstractContextManager[None]:
-    """Hold BLAS to one thread a call.
-
-    The kernel runs one product a core; a BLAS that starts threads of its own for each would only get in the
-    way.
-    """
+    """Limit BLAS to one thread per call: the kernel already runs one product per core."""
     return blas_threads(1)
 
 
@@ -81,17 +77,10 @@ _Multiply = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.floa
 
 
 def _products_are_exact(multiply: _Multiply = np.matmul) -> bool:
-    """Whether a matrix product is exact on integers whose partial sums exceed 2^51.
+    """Return True if a matrix product is exact on fixed integers whose partial sums exceed 2^51.
 
-    The test is on fixed integers, not on data, in the shapes and layouts the kernel uses.
+    The integers are fixed, in the shapes and layouts of the kernel; ``multiply`` takes and returns float64 matrices.
 
-    Parameters
-    ----------
-    multiply : callable
-        Takes and returns float64 matrices.
-
-    Examples
-    --------
     >>> _products_are_exact()
     True
     """
@@ -110,10 +99,10 @@ def _products_are_exact(multiply: _Multiply = np.matmul) -> bool:
 
 @cache
 def require_exact_products() -> None:
-    """Check, once a process, that NumPy's matrix products of integers are exact.
+    """Check, once per process, that NumPy's matrix products of integers are exact.
 
-    A library that computes them in a reduced precision (an accelerator's emulation, say) would break the
-    bound that privacy rests on.
+    A library that computes them in reduced precision (such as an accelerator's emulation) would break the bound that
+    privacy rests on.
     """
     if not _products_are_exact():
         raise InputRuntimeError(
@@ -128,11 +117,11 @@ Result = TypeVar("Result")
 
 _THREADS_VARIABLE = "DPMOMENTS_THREADS"
 _WAITING_PER_THREAD = 4
-"""Parts read ahead for each thread; it bounds what is kept of the table in memory."""
+"""Parts read ahead for each thread; limits the part of the table in memory."""
 
 
 def stated_threads(threads: int | None) -> int | None:
-    """How many threads a pass was said to take, by its caller or else by the environment; None where neither says."""
+    """Return the number of threads that the caller, or else the environment, states; None if neither does."""
     if threads is not None:
         if threads < 1:
             raise InputValueError(f"threads={threads} must be at least 1: leave it out for one a core")
@@ -154,18 +143,10 @@ def summarise_in_threads(
     encode: Callable[[Part], npt.NDArray[Any]],
     threads: int | None = None,
 ) -> Result:
-    """Summarise parts of a table.
+    """Summarize parts of a table: read in the calling thread, encoded and added in ``threads`` threads.
 
-    Parameters
-    ----------
-    parts : iterable
-        Read one after another in the calling thread. A part must keep its values until the call returns: it may be encoded
-        after the next one has been asked for.
-    encode : callable
-        Part ↦ block of encoded rows; called in the threads.
-    threads : int, optional
-        Default: what the environment variable ``DPMOMENTS_THREADS`` says, else the cores this process may use. The result does
-        not depend on it.
+    A part must keep its values until the call returns: it may be encoded after the next one is requested. The default
+    of ``threads`` is ``DPMOMENTS_THREADS``, else the usable cores; the result does not depend on it.
     """
     n_threads = stated_threads(threads) or usable_cores()
     with single_threaded_blas():

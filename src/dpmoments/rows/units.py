@@ -1,13 +1,14 @@
-"""Which rows of each unit count: at most k of them, by a keyed hash, whatever the order and the partitions of the table.
+"""Selection of at most k rows of each unit by a keyed hash, for any order and partitions of the table.
 
-Rows that the schema's rules drop are no candidates. Of a unit's candidates, the k with the smallest hashes of (key, unit, encoded
-row) count; equal rows are told apart by the number of the copy, so that each copy is as likely as any other row. So the rows that
-count are a function of the key and of the unit's own rows: see ``docs/derivations/privacy-units.md``.
+Rows that the schema's rules drop are not candidates. Of a unit's candidates, the k with the smallest hashes of (key,
+unit, encoded row) are selected; equal rows are distinguished by a copy number, so that each copy is as likely as any
+other row. So the selection is a function of the key and of the unit's own rows: see
+``docs/derivations/privacy-units.md``.
 
-Two rounds of summaries find them. The first counts candidates by a hash of their unit, into a fixed number of buckets: units of a
-bucket with k candidates at most need nothing. The second collects the candidates of the other buckets, as many buckets at a
-time as memory allows, and ranks them. What is kept of it is little: for a unit over its limit the hash below which its rows
-count; for one that has equal rows, the rows themselves.
+Two rounds of summaries find it. The first counts candidates by a hash of their unit, in a fixed number of buckets:
+units of a bucket with at most k candidates need nothing. The second collects the candidates of the other buckets, as
+many buckets at a time as memory allows, and ranks them. Little is kept: for a unit over its limit the threshold hash;
+for one that has equal rows, the rows themselves.
 """
 
 from __future__ import annotations
@@ -33,21 +34,14 @@ from dpmoments.rows.summary import Summary
 HashArray = npt.NDArray[np.uint64]
 
 _HASH_BITS = 32
-"""Of hashes of rows, so that a unit's number and one of them are sorted as one number."""
+"""Bits of row hashes, so that a unit number and a hash fit in one sortable number."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _WORD = 8
 
 
 def unit_hashes(ids: Any, key: int) -> HashArray:
-    """A keyed hash of the bytes of each unit, shape (n,).
+    """Hash the bytes of each unit with a 64-bit key, shape (n,).
 
-    Parameters
-    ----------
-    key : int
-        64 bits.
-
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> first, second, again = unit_hashes(pa.array([b"a", b"b", b"a"], pa.large_binary()), 3).tolist()
     >>> first == again, first == second
@@ -71,12 +65,12 @@ def unit_hashes(ids: Any, key: int) -> HashArray:
 
 
 def _row_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashArray:
-    """The first ``_HASH_BITS`` bits of :func:`_candidate_hashes`, shape (n,)."""
+    """Return the first ``_HASH_BITS`` bits of :func:`_candidate_hashes`, shape (n,)."""
     return _candidate_hashes(rows, of_units, key) >> np.uint64(64 - _HASH_BITS)
 
 
 def _candidate_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashArray:
-    """A keyed hash of unit and encoded row, 64 bits, shape (n,)."""
+    """Hash unit and encoded row with a key, 64 bits, shape (n,)."""
     hashes = mixed(of_units ^ np.uint64(key))
     for column in rows.T:
         hashes ^= np.ascontiguousarray(column + 0.0).view(np.uint64)
@@ -86,12 +80,12 @@ def _candidate_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashAr
 
 
 def _copy_hashes(hashes: HashArray, copies: npt.NDArray[np.int64]) -> HashArray:
-    """A hash of each copy of rows that are equal, ``_HASH_BITS`` bits, from the row's and the number of the copy, shape (n,)."""
+    """Hash each copy of equal rows, ``_HASH_BITS`` bits, from the row's hash and the copy number, shape (n,)."""
     return mixed((hashes << np.uint64(_HASH_BITS)) + _ODD * copies.astype(np.uint64)) >> np.uint64(64 - _HASH_BITS)
 
 
 def mixed(values: HashArray) -> HashArray:
-    """A bijection of 64-bit numbers that changes half of the bits for one (the finaliser of splitmix64, Steele et al. 2014)."""
+    """Map 64-bit numbers by a bijection that mixes all bits (the finalizer of splitmix64, Steele et al. 2014)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -107,27 +101,23 @@ _BUCKET_BITS = 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitTally:
-    """What the candidates of a pass add up to: private data.
+    """Tally of a pass over the candidates: private data.
 
-    Attributes
-    ----------
-    counts : ndarray of int64, 2^``_BUCKET_BITS`` of them
-        Candidates by a hash of their unit.
-    total : ndarray of uint64, shape (1,)
-        The sum of the hashes of unit and row, modulo 2⁶⁴.
+    ``counts`` has 2^``_BUCKET_BITS`` counts of candidates by a hash of their unit; ``total``, uint64 of shape (1,), is
+    the sum of the hashes of unit and row, modulo 2⁶⁴.
     """
 
     counts: npt.NDArray[np.int64]
     total: HashArray
 
     def fingerprint(self) -> bytes:
-        """32 bytes that stand for it."""
+        """Return a 32-byte fingerprint."""
         return blake2b(self.counts.tobytes() + self.total.tobytes(), digest_size=32).digest()
 
 
 @dataclass(frozen=True)
 class Tallied(Summary[tuple[Running, UnitTally], tuple[Result, UnitTally]], Generic[Running, Result]):
-    """A summary of :class:`~dpmoments.rows.units.UnitBlock`, with the tally of the pass beside its result."""
+    """Summary of :class:`~dpmoments.rows.units.UnitBlock` with the tally of the pass."""
 
     summary: Summary[Running, Result]
     key: SelectionKey
@@ -155,12 +145,12 @@ class Tallied(Summary[tuple[Running, UnitTally], tuple[Result, UnitTally]], Gene
 
 
 def _buckets(of_units: HashArray) -> npt.NDArray[np.int64]:
-    """The bucket of each unit, from its hash."""
+    """Return each unit's bucket, from its hash."""
     return (of_units >> np.uint64(64 - _BUCKET_BITS)).astype(np.int64)
 
 
 def require_same_table(fingerprint: bytes, tally: UnitTally) -> None:
-    """Raise unless a pass met the candidates of the first: before anything is made of what it found."""
+    """Raise unless a pass met the candidates of the first; called before its result is used."""
     if tally.fingerprint() != fingerprint:
         raise InputValueError(
             "the table was not the same at every pass over it: rows were added, taken out or changed in between, or a query "
@@ -172,25 +162,25 @@ def require_same_table(fingerprint: bytes, tally: UnitTally) -> None:
 _CountArray = npt.NDArray[np.int64]
 
 _COLLECTED_BYTES = 1 << 29
-"""What the second round collects at a time, unless a single bucket has more."""
+"""Bytes that the second round collects at a time, unless a single bucket has more."""
 _BYTES_BESIDE_ROW = 64
-"""Of a collected candidate: the name of its unit, its hash, and its places in the ranking."""
+"""Bytes per collected candidate for its unit, its hash and its ranking."""
 ROUNDS = 2
-"""Of the search for the rows that count. Each is told as one pass, however often the second goes over the table."""
+"""Rounds of the selection; each is reported as one pass, however often the second passes over the data."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitBlock:
-    """Candidates of a part of the table.
+    """Candidates of a batch.
 
     Attributes
     ----------
     ids : pyarrow large_binary array, length n
-        The unit of each row; no nulls.
+        Unit of each row; no nulls.
     rows : ndarray, shape (n, d)
         Encoded, finite.
     known_hashes : dict
-        Of the units, by key, as far as they were asked for.
+        Cached unit hashes by key.
     """
 
     ids: Any
@@ -199,7 +189,7 @@ class UnitBlock:
 
     @classmethod
     def of(cls, cells: Any, encoded: FloatArray, privacy_unit: PrivacyUnit) -> UnitBlock:
-        """The rows of an encoded part that no rule drops."""
+        """Return the kept rows of an encoded batch."""
         ids = unit_ids(cells, privacy_unit.column, strict=privacy_unit.missing == "error")
         belongs = ids.is_valid().to_numpy(zero_copy_only=False).astype(bool)
         if privacy_unit.missing == "error" and not belongs.all():
@@ -216,24 +206,24 @@ class UnitBlock:
         return len(self.rows)
 
     def hashes(self, key: int) -> HashArray:
-        """Of the units by a key, computed once."""
+        """Return the unit hashes for a key, computed once."""
         if key not in self.known_hashes:
             self.known_hashes[key] = unit_hashes(self.ids, key)
         return self.known_hashes[key]
 
 
 class UnitSource(Protocol):
-    """What the selection asks of a source."""
+    """Source as the selection needs it."""
 
     def summarise_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
-        """Map a summary of :class:`UnitBlock` over the partitions of the table and merge what they return."""
+        """Map a summary of :class:`UnitBlock` over the table's partitions and merge the results."""
 
 
 @dataclass(frozen=True)
 class _NoSummary(Summary[None, None]):
-    """What the first round asks beside the tally: nothing."""
+    """Empty summary: the first round needs only the tally."""
 
     def start(self) -> None:
         return None
@@ -250,7 +240,7 @@ class _NoSummary(Summary[None, None]):
 
 @dataclass(frozen=True, eq=False)
 class _Candidates(Summary[list[UnitBlock], tuple[UnitBlock, ...]]):
-    """The candidates of some buckets. In which order they come depends on the partitions; what is made of them does not."""
+    """Candidates of some buckets; their order depends on the partitions, but not the results."""
 
     key: int
     wanted: BoolArray = field(repr=False)
@@ -272,20 +262,20 @@ class _Candidates(Summary[list[UnitBlock], tuple[UnitBlock, ...]]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitSelection:
-    """Which rows of a table count: private data.
+    """Selected rows of a table: private data.
 
     Attributes
     ----------
     ids : pyarrow large_binary array
-        The units over their limit, in the order of their hashes.
+        Units over their limit, in the order of their hashes.
     of_units : ndarray of uint64
         Their hashes.
     thresholds : ndarray of uint64
-        Rows of such a unit with a smaller hash count; all its other rows do not.
+        Rows of such a unit with a smaller hash are selected, its others not.
     repeated : ndarray, shape (n, d)
-        Encoded rows that count for units whose threshold is 0, since they have equal rows.
+        Encoded selected rows of units with threshold 0, since they have equal rows.
     fingerprint : bytes
-        Of the table's candidates, which every later pass is held to.
+        Fingerprint of the table's candidates, which every later pass must match.
     """
 
     privacy_unit: PrivacyUnit
@@ -297,7 +287,7 @@ class UnitSelection:
     fingerprint: bytes
 
     def kept(self, block: UnitBlock) -> FloatArray:
-        """The rows of a block that count, but for ``repeated`` ones."""
+        """Return the selected rows of a batch, except ``repeated`` ones."""
         hashes = block.hashes(self.key[0])
         index = np.empty(len(block), np.int64)
         order = np.argsort(hashes)  # in order they are found many times faster
@@ -329,17 +319,9 @@ def selection_of_units(
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
 ) -> UnitSelection:
-    """Find which rows count, in two rounds over the table.
+    """Select rows in two rounds of passes; ``key`` is 128 random bits.
 
-    Parameters
-    ----------
-    n_features : int
-        d.
-    key : (int, int)
-        128 random bits.
-    threads, on_block
-        As for :meth:`dpmoments.rows.sources.source.Source.summarise`. The second round reports as one pass, however often it goes
-        over the table: that depends on the number of rows.
+    The second round reports progress as one pass: how often it passes over the data depends on the number of rows.
     """
     _, tally = source.summarise_units(Tallied(_NoSummary(), key), threads=threads, on_block=on_block)
     fingerprint = tally.fingerprint()
@@ -367,7 +349,7 @@ def selection_of_units(
 
 
 def _bucket_shares(counts: _CountArray, limit: int, most_rows: int) -> Iterator[BoolArray]:
-    """The buckets in which a unit may be over a limit, cut into shares of so many candidates; one share at least."""
+    """Split the buckets in which a unit may be over its limit into one or more shares of ``most_rows`` candidates."""
     over = np.flatnonzero(counts > limit)
     share = (np.cumsum(counts[over]) - 1) // max(most_rows, 1)
     starts = np.flatnonzero(np.diff(share, prepend=-1, append=-1)) if len(over) else np.array([0, 0])
@@ -379,7 +361,7 @@ def _bucket_shares(counts: _CountArray, limit: int, most_rows: int) -> Iterator[
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Ranked:
-    """What :class:`UnitSelection` keeps of some units, in no order."""
+    """Unordered parts of a :class:`UnitSelection` for some units."""
 
     ids: Any
     of_units: HashArray
@@ -388,7 +370,7 @@ class _Ranked:
 
 
 def _ranked(collected: tuple[UnitBlock, ...], k: int, n_features: int, key: SelectionKey) -> _Ranked:
-    """The units over their limit among the candidates collected, and where each is cut."""
+    """Return the units over their limit among the collected candidates, with their thresholds."""
     nothing = UnitBlock(pa.array([], pa.large_binary()), np.zeros((0, n_features)))
     ids = pa.concat_arrays([block.ids for block in (nothing, *collected)])
     units = ids.dictionary_encode()  # exact: bytes are compared
@@ -414,7 +396,7 @@ def _ranked(collected: tuple[UnitBlock, ...], k: int, n_features: int, key: Sele
 
 
 def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: HashArray, k: int) -> FloatArray:
-    """The k rows of each unit that count, where some have one hash: copies are numbered, and ranked by a hash of their own."""
+    """Return the k selected rows of units with equal hashes: copies are numbered and ranked by their own hash."""
     bits = (rows + 0.0).view(np.uint64) if len(rows) else np.zeros(rows.shape, np.uint64)
     same = (codes[1:] == codes[:-1]) & (hashes[1:] == hashes[:-1])
     if np.any(same & (bits[1:] != bits[:-1]).any(axis=1)):  # two different rows of one hash: by what they hold
@@ -434,7 +416,7 @@ def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: Has
 
 
 def _ranking(codes: npt.NDArray[np.int64], hashes: HashArray) -> HashArray:
-    """One number that sorts by unit and then by hash."""
+    """Return numbers that sort by unit and then by hash."""
     return (codes.astype(np.uint64) << np.uint64(_HASH_BITS)) | hashes
 
 
@@ -444,7 +426,7 @@ def _equal(first: Any, second: Any) -> BoolArray:
 
 
 class _PartOfAPass:
-    """Progress of several passes as that of one."""
+    """Progress of several passes reported as one."""
 
     def __init__(self, on_block: Callable[[int], None], n_passes: int) -> None:
         self._on_block, self._n_passes = on_block, n_passes
@@ -460,7 +442,7 @@ class _PartOfAPass:
 # How many units there are, how many have more rows than count, and how many rows that leaves out: exact, and private.
 
 _KEY = 0
-"""Of the hash into buckets. Which rows count is not asked here, so that nothing depends on it."""
+"""Key of the bucket hash for counting units; no selection depends on it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -472,9 +454,9 @@ class UnitCounts:
     units, rows : int
         Units that have a candidate, and candidates.
     units_over, rows_of_units_over : int
-        Units with more candidates than count, and their candidates.
+        Units with more candidates than the limit, and their candidates.
     beyond : int
-        Candidates that do not count: those above the limit, summed over these units.
+        Candidates above the limit, summed over these units.
     """
 
     units: int
@@ -491,17 +473,7 @@ def counts_of_units(
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
 ) -> UnitCounts:
-    """Count the units of a table, in two rounds.
-
-    Parameters
-    ----------
-    source : UnitSource
-        Whose blocks may have rows of no features.
-    max_rows : int
-        How many rows of a unit count.
-    threads, on_block
-        As for :func:`dpmoments.rows.units.selection_of_units`.
-    """
+    """Count the units of a table, with the contribution bound ``max_rows``, in two rounds of passes."""
     _, tally = source.summarise_units(Tallied(_NoSummary(), (_KEY, _KEY)), threads=threads, on_block=on_block)
     buckets = tally.counts
     units, over = int(np.count_nonzero(buckets == 1)), np.zeros(0, np.int64)
@@ -517,7 +489,7 @@ def counts_of_units(
 
 
 def _rows_of_units(collected: tuple[UnitBlock, ...]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The number of candidates of each unit collected, in no order."""
+    """Return the number of candidates of each collected unit, unordered."""
     ids = pa.concat_arrays([pa.array([], pa.large_binary()), *(block.ids for block in collected)])
     units = ids.dictionary_encode()  # exact: bytes are compared
     return np.bincount(units.indices.to_numpy(zero_copy_only=False), minlength=len(units.dictionary)).astype(np.int64)

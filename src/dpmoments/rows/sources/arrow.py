@@ -1,4 +1,4 @@
-"""Blocks streamed through Arrow: Parquet files or globs, Arrow datasets, DuckDB relations. Never whole in memory."""
+"""Batches streamed through Arrow: Parquet files or globs, Arrow datasets, DuckDB relations; never whole in memory."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from dpmoments.schema.columns import Categorical
 _ROWS_PER_BATCH = 65_536
 _PARQUET_BUFFER_BYTES = 1 << 20
 _MIN_ROWS_PER_PIECE = 1 << 18
-"""A worker reads so many rows of a Parquet file at least, as far as its groups of rows allow."""
+"""Min rows of a Parquet file per worker, as far as its row groups allow."""
 _BYTES_READ = b"dpmoments.bytes_read"
-"""In the metadata of a batch: what was read of its file since the batch before."""
+"""Metadata key of a batch: bytes read of its file since the batch before."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ArrowSource(LocalSource["pa.RecordBatch"]):
-    """Rows that come as record batches."""
+    """Rows that arrive as record batches."""
 
     def written_cells(self, part: pa.RecordBatch, name: str) -> Any:
         return part.column(name)
@@ -43,7 +43,7 @@ class ArrowSource(LocalSource["pa.RecordBatch"]):
     def sliced(
         self, batches: Any, where: str | Path, columns: Sequence[str] = (), why: str = DAMAGED_FILE
     ) -> Iterator[pa.RecordBatch]:
-        """The record batches of a reader or an iterator, none longer than a block."""
+        """Iterate over record batches, cut to at most the encoding batch size."""
         step = self.largest_part
         following = partial(next, iter(batches), None)
         while (batch := read_quietly(following, where, why, columns=columns)) is not None:
@@ -53,12 +53,9 @@ class ArrowSource(LocalSource["pa.RecordBatch"]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FileSource(ArrowSource):
-    """Rows of files of one kind, read one after the other, only the schema's columns.
+    """Rows of files of one kind, read one after the other, limited to the schema's columns.
 
-    Attributes
-    ----------
-    folder : Path or None
-        Where the names of folders below it, as in ``year=2020``, are cells of columns that the files do not have.
+    If ``folder`` is given, names of folders below it, such as ``year=2020``, are values of columns that the files lack.
     """
 
     paths: tuple[Path, ...]
@@ -74,19 +71,19 @@ class FileSource(ArrowSource):
         return [replace(self, paths=(path,)) for path in self.paths]
 
     def pieces(self) -> list[Self]:
-        """The same table in pieces that the workers of an engine can read each by itself."""
+        """Split the table into pieces that an engine's workers can read independently."""
         return self.one_by_one()
 
     @abstractmethod
     def names_in(self, path: Path) -> list[str]:
-        """The names of a file's columns."""
+        """Return the column names of a file."""
 
     @abstractmethod
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The named columns of a file, which it has."""
+        """Iterate over the named columns of a file, which it has."""
 
     def require_names(self, path: Path, names: Sequence[object]) -> None:
-        """Raise unless every column that is read is among the names."""
+        """Raise unless ``names`` contains every column that is read."""
         require_columns(names, self.names, str(path))
 
     def parts(self) -> Iterator[pa.RecordBatch]:
@@ -110,11 +107,11 @@ class FileSource(ArrowSource):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StreamedFileSource(FileSource):
-    """Rows of files that do not say how many they have: progress is told in bytes, which :func:`with_bytes_read` adds."""
+    """Rows of files of unknown length: progress is in bytes, which :func:`with_bytes_read` adds."""
 
     @property
     def pass_length(self) -> int:
-        """The size of all files."""
+        """Size of all files."""
         return sum(read_quietly(path.stat, path).st_size for path in self.paths)
 
     def measured(self, parts: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, int]]:
@@ -124,13 +121,7 @@ class StreamedFileSource(FileSource):
 
 @dataclass(frozen=True, eq=False)
 class ParquetSource(FileSource):
-    """Rows of Parquet files, read batch by batch.
-
-    Attributes
-    ----------
-    row_groups : range or None
-        The groups of rows that are meant alone, where not all are.
-    """
+    """Rows of Parquet files, read batch by batch; ``row_groups`` limits them to some row groups."""
 
     row_groups: range | None = field(default=None, kw_only=True)
 
@@ -184,7 +175,7 @@ class ParquetSource(FileSource):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RelationSource(ArrowSource):
-    """Rows of a DuckDB relation; the query runs anew for every pass."""
+    """Rows of a DuckDB relation; every pass runs the query again."""
 
     relation: Any
 
@@ -211,7 +202,7 @@ class RelationSource(ArrowSource):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DatasetSource(ArrowSource):
-    """Rows of a ``pyarrow.dataset.Dataset``, scanned anew for every pass; what it filters itself stays filtered."""
+    """Rows of a ``pyarrow.dataset.Dataset``; every pass scans it again, with its own filter."""
 
     dataset: Any
 
@@ -242,7 +233,7 @@ class DatasetSource(ArrowSource):
 
 
 def with_bytes_read(batches: Iterator[pa.RecordBatch], place: Callable[[], int]) -> Iterator[pa.RecordBatch]:
-    """Batches that say how much was read for each of them; ``place`` is where the reader of their file is."""
+    """Add the number of bytes read to each batch; ``place`` returns the reader's position in its file."""
     before = 0
     for batch in batches:
         reached = max(place(), before)
@@ -275,7 +266,7 @@ class FeatherSource(StreamedFileSource):
 
 
 def _validated(reader: Any, source: Any, reached: list[int]) -> Iterator[pa.RecordBatch]:
-    """The batches of a file or a stream; a damaged one is refused before a cell of it is looked at: offsets may lead anywhere."""
+    """Iterate over the batches of a file or stream; refuse a damaged one before use: its offsets may point anywhere."""
     n_batches = getattr(reader, "num_record_batches", None)
     if n_batches is None:
         for batch in reader:

@@ -1,6 +1,6 @@
-"""Tables whose types another library guesses from the cells: one row would decide how all others are read.
+"""Refusal of tables whose types another library guesses: one row would decide how all others are read.
 
-With ``abc`` in a column of ``007`` the others stay ``007``; without it they become 7. So a table of this kind is refused.
+With ``abc`` in a column of ``007`` the others stay ``007``; without it they become 7.
 """
 
 from __future__ import annotations
@@ -29,15 +29,7 @@ _KEY = re.compile(r"(?:^|[/\\ ])([^/\\=]+)=[^/\\]*(?=[/\\])")
 
 
 def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
-    """Raise where the plan of a LazyFrame reads text files, or the names of folders.
-
-    Parameters
-    ----------
-    plan : str
-        As written, not optimised. It may quote cells, and is not shown.
-    names : list of str
-        Of the frame's columns.
-    """
+    """Raise if the plan of a LazyFrame reads text files or folder names; the plan may quote values and is not shown."""
     if found := _POLARS_SCANS.search(plan):
         raise InputTypeError(
             f"the lazy frame scans {found[1].upper()} files, whose types Polars guesses from the first cells, so that one row "
@@ -53,9 +45,9 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
 
 
 def require_no_guess_of_duckdb(plan: str) -> None:
-    """Raise where the plan of a relation reads CSV or JSON files, or what pandas or NumPy hold. It is not shown.
+    """Raise if a relation's plan, which is not shown, reads CSV or JSON files, or pandas or NumPy data.
 
-    Of objects DuckDB guesses a type, and the plan does not tell which columns hold objects.
+    DuckDB guesses types of objects, and the plan does not state which columns hold objects.
     """
     if found := _DUCKDB_SCANS.search(plan):
         raise InputTypeError(
@@ -72,9 +64,9 @@ def require_no_guess_of_duckdb(plan: str) -> None:
 
 
 def require_keys_of_text(dataset: Any, names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
-    """Raise where a column that is read comes from the names of an Arrow dataset's folders, and of it no text is left.
+    """Raise if a column that is read comes from folder names of an Arrow dataset and is no longer text.
 
-    A number is the same of whatever type it is; a level or a unit is not.
+    A number is the same whatever its type; a level or a unit is not.
     """
     for child in getattr(dataset, "children", None) or ():
         require_keys_of_text(child, names, columns)
@@ -90,7 +82,7 @@ def require_keys_of_text(dataset: Any, names: tuple[str, ...], columns: Mapping[
 
 
 def _keys(dataset: Any) -> list[Any]:
-    """The fields of a dataset that the names of its folders hold."""
+    """Return the fields of a dataset that come from folder names."""
     partitioning = getattr(dataset, "partitioning", None)
     if partitioning is not None:
         return list(partitioning.schema)
@@ -104,9 +96,9 @@ def _keys(dataset: Any) -> list[Any]:
 
 
 def differing_types(dataset: Any, names: tuple[str, ...]) -> str | None:
-    """What to say where a file of an Arrow dataset holds a column in another type than the dataset, and a cast may fail or round.
+    """Describe a file of an Arrow dataset whose types differ so that a cast may fail or round; None without one.
 
-    None where every file is of the dataset's types. Only footers are read. Of a dataset that filters every column is looked at.
+    Only footers are read. For a dataset with a filter every column is checked.
     """
     filters = bool(getattr(dataset, "_scan_options", None))
     for held in _schemas_of_files(dataset):
@@ -123,7 +115,7 @@ def differing_types(dataset: Any, names: tuple[str, ...]) -> str | None:
 
 
 def _schemas_of_files(dataset: Any) -> Iterator[Any]:
-    """The schema of each file; a dataset that filters does not hand out its fragments."""
+    """Iterate over the files' schemas; a dataset with a filter does not expose its fragments."""
     for child in getattr(dataset, "children", None) or ():
         yield from _schemas_of_files(child)
     for path in getattr(dataset, "files", None) or ():
@@ -131,7 +123,7 @@ def _schemas_of_files(dataset: Any) -> Iterator[Any]:
 
 
 def _widens(held: Any, wanted: Any) -> bool:
-    """Whether every cell of one Arrow type is a cell of another."""
+    """Return True if every value of one Arrow type is a value of the other."""
     held, wanted = (kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (held, wanted))
     if held == wanted or pa.types.is_null(held):
         return True
@@ -142,7 +134,7 @@ def _widens(held: Any, wanted: Any) -> bool:
 
 
 def guessed_formats(dataset: Any) -> list[str]:
-    """Kinds of file in a dataset that declare no types."""
+    """Return the file formats in a dataset that declare no types."""
     children = getattr(dataset, "children", None)
     if children is not None:
         return sorted({kind for child in children for kind in guessed_formats(child)})
@@ -156,10 +148,8 @@ _NOTHING = ("", "__HIVE_DEFAULT_PARTITION__")
 
 
 def folder_keys(path: Path, folder: Path | None) -> dict[str, str | None]:
-    """What the folders between a file and ``folder`` say, by column; None where they say that nothing is known.
+    """Return the column values in the folder names between a file and ``folder``; None means null.
 
-    Examples
-    --------
     >>> folder_keys(Path("data/year=2020/region=a%20b/part.parquet"), Path("data"))
     {'year': '2020', 'region': 'a b'}
     """
@@ -170,7 +160,7 @@ def folder_keys(path: Path, folder: Path | None) -> dict[str, str | None]:
 
 
 def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
-    """A column of one cell again and again, as an Arrow array of a type that the column takes; of text for one of no schema."""
+    """Return a constant Arrow column of a type that the schema column accepts (text without a schema column)."""
     if text is None:
         return pa.nulls(n_rows)
     if column is None or isinstance(column, Categorical | Date):

@@ -49,16 +49,10 @@ from dpmoments.schema.schema import Schema
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartitionTask:
-    """Steps of Dask that make one partition, for one task.
+    """Dask steps that make one partition, as one task.
 
-    Attributes
-    ----------
-    output : key
-        The partition.
-    steps : sequence of dask GraphNode
-        Each after those that it needs.
-    inputs : sequence of keys
-        Results of other tasks.
+    ``steps`` are in order of dependence, ``inputs`` are keys of other tasks' results, and ``output`` is the partition's
+    key.
     """
 
     output: Hashable
@@ -86,26 +80,14 @@ class PartitionTask:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CutGraph:
-    """A graph of Dask, cut into one task for each partition and the steps that several partitions need.
-
-    Attributes
-    ----------
-    stored : mapping
-        Steps whose results are kept between tasks.
-    """
+    """Dask graph cut into one task per partition; ``stored`` steps are shared and kept between tasks."""
 
     partitions: Sequence[PartitionTask]
     stored: Mapping[Hashable, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, graph: Mapping[Hashable, Any], outputs: Sequence[Hashable]) -> CutGraph:
-        """Cut a graph.
-
-        Parameters
-        ----------
-        outputs : sequence of keys
-            The partitions.
-        """
+        """Split a graph whose ``outputs`` are the partitions' keys."""
         from dask._task_spec import DataNode
 
         in_order = _in_order(graph, outputs)
@@ -134,7 +116,7 @@ def _task(graph: Mapping[Hashable, Any], output: Hashable, own: list[Hashable], 
 
 
 def _in_order(graph: Mapping[Hashable, Any], outputs: Sequence[Hashable]) -> list[Hashable]:
-    """Return the keys that the outputs need, each after those that it needs."""
+    """Return the keys that the outputs need, in order of dependence."""
     result: dict[Hashable, None] = {}
     waiting: list[tuple[Hashable, bool]] = [(key, False) for key in reversed(outputs)]
     while waiting:
@@ -153,7 +135,7 @@ def _in_order(graph: Mapping[Hashable, Any], outputs: Sequence[Hashable]) -> lis
 
 
 def sealed(seal: Seal | None, value: Any) -> Any:
-    """Encrypt a value; leave it as it is without a seal, where no result leaves memory."""
+    """Encrypt a value; without a seal, if no result leaves memory, return it unchanged."""
     import cloudpickle
 
     return value if seal is None else seal.sealed(cloudpickle.dumps(value))
@@ -172,13 +154,13 @@ def _opened_job(key: bytes, value: bytes) -> Any:
 
 
 def opened_job(seal: Seal | None, value: Any) -> PartitionJob:
-    """Decrypt a job, once for all tasks of a pass that a process runs."""
+    """Decrypt a job, once for all tasks of a pass in a process."""
     job: PartitionJob = value if seal is None else _opened_job(seal.key, value)
     return job
 
 
 def partition_outcome(seal: Seal | None, task: PartitionTask, number: int, job: Any, *given: Any) -> Any:
-    """Read a partition and work on it. An error is a result: no worker writes what it quotes into a log."""
+    """Read a partition and work on it; errors are results, so that no worker logs what they quote."""
     work = opened_job(seal, job)
     try:
         partition = task.run(given)
@@ -196,7 +178,7 @@ def merged_outcome(seal: Seal | None, job: Any, outcomes: Sequence[Any]) -> Any:
 
 
 def _scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
-    """The files whose rows are the rows of a frame, each once; None unless its plan says so beyond doubt."""
+    """Return the files whose rows are exactly those of a frame; None unless its plan proves it."""
     plan: Any = getattr(frame, "expr", None)
     while type(plan).__name__ in OF_COLUMNS:
         plan = plan.frame
@@ -216,7 +198,7 @@ def _scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
 
 
 def _reads_everything(plan: Any) -> bool:
-    """Whether every row is read, by the reader that a local pass uses, without a conversion that was asked for."""
+    """Return True if every row is read by the reader of local passes, without a requested conversion."""
     options = dict(zip(plan._parameters, plan.operands, strict=False))
     needed = {"filters", "categories", "_partitions", "_series", "engine", "kwargs", "storage_options"}
     if not needed <= set(options):
@@ -231,13 +213,13 @@ def _names_of(protocol: Any) -> tuple[str, ...]:
 
 
 def is_of_dask(data: Any) -> bool:
-    """Whether it is a collection of Dask; nothing is imported for it."""
+    """Return True for a Dask collection, without importing Dask."""
     return type(data).__module__.split(".")[0] == "dask" and hasattr(data, "__dask_graph__")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DaskSource(EngineSource):
-    """A table whose partitions are tasks of Dask."""
+    """Table whose partitions are Dask tasks."""
 
     def cut(self) -> CutGraph:
         """Return the tasks of its partitions."""
@@ -283,7 +265,7 @@ class DaskSource(EngineSource):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _DaskFrameSource(DaskSource):
-    """Rows of a Dask DataFrame: of each partition the columns that are read, and no others, leave the scan."""
+    """Rows of a Dask DataFrame: only the columns that are read leave the scan."""
 
     frame: Any
 
@@ -295,7 +277,7 @@ class _DaskFrameSource(DaskSource):
         )  # refuses types that no schema reads, before a row is read
 
     def require_read_row_by_row(self) -> None:
-        """Raise TypeError unless the plan shows that types were declared, and that no row is stored between tasks."""
+        """Raise TypeError unless the plan shows declared types and stores no row between tasks."""
         plan = self.frame.expr
         require_declared_types(plan)
         if steps := storing_steps(plan):
@@ -313,7 +295,7 @@ class _DaskFrameSource(DaskSource):
 
     @property
     def _selected(self) -> Any:
-        """The frame of the columns that are read. Of a table in memory cells are as they are there, not converted to text."""
+        """Frame of the columns that are read; values of a table in memory are not converted to text."""
         from dask.dataframe.dask_expr import new_collection
 
         plan = columns_of_memory(self.frame.expr)
@@ -332,7 +314,7 @@ class _DaskFrameSource(DaskSource):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _DaskArraySource(DaskSource):
-    """Rows of a two-dimensional Dask array, its columns those of the schema that a table has, in their order."""
+    """Rows of a two-dimensional Dask array with the schema's table columns, in order."""
 
     array: Any
 
@@ -343,7 +325,7 @@ class _DaskArraySource(DaskSource):
 
     @property
     def _empty(self) -> ArraySource:
-        """The same table without rows: what refuses an array refuses this one."""
+        """The table without rows: a check that refuses an array refuses this one."""
         array = self.array
         shape = (0, *(int(size) if size == size else 0 for size in array.shape[1:])) if array.ndim else ()
         return ArraySource(self.reading.schema, self.reading.mean, np.empty(shape, array.dtype))
@@ -398,7 +380,7 @@ class _DaskFilesSource(DaskSource):
 
 
 def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None) -> DaskSource:
-    """The source for a collection of Dask."""
+    """Return the source of a Dask collection."""
     reading = Reading(schema, mean, privacy_unit)
     if hasattr(data, "to_delayed") and hasattr(data, "columns") and getattr(data, "ndim", 0) == 2:
         return _files_or_frame(_DaskFrameSource(reading, data))
@@ -414,7 +396,7 @@ def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit |
 
 
 def _files_or_frame(source: _DaskFrameSource) -> DaskSource:
-    """The files that a frame is, where it is no more; else the frame."""
+    """Return the source of the files that a frame exactly consists of, else of the frame."""
     reading = source.reading
     paths = read_quietly(lambda: _scanned_files(source.frame, reading.names), source.where, FAILED_QUERY)
     if paths is None:
@@ -429,13 +411,13 @@ def _of_files(files: FileSource) -> _DaskFilesSource:
 
 
 def open_files_on_dask(files: FileSource) -> DaskSource:
-    """The source of files that Dask's workers read."""
+    """Return the source of files that Dask's workers read."""
     require_installed("dask")
     return _of_files(files)
 
 
 def _scheduler() -> tuple[Any, bool]:
-    """Return the client of the cluster that runs tasks, if one does; and True if threads or processes of this machine do."""
+    """Return the client of the cluster that runs tasks, or None, and True if this machine runs them."""
     import dask
     from dask.base import get_scheduler, named_schedulers
 
@@ -445,7 +427,7 @@ def _scheduler() -> tuple[Any, bool]:
 
 
 def _require_kept_in_memory(where: str, why: str) -> None:
-    """Raise TypeError if what runs tasks may write their results to a disk."""
+    """Raise TypeError if the scheduler may write results to disk."""
     client, in_memory = _scheduler()
     if not in_memory and (client is None or not _never_spills(client)):
         raise InputTypeError(
@@ -466,7 +448,7 @@ def _keeps_results_in_memory(dask_worker: Any) -> bool:
 
 
 def _on_cluster(client: Any, leaves: Sequence[Any], root: Any, progress: PassProgress) -> bytes:
-    """Of the root of the tree, on a cluster; whatever ends the pass, nothing of it goes on there."""
+    """Compute the root of the tree on a cluster; however the pass ends, none of its tasks continues."""
     from distributed import as_completed
 
     *waiting, last = client.compute([*leaves, root])

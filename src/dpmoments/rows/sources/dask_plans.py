@@ -1,6 +1,6 @@
-"""Checks of the plan of a Dask collection: the types of its cells are declared, and no row is stored between tasks.
+"""Checks of a Dask collection's plan: types are declared, and no row is stored between tasks.
 
-Both look at the plan before anything is read, and refuse what they do not recognize.
+Both examine the plan before anything is read, and refuse what they do not recognize.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpmoments.schema.columns import Categorical
 from dpmoments.schema.numeric import Numeric
 
 OF_COLUMNS = ("ArrowStringConversion", "Projection")
-"""Steps of a plan that leave every row and every cell as it is: how text is stored, and which columns are kept."""
+"""Plan steps that leave rows and values unchanged: storage of text, and selection of columns."""
 _IN_MEMORY = ("FromPandas", "FromPandasDivisions")
 _PARQUET = ("ReadParquetPyarrowFS", "ReadParquetFSSpec")
 _ORC_READER = ("dask.dataframe.io.orc.core", "_read_orc")
@@ -30,7 +30,7 @@ _KEEPING_PARTITIONS = (
     "Partitions",
     "Repartition",
 )
-"""Steps, beside those that work on each partition by itself, that make a partition of whole other partitions."""
+"""Plan steps that build a partition from whole other partitions."""
 _EXACT_IN_FLOAT64 = 2**53
 _ON_DISK = ("DiskShuffle", "HashJoinP2P", "P2PShuffle")
 _TRANSFER = ("distributed.shuffle.", "partd")
@@ -45,7 +45,7 @@ _UNDECLARED = (
 
 
 def _plan_nodes(expression: Any) -> Iterator[Any]:
-    """Yield every expression of a plan once, those inside fused steps and arguments included."""
+    """Yield every expression of a plan once, including fused steps and arguments."""
     waiting, seen = [expression], set()
     while waiting:
         node = waiting.pop()
@@ -68,7 +68,7 @@ def _kind(node: Any) -> str:
 
 
 def require_declared_types(plan: Any) -> None:
-    """Raise TypeError unless everything that a frame is made of is in memory, or files that state their types."""
+    """Raise TypeError unless a frame consists of tables in memory or files that state their types."""
     from dask.base import is_dask_collection
 
     for node in _plan_nodes(plan):
@@ -80,13 +80,7 @@ def require_declared_types(plan: Any) -> None:
 
 
 def require_types_of_readers(plan: Any, reading: Reading) -> None:
-    """Raise TypeError if a reader of Parquet or ORC files guesses the type of a column, or may round it.
-
-    Parameters
-    ----------
-    plan : dask Expr
-        Of the columns that are read, simplified, so that each reader says which columns it reads.
-    """
+    """Raise TypeError if a Parquet or ORC reader of the simplified plan guesses a column's type, or may round it."""
     behind = _behind_columns(plan)
     only_columns = _kind(behind) in _PARQUET or _is_orc(behind)
     for node in _plan_nodes(plan):
@@ -135,7 +129,6 @@ def _require_declared(leaf: Any) -> None:
 
 
 def _is_orc(node: Any) -> bool:
-    """Return True if a node reads ORC files."""
     if not _kind(node).startswith("FromMap"):
         return False
     reader = node.operand("func")
@@ -143,7 +136,7 @@ def _is_orc(node: Any) -> bool:
 
 
 def _require_keys_of_text(reader: Any, reading: Reading, only_columns: bool) -> None:
-    """Raise TypeError if a column in the names of folders is used, and its type is neither text nor without importance."""
+    """Raise TypeError if a column from folder names is used, and its type is neither text nor irrelevant."""
     columns = {column.name: column for column in reading.schema.columns}
     filters = "" if reader.operand("filters") is None else str(reader.operand("filters"))
     for name in sorted(_guessed_keys(reader)):
@@ -158,7 +151,7 @@ def _require_keys_of_text(reader: Any, reading: Reading, only_columns: bool) -> 
 
 
 def _guessed_keys(reader: Any) -> set[str]:
-    """Return the names of the columns that the names of folders hold and whose type is not text."""
+    """Return the columns from folder names whose type is not text."""
     info = reader._dataset_info
     if "ds" in info:
         keys, schema = set(info["partition_names"]), info["ds"].schema
@@ -177,7 +170,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _require_exact_integers(reader: Any, reading: Reading, only_columns: bool) -> None:
-    """Raise TypeError if pandas could round a level or an id: an empty cell makes floats of a partition's integers."""
+    """Raise TypeError if pandas could round a level or ID: a missing value turns a partition's integers into floats."""
     exact = {
         column.name: f"column {column.name!r} has levels"
         for column in reading.schema.columns
@@ -201,7 +194,7 @@ def _require_exact_integers(reader: Any, reading: Reading, only_columns: bool) -
 
 
 def _rounded_columns(reader: Any) -> set[str]:
-    """Return the names of the columns that are read and of whose 64-bit integers pandas may make floating-point numbers."""
+    """Return the columns whose 64-bit integers pandas may convert to floats."""
     if _kind(reader) not in _PARQUET:
         return {name for name, dtype in reader._meta.dtypes.items() if dtype in (np.int64, np.uint64)}
     info = reader._dataset_info
@@ -221,7 +214,7 @@ def _is_long(level: Any) -> bool:
 
 
 def require_array_in_memory(graph: Mapping[Any, Any]) -> None:
-    """Raise TypeError unless all that a graph starts from is arrays of NumPy in memory."""
+    """Raise TypeError unless a graph starts only from NumPy arrays in memory."""
     for node in graph.values():
         if not node.dependencies and not isinstance(getattr(node, "value", None), np.ndarray):
             raise InputTypeError(
@@ -231,7 +224,7 @@ def require_array_in_memory(graph: Mapping[Any, Any]) -> None:
 
 
 def storing_steps(expression: Any) -> list[str]:
-    """Return the kinds of steps whose partitions are made of parts of several others, so that rows are stored between tasks."""
+    """Return the kinds of steps that combine parts of several partitions, which stores rows between tasks."""
     from dask.dataframe.dask_expr._expr import Blockwise
 
     return sorted(
@@ -244,7 +237,7 @@ def storing_steps(expression: Any) -> list[str]:
 
 
 def columns_of_memory(expression: Any) -> Any:
-    """Return the plan of columns of a pandas table without Dask's conversion of objects to text; None if it is another plan."""
+    """Return the plan of a pandas table's columns without Dask's conversion to text; None for other plans."""
     if _kind(expression) in _IN_MEMORY and "pyarrow_strings_enabled" in expression._parameters:
         return expression.substitute_parameters({"pyarrow_strings_enabled": False})
     if _kind(expression) not in OF_COLUMNS:
@@ -256,7 +249,7 @@ def columns_of_memory(expression: Any) -> Any:
 
 
 def require_no_disk(expression: Any) -> None:
-    """Raise TypeError if a step of a lowered plan writes rows to a disk."""
+    """Raise TypeError if a step of a lowered plan writes rows to disk."""
     if found := sorted({_kind(node) for node in _plan_nodes(expression)} & set(_ON_DISK)):
         raise InputTypeError(
             f'the Dask frame\'s plan has a {found[0]}, which writes rows to a disk: use shuffle_method="tasks", or write the '
@@ -265,7 +258,7 @@ def require_no_disk(expression: Any) -> None:
 
 
 def graph_of_nodes(collection: Any) -> dict[Any, Any]:
-    """Return the graph of a collection, all of its tasks in one form."""
+    """Return the graph of a collection, with all tasks in one form."""
     from dask._task_spec import convert_legacy_graph
 
     graph: dict[Any, Any] = convert_legacy_graph(dict(collection.__dask_graph__()))
@@ -273,7 +266,7 @@ def graph_of_nodes(collection: Any) -> dict[Any, Any]:
 
 
 def require_no_transfer(graph: Mapping[Any, Any]) -> None:
-    """Raise TypeError if a task of an array's graph hands blocks over by files."""
+    """Raise TypeError if a task of an array's graph passes blocks through files."""
     for node in graph.values():
         if str(getattr(getattr(node, "func", None), "__module__", "")).startswith(_TRANSFER):
             raise InputTypeError(

@@ -1,4 +1,4 @@
-"""Tables that the workers of an engine read: the same work on every partition, merged on a tree, to the bits of a local pass."""
+"""Tables read by an engine's workers: equal work per partition, merged in a tree, same bits as a local pass."""
 
 from __future__ import annotations
 
@@ -44,18 +44,16 @@ _WORD = (1 << 64) - 1
 _STEP = 0xD1342543DE82EF95
 """Odd; its powers are the columns' multipliers."""
 _EMPTY = np.uint64(0x5851F42D4C957F2D)
-"""Stands for a cell that holds nothing."""
+"""Hash of a missing value."""
 _READ = (str, bytes, Number, np.generic, date, UUID)
-"""Types of objects that some reader takes."""
+"""Types of objects that some reader accepts."""
 _ROWS_AT_A_TIME = 8_192
-"""Their hashes stay in the processor's cache, and are too small for an allocator to give back to the system."""
+"""Their hashes fit in the processor's cache, and are too small for an allocator to return to the system."""
 
 
 class Fingerprint:
-    """Σ over rows of a hash of the row's cells, modulo 2^64.
+    """Σ over rows of a hash of the row's values, modulo 2^64.
 
-    Examples
-    --------
     >>> first, again, other = Fingerprint(), Fingerprint(), Fingerprint()
     >>> first.add({"a": pa.array([1.0, 2.0]), "b": pa.array(["x", "y"])})
     >>> again.add({"a": pa.array([2.0]), "b": pa.array(["y"])})
@@ -69,7 +67,7 @@ class Fingerprint:
         self.value = 0
 
     def add(self, columns: Mapping[str, Any]) -> None:
-        """Add rows, given as columns of one length: Arrow arrays, or arrays of Python objects."""
+        """Add rows, given as equally long columns: Arrow arrays, or arrays of Python objects."""
         result = [_cell_words(cells) for cells in columns.values()]
         n_rows = len(result[0])
         hashes, terms = np.empty((2, min(_ROWS_AT_A_TIME, n_rows)), np.uint64)
@@ -84,7 +82,7 @@ class Fingerprint:
 
 
 def _cell_words(cells: Any) -> HashArray:
-    """A number of 64 bits for each cell, shape (n,): the same for equal cells of one type."""
+    """Hash each value to 64 bits, shape (n,); equal values of one type get equal hashes."""
     if isinstance(cells, np.ndarray):
         return np.array(read_objects(cells, _object_word, 0), np.uint64)
     if isinstance(cells, pa.ChunkedArray):
@@ -97,7 +95,7 @@ def _cell_words(cells: Any) -> HashArray:
 
 
 def _object_word(cell: object) -> int:
-    """Of an object that no reader takes, its type alone: what else it shows may be an address in memory."""
+    """Hash an object that no reader accepts by its type only: anything else may be a memory address."""
     if isinstance(cell, _READ) or cell is None:
         return zlib.crc32(repr(cell).encode(errors="backslashreplace"))
     return zlib.crc32(type(cell).__qualname__.encode(errors="backslashreplace"))
@@ -126,7 +124,7 @@ def _words(cells: Any) -> HashArray:
 
 
 def _looked_up(words: HashArray, cells: Any) -> HashArray:
-    """What stands for the entries of a dictionary, for each cell; anything for one that holds nothing."""
+    """Return each value's dictionary entry; anything for a missing value."""
     indices = pc.fill_null(cells.indices, pa.scalar(0, cells.indices.type)).to_numpy(zero_copy_only=False)
     return words[indices] if len(words) else np.zeros(len(indices), np.uint64)
 
@@ -136,22 +134,22 @@ def _looked_up(words: HashArray, cells: Any) -> HashArray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading:
-    """How each partition is read: the attributes of :class:`~dpmoments.rows.sources.local.LocalSource`."""
+    """Parameters for reading each partition: the attributes of :class:`~dpmoments.rows.sources.local.LocalSource`."""
 
     schema: Schema
     mean: bool
     privacy_unit: PrivacyUnit | None = None
     restriction: Restriction | None = None
     array_type: np.dtype[Any] | None = None
-    """Where the table is an array, that of all its blocks."""
+    """Common array type of all blocks, if the table is an array."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that are read."""
+        """Columns that are read."""
         return self.schema.names if self.privacy_unit is None else (*self.schema.names, self.privacy_unit.column)
 
     def opened(self, partition: Any) -> LocalSource[Any]:
-        """A source of the rows of one partition: a frame, an array, or a source that knows where its rows are."""
+        """Return a source of a partition's rows: a frame, an array, or a source that locates its rows."""
         if isinstance(partition, np.ndarray):
             if partition.dtype != self.array_type:
                 raise InputTypeError(
@@ -167,14 +165,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a partition could not be read, in words that quote no cell."""
+    """Reason why a partition could not be read, in text that quotes no value."""
 
     kind: type[Exception]
     message: str
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
-        """The error's own message, where this library wrote it; else its kind and place."""
+        """Return the error's own message if this library wrote it, else its type and location."""
         if isinstance(error, InputError):
             kinds = (InputTypeError, InputFileNotFoundError, InputPermissionError)
             return cls(next((kind for kind in kinds if isinstance(error, kind)), InputValueError), str(error))
@@ -185,20 +183,16 @@ class Failure:
         )
 
     def tell(self) -> NoReturn:
-        """Raise it, in the driver."""
+        """Raise the error, in the driver."""
         raise self.kind(self.message)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Outcome:
-    """What some partitions came to: private data.
+    """Result of some partitions: private data.
 
-    Attributes
-    ----------
-    partitions : frozenset of int
-        Which; a partition that came back twice, or not at all, is noticed by its number.
-    fingerprint : int
-        Of their rows, where it is kept; see :class:`~dpmoments.rows.sources.engine.Fingerprint`.
+    ``partitions`` are their numbers: a partition that returns twice, or not at all, is noticed. ``fingerprint`` is that
+    of their rows if it is kept (:class:`~dpmoments.rows.sources.engine.Fingerprint`).
     """
 
     partitions: frozenset[int]
@@ -208,23 +202,16 @@ class Outcome:
 
 
 Work = Callable[[LocalSource[Any]], Any]
-"""What is done with a partition; a frozen dataclass or a function of a module, which an engine can send to where the rows are."""
+"""Work on a partition: a frozen dataclass or a module's function, which an engine can send to its workers."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartitionJob:
-    """The task of a worker: open a partition, work on it in one thread, and say how that went.
+    """Task of a worker: open a partition, work on it in one thread, and return the outcome.
 
-    It raises nothing: an error is a result, so that no engine repeats it, nor writes what it quotes into a log.
-
-    Attributes
-    ----------
-    work : callable
-        Source ↦ result.
-    merge : callable
-        Two results ↦ the result for the partitions of both; commutative and associative.
-    fingerprinted : bool
-        Whether the rows' fingerprint is taken.
+    It raises nothing: an error is a result, so that no engine repeats it, or logs what it quotes. ``work`` maps a
+    source to a result; ``merge`` combines two results and is commutative and associative; if ``fingerprinted``, the
+    rows are fingerprinted.
     """
 
     reading: Reading
@@ -233,7 +220,7 @@ class PartitionJob:
     fingerprinted: bool
 
     def outcome(self, partition: Any, number: int) -> Outcome:
-        """Of one partition."""
+        """Compute the outcome of one partition."""
         fingerprint = Fingerprint()
         try:
             source = self.reading.opened(partition)
@@ -243,14 +230,14 @@ class PartitionJob:
         return Outcome(frozenset([number]), result, fingerprint.value)
 
     def merged(self, outcomes: Sequence[Outcome]) -> Outcome:
-        """Of the partitions of all; there is one at least."""
+        """Merge the outcomes of one or more partitions."""
         total = outcomes[0]
         for other in outcomes[1:]:
             total = self.joined(total, other)
         return total
 
     def joined(self, first: Outcome, second: Outcome) -> Outcome:
-        """Of the partitions of both; of two failures, that of the lower partition."""
+        """Merge two outcomes; of two failures, keep that of the lower partition."""
         partitions = first.partitions | second.partitions
         if first.partitions & second.partitions:
             twice = Failure(ValueError, "the engine gave the result of a partition twice: the sums would be wrong")
@@ -265,7 +252,7 @@ class PartitionJob:
 
 @dataclass(frozen=True)
 class _Summarised:
-    """A pass of a summary over one partition."""
+    """Pass of a summary over one partition."""
 
     summary: Summary[Any, Any]
 
@@ -275,7 +262,7 @@ class _Summarised:
 
 @dataclass(frozen=True)
 class _SummarisedUnits:
-    """As :class:`_Summarised`, of blocks that say whose each row is."""
+    """Pass of a summary over one partition, in batches that name each row's unit."""
 
     summary: Summary[Any, Any]
 
@@ -285,7 +272,7 @@ class _SummarisedUnits:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Piece:
-    """A piece of a partition, and its columns, read once."""
+    """Piece of a partition, and its columns, read once."""
 
     part: Any
     columns: Mapping[str, Any]
@@ -296,14 +283,14 @@ class _Piece:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FingerprintedSource(LocalSource[_Piece]):
-    """A source whose pieces are added to a fingerprint as they are read."""
+    """Source whose pieces are added to a fingerprint as they are read."""
 
     source: LocalSource[Any] = field(kw_only=True)
     fingerprint: Fingerprint = field(kw_only=True)
 
     @classmethod
     def of(cls, source: LocalSource[Any], fingerprint: Fingerprint) -> FingerprintedSource:
-        """The same rows."""
+        """Wrap a source."""
         options: dict[str, Any] = dict(restriction=source.restriction, privacy_unit=source.privacy_unit)
         return cls(source.schema, source.mean, source=source, fingerprint=fingerprint, **options)
 
@@ -332,7 +319,7 @@ class FingerprintedSource(LocalSource[_Piece]):
 
 
 FAN_IN = 8
-"""So many results are merged in one task: a worker holds no more of them, and the driver gets few."""
+"""Results merged in one task: limits what a worker holds and what the driver gets."""
 _HUNDREDTHS = 100
 
 _PACKAGES = {"dask": "dask", "spark": "pyspark"}
@@ -343,18 +330,19 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False, repr=False)
 class FirstPass:
-    """What later passes over the same table are held to. It is mutable: copies of a source share it."""
+    """Facts of the first pass that later passes must match; mutable, since copies of a source share it."""
 
     fingerprint: int | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EngineSource(ABC):
-    """A table in partitions that processes of an engine read.
+    """Table in partitions that an engine's processes read.
 
-    A task reads a partition, encodes it and sums it up in one thread, as a local pass does; what leaves a worker is a finished
-    result. Results are functions of their partitions, there are no accumulators, and each partition's is merged exactly once,
-    which its number vouches for: a task that is repeated, or run twice at a time, or lost with its worker, changes nothing.
+    A task reads a partition, encodes it and sums it in one thread, as a local pass does; only a finished result leaves
+    a worker. Results are functions of their partitions, there are no accumulators, and each partition's result is
+    merged exactly once, as its number proves: a task that is repeated, run twice at a time, or lost with its worker
+    changes nothing.
     """
 
     reading: Reading
@@ -363,49 +351,49 @@ class EngineSource(ABC):
     @property
     @abstractmethod
     def where(self) -> str:
-        """What is read, for messages."""
+        """Description of the table, for messages."""
 
     @property
     @abstractmethod
     def fingerprinted(self) -> bool:
-        """Whether it might have other rows at another pass, so that passes are compared."""
+        """True if its rows might differ between passes, so that passes are compared."""
 
     @abstractmethod
     def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[Outcome, int] | None:
-        """Run a job over all partitions: what they come to, and their number; None where there is no partition."""
+        """Run a job over all partitions; return the outcome and their number, or None without partitions."""
 
     @property
     def schema(self) -> Schema:
-        """Of the table."""
+        """Schema of the table."""
         return self.reading.schema
 
     @property
     def mean(self) -> bool:
-        """Whether rows are encoded about the midpoints of their bounds."""
+        """True if rows are encoded about the midpoints of their bounds."""
         return self.reading.mean
 
     @property
     def privacy_unit(self) -> PrivacyUnit | None:
-        """Where rows belong to units of several."""
+        """Privacy unit, if units may have several rows."""
         return self.reading.privacy_unit
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows where it is known without a pass."""
+        """Number of rows if known without a pass."""
         return None
 
     @property
     def pass_length(self) -> int:
-        """Progress is told in hundredths of the tasks."""
+        """100: progress is in hundredths of the tasks."""
         return _HUNDREDTHS
 
     @property
     def missing(self) -> Missing:
-        """The rule for cells of an encoded block that are not finite."""
+        """Rule for non-finite values of an encoded batch."""
         return "drop"
 
     def restricted(self, restriction: Restriction) -> Self:
-        """The same table, of which some rows are meant alone."""
+        """Return the table limited to some rows."""
         return replace(self, reading=replace(self.reading, restriction=restriction))
 
     def summarise(
@@ -415,7 +403,7 @@ class EngineSource(ABC):
         threads: int | None = None,
         on_block: Callable[[int], None] | None = None,
     ) -> Result:
-        """Map a summary over the partitions and merge; how many run at a time is the engine's to say."""
+        """Map a summary over the partitions and merge; the engine decides how many run at a time."""
         del threads
         nothing = summary.finish(summary.start())
         result: Result = self.mapped(_Summarised(summary), summary.merge, nothing, on_block)
@@ -424,7 +412,7 @@ class EngineSource(ABC):
     def summarise_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
-        """As :meth:`summarise`, of blocks that say whose each row is."""
+        """Summarize like :meth:`summarise`, in batches that name each row's unit."""
         del threads
         return self.mapped(_SummarisedUnits(summary), summary.merge, summary.finish(summary.start()), on_block)
 
@@ -435,18 +423,10 @@ class EngineSource(ABC):
         nothing: Any,
         on_block: Callable[[int], None] | None = None,
     ) -> Any:
-        """Do the same work on a local source of every partition, and merge what comes of it.
+        """Run the same work on a local source of every partition, and merge the results.
 
-        Parameters
-        ----------
-        work : callable
-            Source ↦ result.
-        merge : callable
-            Commutative and associative.
-        nothing : object
-            The result for no partition.
-        on_block : callable, optional
-            Called with hundredths of the pass.
+        ``merge`` is commutative and associative, ``nothing`` the result of no partition; ``on_block`` gets hundredths
+        of the pass.
         """
         progress = PassProgress(on_block)
         job = PartitionJob(self.reading, work, merge, self.fingerprinted)
@@ -480,14 +460,14 @@ class EngineSource(ABC):
 
 
 class PassProgress:
-    """Hundredths of a pass, each told once."""
+    """Hundredths of a pass, each reported once."""
 
     def __init__(self, on_block: Callable[[int], None] | None) -> None:
         self._on_block = on_block
         self._told = 0
 
     def tell(self, share: float) -> None:
-        """So much of the pass is done; less than before is not believed."""
+        """Report the finished share of the pass; a lower share than before is ignored."""
         due = int(share * _HUNDREDTHS) - self._told
         if due > 0 and self._on_block is not None:
             self._told += due
@@ -495,7 +475,7 @@ class PassProgress:
 
 
 def require_installed(engine: str) -> None:
-    """Raise unless the package of an engine is there."""
+    """Raise unless the engine's package is installed."""
     if find_spec(_PACKAGES[engine]) is None:
         raise InputModuleNotFoundError(
             f"the engine {engine!r} is not installed here: pip install 'dpmoments[{engine}]' (and on every worker)"
@@ -510,18 +490,11 @@ _NONCE_BYTES = 12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Seal:
-    """A key of one pass over a table, which only the driver and its workers hold.
+    """Key of one pass over the data, which only the driver and its workers hold.
 
-    Content is encrypted and authenticated with AES-256 in Galois/counter mode; nonces are random, which is safe for far more
-    messages than a pass has partitions (2³²).
+    Content is encrypted and authenticated with AES-256 in Galois/counter mode; nonces are random, which is safe for far
+    more messages than a pass has partitions (2³²). ``key`` is 32 random bytes.
 
-    Attributes
-    ----------
-    key : bytes
-        32 random bytes.
-
-    Examples
-    --------
     >>> seal = Seal()
     >>> sealed = seal.sealed(b"n = 2001")
     >>> b"2001" in sealed, seal.opened(sealed)

@@ -1,4 +1,4 @@
-"""Sources on one machine: parts of the table read in turn, encoded and summarised in threads."""
+"""Sources on one machine: parts of the table read in turn, encoded and summarized in threads."""
 
 from __future__ import annotations
 
@@ -28,16 +28,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalSource(ABC, Generic[Part]):
-    """A table that this process reads itself, again and again.
+    """Table that this process reads itself, repeatedly.
 
-    Attributes
-    ----------
-    mean : bool
-        Whether rows are encoded about the midpoints of their bounds; see :meth:`dpmoments.Schema.encoding`.
-    restriction : Restriction or None
-        Where the rows of some levels of a column are meant alone.
-    privacy_unit : PrivacyUnit or None
-        Where rows belong to units of several: its column is read beside the schema's.
+    If ``mean``, rows are encoded about the midpoints of their bounds (:meth:`dpmoments.Schema.encoding`).
+    ``restriction`` limits the rows to some levels of a column. The column of ``privacy_unit`` is read in addition to
+    the schema's.
     """
 
     schema: Schema
@@ -47,106 +42,103 @@ class LocalSource(ABC, Generic[Part]):
 
     @property
     def largest_part(self) -> int:
-        """How many rows are encoded at a time."""
+        """Number of rows encoded at a time."""
         return largest_block(self.schema, whole_rows=self.privacy_unit is not None)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that are read."""
+        """Columns that are read."""
         return self.schema.names if self.privacy_unit is None else (*self.schema.names, self.privacy_unit.column)
 
     def restricted(self, restriction: Restriction) -> Self:
-        """The same table, of which some rows are meant alone."""
+        """Return the table limited to some rows."""
         return replace(self, restriction=restriction)
 
     @property
     def encoded_schema(self) -> Schema:
-        """Of the columns that are encoded."""
+        """Schema of the columns that are encoded."""
         return self.schema if self.restriction is None else self.restriction.schema
 
     @cached_property
     def layout(self) -> LevelLayout:
-        """Which of the encoded features are levels."""
+        """Layout of levels and numbers among the encoded features."""
         return LevelLayout.of(self.encoded_schema, mean=self.mean)
 
     def counted(self, columns: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The columns of a part, of the rows that are meant."""
+        """Return the columns of a part, limited to the selected rows."""
         return columns if self.restriction is None else self.restriction.applied(columns)
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows where it is known without a pass."""
+        """Number of rows if known without a pass."""
         return None
 
     @property
     def pass_length(self) -> int | None:
-        """Progress is told in rows, unless a source knows better."""
+        """Length of a pass in rows, unless a source has a better unit."""
         return self.n_rows
 
     @property
     def missing(self) -> Missing:
-        """The rule for cells of an encoded block that are not finite: in a block encoded by columns, a dropped row."""
+        """Rule for non-finite values of an encoded batch: in a batch encoded by columns, a dropped row."""
         return "drop"
 
     @abstractmethod
     def parts(self) -> Iterator[Part]:
-        """Pieces of the table with a length, before encoding."""
+        """Iterate over parts of the table, before encoding; each has a length."""
 
     def parts_for(self, summary: Summary[Any, Any]) -> Iterator[Part]:
-        """The same pieces, in the size that suits a summary where that can be chosen."""
+        """Iterate over parts, of the size that suits a summary if possible."""
         del summary
         return self.parts()
 
     def measured(self, parts: Iterator[Part]) -> Iterator[tuple[Part, int]]:
-        """Pieces as they come, each with what it adds to :attr:`pass_length`."""
+        """Iterate over parts with their share of :attr:`pass_length`."""
         for part in parts:
             yield part, len(part)  # type: ignore[arg-type]
 
     @abstractmethod
     def written_cells(self, part: Part, name: str) -> Any:
-        """The cells of one column of a piece, before any rule: an Arrow array, or an array of Python objects."""
+        """Return a column of a part before any rule: an Arrow array, or an array of Python objects."""
 
     def cells(self, part: Part) -> Mapping[str, Any]:
-        """The columns of a piece, as cells of the kinds that the schema says they are."""
+        """Return the columns of a part, read by the schema's kinds."""
         return {name: self.written_cells(part, name) for name in self.names}
 
     def encode(self, part: Part, memory: BlockMemory | None = None) -> npt.NDArray[Any]:
-        """Encoded rows of a piece, shape (n, d); a dropped row is NaN throughout.
-
-        They are not to be changed; those in a ``memory`` are gone with the next piece.
-        """
+        """Return encoded rows, (n, d), read-only, NaN if dropped; with ``memory`` the next part overwrites them."""
         return self.encode_levels(part, memory).encoded()
 
     def encode_levels(self, part: Part, memory: BlockMemory | None = None) -> LevelBlock:
-        """The same rows with levels as codes."""
+        """Return the encoded rows with levels as codes."""
         return encode_levels(self.counted(self.cells(part)), self.encoded_schema, self.layout, memory)
 
     def encode_units(self, part: Part) -> UnitBlock:
-        """The encoded rows of a piece that no rule drops, and whose each is."""
+        """Return the kept encoded rows of a part and their units."""
         assert self.privacy_unit is not None, "the table was opened for rows"
         columns = self.cells(part)
         encoded: FloatArray = encode_columns(columns, self.schema, mean=self.mean)
         return UnitBlock.of(columns[self.privacy_unit.column], encoded, self.privacy_unit)
 
     def unconverted(self, on_ragged_line: Callable[[], None]) -> Self:
-        """The same table, whose parts hold cells as they are written, of whatever kind the schema says they are.
+        """Return the table with values as written, whatever the schema's kinds.
 
-        Lines of a delimited file that have more or fewer cells than the first are left out, with a call for each.
+        Lines of a delimited file with more or fewer fields than the first are skipped, with a call for each.
         """
         del on_ragged_line
         return self
 
     @property
     def text_of_cells(self) -> TextFormat | None:
-        """How the cells of :meth:`unconverted` are written, where they are bytes of a text file; else None."""
+        """Format of the values of :meth:`unconverted` if they are bytes of a text file, else None."""
         return None
 
     def one_by_one(self) -> list[Self]:
-        """Sources of the files that the table is made of, in order, each to be read whatever becomes of the others."""
+        """Return sources of the table's files, in order, which are read independently."""
         return [self]
 
     def blocks(self) -> Iterator[npt.NDArray[Any]]:
-        """Encoded blocks, shape (n_i, d), in the order of the table."""
+        """Iterate over encoded batches, shape (n_i, d), in table order."""
         for part in self.parts():
             if self.layout.columns:
                 yield from self.encode_levels(part).encoded_blocks()
@@ -160,15 +152,7 @@ class LocalSource(ABC, Generic[Part]):
         threads: int | None = None,
         on_block: Callable[[int], None] | None = None,
     ) -> Result:
-        """Map a summary over the table and merge.
-
-        Parameters
-        ----------
-        threads : int, optional
-            Default: the usable cores. The result does not depend on it.
-        on_block : callable, optional
-            Called with what every piece that was read and handed on adds to :attr:`pass_length`, for progress.
-        """
+        """Map a summary over the table in threads; ``on_block`` gets each part's share of :attr:`pass_length`."""
         memory = BlockMemory()
         if not self.layout.columns:
             encode = partial(self.encode, memory=memory)
@@ -185,7 +169,7 @@ class LocalSource(ABC, Generic[Part]):
     def summarise_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
-        """As :meth:`summarise`, of a :class:`~dpmoments.rows.units.UnitBlock` for every piece."""
+        """Summarize like :meth:`summarise`, in :class:`~dpmoments.rows.units.UnitBlock` batches."""
         blocks: Callable[[Part], Any] = self.encode_units
         return summarise_in_threads(summary, self._watched(summary, on_block), blocks, threads)
 

@@ -1,4 +1,4 @@
-"""Blocks from tables in memory: NumPy arrays, columns side by side, and pandas, Polars and Arrow frames through narwhals."""
+"""Batches of tables in memory: NumPy arrays, separate columns, and pandas, Polars and Arrow frames through narwhals."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from dpmoments.rows.summary import BlockMemory, Missing, Summary
 
 _RAW_ROWS_PER_BLOCK = 1 << 20
 _MIN_ROWS_PER_PART = 16_384
-"""Smaller parts cost more in overhead than threads that end together gain."""
+"""Smaller parts cost more in overhead than evenly loaded threads gain."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ArraySource(LocalSource[npt.NDArray[Any]]):
-    """Rows of a two-dimensional NumPy array, its columns those of the schema that a table has, in their order."""
+    """Rows of a two-dimensional NumPy array with the schema's table columns, in order."""
 
     array: npt.NDArray[Any]
 
@@ -60,7 +60,7 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
 
     @property
     def raw(self) -> bool:
-        """Whether blocks are the caller's own numbers: the summaries then apply the columns' one missing rule."""
+        """True if batches are the caller's own numbers: summaries then apply the columns' common missing rule."""
         return (
             self.array.dtype.kind in "iuf"
             and self.array.dtype.itemsize <= 8
@@ -86,7 +86,7 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
             yield self.array[start : start + step]
 
     def encode(self, part: npt.NDArray[Any], memory: BlockMemory | None = None) -> npt.NDArray[Any]:
-        """Encoded rows, shape (n, d); the caller's own where nothing needs encoding."""
+        """Return encoded rows, shape (n, d); the caller's own if nothing needs encoding."""
         return part if self.raw else super().encode(part, memory)
 
     def written_cells(self, part: npt.NDArray[Any], name: str) -> Any:
@@ -98,7 +98,7 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ColumnSource(LocalSource[range]):
-    """Rows of columns side by side."""
+    """Rows of separate columns."""
 
     table: ColumnTable
 
@@ -124,7 +124,7 @@ class ColumnSource(LocalSource[range]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrameSource(LocalSource["nw.DataFrame[Any]"]):
-    """Rows of an eager frame that narwhals knows: pandas, Polars, Arrow, Modin, cuDF."""
+    """Rows of an eager frame that narwhals supports: pandas, Polars, Arrow, Modin, cuDF."""
 
     frame: nw.DataFrame[Any]
 
@@ -157,7 +157,7 @@ class FrameSource(LocalSource["nw.DataFrame[Any]"]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LazySource(LocalSource["nw.DataFrame[Any]"]):
-    """Rows of a Polars LazyFrame; the query runs anew for every pass, for the schema's columns alone."""
+    """Rows of a Polars LazyFrame; every pass runs the query again, for the schema's columns only."""
 
     frame: Any
 
@@ -183,10 +183,10 @@ class LazySource(LocalSource["nw.DataFrame[Any]"]):
 
 
 def require_columns(found: Sequence[object], wanted: Sequence[str], where: str) -> None:
-    """Raise unless every column that is to be read stands exactly once among ``found``.
+    """Raise unless every column to be read occurs exactly once among ``found``.
 
-    The names found are not shown: where a table was read without its header line, they are the cells of a record. A name
-    that differs from the schema's in case or blanks alone is.
+    The message shows no names of the table, which are values of a record if a header line is missing, except names that
+    differ from the schema's only in case or spaces.
     """
     names = [name for name in found if isinstance(name, str)]
     present = set(names)
@@ -203,5 +203,5 @@ def require_columns(found: Sequence[object], wanted: Sequence[str], where: str) 
 
 
 def _rows_per_part(source: ArraySource | ColumnSource | FrameSource) -> int:
-    """Rows that are encoded at a time: an eighth of a small table, so that all threads have work."""
+    """Return the rows encoded at a time: an eighth of a small table, so that all threads have work."""
     return min(source.largest_part, max(_MIN_ROWS_PER_PART, source.n_rows // 8))

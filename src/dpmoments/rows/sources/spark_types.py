@@ -1,4 +1,4 @@
-"""Spark frames whose column types were declared: of inferred types, one row would decide how all others are read."""
+"""Check that a Spark frame's column types are declared: of inferred types, one row would decide how others are read."""
 
 from __future__ import annotations
 
@@ -22,28 +22,20 @@ _SAME_IN_BOTH = {
     "boolean": "bool",
     "string": "string",
 }
-"""Types of Spark that Parquet holds without a conversion, and what Arrow calls the type it reads the same; dates may not be."""
+"""Spark types that Parquet holds without conversion, and the same type's Arrow name; dates may differ."""
 _OTHER_READING = (
     "spark.sql.files.ignoreCorruptFiles",
     "spark.sql.files.ignoreMissingFiles",
     "spark.sql.parquet.fieldId.read.enabled",
 )
-"""Settings under which Spark leaves rows out, or finds columns by something else than their names."""
+"""Settings that make Spark skip rows, or match columns by something other than their names."""
 
 
 def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
-    """The files whose rows are the rows of a frame, each once; None unless its optimised plan says so beyond doubt.
+    """Return the local Parquet files whose rows are exactly those of a frame; None unless its optimized plan proves it.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The columns that are to be read.
-
-    Returns
-    -------
-    tuple of Path or None
-        Local Parquet files, all of which hold the columns, in the types that the frame has. None where the plan has any step
-        more, reads from a cache or a catalog, or with options, or where types are converted as they are read.
+    All of the files hold the columns in the frame's types. None if the plan has further steps, reads from a cache or a
+    catalog or with options, or converts types.
     """
     types = {field.name: _SAME_IN_BOTH.get(field.dataType.typeName()) for field in frame.schema.fields}
     plan = selected(frame, names)._jdf.queryExecution().optimizedPlan()
@@ -65,7 +57,6 @@ def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
 
 
 def selected(frame: Any, names: Sequence[str]) -> Any:
-    """Return the frame of these columns alone."""
     return frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
 
 
@@ -75,12 +66,12 @@ def items(sequence: Any) -> list[Any]:
 
 
 def kind_of(node: Any) -> str:
-    """Return the name of a JVM object's class, without its package."""
+    """Return the class name of a JVM object, without its package."""
     return str(node.getClass().getSimpleName())
 
 
 def _reads_everything(session: Any, relation: Any) -> bool:
-    """Whether every row of the files it lists is read, as it is."""
+    """Return True if every row of the listed files is read unchanged."""
     options = relation.options()
     plain = options.isEmpty() or (options.size() == 1 and options.contains("path"))
     plain &= not len(
@@ -115,7 +106,7 @@ _LEAVES = frozenset(
         f"{_SPARK}catalyst.catalog.HiveTableRelation",
     ]
 )
-"""Leaves of a plan that read no file whose types Spark might infer."""
+"""Plan leaves that read no file whose types Spark might infer."""
 _DECLARED = frozenset(
     [
         *(
@@ -128,14 +119,14 @@ _DECLARED = frozenset(
         *(f"{_SPARK}{name}" for name in ("hive.orc.OrcFileFormat", "avro.AvroFileFormat", "v2.avro.AvroTable")),
     ]
 )
-"""Formats and relations that hold the types of their columns."""
+"""Formats and relations that store the types of their columns."""
 _DECLARED_WITH_KEYS = ("org.apache.spark.sql.delta.", "org.apache.iceberg.spark.")
-"""Packages of table formats, which declare the types of partition columns as well."""
+"""Packages of table formats, which also declare the types of partition columns."""
 _CSV = frozenset([f"{_DATASOURCES}csv.CSVFileFormat", f"{_DATASOURCES}v2.csv.CSVTable"])
 _INFERRED = frozenset(
     [f"{_DATASOURCES}{name}" for name in ("json.JsonFileFormat", "v2.json.JsonTable", "xml.XmlFileFormat")]
 )
-"""Formats of which Spark infers the columns, unless it is given a schema."""
+"""Formats whose columns Spark infers, unless it is given a schema."""
 _RDDS = frozenset(
     f"org.apache.spark.{name}"
     for name in (
@@ -148,19 +139,19 @@ _RDDS = frozenset(
         "rdd.UnionRDD",
     )
 )
-"""What data of this process, handed to Spark, is made of; files, queries, shuffles and checkpoints are others."""
+"""RDDs of data that this process gave to Spark; files, queries, shuffles and checkpoints use others."""
 _PASSING = frozenset(
     ["Filter", "GlobalLimit", "Join", "LocalLimit", "Repartition", "RepartitionByExpression", "ResolvedHint", "Sort"]
     + ["SubqueryAlias", "View"]
 )
-"""Nodes that use the columns of their expressions and hand on the others."""
+"""Nodes that use the columns of their expressions and pass the others on."""
 _REMEDY = "give the types, spark.read.schema('age double, region string'), or pass CSV files as EngineFiles(path, engine='spark')"
 _ONE_ROW = "so that one row would decide how others are read"
 
 
 @dataclass(frozen=True)
 class _FileScan:
-    """What a plan shows of files that it reads."""
+    """Facts of a file scan in a plan."""
 
     format: str
     options: Mapping[str, str]
@@ -170,7 +161,7 @@ class _FileScan:
 
     @property
     def problem(self) -> str | None:
-        """Why the types of its cells are not known to be declared; None if they are."""
+        """Reason why its types are not known to be declared, or None."""
         if _declares_types(self.format):
             return None
         if self.format not in _CSV | _INFERRED:
@@ -201,25 +192,19 @@ class _FileScan:
 
     @property
     def inferred_keys(self) -> dict[int, str]:
-        """Columns from the names of folders whose types Spark inferred from all of them."""
+        """Columns from folder names whose types Spark inferred from all of them."""
         if self.in_catalog or self.format.startswith(_DECLARED_WITH_KEYS):
             return {}
         return {number: name for number, name in self.keys.items() if name.casefold() not in (self.schema or ())}
 
 
 def _declares_types(class_name: str) -> bool:
-    """Return True if a format, relation or table of this class holds the types of its columns."""
+    """Return True if a format, relation or table of this class stores its columns' types."""
     return class_name in _DECLARED or class_name.startswith(_DECLARED_WITH_KEYS)
 
 
 def undeclared_types(frame: Any, names: Sequence[str]) -> str | None:
-    """Return why the types of a frame's columns are not known to be declared; None if they are. No row is read.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The columns that are to be read.
-    """
+    """Return why the types of a frame's columns are not known to be declared; None if they are. Reads no row."""
     plan = selected(frame, names)._jdf.queryExecution().analyzed()
     subqueries = items(plan.subqueriesAll())
     leaves = [leaf for one in (plan, *subqueries) for leaf in items(one.collectLeaves())]
@@ -252,12 +237,12 @@ def undeclared_types(frame: Any, names: Sequence[str]) -> str | None:
 
 
 def _in_memory(rdd: Any) -> bool:
-    """Return True if an RDD is made of data of this process, by steps that are rows' own."""
+    """Return True if an RDD consists of this process's data, transformed row by row."""
     return all(str(one.getClass().getName()) in _RDDS for one in lineage(rdd))
 
 
 def lineage(rdd: Any) -> Iterable[Any]:
-    """Yield an RDD and all that it is made of."""
+    """Yield an RDD and all its ancestors."""
     waiting, seen = [rdd], set()
     while waiting:
         one = waiting.pop()
@@ -268,7 +253,7 @@ def lineage(rdd: Any) -> Iterable[Any]:
 
 
 def _used_attributes(plan: Any, wanted: set[int]) -> set[int]:
-    """Return the numbers of the leaves' attributes that a plan uses for attributes of its result."""
+    """Return the IDs of the leaf attributes that a plan uses for attributes of its result."""
     children = items(plan.children())
     if not children:
         return wanted
@@ -292,7 +277,7 @@ def _ids(attributes: Any) -> set[int]:
 
 
 def _scan_of(leaf: Any, name: str) -> _FileScan:
-    """Return what a leaf shows; of one that reads no files, its class alone."""
+    """Return the facts of a leaf; only its class if it reads no files."""
     if name == f"{_DATASOURCES}LogicalRelation":
         relation = leaf.relation()
         class_name = str(relation.getClass().getName())
@@ -322,7 +307,7 @@ def _keys(leaf: Any, schema: Any) -> dict[int, str]:
 
 
 def _user_schema(location: Any) -> frozenset[str] | None:
-    """Return the columns of the schema that a list of files was given; it has it in a private field."""
+    """Return the columns of the schema that a file list was given, from its private field."""
     kind = location.getClass()
     while kind is not None:
         for field in kind.getDeclaredFields():

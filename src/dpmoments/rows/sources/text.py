@@ -1,4 +1,4 @@
-"""Delimited text files (CSV), streamed through Arrow's reader: only the schema's columns, in any format that was stated."""
+"""Delimited text files (CSV), streamed through Arrow's reader: only the schema's columns, in any stated format."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from dpmoments.schema.numeric import Numeric
 _CSV_BLOCK_BYTES = 4 << 20
 _HEADER_BYTES = 1 << 20
 _BYTES_AT_A_TIME = 1 << 13
-"""In which the end of the header is looked for."""
+"""Step of the search for the end of the header."""
 _AS_TEXT, _LONG_LINES = "as text", "long lines"
-"""Ways in which a file is read again."""
+"""Ways to read a file again."""
 _USUAL = TextFormat()
 _NO_TEXT = (
     "damaged, or not text in UTF-8, for which pass the encoding it was saved in, text_format=TextFormat(encoding=...)"
@@ -56,15 +56,12 @@ _NO_TEXT = (
 class CsvSource(StreamedFileSource):
     """Rows of delimited text files with a header line, read block by block.
 
-    Attributes
-    ----------
-    text_format : TextFormat
-        What Arrow's reader does not know of it, thousands marks and dates, is read off columns of text.
+    Text formats that Arrow's reader does not support, thousands marks and dates, are parsed from columns of text.
     """
 
     text_format: TextFormat = _USUAL
     on_ragged_line: Callable[[], None] | None = field(default=None, kw_only=True)
-    """Where it is given, cells are not converted; see :meth:`unconverted`."""
+    """If given, values are not converted; see :meth:`unconverted`."""
 
     def unconverted(self, on_ragged_line: Callable[[], None]) -> Self:
         return replace(self, on_ragged_line=on_ragged_line)
@@ -80,7 +77,7 @@ class CsvSource(StreamedFileSource):
             return read_quietly(lambda: list(reader.names), path, _NO_TEXT)  # of which some may not be text
 
     def _header(self, path: Path) -> bytes:
-        """The first line that is not empty, and those before it."""
+        """Return the first non-empty line, and those before it."""
         held, lines = b"", self._lines(path)
         stream = open_utf8(path, self.text_format)
         try:
@@ -100,7 +97,7 @@ class CsvSource(StreamedFileSource):
         super().__post_init__()
 
     def _require_delimiter(self, path: Path) -> None:
-        """Tell of another delimiter by which the first line holds the schema's names, before records break by this one."""
+        """Raise with advice if another delimiter would give the schema's names, before records fail to parse."""
         line, delimiter = first_line(path, self.text_format), self._delimiter(path)
         named = names_in(line, delimiter, self.text_format)
         wanted = set(self.names) - set(folder_keys(path, self.folder))
@@ -111,11 +108,11 @@ class CsvSource(StreamedFileSource):
             raise InputValueError(f"{path} does not have the schema's columns: {advice}")
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The named columns of a file, which it has.
+        """Iterate over the named columns of a file, which it has.
 
-        A cell that Arrow's reader cannot convert, in a column whose rule lets a release go on, is read as text, and a line that
-        is longer than a block in larger blocks. The file is then read again from its beginning, and the rows that were given
-        are passed over: what is read of the others is the same in either way.
+        If Arrow's reader cannot convert a value, and the column's rule tolerates it, the column is read as text; if a
+        line is longer than a block, in larger blocks. The file is then read again from its beginning, and rows already
+        returned are skipped: the others are read the same in either way.
         """
         indices = [0]
         yield from with_bytes_read(self._batches(path, names, indices), lambda: indices[0])
@@ -178,7 +175,7 @@ class CsvSource(StreamedFileSource):
                 ways.add(str(again))
 
     def _goes_on(self, name: str) -> bool:
-        """Whether a release goes on where a cell of a column cannot be read."""
+        """Return True if the column's rule tolerates unreadable values."""
         column = self._columns.get(name)
         if isinstance(column, Categorical):
             return True
@@ -188,12 +185,12 @@ class CsvSource(StreamedFileSource):
         return rule != "error"
 
     def cells(self, part: pa.RecordBatch) -> Mapping[str, Any]:
-        """The columns of a batch; numbers for text where the reader left text, and nulls for words that stand for nothing."""
+        """Return the columns of a batch, with text converted to numbers and null markers to nulls."""
         return super().cells(self._converted(part))
 
     @property
     def _keeps_numbers_as_text(self) -> bool:
-        """Whether Arrow's reader does not know the marks of numbers."""
+        """True if Arrow's reader does not support the number format."""
         return self.text_format.thousands is not None or self.text_format.decimal > "\x7e"
 
     def _type(self, name: str, *, as_text: bool) -> Any:
@@ -207,7 +204,7 @@ class CsvSource(StreamedFileSource):
         return pa.string() if self._keeps_numbers_as_text else pa.float64()
 
     def _converted(self, part: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with numbers for text where the reader left text or bytes, and nulls for words that stand for nothing."""
+        """Convert text or bytes left by the reader to numbers, and null markers to nulls."""
         made = []
         for name, cells in zip(part.schema.names, part.columns, strict=True):
             column = self._columns.get(name)
@@ -259,7 +256,7 @@ class CsvSource(StreamedFileSource):
         long_lines: bool = False,
         header: bytes | None = None,
     ) -> Iterator[Any]:
-        """Arrow's reader of a file, or of its header alone, which reads no further when this is left."""
+        """Open Arrow's reader of a file, or of its header only; it reads no further once the context ends."""
         open_stream: Callable[[], Any] = partial(_with_line_end, path, self.text_format, raw)
         if header is not None:
             open_stream = partial(pa.BufferReader, header)
@@ -289,14 +286,13 @@ class CsvSource(StreamedFileSource):
 
 
 class _Batches:
-    """The batches of Arrow's reader, and how far the file was read for them: each is made of one block, read ahead by Arrow."""
+    """Batches of Arrow's reader with file positions: each batch is one block, which Arrow reads ahead."""
 
     def __init__(self, reader: Any, places: Sequence[int]) -> None:
         self._reader, self._places, self._n_batches = reader, places, 0
 
     @property
     def names(self) -> list[object]:
-        """Of the columns."""
         return list(self._reader.schema.names)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -305,29 +301,29 @@ class _Batches:
             yield batch
 
     def place(self) -> int:
-        """Where the file was after the block of the last batch."""
+        """Return the file position after the block of the last batch."""
         return self._places[min(self._n_batches, len(self._places)) - 1] if self._places else 0
 
 
 class _WholeLineEnds:
-    """A binary stream, no read of which ends between the CR and the LF of one line end."""
+    """Binary stream whose reads never end between the CR and the LF of a line end."""
 
     def __init__(self, stream: Any, raw: Any = None, lengths: LineLengths | None = None) -> None:
         self._stream = stream
         self._lengths = lengths
         self._raw = raw
         self.places: list[int] = []
-        """Where the file was after each block."""
+        """File position after each block."""
         self._held = b""
         self._reading = threading.Lock()
         self._ended = False
         self.found_end = False
-        """Whether Arrow's thread was told that there is nothing more."""
+        """True once Arrow's thread has seen the end."""
         self.closed = False
         _streams.add(self)
 
     def read(self, size: int = -1) -> bytes:
-        """At most ``size`` bytes, 2 or more; none at the end of the stream alone."""
+        """Read up to ``size`` ≥ 2 bytes; none only at the end of the stream."""
         with self._reading:
             block = b"" if self._ended else self._following(size)
             if self._lengths is not None:
@@ -338,7 +334,7 @@ class _WholeLineEnds:
             return block
 
     def end(self) -> None:
-        """Let nothing more be read."""
+        """Stop further reads."""
         with self._reading:
             self._ended = True
 
@@ -366,9 +362,9 @@ class _WholeLineEnds:
 
 _streams: WeakSet[_WholeLineEnds] = WeakSet()
 _SECONDS_TO_FIND_END = 2.0
-"""At most, in which Arrow's thread finds that there is nothing more to read."""
+"""Max seconds until Arrow's thread sees the end."""
 _SECONDS_TO_LEAVE = 0.3
-"""In which it leaves Python then."""
+"""Seconds for it to leave Python after that."""
 
 
 @atexit.register
@@ -384,7 +380,7 @@ def _end_all() -> None:
 
 
 def _skipping(note: Callable[[], None]) -> Callable[[Any], str]:
-    """What Arrow's reader is to do with a line of another number of cells than the first."""
+    """Return the handler that Arrow's reader calls for lines with a different number of fields."""
 
     def skip(line: Any) -> str:
         del line
@@ -395,7 +391,7 @@ def _skipping(note: Callable[[], None]) -> Callable[[Any], str]:
 
 
 def _with_line_end(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
-    """What Arrow's reader is to open: the file, or its one line with an end, without which Arrow finds no columns in it."""
+    """Open the input of Arrow's reader: the file, or its only line with an end, which Arrow needs to find columns."""
     stream = open_utf8(path, text_format)
     try:
         head = bytes(stream.read(_HEADER_BYTES))
