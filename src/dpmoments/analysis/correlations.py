@@ -23,7 +23,7 @@ from dpmoments.analysis.functionals import (
     opposite_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_of
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
@@ -338,7 +338,7 @@ def correlations(
         table_upper=None if of_clipped is None else of_clipped[1],
         of=of,
         about_rows=about_rows,
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 
@@ -433,7 +433,7 @@ def partial_correlation(
         noise_known=law is not None,
         columns_of_features=columns_of(release, features.tolist()),
         about_rows=describe_clipping(release),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 
@@ -473,7 +473,7 @@ def _not_identified(release: Released, features: Sequence[int], level: float) ->
         noise_known=known,
         columns_of_features=columns_of(release, features),
         about_rows=describe_clipping(release),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 
