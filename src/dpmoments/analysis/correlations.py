@@ -27,8 +27,8 @@ from dpmoments.analysis.released import Released, cautions, chosen_features, col
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.analysis.resolvability import (
     ERROR_RATE,
+    NOISE_UNKNOWN,
     NOT_ESTIMABLE,
-    UNKNOWN,
     estimable,
     format_findings,
     p_values,
@@ -158,7 +158,7 @@ class Correlations(Answer):
             counted=self._counted,
         )
         if not self.identified:
-            words = [NOT_ESTIMABLE if word == UNKNOWN and self.noise_known else word for word in words]
+            words = [NOT_ESTIMABLE if word == NOISE_UNKNOWN and self.noise_known else word for word in words]
         if self.table_lower is None or self.table_upper is None:
             return words
         low, high = self.table_lower[first, second], self.table_upper[first, second]
