@@ -193,7 +193,7 @@ def test_numbers_that_are_noise_are_called_noise() -> None:
     assert release.lda("region").verdict == "not distinguishable from noise"
     assert np.isnan(release.mahalanobis(people(3)).distances).all()
     for name, arguments in ASKED:
-        assert "too few rows for this budget" in str(getattr(release, name)(**arguments)), name
+        assert "too-few-rows" in str(getattr(release, name)(**arguments)), name
 
 
 def test_numbers_that_stand_out_are_told() -> None:
@@ -219,7 +219,7 @@ def test_a_law_that_is_linearized_is_asked_and_the_answers_say_so(mechanism: str
     for name, arguments in ASKED:
         answer = str(getattr(release, name)(**arguments))
         assert "noise unknown" not in answer, name
-        assert "linearized about the release" in answer, name
+        assert "linearized" in answer, name
 
 
 def test_without_a_noise_law_the_noise_is_unknown() -> None:

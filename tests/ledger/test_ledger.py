@@ -30,6 +30,7 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from support.forged_files import forge
 from support.ledger_processes import in_child, quick_folder
+from support.said import warned
 
 SCHEMA = dpm.Schema.unit_ball(2)
 TABLE = np.random.default_rng(0).uniform(-0.5, 0.5, (50, 2))
@@ -320,7 +321,7 @@ def test_a_commit_that_fails_loses_no_release(
         Path(ledger.path).rename(folder / "elsewhere.db")
 
     monkeypatch.setattr(dpm.MomentRelease, "save", save)
-    with pytest.warns(dpm.ReleaseWarning, match="shows it as reserved in entry 2, which counts as spent"):
+    with warned("not-in-ledger", entry=2):
         made = JOBS["release"](ledger=ledger, dataset="people", output=folder / "a.json")
     found = dpm.Ledger(folder / "elsewhere.db")
     assert actions(found) == ["reserve"]

@@ -480,7 +480,7 @@ def test_cards_say_what_there_is(kind: str) -> None:
     assert "NOT PRIVATE" in shown
     assert release.feature_names[0] in shown
     if kind == "few rows":
-        assert "too few rows for this budget" in shown
+        assert "Too few rows for this budget" in shown
 
 
 def test_cards_escape_names() -> None:

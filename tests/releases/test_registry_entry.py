@@ -188,7 +188,7 @@ def test_groups_have_the_profile_of_one_of_them() -> None:
 def test_warnings_that_were_paid_for_are_part_of_the_statement() -> None:
     empty = dpm.release(np.zeros((0, 2)), dpm.Schema.unit_ball(2), epsilon=1.0)
     assert empty.warnings
-    assert all(text in empty.auditor_statement().in_words() for text in empty.warnings)
+    assert all(str(text) in empty.auditor_statement().in_words() for text in empty.warnings)
 
 
 # The entry -----------------------------------------------------------------------------------------------------------

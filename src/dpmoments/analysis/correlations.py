@@ -23,7 +23,7 @@ from dpmoments.analysis.functionals import (
     opposite_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of, unrelated
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_of, unrelated
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.analysis.resolvability import (
     ERROR_RATE,
@@ -357,7 +357,7 @@ def correlations(
         table_upper=None if of_clipped is None else of_clipped[1],
         of=of,
         about_rows=about_rows,
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 
@@ -458,7 +458,7 @@ def partial_correlation(
         comparable=unrelated(release, features.tolist()),
         columns_of_features=columns_of(release, features.tolist()),
         about_rows=describe_clipping(release),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 
@@ -499,7 +499,7 @@ def _not_identified(release: Released, features: Sequence[int], level: float) ->
         noise_known=known,
         columns_of_features=columns_of(release, features),
         about_rows=describe_clipping(release),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 

@@ -86,7 +86,7 @@ def _checks_of_pooled(pooled: PooledRelease) -> tuple[Check, ...]:
     """Check every release in it, and that they pool to it."""
     result = []
     for index, part in enumerate(pooled.parts, start=1):
-        result += [replace(check, what=f"{index}. {part.origin.words}: {check.what}") for check in checks(part)]
+        result += [replace(check, what=f"{index}. {part.origin.label}: {check.what}") for check in checks(part)]
     own = [_made(check, pooled) for check in (_finite, _symmetric, _no_negative_eigenvalue, _count)]
     return (*result, *own, _made(_as_pooled_anew, pooled))
 
@@ -174,7 +174,7 @@ def _public_count(what: str, count: float) -> Check:
 
 
 def _rules(release: MeanRelease) -> Check:
-    passed = release.privacy.rules == release.schema.describe_rules()
+    passed = release.privacy.rules == release.schema.rules
     detail = "those of the schema" if passed else "not those of the schema"
     return Check("rules of the statement", passed, detail)
 
@@ -305,7 +305,7 @@ def _agrees(plan: Plan, release: MomentRelease) -> bool:
     same_law = entries is model is None or (
         entries is not None and model is not None and _equal(entries, {key: model.get(key) for key in entries})
     )
-    rules = (*release.schema.describe_rules(), *plan.rules_of_run(release.diagnostics), *release.origin.rules)
+    rules = (*release.schema.rules, *plan.rules_of_run(release.diagnostics), *release.origin.rules)
     same_rules = release.privacy.rules == rules
     same_rules &= plan.has_center(release.diagnostics) in (None, release.center is not None)
     return same_rules and same_law and _equal(plan.details, release.details) and _spends_alike(plan, release)

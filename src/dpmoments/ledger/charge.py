@@ -11,6 +11,7 @@ from dpmoments.foundation.progress import log
 from dpmoments.foundation.values import shown
 from dpmoments.ledger.grants import ROW, require_dataset, unit_name
 from dpmoments.ledger.ledger import Ledger
+from dpmoments.messages.message import Message
 from dpmoments.privacy.filter import PrivatePlan
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -31,19 +32,16 @@ class Held:
                 self.ledger.refund(self.origin.ledger)
                 log.info("ledger: entry %d given back", self.origin.ledger.number)
 
-    def commit(self) -> str:
-        """Commit the release; return why that failed (it must not be lost), or an empty text."""
+    def commit(self) -> Message | None:
+        """Commit the release; return a warning if that failed: it must not be lost."""
         if self.ledger is None or self.origin.ledger is None:
-            return ""
+            return None
         try:
             self.ledger.commit(self.origin.ledger)
         except (LedgerError, OSError) as reason:
-            return (
-                f"the release was made, and the ledger shows it as reserved in entry {self.origin.ledger.number}, which counts "
-                f"as spent: that it was made could not be recorded ({reason})"
-            )
+            return Message("not-in-ledger", entry=self.origin.ledger.number, reason=str(reason))
         log.info("ledger: entry %d committed", self.origin.ledger.number)
-        return ""
+        return None
 
 
 @dataclass(frozen=True)

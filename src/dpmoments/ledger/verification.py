@@ -58,7 +58,7 @@ def check_head(accounts: Accounts, head: LedgerEntry) -> LedgerCheck:
 def check_release(accounts: Accounts, release: Any) -> LedgerCheck:
     """Check that a release is in the history as it states."""
     origin = release.origin
-    what = f"{origin.words}, {origin.id[:8]}…"
+    what = f"{origin.label}, {origin.id[:8]}…"
     if origin.ledger is None:
         return LedgerCheck(what, False, "it says of no ledger that it was charged to it")
     if fault := _fault_of_place(accounts, origin.ledger):

@@ -13,6 +13,8 @@ from dpmoments.analysis.released import Stated, named_features
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers, is_finite_number
+from dpmoments.messages.codes import REASONS
+from dpmoments.messages.message import Message
 from dpmoments.plots.canvas import (
     CERTAIN,
     NOISE_COLOR,
@@ -136,8 +138,8 @@ def _ball(release: Stated, center: FloatArray | None, hidden: float) -> _Steps:
     at_bounds = Region.of(np.zeros(d), np.eye(d), 1.0, hidden if stayed else math.nan, encoding)
     what, of_noise = "rows beyond it were moved into it", "standard deviations that noise hides"
     if stayed:
-        reason = str(release.diagnostics["public_bounds"])
-        return _Steps((at_bounds,), what, of_noise, ("public bounds",), f"no smaller ball was taken: {reason}")
+        reason = Message.from_dict({"code": release.diagnostics["public_bounds"]}, REASONS)
+        return _Steps((at_bounds,), what, of_noise, ("public bounds",), f"No clipping ball was used. {reason.text()}")
     radius = _positive(release.diagnostics["radius"])
     if center is None:
         raise ValueError

@@ -14,9 +14,9 @@ from typing import Any
 
 from dpmoments.foundation.values import no_less
 from dpmoments.ledger import Ledger
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.profile import REFERENCE_DELTA, PrivacyProfile
-from dpmoments.privacy.statement import ARITHMETIC_WORDS
 from dpmoments.releases.facts import (
     Told,
     composition_so_far,
@@ -171,8 +171,8 @@ def _levels(
             "section 3",
             (
                 *describe_runs(release),
-                *privacy.rules,
-                *(f"Found privately, and paid for: {text}." for text in release.warnings),
+                *map(str, privacy.rules),
+                *(f"Found privately, and paid for: {message.text()}" for message in release.warnings),
                 *(f"Told without noise: {text}." for text in unprotected),
                 *(f"Free of privacy cost: {text}." for text in free),
             ),
@@ -186,7 +186,7 @@ def _levels(
             "Correctness of the program and side channels",
             "section 4, challenges of implementing mechanisms",
             (
-                ARITHMETIC_WORDS[privacy.arithmetic],
+                Message(privacy.arithmetic).text(),
                 "The receipt adds up to the stated budget or less; 'dpmoments verify' adds it up again. That shows agreement, "
                 "not that the draws took place.",
                 "Noise came from the operating system's randomness."

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.verification import originals
+from dpmoments.messages.message import Message
 from dpmoments.privacy.profile import PrivacyProfile, RunCurve
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
@@ -35,7 +36,7 @@ class Told(Protocol):
         """List of all noise draws."""
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Message, ...]:
         """Reasons not to trust it, found privately."""
 
     @property

@@ -18,8 +18,8 @@ import yaml
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import no_less, shown
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.privacy.statement import ARITHMETIC_WORDS
 from dpmoments.releases.facts import (
     Told,
     describe_composition,
@@ -209,7 +209,7 @@ def registry_entry(
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": _listed(
                     [
-                        *privacy.rules,
+                        *map(str, privacy.rules),
                         told("tuning", "what was looked at or tuned beforehand, and whether its cost was counted"),
                     ]
                 ),
@@ -217,7 +217,7 @@ def registry_entry(
                     [
                         *describe_runs(release),
                         f"Implemented by the Python library dpmoments, version {privacy.version}.",
-                        ARITHMETIC_WORDS[privacy.arithmetic],
+                        Message(privacy.arithmetic).text(),
                         "Time, memory and the fact of an error are not protected.",
                     ]
                 ),

@@ -127,7 +127,7 @@ def _(release: MomentRelease, asked: _Asked) -> str:
         release,
         ("Rows", release.describe().rows_text),
         [("", moment_sections(release, "", asked.regressions, asked.groups, asked.level))],
-        tuple(filter(None, [_ended(cautions(release))])),
+        tuple(message.text() for message in cautions(release)),
         pooled=pooled,
         limits=_limits_of_moments(release),
     )
@@ -147,7 +147,7 @@ def _(release: MeanRelease, asked: _Asked) -> str:
         release,
         ("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"),
         [("", mean_sections(release, asked.level))],
-        tuple(map(_ended, release.warnings)),
+        tuple(message.text() for message in release.warnings),
     )
 
 
@@ -161,7 +161,6 @@ def _(release: GroupReleases, asked: _Asked) -> str:
             f"the release has {len(release)} groups by {by}, and a page is of {_MAX_GROUPS} at most: "
             "write the report of one, groups['level'], or save them one a file"
         )
-    said = {name: cautions(one) for name, one in release.items()}
     return _page_of_release(
         release,
         ("Groups", f"{len(release)}, by {by}: one release each"),
@@ -172,7 +171,7 @@ def _(release: GroupReleases, asked: _Asked) -> str:
             )
             for index, (name, one) in enumerate(release.items(), 1)
         ],
-        tuple(_ended(f"{by} = {name}: {words}") for name, words in said.items() if words),
+        tuple(message.within(f"{by}={name}").text() for name, one in release.items() for message in cautions(one)),
         limits=_limits_of_moments(release.releases[0]),
     )
 
@@ -209,7 +208,7 @@ def _page_of_release(
         ],
         promise=_describe_promise(release, release.privacy_curve.attacker_power(_FALSE_ALARMS)),
         guarantee=[line for line in privacy.in_words().split("\n") if not line.startswith("- ")],
-        rules=privacy.rules,
+        rules=tuple(map(str, privacy.rules)),
         receipt=PageTable.of(
             "Every draw of noise, then the sum, and what the stated budget allows",
             [("what was noised", "law of the noise", "sensitivity", "loss"), *release.receipt.lines()],
@@ -219,11 +218,6 @@ def _page_of_release(
         limits=_describe_limits(release, limits),
         appendix=_appendix(release),
     )
-
-
-def _ended(words: str) -> str:
-    """Capitalize the text and end it with a period."""
-    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}" if words else words
 
 
 def _checked(asked: _Asked) -> _Asked:
@@ -364,9 +358,9 @@ def _appendix(release: _Release) -> _Appendix:
     return _Appendix(
         levels=statement.levels,
         chosen=tuple(
-            f"Why this mechanism: {words}."
-            for words in dict.fromkeys(getattr(run, "chosen_because", None) for run in release.runs)
-            if words
+            f"Why this mechanism: {reason.text()}"
+            for reason in dict.fromkeys(getattr(run, "chosen_because", None) for run in release.runs)
+            if reason is not None
         ),
         composition=describe_composition(release),
         at_reference=f"At δ = {REFERENCE_DELTA:g} the least ε known is {no_less(least, 4)}."

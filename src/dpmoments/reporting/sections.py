@@ -326,7 +326,7 @@ def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
             lead=tuple(filter(None, [_ALONE, said])),
             tables=(PageTable.of("The mean of every feature, in the table's own units", rows),),
             remarks=(release.noise_text, _BEYOND if release.noise is not None else ""),
-            warning=" ".join(f"{text}." for text in release.warnings),
+            warning=" ".join(message.text() for message in release.warnings),
         ),
     )
 

@@ -18,7 +18,7 @@ from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
+from dpmoments.privacy.origin import ReleaseOrigin, check_dataset, group_label
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.repair.repair import Repair
@@ -39,11 +39,6 @@ from dpmoments.spending.run import (
 )
 
 # One plan run on each of several disjoint groups of rows, by parallel composition.
-
-
-def _group_label(by: str, level: Level) -> str:
-    """Return the label of a group in receipts and messages."""
-    return f"{by} = {level}"
 
 
 @dataclass(frozen=True)
@@ -104,7 +99,7 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
         if any(column.missing == "error" for column in rows.schema.table_columns):
             rows.count()
         return {
-            level: self.of_group.run(rows.where(name, level), privacy_filter.for_group(_group_label(name, level)))
+            level: self.of_group.run(rows.where(name, level), privacy_filter.for_group(group_label(name, level)))
             for level in self.levels
         }
 
@@ -244,7 +239,7 @@ def release_groups(
                 moment_release(
                     plan,
                     noisy[level],
-                    receipt.of_group(_group_label(by, level)),
+                    receipt.of_group(group_label(by, level)),
                     of_groups,
                     repair=repair,
                     origin=held.origin.of_group(by, level, len(levels)),
