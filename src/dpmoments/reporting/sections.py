@@ -135,7 +135,7 @@ def _correlations(release: MomentRelease, prefix: str, level: float) -> Section:
     return Section(
         "Correlations",
         f"{prefix}correlations",
-        lead=(_sentence(result.heading[0]), "Hatched cells are not distinguishable from noise, whatever their color."),
+        lead=(_sentence(result.heading[0]), "The sign of hatched pairs is not clear, whatever their color."),
         picture=drawn(
             f"{prefix}correlation-picture",
             width,
