@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.errors import InputKeyError, InputTypeError, InputValueError
 from dpmoments.foundation.values import plain_mapping, require_kinds, to_plain
@@ -26,7 +26,7 @@ from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
-from dpmoments.schema.derived import SchemaColumn, feature_slices
+from dpmoments.schema.derived import DerivedColumn, SchemaColumn, feature_slices
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
@@ -586,6 +586,22 @@ def columns_of(release: Stated, features: Sequence[int]) -> tuple[str, ...]:
     """The name of the column that each feature belongs to."""
     every = [column.name for column in release.schema.columns for _ in column.feature_names]
     return tuple(every[feature] for feature in features)
+
+
+def unrelated(release: Stated, features: Sequence[int]) -> BoolArray:
+    """Return a mask of pairs of features made of different columns of the table, shape (k, k).
+
+    Levels of one column, and a power or product and its factors, are related by construction.
+    """
+    sources = [
+        set(column.stated.factors) if isinstance(column, DerivedColumn) else {column.name}
+        for column in release.schema.columns
+        for _ in column.feature_names
+    ]
+    chosen = [sources[feature] for feature in features]
+    names = sorted(set().union(*chosen))
+    made_of = np.array([[name in each for name in names] for each in chosen], dtype=float).reshape(len(chosen), -1)
+    return np.asarray(made_of @ made_of.T == 0.0)
 
 
 def shown_names(names: Sequence[str]) -> str:
