@@ -288,7 +288,7 @@ def test_correlations_of_named_columns_have_a_sign_only_if_the_table_has_it() ->
             sure = of_table.lower[0, row] > 0.0 or of_table.upper[0, row] < 0.0
             assert (found.verdict[0][row] in ("positive", "negative")) <= sure
             if found.lower[0, row] > 0.0 and not sure:
-                assert found.verdict[0][row] == found.verdict[row][0] == CLIPPED
+                assert found.verdict[0][row].startswith("not clear")
         assert found.verdict[1][2] != CLIPPED  # neither is named
         assert found.to_pandas().loc[("sales", "e"), "verdict"] == found.verdict[0][5]
         not_clear += sum(word == CLIPPED for word in found.verdict[0])

@@ -144,7 +144,7 @@ class Correlations(Answer):
     facts = ("feature_names", "level", "of", "partial", "identified", "pairs: *", "warning")
 
     def __getitem__(self, names: Sequence[str]) -> Correlations:
-        """Return the correlations of some of the features, by name; verdicts are of a table of these pairs alone."""
+        """Return the correlations of some of the features, by name; verdicts are of a table of these pairs only."""
         chosen = places_of(self.feature_names, names)
         if len(chosen) < 2:
             raise InputValueError("a correlation is of two features: name two at least")
