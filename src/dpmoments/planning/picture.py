@@ -1,4 +1,4 @@
-"""Pictures of a forecast: the noise on every column against its spread, and the noise against the budget."""
+"""Plots of a forecast: noise by column, and noise by budget."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 MAX_FEATURES = 30
 _FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Budgets looked at, times that of the forecast."""
+"""Budgets of the plot, relative to that of the forecast."""
 _LINES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")
-"""Okabe & Ito (2008)."""
+"""Line colors (Okabe & Ito 2008)."""
 _AS_LARGE = 1.0
 
 
@@ -48,24 +48,11 @@ def plot_forecast(
     n_features: int = MAX_FEATURES,
     ax: Axes | None = None,
 ) -> Axes:
-    """The picture of a forecast.
+    """Plot the noise of a forecast.
 
-    Parameters
-    ----------
-    setting : Setting
-        The release that the forecast is of.
-    noise : ForecastNoise
-        Its noise.
-    title : str
-        What the forecast is of.
-    against : {"columns", "budget"}
-        ``"columns"``: the noise on the mean and on the standard deviation of every feature over its typical standard deviation,
-        with the numbers in the table's units. ``"budget"``: the noise on a typical correlation at an eighth of the budget to
-        eight times it, for the best mechanism and its rivals.
-    n_features : int
-        So many features with the most noise are shown.
-    ax : matplotlib.axes.Axes, optional
-        To draw into; default: those of a new figure.
+    ``"columns"``: the noise on mean and standard deviation of the ``n_features`` noisiest features, relative to their
+    typical standard deviation, with numbers in original units. ``"budget"``: the noise on a typical correlation at an
+    eighth of the budget to eight times it, for the best mechanism and its rivals.
     """
     if against == "columns":
         return _plot_columns(noise, f"{title}: {setting.mechanism.name}", n_features, ax)
@@ -75,7 +62,7 @@ def plot_forecast(
 
 
 def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | None) -> Axes:
-    """The noise on mean and standard deviation of every feature, over its typical standard deviation."""
+    """Plot the noise on mean and SD of every feature, relative to its typical SD."""
     if n_features < 1:
         raise InputValueError(f"n_features={n_features!r} shows nothing: give 1 or more")
     typical, said = noise.typical, noise.description
@@ -131,7 +118,7 @@ def _marks(
 
 
 def _in_units(ax: Axes, noise: ForecastNoise, chosen: Sequence[int]) -> None:
-    """To the right of each line its numbers in the table's own units, as the forecast prints them."""
+    """Write the numbers in original units to the right of each line."""
     typical, said = noise.typical, noise.description
     for place, index in enumerate(chosen):
         mean = "noise" if said.mean_is_noise[index] else f"± {_digits(noise.mean[index])}"
@@ -154,7 +141,7 @@ def _in_units(ax: Axes, noise: ForecastNoise, chosen: Sequence[int]) -> None:
 
 
 def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> Axes:
-    """The noise on a typical correlation (with one column: on its mean, in its standard deviations) against the budget."""
+    """Plot the noise on a typical correlation (or one column's mean) against the budget."""
     grow = ax is None
     ax = axes_of(ax, 6.4, 4.4)
     ax.set_xscale("log")
@@ -192,7 +179,7 @@ def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> A
 
 
 def _noise_at(setting: ReleasePlan, mechanism: Mechanism, size: float, *, one_column: bool) -> tuple[float, bool]:
-    """NaN where the mechanism cannot run."""
+    """Return the noise, or NaN if the mechanism cannot run."""
     try:
         return _noise_of(replace(setting, mechanism=mechanism).with_budget(size), one_column=one_column)
     except (ValueError, OverflowError):
@@ -200,7 +187,7 @@ def _noise_at(setting: ReleasePlan, mechanism: Mechanism, size: float, *, one_co
 
 
 def _noise_of(setting: ReleasePlan, *, one_column: bool = False) -> tuple[float, bool]:
-    """On a typical correlation, or on the mean of one column, and whether it hides that."""
+    """Return the noise on a typical correlation, or one column's mean, and whether it hides that."""
     noise = setting.noise
     if noise is None:
         return math.nan, False
@@ -211,7 +198,7 @@ def _noise_of(setting: ReleasePlan, *, one_column: bool = False) -> tuple[float,
 
 
 def _digits(value: float, significant: int = 2) -> str:
-    """So many significant digits, without an exponent if the number is one that people write out.
+    """Format to significant digits, without an exponent for ordinary numbers.
 
     Examples
     --------
