@@ -258,7 +258,7 @@ def _check(parts: tuple[MomentRelease, ...]) -> None:
 
 
 def _unchecked(parts: tuple[MomentRelease, ...]) -> Message | None:
-    """Warn of releases that nothing shows to be of disjoint tables, else return nothing."""
+    """Return a warning if nothing shows that the tables are disjoint, else None."""
     doubtful = {
         part.id
         for one, other in itertools.combinations(parts, 2)
