@@ -183,7 +183,7 @@ def _without_half(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change
         return
     typical = _without(setting.typical, {column.name for column in columns[kept:]})
     if typical is not None:
-        what = f"half of the columns alone (the first {kept}, say)"
+        what = f"only half of the columns (for example the first {kept})"
         yield from _compared("columns", what, noise, _planned(replace(setting, typical=typical)))
 
 
@@ -199,7 +199,7 @@ def _tighter_bounds(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Chan
         if planned is not None:
             after, said = planned
             index = schema.feature_names.index(column.name)
-            what = f"half the range of {column.name}, where public knowledge allows"
+            what = f"half the range of {column.name}, if public knowledge allows"
             yield Change("bounds", what + said, "on its mean", float(noise.mean[index]), float(after.mean[index]))
             return
 
@@ -242,7 +242,7 @@ def _with_delta(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
         return
     budget = PrivacyBudget.approximate(setting.budget.epsilon, _SMALL_DELTA)
     after = _planned(replace(setting, budget=budget, rivals=tuple(kind() for kind in _GAUSSIAN)))
-    yield from _compared("delta", f"δ = {_SMALL_DELTA:g} beside ε", noise, after)
+    yield from _compared("delta", f"δ = {_SMALL_DELTA:g} in addition to ε", noise, after)
 
 
 def _without(typical: TypicalTable, names: set[str]) -> TypicalTable | None:
@@ -320,7 +320,7 @@ class Wanted:
             if value is not None:
                 _positive(name, value)
                 if len(typical.features_of_columns) < 2:
-                    raise InputValueError(f"{name} is of two columns, and the schema has one")
+                    raise InputValueError(f"{name} needs two columns, but the schema has one")
         return cls(
             correlation,
             coefficient,
@@ -390,7 +390,7 @@ def _holds(setting: ReleasePlan, wanted: Wanted) -> bool:
         return False
     if noise is None:
         raise InputValueError(
-            f"the noise of {setting.mechanism.name} in the table's units is not known beforehand: name another mechanism"
+            f"the noise of {setting.mechanism.name} in original units is not known beforehand: name another mechanism"
         )
     return wanted.holds(noise)
 
@@ -408,7 +408,7 @@ def _by_feature(
         return {}
     if not isinstance(given, Mapping):
         if not known:
-            raise InputValueError(f"{what}: the schema has no feature that it could be of")
+            raise InputValueError(f"{what}: the schema has no such feature")
         return dict.fromkeys(sorted(known), _positive(what, given))
     if wrong := sorted(set(given) & others, key=str):
         instead = "mean or sd" if what == "share" else "share"

@@ -179,15 +179,15 @@ def _in_units(table: Forecast, setting: ReleasePlan) -> Forecast:
 def _without_units(shape: MomentShape) -> str:
     if shape.row_norm is None:
         return (
-            "no numbers in the table's units: columns without bounds have noise that is known when it is drawn; give every "
-            "column public bounds, dpm.Numeric('income', 0, 500_000), however wide, to have them"
+            "no numbers in original units: the noise on columns without bounds is known only when it is drawn; "
+            "give every column public bounds, however wide: dpm.Numeric('income', 0, 500_000)"
         )
     if not shape.mean:
         return (
-            "no numbers in the table's units: without a mean (mean=False) there is no standard deviation or correlation; leave "
-            "mean=False out to have them, for a release with a mean"
+            "no numbers in original units: without a mean (mean=False) standard deviations and correlations are "
+            "not available; leave mean=False out, for a release with a mean"
         )
-    return "no numbers in the table's units: no mechanism can run whose noise is known beforehand"
+    return "no numbers in original units: no possible mechanism has noise that is known beforehand"
 
 
 def _derived_cost(

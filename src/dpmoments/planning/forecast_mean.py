@@ -95,9 +95,7 @@ class MeanForecast:
     def title(self) -> str:
         """Title of the table."""
         rows = "rows" if self.privacy_unit is None else self.privacy_unit.rows_text
-        return (
-            f"Expected error of the mean for {self.n_rows:,} {rows}, {self.budget}, {self.neighbors}; the table's units"
-        )
+        return f"Expected error of the mean for {self.n_rows:,} {rows}, {self.budget}, {self.neighbors}; original units"
 
     @property
     def assumption_text(self) -> str:
@@ -105,8 +103,10 @@ class MeanForecast:
         ran = [row for row in self.rows if row.refusal is None]
         if not ran:
             return ""
-        marked = f"{_ASSUMED} rests on rows assumed: independent normal values of public or given standard deviations. "
-        beyond = "No error counts what clipping does to skewed rows, or to more of them than the public bounds allow."
+        marked = (
+            f"{_ASSUMED} depends on assumed rows: independent normal values with public or given standard deviations. "
+        )
+        beyond = "No error includes the effect of clipping skewed rows, or more rows than the public bounds allow."
         return (marked if any(row.assumes_rows for row in ran) else "") + beyond
 
     def table(self) -> list[tuple[str, str, str]]:

@@ -173,7 +173,7 @@ def short_refusal(mechanism: Mechanism, shape: MomentShape, budget: PrivacyBudge
     if budget.kind not in mechanism.budget_kinds:
         return f"needs {_NEEDED[mechanism.budget_kinds]}"
     if mechanism.most_features is not None and shape.n_features > mechanism.most_features:
-        return f"takes {mechanism.most_features} feature at most"
+        return f"takes at most {mechanism.most_features} feature"
     if mechanism.needs_row_norm and shape.row_norm is None:
         return "needs bounds on every column"
     words = re.sub(rf"^(mechanism )?'?{re.escape(mechanism.name)}'? ", "", refusal)
@@ -228,7 +228,7 @@ def _describe_noise(noise: ForecastNoise, worst: ForecastNoise | None, mechanism
     lines = _describe_correlations(noise, worst, mechanism)
     if not lines and worst is not None:
         times = float(np.max(np.divide(worst.mean, noise.mean, out=np.ones(len(noise.mean)), where=noise.mean > 0.0)))
-        lines = [f"where rows fill their bounds and {mechanism} gains nothing the noise is up to {times:.2g} × that"]
+        lines = [f"if rows fill their bounds and {mechanism} gains nothing, the noise is up to {times:.2g} × that"]
     return tuple(filter(None, [noise.description.noise_text, *lines, noise.typical.words]))
 
 
@@ -238,7 +238,7 @@ def _describe_correlations(noise: ForecastNoise, worst: ForecastNoise | None, me
         return []
     at_most = ""
     if worst is not None:
-        at_most = f"; {correlation_text(worst)} where rows fill their bounds and {mechanism} gains nothing"
+        at_most = f"; {correlation_text(worst)} if rows fill their bounds and {mechanism} gains nothing"
     lines = [
         f"± on a correlation (the median of two columns that are not correlated): {correlation_text(noise)}{at_most}"
     ]
@@ -437,14 +437,14 @@ class Forecast(Answer):
             If ε = 100 is not enough, or the budget is in ρ.
         """
         if self.budget.kind is BudgetKind.ZCDP:
-            raise InputValueError(f"the forecast is of {self.budget}: ask for rho_needed")
+            raise InputValueError(f"the budget of the forecast is {self.budget}: use rho_needed")
         setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def rho_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
         """Find the smallest ρ, as :meth:`epsilon_needed`, for a forecast made with ``rho``."""
         if self.budget.kind is not BudgetKind.ZCDP:
-            raise InputValueError(f"the forecast is of {self.budget}: ask for epsilon_needed")
+            raise InputValueError(f"the budget of the forecast is {self.budget}: use epsilon_needed")
         setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
@@ -458,12 +458,12 @@ class Forecast(Answer):
         """
         noise = self._setting_of(mechanism).noise
         if noise is None:
-            raise InputValueError(f"the noise of {mechanism} in the table's units is not known beforehand")
+            raise InputValueError(f"the noise of {mechanism} in original units is not known beforehand")
         return noise
 
     def _setting_of(self, mechanism: str | None) -> ReleasePlan:
         if self.setting is None:
-            raise InputValueError(f"nothing is known in the table's units: {self.without_units}")
+            raise InputValueError(f"nothing is known in original units: {self.without_units}")
         return self.setting if mechanism is None else replace(self.setting, mechanism=make_mechanism(mechanism))
 
     @property
@@ -483,7 +483,7 @@ class Forecast(Answer):
         return (
             self.title,
             f"best: {self.best}{self._why_best}",
-            "what describe() would show of a release, if the table is as assumed, in its own units:",
+            "what describe() would show if the table is as assumed, in original units:",
         )
 
     @property
@@ -500,7 +500,7 @@ class Forecast(Answer):
         times = second.typical_noise / own
         as_much = "about as much" if times < _ABOUT_AS_MUCH else f"{times:.2g} × as much"
         chosen = ", which auto takes" if self["auto"].chosen_because and self._auto_takes_it else ""
-        named = "" if chosen or self.asked_of == self.best else f"; a release takes it if told, mechanism={self.best!r}"
+        named = "" if chosen or self.asked_of == self.best else f"; request it with mechanism={self.best!r}"
         return f"{chosen} (the least noise; {second.mechanism} has {as_much}{named})"
 
     @property
@@ -540,15 +540,16 @@ class Forecast(Answer):
     def mechanism_remarks(self) -> tuple[str, ...]:
         """Remarks on mechanisms: derived features, adaptive errors, the choice of ``auto``."""
         adaptive = [
-            f"{row.mechanism} adapts to the table: its error is at most {row.guaranteed_error:.3g}, and the less the smaller the "
-            "ball is that most rows lie in; on the table assumed rows fill their bounds, as real ones seldom do"
+            f"{row.mechanism} adapts to the table: its error is at most {row.guaranteed_error:.3g}, and smaller "
+            "if most rows lie in a small ball; in the assumed table rows fill their bounds, as real ones rarely "
+            "do"
             for row in self.rows
             if row.guaranteed_error is not None and row.chosen_because is None
         ]
         derived = () if self.derived_cost is None else (str(self.derived_cost),)
         refused = _refusals_in_a_line(self.rows)
         clipped = [f"{row.mechanism} ({row.clipped:.2g} of them)" for row in self.rows if row.clipped > 0.0]
-        of_clipped = (f"errors of clipped rows, on the table assumed: {', '.join(clipped)}",) if clipped else ()
+        of_clipped = (f"errors include the clipping of assumed rows: {', '.join(clipped)}",) if clipped else ()
         return (
             *derived,
             *adaptive,
@@ -614,7 +615,7 @@ class Forecast(Answer):
             If nothing is known in original units, or ``against`` is neither.
         """
         if self.setting is None or self.noise is None:
-            raise InputValueError(f"no picture of this forecast, which has {self.without_units}")
+            raise InputValueError(f"cannot plot this forecast: {self.without_units}")
         with fonts_for(self.setting.typical.schema):
             return plot_forecast(self.setting, self.noise, self.title, against=against, n_features=n_features, ax=ax)
 

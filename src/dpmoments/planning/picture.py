@@ -58,13 +58,13 @@ def plot_forecast(
         return _plot_columns(noise, f"{title}: {setting.mechanism.name}", n_features, ax)
     if against == "budget":
         return _plot_against_budget(setting, title, ax)
-    raise InputValueError(f"against={against!r} is nothing that a forecast is drawn against: use 'columns' or 'budget'")
+    raise InputValueError(f"unknown against={against!r}: use 'columns' or 'budget'")
 
 
 def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | None) -> Axes:
     """Plot the noise on mean and SD of every feature, relative to its typical SD."""
     if n_features < 1:
-        raise InputValueError(f"n_features={n_features!r} shows nothing: give 1 or more")
+        raise InputValueError(f"n_features must be at least 1, got {n_features!r}")
     typical, said = noise.typical, noise.description
     lost_means, lost_spreads = np.array(said.mean_is_noise), np.array(said.standard_deviation_is_noise)
     names, deviations = typical.schema.feature_names, typical.standard_deviations
@@ -92,18 +92,18 @@ def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | 
     ax.set_yticks(place)
     ax.set_yticklabels([label(names[index]) for index in chosen], fontsize=TEXT_SIZE, **literal_text())
     ax.tick_params(axis="x", labelsize=SMALL_TEXT)
-    ax.set_xlabel("standard deviation of the noise, of the column's typical standard deviation", fontsize=TEXT_SIZE)
+    ax.set_xlabel("noise SD, relative to the column's typical SD", fontsize=TEXT_SIZE)
     ax.grid(axis="x", alpha=0.3)
     _in_units(ax, noise, chosen.tolist())
     legend_below(ax)
     assumed = "typical sd; ~: assumed" if typical.assumed[chosen].any() else "typical sd"
     fewer = f"the {len(chosen)} of {len(names)} features with the most noise; " if len(chosen) < len(names) else ""
-    marks = "hatched: noise as large as the spread of the column; hollow: nothing is learnt"
+    marks = "hatched: noise as large as the column's spread; hollow: noise-dominated"
     entitle(
         ax,
         title,
         f"{fewer}{marks}",
-        f"on the right: ± on the mean, ± on the sd, in the table's units ({assumed})",
+        f"on the right: ± on the mean, ± on the sd, in original units ({assumed})",
         grow=grow,
     )
     return ax
@@ -172,7 +172,7 @@ def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> A
         ax,
         title,
         "standard deviations, before repair",
-        "hollow: noise hides what is asked" if any_lost else "",
+        "hollow: hidden by noise" if any_lost else "",
         grow=grow,
     )
     return ax

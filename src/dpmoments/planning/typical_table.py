@@ -115,11 +115,11 @@ class TypicalTable:
         if any(isinstance(column, Coordinate) for column in self.schema.columns) and numbers.any():
             said.append("coordinates spread evenly over the unit ball")
         if any(self.assumed[index] and isinstance(blocks[name], Boolean) for index, name in enumerate(self.columns)):
-            said.append("flags that are true in a quarter of the rows")
+            said.append("Boolean columns true in a quarter of the rows")
         if any(
             self.assumed[index] and isinstance(blocks[name], Categorical) for index, name in enumerate(self.columns)
         ):
-            said.append("levels whose shares are as likely to be any as any other")
+            said.append("all category shares equally likely")
         return f"~ assumes {', '.join(said)}: give typical_sd, a public guess, for others"
 
     @cached_property
@@ -214,7 +214,8 @@ def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> di
             raise InputValueError(f"{what} of {name!r}: {value!r} must be a positive finite number")
         elif value > (most / 2.0 - least / 2.0) * (1.0 + 1e-12):
             raise InputValueError(
-                f"{what} of {name!r}: {value:g} is more than half the range, {most / 2.0 - least / 2.0:g}, and no values between "
-                f"{least:g} and {most:g} vary by more: is it in the units of the bounds?"
+                f"{what} of {name!r}: {value:g} is more than half the range, {most / 2.0 - least / 2.0:g}, the "
+                f"largest possible standard deviation between {least:g} and {most:g}: is it in the units of the "
+                "bounds?"
             )
     return {name: float(value) for name, value in given.items()}

@@ -203,9 +203,7 @@ def _parts_of(release: object) -> tuple[MomentRelease, ...]:
     if isinstance(release, MomentRelease):
         return (release,)
     if isinstance(release, MeanRelease):
-        raise InputTypeError(
-            "a release of a mean alone has no second moment to add: pool releases that dpmoments.release made"
-        )
+        raise InputTypeError("a mean-only release has no second moment to add: pool releases made by dpmoments.release")
     advice = "; of a GroupReleases pass groups.values()" if isinstance(release, str | int) else ""
     raise InputTypeError(f"a list of releases is pooled, got {type(release).__name__} in it{advice}")
 
@@ -213,7 +211,7 @@ def _parts_of(release: object) -> tuple[MomentRelease, ...]:
 def _check(parts: tuple[MomentRelease, ...]) -> None:
     """Refuse releases that cannot be added up."""
     if not parts:
-        raise InputValueError("there is no release to pool: pass those of the tables, [release_a, release_b]")
+        raise InputValueError("no releases to pool: pass a list, [release_a, release_b]")
     first = parts[0]
     for one, other in itertools.combinations(parts, 2):
         words = f"{one.origin.label} and {other.origin.label}"
