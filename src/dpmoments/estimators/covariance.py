@@ -126,8 +126,8 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
         super()._check_parameters()
         if self.assume_centered and not Neighbors.of(self.neighbors).table_size_is_public:
             raise InputValueError(
-                "assume_centered=True under neighbors='add_remove' leaves no number of rows to divide by: it is private there. "
-                "Take neighbors='replace_one', or assume_centered=False"
+                "assume_centered=True under neighbors='add_remove' has no public number of rows to divide by: "
+                "use neighbors='replace_one', or assume_centered=False"
             )
 
     def _read(self) -> None:
@@ -143,8 +143,8 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
         self.answer_ = released.describe() if centred else released
         if self.n_noise_directions_:
             text = (
-                f"{self.n_noise_directions_} of {d} directions do not stand out of the noise: precision_ and mahalanobis leave "
-                "them out. More rows, or a larger budget"
+                f"{self.n_noise_directions_} of {d} directions are not above the noise floor: precision_ and "
+                f"mahalanobis leave them out. Use more rows or a larger budget"
             )
             warnings.warn(ReleaseWarning(text, released), stacklevel=5)
 
