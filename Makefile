@@ -27,15 +27,16 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # Whatever the shell says: without Python's caches every program that a test starts compiles the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-test: $(STAMP) lint site
+test: $(STAMP)
+	$(MAKE) --jobs 2 lint site
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # For every commit: what takes long is left out.
 test-fast: $(STAMP)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not (slow or law or process or site)" tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup --fast tests
 
 test-slow: $(STAMP)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow --hypothesis-profile=default
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow or hypothesis" --hypothesis-profile=default
 
 # The wheel in an environment of its own, with every library at the oldest version that pyproject.toml declares, or at the newest there is:
 # what reads tables, what makes releases, what is done with them, and every example in a docstring. `make test-newest PYTHON=python3.14` for one Python of several.

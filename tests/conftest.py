@@ -1,56 +1,162 @@
-"""What tests of several files share because it takes long to start, and the marks that say which suites a test is in."""
+"""What tests of several files share because it takes long to start, and which tests are in which suite."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
 TESTS = Path(__file__).parent
 
-MARKS = {
-    "law": (
-        "noise",
-        "audit",
+NOT_FAST = (
+    # samples compared with an exact law
+    *("noise/test_noise_law", "noise/test_sphere.py", "noise/test_orthonormal_frame.py", "audit/test_audit.py"),
+    *("audit/test_audit_units.py", "papers/test_a", "papers/test_inverse_wishart.py", "papers/test_j", "papers/test_p"),
+    *(
+        "papers/test_spectral",
+        "papers/test_utility_bounds_regression.py",
         "privacy/test_laws.py",
         "privacy/test_curve_",
-        "mechanisms/test_coinpress",
-        "mechanisms/test_mean",
-    )
-    + ("papers", "contracts/test_contract.py", "contracts/test_noise_contract.py", "repair/test_structured_repair.py"),
-    "process": (
-        "rows/test_spark",
-        "rows/test_dask.py",
-        "rows/test_memory.py",
-        "rows/test_compiled.py",
-        "rows/test_sources.py",
-    )
-    + (
-        "ledger/test_ledger_processes.py",
-        "spending/test_stopping.py",
-        "spending/test_full_disk.py",
-        "contracts/test_fuzz.py",
-    )
-    + ("contracts/test_interrupted_import.py", "contracts/test_entrances.py", "contracts/test_nothing_on_disk.py")
-    + ("contracts/test_types.py", "estimators"),
-    "site": ("site", "plots"),
-}
-"""Folders and beginnings of file names whose tests take most of the time: samples compared with an exact law, programs that are
-started (Spark, a browser, several processes), pages and pictures. ``make test-fast`` leaves them out."""
+    ),
+    *("mechanisms/test_coinpress", "mechanisms/test_mean", "mechanisms/test_noise_of_runs.py"),
+    *("contracts/test_noise_contract.py", "repair/test_structured_repair.py", "analysis/test_covariance_noise.py"),
+    # programs that are started: Spark, a browser, several processes
+    *("rows/test_spark", "rows/test_dask.py", "rows/test_memory.py", "rows/test_compiled.py", "rows/test_sources.py"),
+    *("ledger/test_ledger_processes.py", "spending/test_stopping.py", "spending/test_full_disk.py", "estimators"),
+    *("contracts/test_fuzz.py", "contracts/test_interrupted_import.py", "contracts/test_nothing_on_disk.py"),
+    # pages, and what is read of published files
+    *("site", "datasets"),
+)
+"""Folders and beginnings of file names that ``make test-fast`` does not open."""
+LONG = (
+    "analysis/test_covariance_noise.py",
+    "audit/test_audit.py::test_no_shipped_mechanism_is_caught_in_a_short_audit",
+    "audit/test_audit.py::test_planted_faults_are_found",
+    "audit/test_audit.py::test_the_exact_loss_of_shipped_noise",
+    "audit/test_audit_units.py",
+    "cells/test_unreadable_cells.py::test_a_cell_of_a_file_is_read_alike_whatever_the_route",
+    "contracts/test_entrances.py::test_a_line_longer_than_a_block_is_refused_wherever_it_stands",
+    "contracts/test_threat_model.py::test_a_command_shows_no_more_than_its_noisy_answers",
+    "estimators/test_estimators.py::test_cross_validation_spends",
+    "estimators/test_estimators.py::test_scikit_learns",
+    "inspection/test_preflight_units.py::test_counts_are_those_of_plain",
+    "mechanisms/test_adaptive_ball.py::test_bounds_hold_in_nineteen",
+    "mechanisms/test_adaptive_ball.py::test_the_law_of_a_run",
+    "mechanisms/test_coinpress.py::test_a_step_with_the_mean",
+    "mechanisms/test_coinpress.py::test_noise_of_a_step",
+    "mechanisms/test_coinpress_schedule.py",
+    "mechanisms/test_isotropic.py::test_it_beats",
+    "mechanisms/test_noise_of_runs.py::test_intervals_hold",
+    "mechanisms/test_noise_of_runs.py::test_the_error_of_eigen",
+    "noise/test_noise_law.py::test_quantiles_are_those_of_the_draws",
+    "noise/test_noise_laws.py",
+    "noise/test_orthonormal_frame.py::TestLaw",
+    "noise/test_sphere.py::TestSecondMoments",
+    "papers/test_additive_wishart.py",
+    "papers/test_inverse_wishart.py",
+    "papers/test_johnson_lindenstrauss.py",
+    "papers/test_paper_claims.py",
+    "papers/test_spectral_mechanisms.py::TestAccuracy",
+    "papers/test_spectral_mechanisms.py::TestAgainstThePlainAlgorithm",
+    "papers/test_spectral_mechanisms.py::TestOptions",
+    "papers/test_utility_bounds_regression.py",
+    "planning/test_forecast_mean.py::test_errors_for_rows",
+    "planning/test_forecast_units.py",
+    "planning/test_planner.py",
+    "privacy/test_laws.py::test_composed",
+    "privacy/test_laws.py::test_exact_draws",
+    "privacy/test_laws.py::test_what_is_drawn",
+    "rows/test_dask.py::test_an_empty_id_never_merges_two_people",
+    "rows/test_dropped_rows.py::test_the_error_expected",
+    "rows/test_sources.py::test_a_line_break_in_quotes",
+    "rows/test_sources.py::test_block_sizes_do_not_matter",
+    "site/test_choose_a_budget.py::test_the_tables_are_current",
+    "site/test_pages_in_a_browser.py::test_a_report_is_for_every_screen",
+    "site/test_readme.py::test_the_table_of_errors",
+    "spending/test_full_disk.py",
+)
+"""Tests, files and classes of a second and more: two sets of their parameters are run by default, none by ``make test-fast``."""
+FAST_SETS = 2
+"""Sets of parameters of one test that ``make test-fast`` runs, at most."""
+MAX_SETS = 12
+"""Of a test of more sets of parameters, only a cover is run by default; ``make test-slow`` runs the others."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="the tests of make test-fast")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if not config.getoption("--fast") or not collection_path.is_relative_to(TESTS):
+        return None
+    return collection_path.relative_to(TESTS).as_posix().startswith(NOT_FAST) or None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    fast = config.getoption("--fast")
+    tests: dict[str, list[Any]] = defaultdict(list)
     for item in items:
-        if not item.path.is_relative_to(TESTS):
-            if item.path.is_relative_to(TESTS.parent / "benchmarks"):
-                item.add_marker("law")
-            continue
-        where = item.path.relative_to(TESTS).as_posix()
-        for mark, beginnings in MARKS.items():
-            if where.startswith(beginnings):
-                item.add_marker(mark)
+        if fast and (
+            is_long(item) or item.get_closest_marker("xdist_group") is not None
+        ):  # groups share what takes long
+            item.add_marker("slow")
+        if hasattr(item, "callspec") and item.get_closest_marker("slow") is None:
+            tests[item.nodeid.partition("[")[0]].append(item)
+    for sets in tests.values():
+        kept = range(len(sets))
+        if fast:
+            kept = range(0, len(sets), -(-len(sets) // FAST_SETS))
+        elif is_long(sets[0]):
+            kept = range(0, len(sets), -(-len(sets) // 2))
+        elif len(sets) > MAX_SETS:
+            kept = cover([factors(item) for item in sets], order=[crc32(item.nodeid.encode()) for item in sets])
+        for place in set(range(len(sets))).difference(kept):
+            sets[place].add_marker("slow")
+
+
+def is_long(item: pytest.Item) -> bool:
+    return item.nodeid.removeprefix("tests/").startswith(LONG)
+
+
+def factors(item: Any) -> tuple[Any, ...]:
+    """What a set of parameters is made of: a value from each ``parametrize``, of a case its ``factors``."""
+    given = dict(item.callspec.params)
+    named = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    together = [[name.strip() for name in (names.split(",") if isinstance(names, str) else names)] for names in named]
+    found: list[Any] = []
+    for names in together:
+        values = [given.pop(name) for name in names]
+        found += [factor for value in values for factor in getattr(value, "factors", ())]
+        found.append(tuple(id(value) for value in values if not hasattr(value, "factors")))
+    return (*found, *(id(value) for value in given.values()))
+
+
+def cover(sets: Sequence[tuple[Any, ...]], order: Sequence[int]) -> set[int]:
+    """Places of sets in which each value of each factor is found and, of three factors or more, each pair of values.
+
+    All of them where there is one factor alone.
+    """
+    columns = {tuple(map(column.index, column)) for column in zip(*sets, strict=False) if len(set(column)) > 1}
+    if len(columns) < 2:
+        return set(range(len(sets)))
+    parts = [*combinations(sorted(columns), 2 if len(columns) > 2 else 1)]
+    missing = [
+        {(at, *(column[place] for column in part)) for at, part in enumerate(parts)} for place in range(len(sets))
+    ]
+    seen: set[Any] = set()
+    kept: set[int] = set()
+    places = sorted(range(len(sets)), key=order.__getitem__)
+    for least in range(len(parts), 0, -1):
+        for place in places:
+            if place not in kept and len(missing[place] - seen) >= least:
+                kept.add(place)
+                seen |= missing[place]
+    return kept
 
 
 @pytest.fixture(scope="session")

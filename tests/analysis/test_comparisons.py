@@ -128,6 +128,7 @@ def test_two_levels_of_a_column_are_said_to_be_one_number() -> None:
     assert lone_verdicts_differ  # the released cells are not of one voice
 
 
+@pytest.mark.slow
 def test_the_noise_on_the_mean_of_two_levels_is_that_of_releases() -> None:
     releases = of_two_levels(4.0, 400)
     opposite = opposite_levels(releases[0])
@@ -157,6 +158,7 @@ def test_the_noise_on_the_mean_of_two_levels_is_that_of_releases() -> None:
         about.covariance(places[0], weights)
 
 
+@pytest.mark.slow
 def test_the_noise_on_a_standard_deviation_is_that_of_repeated_releases() -> None:
     found = [
         released(2_000, 0, rho=0.5, epsilon=None, repair="none", insecure_seed=seed).describe() for seed in range(150)

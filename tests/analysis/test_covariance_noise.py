@@ -102,6 +102,7 @@ def test_the_noise_of_standard_deviations_is_that_of_what_is_shown(mechanism: st
     np.testing.assert_allclose(errors.std(axis=0) / noise, 1.0, atol=0.15)
 
 
+@pytest.mark.slow
 def test_levels_of_one_column_have_the_noise_of_their_shares() -> None:
     """Where the repair shows diag(p) − ppᵀ: of shares as released, which it then makes add up to 1, and so no less noisy."""
     levels = slice(3, 6)
@@ -142,6 +143,7 @@ def test_noise_that_leaves_something_out_is_found(
         require_right(deviations(*CASES[0]))
 
 
+@pytest.mark.slow
 def test_the_noise_of_the_count_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A covariance is divided by it: most where two columns go together from one end of their bounds to the other."""
     ends = (np.arange(600) % 2).astype(float)

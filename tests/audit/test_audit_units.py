@@ -52,6 +52,7 @@ def test_pairs_differ_by_one_person(d: int) -> None:
         unit_pairs(0, UNIT)
 
 
+@pytest.mark.slow
 def test_selections_are_those_of_a_release() -> None:
     for pair in unit_pairs(2, UNIT):
         rows = repeated_units(pair.second, pair.second_units, UNIT)
@@ -130,6 +131,7 @@ def test_a_plan_of_audits_for_people_is_for_add_remove_alone() -> None:
     assert {setting.privacy_unit for setting in plan.settings} == {UNIT}
 
 
+@pytest.mark.slow
 def test_the_command_audits_people_of_many_rows(capsys: Any) -> None:
     given = [
         "audit",

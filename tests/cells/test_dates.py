@@ -19,6 +19,7 @@ from dpmoments.cells.dates import text_dates
 from dpmoments.cells.reading import strict_numbers
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Date, Schema
+from support.examples import examples
 
 UTC = dt.UTC
 SECONDS = Date("t", "0001-01-01", "9999-12-31", unit="seconds", origin="1970-01-01")
@@ -53,7 +54,7 @@ def python_seconds(text: str, date_format: str) -> float | None:
     minutes=st.integers(-1439, 1439),
     change=st.none() | st.tuples(st.integers(0, 30), st.sampled_from("0123456789 .-xZ")),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @example(date_format="%d.%m.%Y", moment=dt.datetime(2020, 2, 29), minutes=0, change=None)
 @example(date_format="%d.%m.%Y", moment=dt.datetime(2020, 2, 29), minutes=0, change=(3, "1"))
 @example(date_format="%Y%m%d", moment=dt.datetime(2001, 2, 1), minutes=0, change=(0, " "))

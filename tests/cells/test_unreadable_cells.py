@@ -31,6 +31,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import text
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema import Coordinate, Schema
+from support.examples import examples
 
 SECRET = "Smith-4711"
 
@@ -616,7 +617,7 @@ def test_bytes_that_are_not_text_are_one_unreadable_cell_in_any_encoding(
     rule=st.sampled_from(["drop", "center"]),
     kind=st.sampled_from([dpm.Numeric, dpm.Boolean]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_spelling_is_read_alike_whatever_the_route(
     tmp_path_factory: pytest.TempPathFactory, cells: list[str], rule: Any, kind: Any
 ) -> None:

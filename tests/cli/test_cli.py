@@ -1187,6 +1187,7 @@ def test_show_as_json_is_the_release_to_the_last_bit(people_json: Path, run: Run
     np.testing.assert_array_equal(shown["standard_deviation"], np.sqrt(np.diag(released.covariance)))
 
 
+@pytest.mark.slow
 def test_the_noise_that_show_states_is_the_noise_that_there_is(run: Run) -> None:
     """Over 200 seeds the means spread as stated; half or twice as much would be told apart."""
     table, schema = people_table(), dpm.Schema.load("people.yaml")

@@ -20,7 +20,7 @@ from dpmoments.rows.sources import arrow, local, text
 from dpmoments.schema import document
 from dpmoments.schema.schema import Schema
 
-BOUNDED = {"release": 300, "several": 100, "mean-release": 240, "schema": 300, "csv": 120, "frame": 80, "parquet": 30}
+BOUNDED = {"release": 120, "several": 40, "mean-release": 80, "schema": 80, "csv": 60, "frame": 80, "parquet": 20}
 
 
 def test_changed_files_and_tables_are_refused_or_sound() -> None:

@@ -30,6 +30,7 @@ from dpmoments.inspection.survey import _MAX_VALUES, SurveyPart, ValueSample, _S
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.opening import open_source
 from references.plain_preflight import require_equal
+from support.examples import examples
 from support.table_forms import EXPECTED, FILES, FORMS, SCHEMA, TABLE, csv_text
 
 MARK = "PRIVATE │"
@@ -131,7 +132,7 @@ AS_FRAMES: list[Any] = [lambda table: table, pl.from_arrow, lambda table: table.
 
 
 @given(columns_and_cells(), st.integers(0, len(AS_FRAMES) - 1), st.booleans())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_counts_are_those_of_plain_python_and_of_the_release(
     made: tuple[dpm.Schema, list[dict[str, Any]]], form: int, mean: bool
 ) -> None:
@@ -189,7 +190,7 @@ ODD_SCHEMAS = [
 
 
 @given(st.sampled_from(ODD_SCHEMAS), st.lists(ODD_CELLS, max_size=6))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_objects_of_any_kind_stop_a_preflight_never_and_it_says_when_they_stop_a_release(
     schema: dpm.Schema, cells: list[Any]
 ) -> None:
@@ -239,7 +240,7 @@ CSV_CELLS = st.one_of(
 
 
 @given(st.sampled_from(ODD_SCHEMAS), st.lists(CSV_CELLS, min_size=1, max_size=5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_text_files_are_read_as_a_release_reads_them(
     tmp_path_factory: pytest.TempPathFactory, schema: dpm.Schema, cells: list[str]
 ) -> None:
@@ -252,7 +253,7 @@ def test_text_files_are_read_as_a_release_reads_them(
 
 
 @given(st.lists(CSV_CELLS, min_size=1, max_size=5))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_texts_become_the_numbers_that_arrow_reads(cells: list[str]) -> None:
     read = text_numbers(pa.array(cells, pa.large_string()), USUAL)
     values, unreadable = read.values, read.unparseable

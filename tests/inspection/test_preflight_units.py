@@ -26,6 +26,7 @@ from dpmoments.inspection.unreadable import read_unit_cells
 from dpmoments.privacy.unit import MissingUnit
 from dpmoments.rows import units as unit_counts
 from dpmoments.rows.rows import Rows
+from support.examples import examples
 
 MARK = "PRIVATE │"
 SCHEMA = dpm.Schema(dpm.Numeric("age", 0, 100, missing="drop"), dpm.Categorical("ward", ["a", "b"], missing="zero"))
@@ -101,7 +102,7 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.sampled_from([1, 2, 5]), st.sampled_from(["drop", "error"]), st.sampled_from(FRAMES))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_counts_are_those_of_plain_python_and_of_the_release(
     rows: list[dict[str, Any]], k: int, missing: MissingUnit, frame: Callable[[pa.Table], Any]
 ) -> None:

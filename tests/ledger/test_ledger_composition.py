@@ -20,6 +20,7 @@ from dpmoments.ledger.grants import MAX_GAUSSIAN_RELEASES, Grant, as_written, fr
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.curves import gaussian_delta, pure_to_gaussian, pure_to_zcdp, zcdp_delta, zcdp_rho
 from dpmoments.privacy.unit import Neighbors
+from support.examples import examples
 
 ADD, REPLACE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PURE, APPROXIMATE, ZCDP = dpm.PrivacyBudget.pure, dpm.PrivacyBudget.approximate, dpm.PrivacyBudget.zcdp
@@ -119,7 +120,7 @@ def test_pure_privacy_as_gaussian_is_the_least_mu_rounded_up(epsilon: float) -> 
 
 
 @given(st.floats(1e-3, 5.0), st.floats(0.0, 6.0))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_randomised_response_is_no_easier_to_tell_apart_than_the_normals(epsilon: float, at: float) -> None:
     """δ of any ε-private pair is at most that of randomised response, and that at most the Gaussian's."""
     response = max(0.0, (math.exp(epsilon) - math.exp(at)) / (1.0 + math.exp(epsilon)))
@@ -237,7 +238,7 @@ def test_gaussian_releases_in_mu_are_tighter_than_in_rho_and_part_by_part() -> N
     st.lists(st.tuples(st.floats(0.01, 3.0), st.floats(-12.0, -4.0)), min_size=2, max_size=5),
     st.sampled_from([GAUSSIAN, RHO]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_costs_that_add_up_part_by_part_also_do_in_rho_or_mu(costs: list[tuple[float, float]], unit: LossUnit) -> None:
     """Why ``auto`` needs no sum part by part for releases that are zCDP: converted with all of δ, they come to less."""
     budgets = [APPROXIMATE(epsilon, 10.0**exponent) for epsilon, exponent in costs]

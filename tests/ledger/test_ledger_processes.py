@@ -64,6 +64,7 @@ def test_eight_processes_spend_exactly_what_was_granted(folder: Path) -> None:
     assert all(check.passed for check in ledger.verify())
 
 
+@pytest.mark.slow
 def test_processes_that_release_together(folder: Path) -> None:
     ledger = granted(folder / "budget.db", 0.25)
     outcome = run("release", folder / "budget.db", 4, 10, 0.01)

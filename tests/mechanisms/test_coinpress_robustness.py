@@ -86,6 +86,7 @@ def test_a_column_that_is_mostly_zero_gets_no_worse_with_a_larger_budget() -> No
     assert errors[1] <= errors[0] + 0.02
 
 
+@pytest.mark.slow
 def test_a_column_that_is_mostly_zero_and_ruins_the_others_is_warned_of() -> None:
     """At ε = 1 it does so in 45 of 60 runs; 43 of them say that the noise on every column has grown."""
     runs = [beside_mostly_zero(seed, 1.0) for seed in range(16)]

@@ -10,7 +10,6 @@ import pytest
 from scipy import special, stats
 
 import dpmoments as dpm
-from dpmoments.audit.exact import _privacy_loss
 from dpmoments.mechanisms import Auto, Isotropic, MatrixLaplace
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.models import AdditiveModel
@@ -100,19 +99,20 @@ def test_the_exact_loss_of_augmented_rows_is_the_budget_at_most(d: int, neighbor
         one, other = np.append(w, first), np.append(w, second)
         removed = neighbors is ADD_REMOVE
         shift = np.outer(one, one) - (0.0 if removed else np.outer(other, other))
-        found = _privacy_loss(plan.model, shift[1:, 1:], shift[0, 1:] / w, float(removed), 0.0)
+        found = plan.model.shift_loss(shift[1:, 1:], shift[0, 1:] / w, float(removed)).size
         assert found == pytest.approx(plan.rate * np.linalg.norm(shift), rel=1e-9)
         if found > worst:
-            worst, farthest = found, (shift[1:, 1:], shift[0, 1:] / w, float(removed), 0.0)
+            worst, farthest = found, (shift[1:, 1:], shift[0, 1:] / w, float(removed))
     assert worst <= 1.3 * (1.0 + 1e-9)
     if neighbors is ADD_REMOVE or d > 1:
         assert worst > 1.3 * (1.0 - 1e-9)
     # planted faults: a law of half the rate, or of more noise on the sum, states another loss
-    assert _privacy_loss(replace(plan.model, rate=plan.rate / 2.0), *farthest) < 0.51 * worst
+    assert replace(plan.model, rate=plan.rate / 2.0).shift_loss(*farthest).size < 0.51 * worst
     if np.any(farthest[1]):
-        assert _privacy_loss(replace(plan.model, sum_variance=2.0 * plan.model.sum_variance), *farthest) < 0.99 * worst
+        noisier = replace(plan.model, sum_variance=2.0 * plan.model.sum_variance)
+        assert noisier.shift_loss(*farthest).size < 0.99 * worst
     if neighbors is REPLACE_ONE:
-        assert _privacy_loss(plan.model, shift[1:, 1:], shift[0, 1:] / w, 1.0, 0.0) == math.inf
+        assert plan.model.shift_loss(shift[1:, 1:], shift[0, 1:] / w, 1.0).size == math.inf
 
 
 def test_bounds_at_the_failures_that_checks_use() -> None:

@@ -305,6 +305,7 @@ def test_privacy_of_matrix_laplace_in_one_dimension() -> None:
         assert faulty.max() > rate * shift * 1.05
 
 
+@pytest.mark.slow
 def test_privacy_of_matrix_laplace_in_two_dimensions() -> None:
     rate, rng = 0.5, np.random.default_rng(10)
     worst = 0.0

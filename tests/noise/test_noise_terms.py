@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from dpmoments.noise.cells import (
     sum_quantile,
 )
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.matrices import isotropic, matrix_laplace
+from dpmoments.noise.matrices import isotropic, matrix_laplace, symmetric_gaussian
 from dpmoments.noise.models import (
     AdditiveModel,
     InverseNormalModel,
@@ -150,12 +152,15 @@ def test_additive_laws_answer_as_they_did(name: str) -> None:
         assert law.gram_bound(failure) == pytest.approx(whole, rel=1e-12)
         assert law.gram_bound(failure, [1, 3]) == pytest.approx(block, rel=1e-12)
         if model.sum_variance is not None:
-            whole, block = known[f"sum bound {failure!r}"]
-            assert law.sum_bound(failure) == pytest.approx(whole, rel=1e-12)
-            assert law.sum_bound(failure, [2]) == pytest.approx(block, rel=1e-12)
-    iso, spectral = law.isotropic(), SpectralNoise.of(law)
-    assert iso.cell_variances()[1, 2] == pytest.approx(known["cell_variance"], rel=1e-12)
-    assert iso.cell_variances()[1, 1] == pytest.approx(2.0 * known["cell_variance"], rel=1e-12)
+            bounds = law.sum_bound(failure), law.sum_bound(failure, [2])
+            family = law.terms[0].family
+            if isinstance(family, IsotropicCells | MatrixLaplaceCells | WishartCells):  # larger ones were recorded
+                assert np.less_equal(bounds, np.array(known[f"sum bound {failure!r}"]) * (1.0 + 1e-12)).all()
+                gain = 1.0 if failure == 0.05 or isinstance(family, IsotropicCells) else 4.0
+                assert gain * bounds[0] <= known[f"sum bound {failure!r}"][0] * (1.0 + 1e-12)
+            else:
+                assert bounds == pytest.approx(known[f"sum bound {failure!r}"], rel=1e-12)
+    spectral = SpectralNoise.of(law)
     assert spectral.cell_variance == pytest.approx(known["cell_variance"], rel=1e-12)
     assert spectral.trace_variance == pytest.approx(known["trace_variance"], rel=1e-12)
     assert law.spectral_skews == pytest.approx(known["spectral_skews"], rel=1e-12)
@@ -178,7 +183,8 @@ SHIFTS = ((0.0, 0.0, 0.0, 0.0), (0.5, 0.0, -0.2, 1.0))
 @pytest.mark.parametrize("name", [name for name in ADDITIVE if ADDITIVE[name].count_variance is not None])
 def test_pooled_laws_are_those_of_carried_parts(name: str) -> None:
     site, rng = ADDITIVE[name], np.random.default_rng(2)
-    law = PooledModel(n_features=D, parts=tuple((site, np.array(shift)) for shift in SHIFTS)).law()
+    part = SimpleNamespace(noise_model=site, noise=site.law())
+    law = PooledModel(n_features=D, parts=tuple((part, np.array(shift)) for shift in SHIFTS)).law()
     same_answers(law, Sum(tuple(plain_of(site, shift) for shift in SHIFTS)), rng)
     few_indices_are_as_good_as_all(law, rng)
 
@@ -249,8 +255,8 @@ def test_bounds_of_a_shift_and_of_a_sum_are_put_together_as_they_were() -> None:
     length = math.sqrt(0.5**2 + 0.2**2 + 1.0)
     [term] = public.about(np.array(SHIFTS[1])).terms
     assert term.matrix is not None
-    third = 0.01 / 3.0
-    expected = public.gram_bound(third) + 2.0 * length * public.sum_bound(third)
+    part = 0.01 / 4.0
+    expected = public.gram_bound(part) + length * (public.sum_bound(part) + public.sum_bound(part, [1]))
     assert term._shifted_bound(0.01, term.matrix[1:]) == pytest.approx(expected, rel=1e-12)
     one, other = ADDITIVE["matrix-laplace"].law(), ADDITIVE["wishart"].law()
     both = one + other
@@ -442,6 +448,29 @@ def test_bounds_hold(name: str) -> None:
         assert np.mean(np.abs(noise[:, 0, 0]) > law.count_bound(failure)) <= failure + 0.01
 
 
+@pytest.mark.parametrize(("name", "d"), [("gaussian", 20), ("matrix-laplace", 3), ("matrix-laplace", 12)])
+def test_bounds_about_a_mean_hold(name: str, d: int) -> None:
+    """Against draws of the exact noise, carried to a center at 0.9 of the longest row."""
+    rng, n_draws, shift = np.random.default_rng(4), 600, np.full(d, 0.9 / math.sqrt(d))
+    draw, v, rate = (symmetric_gaussian, 2.0, None) if name == "gaussian" else (matrix_laplace, d + 2.0, 1.0)
+    noise = np.array([draw(d + 1, rate or math.sqrt(2.0), rng) for _ in range(n_draws)])
+    model = additive(name, d, v, v / 2.0, 5.0 * v / 2.0, 25.0 * v, rate)
+    carried = np.eye(d + 1)
+    carried[0, 0], carried[1:, 0] = math.sqrt(5.0), shift * math.sqrt(5.0)  # the constant was 1/√5
+    noise = carried @ noise @ carried.T
+    law = model.law().about(shift)
+    np.testing.assert_allclose(noise.var(axis=0), law.cell_variances(), rtol=0.5)
+    norms = np.linalg.norm(noise[:, 1:, 1:], 2, axis=(1, 2))
+    assert np.mean(norms > law.gram_bound(0.05)) <= 0.05
+    assert np.mean(norms > law.gram_bound(0.05) / 10.0) > 0.5
+    assert np.mean(np.linalg.norm(noise[:, 0, 1:], axis=1) > law.sum_bound(0.05)) <= 0.05
+    # planted fault: the bound of a law of the same energy that no rotation changes does not hold
+    spectral = SpectralNoise.of(law)
+    level = np.full((d, d), spectral.cell_variance) * (1.0 + np.eye(d))
+    if name == "gaussian":
+        assert np.mean(norms > law.terms[0].family.norm_bound(level, 0.05, d)) > 0.1
+
+
 def test_the_samplers_of_releases_have_these_laws() -> None:
     """The families are those that the filter draws from, not only those that this file does."""
     rng, rate = insecure_generator(9), 0.7
@@ -522,10 +551,6 @@ EVERY: list[NoiseModel] = [
     *MODELS.values(),
     BASIS,
     SCALED,
-    PooledModel(
-        n_features=D,
-        parts=((ADDITIVE["laplace"], np.array(SHIFTS[1])), (ADDITIVE["wishart"], np.zeros(D))),
-    ),
 ]
 
 
@@ -619,3 +644,16 @@ def test_draws_of_the_released_basis_and_of_scaled_wishart_rows() -> None:
     weights = symmetric(rng, 3, D + 1, D + 1)
     found = np.var(np.einsum("nij,pij->pn", noise, weights), axis=1)
     assert off_by(found, SCALED.law().variance(None, weights)) < 0.04
+
+
+def test_nothing_outside_asks_for_the_class_of_a_model() -> None:
+    """What a model can do is a property or a method of it: a new one is pooled, forecast and audited as the others are."""
+    names = {each.__name__ for each in models._NOISE_MODELS.values()} | {"PooledModel", "NoiseModel"}
+    root = Path(models.__file__).parents[1]
+    asked = []
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass", "type"):
+                used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+                asked += [f"{path.name}:{node.lineno}" for name in used & names if path.parent.name != "noise"]
+    assert not asked

@@ -134,6 +134,7 @@ class TestLaw:
         assert_allclose(np.abs(signs), 1.0, rtol=1e-13)
         assert stats.binomtest(int((signs > 0).sum()), 600).pvalue > P_VALUE
 
+    @pytest.mark.slow
     def test_zero_temperature_is_the_haar_measure(self):
         frames = many(sample_orthonormal_frame, np.diag([5.0, 1.0, 0.0, -9.0]), np.zeros(4), 1500, 6)
         for step in range(4):

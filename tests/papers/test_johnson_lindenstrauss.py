@@ -223,6 +223,7 @@ def test_count_and_mean_ride_in_the_same_matrix(mean):
     assert plan.padding == pytest.approx(unit * curves.wishart_sampling_padding(1.0, 1e-6, 60, "add_remove"))
 
 
+@pytest.mark.slow
 def test_default_degrees_nearly_minimise_the_worst_case():
     for n_rows, stays in [(100, False), (10_000, False), (10_000, True)]:
         chosen = _default_degrees(USUAL, Neighbors.ADD_REMOVE, 6, 6, float(n_rows), 1.0, stays)

@@ -108,6 +108,7 @@ def test_eigenvectors_err_as_one_over_root_n_and_additive_noise_as_one_over_n() 
         assert slope(mechanism) == pytest.approx(-1.0, abs=0.07)
 
 
+@pytest.mark.slow
 def test_laplace_noise_overtakes_the_eigenvectors() -> None:
     """Against section 4 of Amin et al. and 5.3 of the replication: on Adult at ε = 4 their own baseline has less error."""
     rows = SummedOnce(adult())

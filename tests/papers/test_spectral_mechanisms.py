@@ -347,6 +347,7 @@ class TestAccuracy:
         assert adaptive < 0.95 * uniform
         assert gaps < 0.99 * adaptive
 
+    @pytest.mark.slow
     def test_tight_is_better_than_the_paper_and_projection_than_subtraction(self):
         budget = PrivacyBudget.pure(1.0)
         best = self.error(IterativeEigenvectors(), budget)
@@ -425,6 +426,7 @@ class TestOptions:
         for mechanism in (IterativeEigenvectors(), KapralovTalwar()):
             assert BudgetKind.APPROXIMATE not in mechanism.budget_kinds
 
+    @pytest.mark.slow
     def test_expected_sum_error(self):
         table = amin_synthetic(50, 4, np.random.default_rng(3))
         for budget in BUDGETS:

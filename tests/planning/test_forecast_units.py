@@ -18,6 +18,7 @@ import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBallPlan
 from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.planning import imagined_release
 from dpmoments.planning.changes import Wanted, changes
 from dpmoments.planning.forecast_table import _refusals_in_a_line
@@ -100,9 +101,13 @@ def test_a_forecast_that_forgets_the_noise_on_the_count_is_found(monkeypatch: py
 
     def without_count(*of: Any) -> Any:
         found = runs(*of)
-        return found and tuple(
-            dataclasses.replace(run, model=dataclasses.replace(run.model, count_variance=0.0)) for run in found
-        )
+        return found and tuple(dataclasses.replace(run, law=exact_count(run.law)) for run in found)
+
+    def exact_count(law: NoiseLaw) -> NoiseLaw:
+        [term] = law.terms
+        variances = term.variances.copy()
+        variances[0, 0] = 0.0
+        return NoiseLaw((dataclasses.replace(term, variances=variances),))
 
     monkeypatch.setattr(imagined_release, "possible_runs", without_count)
     with pytest.raises(AssertionError):
@@ -262,7 +267,7 @@ def test_the_ball_is_never_worse_than_the_guarantee_and_no_better_than_its_small
         assert isinstance(plan, AdaptiveBallPlan)
         for part in possible_runs(plan, TypicalTable.of(NUMBERS), n_rows) or ():
             assert 0.0 < part.probability <= 1.0 + 1e-9
-            assert math.sqrt(part.model.law().energy) <= plan.guaranteed_error * (1.0 + 1e-9)
+            assert math.sqrt(part.law.energy) <= plan.guaranteed_error * (1.0 + 1e-9)
 
 
 def test_the_range_from_no_gain_to_that_gain_is_shown() -> None:
@@ -620,6 +625,7 @@ def test_auto_is_foreseen_as_a_release_for_units_chooses_it(budget: dict[str, fl
     assert found["auto"].chosen_because == released.chosen_because
 
 
+@pytest.mark.slow
 def test_what_is_needed_is_a_budget_for_units() -> None:
     """Additive noise: ε = 4 for units of four rows has the noise of ε = 1 for rows; ρ sixteen times."""
     for_units = dpm.forecast(SCHEMA, n_rows=N_ROWS, epsilon=1.0, privacy_unit=UNIT)
@@ -700,3 +706,16 @@ def test_the_commands_plan_for_units(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert said.startswith("ρ needed with 5,000 rows that count (at most 4 for each value of person_id), add_remove")
     assert main(["forecast", *common[:-2]]) != 0
     assert "state the contribution bound" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_noise_that_differs_by_feature_is_forecast() -> None:
+    """Any model whose law is known before a run is read, not only noise alike for all features."""
+    scale = np.diag([9.0, 1.0, 1.0, 4.0, 1.0, 1.0])
+    mechanism = dpm.mechanisms.AdditiveWishart(scale_matrix=scale.tolist())
+    options: dict[str, Any] = dict(epsilon=1.0, delta=1e-6, neighbors="replace_one")
+    plan = dataclasses.replace(setting("additive-wishart", NUMBERS, **options), mechanism=mechanism)
+    assert plan.noise is not None
+    np.testing.assert_allclose(plan.noise.mean / plan.noise.mean[1], np.sqrt(np.diag(scale)), rtol=1e-9)
+    table = np.full((N_ROWS, 6), 50.0)
+    release = dpm.release(table, NUMBERS, mechanism=mechanism, insecure_seed=0, **options)
+    np.testing.assert_allclose(plan.noise.mean, release.describe().mean_noise, rtol=1e-9)

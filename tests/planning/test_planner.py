@@ -85,6 +85,7 @@ def test_the_page_has_no_script_and_no_name_does_anything() -> None:
     assert len(source) < 80_000
 
 
+@pytest.mark.slow
 def test_the_page_of_many_features_is_of_moderate_size() -> None:
     schema = dpm.Schema(*(dpm.Numeric(f"a column of numbers, {place}", 0, 100) for place in range(120)))
     found = dpm.forecast(schema, n_rows=4000, rho=0.5)

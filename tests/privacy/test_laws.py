@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import mpmath
 import numpy as np
@@ -45,6 +45,9 @@ from dpmoments.privacy.laws import (
     RaisedWishartSampling,
     WishartSampling,
 )
+from dpmoments.privacy.laws.additive import GaussianLaw
+from dpmoments.privacy.profile import _concentrated_bounds
+from dpmoments.privacy.receipt import Draw
 from dpmoments.privacy.sampling import _KEPT_BITS, _add_integers, coordinates_of, noised, without_low_bits
 from dpmoments.privacy.sensitivity import (
     count,
@@ -926,6 +929,57 @@ def test_parameters_that_mean_nothing_are_refused() -> None:
         for scale in (0.0, -1.0, math.inf, math.nan):
             with pytest.raises(ValueError, match=r"above 0|finite"):
                 make(scale)
+
+
+@dataclass(frozen=True)
+class UnevenGaussian(GaussianLaw):
+    """A new law whose author checks nothing: one scale a coordinate."""
+
+    scales: tuple[float, ...] = ()
+
+    name: ClassVar[str] = "uneven"
+    answers: ClassVar = DiscreteLaplace(1.0).answers
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        del sensitivity, size
+        return False
+
+
+def test_tuples_of_parameters_are_checked_for_every_law() -> None:
+    for wrong, error in (
+        ([1.0], TypeError),
+        ((1.0, math.nan), ValueError),
+        ((0.0,), ValueError),
+        ((-1.0,), ValueError),
+    ):
+        with pytest.raises(error, match="scales of a uneven draw must be"):
+            UnevenGaussian(1.0, wrong)  # type: ignore[arg-type]
+    for law in (UnevenGaussian(1.0, (1.0,) * 4), UnevenGaussian(1.0), Directions((1.0,) * 4, 3), Directions((), 3)):
+        with pytest.raises(ValueError, match="is not for a query of shape"):
+            law.check_shape((3, 3))
+    UnevenGaussian(1.0, (1.0, 2.0, 3.0)).check_shape((3,))
+    for law in (Directions((1.0,), 2), AdditiveWishartDraw(2, 80, 1.0, 0)):
+        law.check_shape((2, 2))
+        with pytest.raises(ValueError, match="for 2 rows is not for a query of shape"):
+            law.check_shape((3, 3))
+
+
+@pytest.mark.parametrize("name", sorted(LAWS))
+def test_no_law_falls_back_to_a_looser_profile(name: str) -> None:
+    """Its losses add up as those of normal noise, or a draw has a curve: a new law must say which."""
+    law, _ = ONE_OF_EACH[name]
+    assert law.is_gaussian != bool(law.curves(ONE[law.norm](Neighbors.ADD_REMOVE)))
+    assert law.is_gaussian or not law.lattice_scales
+    assert law.on_lattice == bool(law.lattice_scales) or not law.is_gaussian
+
+
+def test_a_new_gaussian_law_composes_as_the_others() -> None:
+    one = count(Neighbors.ADD_REMOVE)
+    laws = GaussianDraw(3.0), UnevenGaussian(3.0, (3.0,))
+    draws = [Draw("count", law, one, law.loss(one, LossUnit.RHO), 1) for law in laws]
+    known, new = (_concentrated_bounds(draw.loss, [draw], settled=True) for draw in draws)
+    assert [bound.how for bound in known] == [bound.how for bound in new]
+    assert known[-1].delta(0.1) == new[-1].delta(0.1) < known[0].delta(0.1)
 
 
 def test_an_empty_query_is_refused() -> None:

@@ -65,6 +65,7 @@ from dpmoments.privacy.sensitivity import (
 )
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+from support.examples import examples
 
 ADD, REPLACE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 APPROXIMATE = PrivacyBudget.approximate(0.731, 1.37e-6)
@@ -1102,14 +1103,14 @@ def is_refused_or_means_the_same(receipt: Receipt, path: tuple[Any, ...], conten
     return same_losses and read.neighbors is receipt.neighbors and (read.cost == receipt.cost or path[0] == "cost")
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=examples(400), deadline=None, derandomize=True)
 @given(edited(ODD_VALUES))
 def test_any_edit_is_refused_or_changes_no_loss(edit: tuple[Receipt, tuple[Any, ...], Plain]) -> None:
     assert is_refused_or_means_the_same(*edit)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@settings(max_examples=400, deadline=None, derandomize=True, print_blob=False, report_multiple_bugs=False)
+@settings(max_examples=examples(400), deadline=None, derandomize=True, print_blob=False, report_multiple_bugs=False)
 @given(edited(EXTREME_VALUES))
 def test_any_extreme_edit_is_refused_or_changes_no_loss(edit: tuple[Receipt, tuple[Any, ...], Plain]) -> None:
     assert is_refused_or_means_the_same(*edit)

@@ -321,11 +321,10 @@ def with_bounds(
     reach: float,
     failure: float,
 ) -> Found:
-    """The bounds on what clipping did, the sentence for the statement, and the warning."""
-    d = noise.d
+    """The bounds on what clipping did, and the sentence for the statement."""
     n = max(1.0, found.count - noise.count_reach(failure))
-    most_rows = max(0.0, rows[0] + reach * rows[1])
-    most = min(max(0.0, excess[0] + reach * excess[1]), most_rows * max(0.0, q))
+    most_rows = max(0.0, rows[0]) + reach * rows[1]
+    most = min(max(0.0, excess[0]) + reach * excess[1], most_rows * max(0.0, q))
     found.diagnostics = {
         "radius": radius,
         "rows_beyond": rows[0],
@@ -341,17 +340,6 @@ def with_bounds(
         f"took at most {up(most / n)} off",
         f"moved the mean by at most {up(most / (2.0 * radius * n))},",
     )
-    on_trace, on_mean = (math.sqrt(d * v) / n for v in found.variances[:2])
-    if most / n > on_trace or most / (2.0 * radius * n) > on_mean:
-        mean = found.sum / found.count
-        shown = max(float(np.trace(found.gram)) / found.count - float(mean @ mean), on_trace)
-        lost = most / n * (1.0 + min(1.0, float(np.linalg.norm(mean)) / radius))
-        if lost >= 0.01 * shown:
-            found.warning = (
-                f"rows beyond a ball of radius {radius:.2f} were moved",
-                f"by up to {lost / shown:.0%} of what is shown" if lost < shown else "by more than what is shown",
-                f"moves them by {on_trace / shown:.1%}.",
-            )
     return found
 
 

@@ -32,6 +32,7 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.schema import Schema
+from support.examples import examples
 from support.forged_files import FORGED_RECEIPTS, forge, signed
 from support.noise_models import additive
 
@@ -189,7 +190,7 @@ def assert_same(first: MomentRelease, second: MomentRelease) -> None:
         assert bits(getattr(first, name)) == bits(getattr(second, name)), name
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(release=releases())
 def test_a_release_comes_back_to_the_bit(release: MomentRelease, tmp_path: Path) -> None:
     path = tmp_path / "release.json"
@@ -201,7 +202,7 @@ def test_a_release_comes_back_to_the_bit(release: MomentRelease, tmp_path: Path)
     assert path.read_bytes() == first
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(value=values)
 def test_values_come_back_through_json(value: Any) -> None:
     assert bits(from_plain(json.loads(json.dumps(to_plain(value), allow_nan=False)))) == bits(value)
@@ -273,7 +274,7 @@ def test_every_truncation_is_refused(saved: Path) -> None:
             dpm.load(saved)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_a_changed_byte_is_refused_or_changes_nothing(data: st.DataObject, saved: Path) -> None:
     whole = saved.read_bytes()

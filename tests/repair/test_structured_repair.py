@@ -467,6 +467,7 @@ def gain(table: Any, schema: Schema, epsilon: float, trials: int) -> float:
     return float(errors[0] / errors[1])
 
 
+@pytest.mark.slow
 def test_adult_gains_what_is_documented() -> None:
     """docs/structured-repair.md; without the agreement of margins it is 1.69 at ε = 3."""
     adult = dpm.datasets.adult()

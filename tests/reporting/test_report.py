@@ -299,6 +299,7 @@ def test_a_colon_in_a_name_is_no_trouble() -> None:
         group_asked_for("d", schema)
 
 
+@pytest.mark.slow
 def test_many_features_make_a_page_of_moderate_size() -> None:
     levels = [str(place) for place in range(52)]
     schema = dpm.Schema(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpmoments.rows.rounding import SlicedMatrix, _row_peaks
 from references.reference_lattice import reference_image
+from support.examples import examples
 
 cells = st.one_of(
     st.floats(-2, 2),
@@ -30,7 +31,7 @@ def products(draw: st.DrawFn) -> tuple[list[list[float]], list[list[float]]]:
     return draw(values), draw(matrices)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(products())
 def test_image_equals_the_reference(case: tuple[list[list[float]], list[list[float]]]) -> None:
     rows, matrix = case

@@ -18,6 +18,7 @@ from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.rounding import RowMap
 from references.reference_lattice import reference_lattice_row, reference_sums
 from support.drawn_tables import drawn_table
+from support.examples import examples
 
 FloatArray = NDArray[np.float64]
 
@@ -54,7 +55,7 @@ def test_same_bits_as_numpy(n_features: int, bits: int, layout: str, monkeypatch
         assert sums(block, 0, monkeypatch, **options) == sums(block, 10**9, monkeypatch, **options)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.data())
 def test_same_bits_as_python_integers(data: st.DataObject) -> None:
     table, n_features, options = drawn_table(data)

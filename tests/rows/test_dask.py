@@ -748,6 +748,7 @@ def dies_once(frame: pd.DataFrame, marker: str) -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_no_bit(client: Any, tmp_path: Path) -> None:
     frame = dd.from_pandas(FRAME, npartitions=12)
     told: list[float | None] = []

@@ -26,6 +26,7 @@ from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import Moments, add_limbs, split_limbs
 from references.reference_lattice import reference_lattice_row, reference_sums
 from support.drawn_tables import drawn_table
+from support.examples import examples
 from support.lattice_rows import lattice_rows
 
 FloatArray = NDArray[np.float64]
@@ -35,7 +36,7 @@ def values_of(moments: Moments) -> tuple[Any, ...]:
     return moments.count, moments.dropped, moments.sum.tolist(), moments.gram.tolist()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.data())
 def test_same_bits_for_every_order_cut_layout_and_thread_count(data: st.DataObject) -> None:
     table, n_features, options = drawn_table(data)

@@ -15,6 +15,7 @@ from dpmoments.rows import kernel, lattice, threads
 from dpmoments.rows.kernel import MomentSummary, exact_moments, transformed_norms
 from dpmoments.rows.lattice import EXACT, Lattice, _shrink_into_ball, clip_rows, squared_norms
 from references.reference_lattice import reference_lattice_row, reference_sums
+from support.examples import examples
 from support.lattice_rows import lattice_rows
 
 FloatArray = NDArray[np.float64]
@@ -46,7 +47,7 @@ def encodings(draw: st.DrawFn) -> tuple[list[list[float]], int, dict[str, Any]]:
     return draw(st.lists(one_row, max_size=6)), n_features, options
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(encodings())
 def test_lattice_rows_equal_the_reference(case: tuple[list[list[float]], int, dict[str, Any]]) -> None:
     rows, n_features, options = case

@@ -30,6 +30,7 @@ from dpmoments.rows.sources.memory import FrameSource
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.threads import summarise_in_threads
 from dpmoments.schema import Schema
+from support.examples import examples
 from support.lattice_rows import lattice_rows
 from support.table_forms import FILES, FORMS, REGIONS, TABLE, make_table, reference_moments, reference_rows
 
@@ -98,7 +99,7 @@ def tables(draw: st.DrawFn) -> tuple[Schema, pa.Table]:
     return Schema(*draw(st.permutations(columns))), pa.table(cells)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     table=tables(),
     mean=st.booleans(),

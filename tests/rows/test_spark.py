@@ -94,6 +94,7 @@ def test_a_frame_of_files_alone_is_read_as_files_and_no_other(spark: Any, tmp_pa
     assert scanned_files(spark.read.parquet(str(tmp_path / "a folder")), ["age", "price"]) is None
 
 
+@pytest.mark.slow
 def test_large_results_come_in_several_jobs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     d, sizes = 30, []
     run_job = type(spark.sparkContext).runJob
@@ -211,6 +212,7 @@ def test_frames_that_cannot_serve_are_refused(spark: Any) -> None:
         Rows.of(frame.rdd, SCHEMA)
 
 
+@pytest.mark.slow
 def test_a_frame_that_hides_its_chance_is_found_at_the_second_pass(spark: Any) -> None:
     def random_batches(batches: Any) -> Any:
         for batch in batches:
@@ -255,7 +257,8 @@ def fails_once(marker: str, how: str) -> Callable[[Any], Any]:
     return batches
 
 
-@pytest.mark.parametrize("how", ["dies", pytest.param("raises", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["dies", "raises"])
 def test_a_task_that_is_repeated_changes_no_bit(spark: Any, how: str, tmp_path: Path) -> None:
     frame = spark.createDataFrame(TABLE).repartition(4)
     fragile = frame.mapInArrow(fails_once(str(tmp_path / "marker"), how), frame.schema)

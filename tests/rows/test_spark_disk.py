@@ -17,12 +17,12 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed: pip i
 pytestmark = of_spark
 TESTS = Path(__file__).parents[1]
 
-START = """
+PROGRAM = """
 import json, os, re, sys
 from pathlib import Path
 
 sys.path[:0] = [{tests!r}]
-root, options = Path(sys.argv[1]), json.loads(sys.argv[2])
+root, steps = Path(sys.argv[1]), json.loads(sys.argv[2])
 local, temporary, here = (root / name for name in ("local", "temporary", "here"))
 for folder in (local, temporary, here):
     folder.mkdir(parents=True, exist_ok=True)
@@ -35,6 +35,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import dpmoments as dpm
 from dpmoments.rows.rows import Rows
+from dpmoments.rows.sources import spark as ours
+from pyspark import StorageLevel
+from pyspark.sql import functions as F
 from support.spark_session import OPTIONS, start
 from support.watched_files import leaks, watched
 
@@ -46,192 +49,206 @@ settings = {{
     "spark.rdd.compress": "false", "spark.shuffle.spill.compress": "false",
     "spark.sql.files.openCostInBytes": str(1 << 27),
 }}
-spark = start("local[2,4]", **{{name.replace(".", "_"): value for name, value in (settings | options).items()}})
-"""
 
-WATCH = (
-    START
-    + """
-n_files, n_people, planted = int(sys.argv[3]), 2_000, sys.argv[4] == "planted"
-rng = np.random.default_rng(7)
-cells = rng.uniform(1_000.0, 99_000.0, 2 * n_people)
-ids = [f"person-{{7919 * number % 99991:05}}-of-the-table" for number in np.sort(rng.integers(0, n_people, 2 * n_people))]
-table = pa.table({{"id": ids, "income": cells}})
-(root / "table").mkdir()
-for number, start_row in enumerate(np.linspace(0, len(table), n_files + 1).astype(int)[:-1]):
-    stop = int(np.linspace(0, len(table), n_files + 1)[number + 1])
-    pq.write_table(table.slice(start_row, stop - start_row), root / "table" / f"{{number}}.parquet")
-schema = dpm.Schema(dpm.Numeric("income", 0, 100_000))
-unit = dpm.PrivacyUnit("id", max_rows=1)
-files = spark.read.parquet(str(root / "table"))
-forms = {{"files": dpm.EngineFiles(root / "table", "spark"), "frame of files": files, "frame": files.filter("income > -1")}}
-assert forms["frame"].rdd.getNumPartitions() == n_files
 
-if planted:  # workers merge results, as they are
+def written(folder, table, starts):
+    if not folder.exists():
+        folder.mkdir()
+        for number, (first, stop) in enumerate(zip(starts, [*starts[1:], len(table)])):
+            pq.write_table(table.slice(first, stop - first), folder / f"{{number}}.parquet")
+    return folder
 
-    def outcome(self, job, progress):
-        pieces = self.session.sparkContext.parallelize(list(enumerate(self.pieces)), len(self.pieces))
-        return pieces.map(lambda numbered: job.outcome(numbered[1], numbered[0])).treeReduce(job.joined, 2), len(self.pieces)
 
-    from dpmoments.rows.sources.spark import _SparkFilesSource
-    _SparkFilesSource.outcome = outcome
+def merged_by_workers(self, job, progress):  # the planted fault: results as they are
+    pieces = self.session.sparkContext.parallelize(list(enumerate(self.pieces)), len(self.pieces))
+    return pieces.map(lambda numbered: job.outcome(numbered[1], numbered[0])).treeReduce(job.joined, 2), len(self.pieces)
 
-moments = Rows.of(table, schema).moments()
-by_file = [Rows.of(path, schema).moments() for path in sorted((root / "table").iterdir())]
-sums = {{int(limb) for one in (moments, *by_file) for limb in np.ravel(one.limbs) if abs(int(limb)) > 1 << 32}}
-secrets = [*sorted(set(ids)), *cells.tolist(), *sorted(sums)]
-result = {{}}
-for name in sys.argv[5].split(","):
-    data = forms[name]
-    for units in [unit if sys.argv[6] == "units" else None]:
-        def pass_over():
-            rows = Rows.of(data, schema, privacy_unit=units)
-            return (rows if units is None else rows.bounded((11, 12))).moments()
+
+def watch(spark, n_files, names, of_units, planted):
+    n_people = 2_000
+    rng = np.random.default_rng(7)
+    cells = rng.uniform(1_000.0, 99_000.0, 2 * n_people)
+    ids = [f"person-{{7919 * number % 99991:05}}-of-the-table" for number in np.sort(rng.integers(0, n_people, 2 * n_people))]
+    folder = written(root / f"{{n_files}} files", pa.table({{"id": ids, "income": cells}}),
+                     [place * len(cells) // n_files for place in range(n_files)])
+    schema, unit = dpm.Schema(dpm.Numeric("income", 0, 100_000)), dpm.PrivacyUnit("id", max_rows=1)
+    files = spark.read.parquet(str(folder))
+    forms = {{"files": dpm.EngineFiles(folder, "spark"), "frame of files": files, "frame": files.filter("income > -1")}}
+    assert forms["frame"].rdd.getNumPartitions() == n_files
+    moments = Rows.of(folder, schema).moments()
+    by_file = [Rows.of(path, schema).moments() for path in sorted(folder.iterdir())]
+    sums = {{int(limb) for one in (moments, *by_file) for limb in np.ravel(one.limbs) if abs(int(limb)) > 1 << 32}}
+    secrets = [*sorted(set(ids)), *cells.tolist(), *sorted(sums)]
+    of_driver = ours._SparkFilesSource.outcome
+    if planted:
+        ours._SparkFilesSource.outcome = merged_by_workers
+    result = {{}}
+    for name in names:
+        data, units = forms[name], unit if of_units else None
         Rows.of(data, schema).moments()  # what Spark makes once
         with watched(local, temporary, here) as seen:
-            found = pass_over()
+            rows = Rows.of(data, schema, privacy_unit=units)
+            found = (rows if units is None else rows.bounded((11, 12))).moments()
         assert units is not None or found == moments
-        key = name + (" by units" if units else "")
-        result[key] = {{"files": [[str(file.path), oct(file.mode), len(file.contents)] for file in seen],
-                       "leaks": sorted({{told[:12]: told for told in leaks(seen, secrets)}}.values())}}
-spark.stop()
-print("RESULT" + json.dumps(result))
-"""
-)
+        result[name] = {{"files": [[str(file.path), oct(file.mode), len(file.contents)] for file in seen],
+                        "leaks": sorted({{told[:12]: told for told in leaks(seen, secrets)}}.values())}}
+    ours._SparkFilesSource.outcome = of_driver
+    return result
 
 
-CHECKS = (
-    START
-    + """
-from pyspark import StorageLevel
-from pyspark.sql import functions as F
+def plans(spark):
+    table = pa.table({{"x": np.arange(200.0), "y": np.arange(200.0)}})
+    schema = dpm.Schema(dpm.Numeric("x", 0, 100))
+    folder = written(root / "t", table, [0, 100])
+    files, memory = spark.read.parquet(str(folder)), spark.createDataFrame(table)
+    scan, rows = files.filter("x >= 0"), [(float(x), float(x)) for x in range(200)]
+    spark.createDataFrame(rows, ["x", "y"]).createOrReplaceTempView("rows")
+    forms = {{
+        "files": files, "a filter": scan, "a projection": files.selectExpr("x + 0 AS x"), "memory": memory,
+        "a list": spark.createDataFrame(rows, ["x", "y"]), "a filtered list": spark.table("rows").filter("y >= 0"),
+        "numbers": spark.range(200).selectExpr("cast(id AS double) AS x"), "a union": scan.union(files).filter("y >= 0"),
+        "batches": scan.mapInArrow(lambda batches: batches, "x double, y double"), "fewer partitions": scan.coalesce(1),
+        "a sample": scan.sample(0.5, seed=1), "exploded": scan.select(F.explode(F.array("x", "y")).alias("x")),
+        "cached in memory": scan.filter("x > -5").persist(StorageLevel.MEMORY_ONLY),
+        "csv": spark.read.schema("x double").csv(str(folder)),
+        "many partitions": scan.repartition(3), "by a column": memory.repartition("y"),
+        "sorted": scan.sort("x"), "sorted within": scan.sortWithinPartitions("x"), "a limit": scan.limit(50),
+        "joined": scan.join(memory.select("y"), "y"), "broadcast": scan.join(F.broadcast(memory.select("y")), "y"),
+        "grouped": scan.groupBy("x").count(), "once each": scan.distinct(),
+        "a window": scan.selectExpr("sum(x) OVER (PARTITION BY y) AS x"), "cached": scan.filter("x > -1").cache(),
+        "cached after a shuffle": scan.repartition(4).persist(StorageLevel.MEMORY_ONLY),
+        "above a cache": scan.filter("x > -2").cache().filter("y >= 0").selectExpr("x + 0 AS x"),
+        "cached on a disk": scan.filter("x > -3").persist(StorageLevel.DISK_ONLY),
+        "a list cached on a disk": spark.sparkContext.parallelize(rows).persist(StorageLevel.DISK_ONLY).toDF(["x", "y"]),
+        "in a filter": spark.sql("SELECT * FROM rows WHERE x > (SELECT avg(y) FROM rows)"),
+        "a function": scan.select(F.udf(lambda x: x, "double")("x").alias("x")),
+    }}
+    result, logs = {{}}, spark.conf.get("spark.eventLog.enabled", "false") == "true"
+    for name, form in forms.items():
+        try:
+            opened = Rows.of(form, schema)
+            result[name] = "read" if logs else opened.moments().count
+        except ValueError as error:
+            result[name] = str(error)
+    return result
 
-table = pa.table({{"x": np.arange(200.0), "y": np.arange(200.0)}})
-schema = dpm.Schema(dpm.Numeric("x", 0, 100))
-(root / "t").mkdir()
-for number in range(2):
-    pq.write_table(table.slice(100 * number, 100), root / "t" / f"{{number}}.parquet")
-files, memory = spark.read.parquet(str(root / "t")), spark.createDataFrame(table)
-scan, rows = files.filter("x >= 0"), [(float(x), float(x)) for x in range(200)]
-spark.createDataFrame(rows, ["x", "y"]).createOrReplaceTempView("rows")
-forms = {{
-    "files": files, "a filter": scan, "a projection": files.selectExpr("x + 0 AS x"), "memory": memory,
-    "a list": spark.createDataFrame(rows, ["x", "y"]), "a filtered list": spark.table("rows").filter("y >= 0"),
-    "numbers": spark.range(200).selectExpr("cast(id AS double) AS x"), "a union": scan.union(files).filter("y >= 0"),
-    "batches": scan.mapInArrow(lambda batches: batches, "x double, y double"), "fewer partitions": scan.coalesce(1),
-    "a sample": scan.sample(0.5, seed=1), "exploded": scan.select(F.explode(F.array("x", "y")).alias("x")),
-    "cached in memory": scan.filter("x > -5").persist(StorageLevel.MEMORY_ONLY),
-    "csv": spark.read.schema("x double").csv(str(root / "t")),
-    "many partitions": scan.repartition(3), "by a column": memory.repartition("y"),
-    "sorted": scan.sort("x"), "sorted within": scan.sortWithinPartitions("x"), "a limit": scan.limit(50),
-    "joined": scan.join(memory.select("y"), "y"), "broadcast": scan.join(F.broadcast(memory.select("y")), "y"),
-    "grouped": scan.groupBy("x").count(), "once each": scan.distinct(),
-    "a window": scan.selectExpr("sum(x) OVER (PARTITION BY y) AS x"),
-    "cached": scan.filter("x > -1").cache(), "cached after a shuffle": scan.repartition(4).persist(StorageLevel.MEMORY_ONLY),
-    "above a cache": scan.filter("x > -2").cache().filter("y >= 0").selectExpr("x + 0 AS x"),
-    "cached on a disk": scan.filter("x > -3").persist(StorageLevel.DISK_ONLY),
-    "a list cached on a disk": spark.sparkContext.parallelize(rows).persist(StorageLevel.DISK_ONLY).toDF(["x", "y"]),
-    "in a filter": spark.sql("SELECT * FROM rows WHERE x > (SELECT avg(y) FROM rows)"),
-    "a function": scan.select(F.udf(lambda x: x, "double")("x").alias("x")),
-}}
-result = {{}}
-for name, form in forms.items():
-    try:
-        opened = Rows.of(form, schema)
-        result[name] = "read" if options.get("spark.eventLog.enabled") else opened.moments().count
-    except ValueError as error:
-        result[name] = str(error)
-if options:
-    key = []
-    from dpmoments.rows.sources import spark as ours
-    seal_class = ours.Seal
-    ours.Seal = lambda *of: key.append(seal_class(*of)) or key[-1]
-    unit = dpm.PrivacyUnit("id", max_rows=1)
+
+def log(spark):
+    result, keys, seal_class = plans(spark), [], ours.Seal
+    ours.Seal = lambda *of: keys.append(seal_class(*of)) or keys[-1]
     odd = pa.table({{"x": np.arange(177_761.0), "id": [f"person-{{n % 1500:05}}" for n in range(177_761)]}})
-    (root / "odd").mkdir()
-    for number in range(3):
-        pq.write_table(odd.slice(60_000 * number, 60_000), root / "odd" / f"{{number}}.parquet")
-    assert Rows.of(dpm.EngineFiles(root / "odd", "spark"), schema, privacy_unit=unit).bounded((11, 12)).moments().count
-    keys = [form for seal in key for form in (seal.key, seal.key.hex().encode())]
-spark.stop()
-if options:
+    folder, unit = written(root / "odd", odd, [0, 60_000, 120_000]), dpm.PrivacyUnit("id", max_rows=1)
+    schema = dpm.Schema(dpm.Numeric("x", 0, 100))
+    assert Rows.of(dpm.EngineFiles(folder, "spark"), schema, privacy_unit=unit).bounded((11, 12)).moments().count
+    spark.stop()
     events = b"".join(path.read_bytes() for path in (root / "events").rglob("*") if path.is_file())
     assert b"SparkListenerJobStart" in events
+    keys = [form for seal in keys for form in (seal.key, seal.key.hex().encode())]
     assert len(keys) >= 6
     result["in the event log"] = [repr(told) for told in [b"person-", *keys] if told in events]
     met = re.findall(rb".{{0,60}}\\b(?:177761|57761)\\b.{{0,20}}", events)
     result["counts"] = [told.decode(errors="replace") for told in met]
-print("RESULT" + json.dumps(result))
+    return result
+
+
+found, before = [], None
+for what, options, arguments in steps:
+    if before is not None and options != before:
+        spark.stop()
+    if options != before:
+        spark = start("local[2,4]", **{{name.replace(".", "_"): value for name, value in (settings | options).items()}})
+    before = options
+    found.append({{"watch": watch, "plans": plans, "log": log}}[what](spark, *arguments))
+spark.stop()
+print("RESULT" + json.dumps(found))
 """
-)
 READ = {"files", "a filter", "a projection", "memory", "a list", "a filtered list", "numbers", "a union", "batches"}
 READ |= {"fewer partitions", "a sample", "exploded", "cached in memory"}
 
 
-def run(program: str, *arguments: str, tmp_path: Path, **options: str) -> dict[str, Any]:
-    named = {name.replace("_", "."): value for name, value in options.items()}
-    command = [sys.executable, "-W", "ignore", "-c", program.format(tests=str(TESTS)), str(tmp_path), json.dumps(named)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
+def run(folder: Path, *steps: tuple[str, dict[str, str], list[Any]]) -> list[dict[str, Any]]:
+    """What is found by steps, in one process and, for the same options of a session, in one session."""
+    program = PROGRAM.format(tests=str(TESTS))
     ran = subprocess.run(
-        [*command, *arguments], capture_output=True, text=True, check=False, timeout=600, env=environment
+        [sys.executable, "-W", "ignore", "-c", program, str(folder), json.dumps(steps)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])},
     )
     assert "RESULT" in ran.stdout, ran.stdout + ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout.split("RESULT")[1])
+    found: list[dict[str, Any]] = json.loads(ran.stdout.split("RESULT")[1])
     return found
 
 
-FORMS = "files,frame,frame of files"
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What one process finds, whose sessions do not encrypt their files."""
+    folder = tmp_path_factory.mktemp("spark")
+    (folder / "events").mkdir()
+    log = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
+    steps: dict[str, tuple[str, dict[str, str], list[Any]]] = {
+        "as it is": ("watch", {}, [FILES, ["files", "frame"], False, False]),
+        "planted": ("watch", {}, [FILES, ["files"], False, True]),
+        "plans": ("plans", {}, []),
+        "log": ("log", log | {"spark.eventLog.dir": (folder / "events").as_uri()}, []),
+    }
+    return dict(zip(steps, run(folder, *steps.values()), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("n_files", "forms", "units"),
-    [
-        ("40", "files,frame", "rows"),
-        pytest.param("40", FORMS, "rows", marks=pytest.mark.slow),
-        pytest.param("40", FORMS, "units", marks=pytest.mark.slow),
-        pytest.param("400", FORMS, "rows", marks=pytest.mark.slow),
-        pytest.param("400", "files,frame", "units", marks=pytest.mark.slow),
-    ],
-)
-def test_a_pass_makes_no_file(n_files: str, forms: str, units: str, tmp_path: Path) -> None:
+FILES = 12
+NO_FILE: dict[str, list[Any]] = {"files": [], "leaks": []}
+
+
+def test_a_pass_makes_no_file(told: dict[str, dict[str, Any]]) -> None:
     """Neither ids nor cells nor sums are written, since nothing is: no shuffle, no file of a job or of its pieces."""
-    found = run(WATCH, n_files, "as it is", forms, units, tmp_path=tmp_path)
-    assert {name.removesuffix(" by units") for name in found} == set(forms.split(","))
-    for name, seen in found.items():
-        assert seen == {"files": [], "leaks": []}, name
+    assert told["as it is"] == {"files": NO_FILE, "frame": NO_FILE}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("units", ["rows", "units"])
-def test_what_is_larger_than_spark_sends_by_messages_is_sealed(units: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("n_files", "of_units"), [(40, False), (40, True), (400, False), (400, True)])
+def test_a_pass_over_many_files_makes_no_file(n_files: int, of_units: bool, tmp_path: Path) -> None:
+    forms = ["files", "frame", *(["frame of files"] if n_files == 40 or not of_units else [])]
+    assert run(tmp_path, ("watch", {}, [n_files, forms, of_units, False])) == [dict.fromkeys(forms, NO_FILE)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("of_units", [False, True])
+def test_what_is_larger_than_spark_sends_by_messages_is_sealed(of_units: bool, tmp_path: Path) -> None:
     """Jobs are in files of PySpark, results in blocks: none shows a thing of the table."""
-    small = {"spark_broadcast_UDFCompressionThreshold": "100", "spark_task_maxDirectResultSize": "100"}
-    found = run(WATCH, "40", "as it is", "files,frame", units, tmp_path=tmp_path, **small)
+    small = {"spark.broadcast.UDFCompressionThreshold": "100", "spark.task.maxDirectResultSize": "100"}
+    (found,) = run(tmp_path, ("watch", small, [40, ["files", "frame"], of_units, False]))
     assert all(seen["files"] and not seen["leaks"] for seen in found.values())
 
 
-@pytest.mark.parametrize("units", ["rows", pytest.param("units", marks=pytest.mark.slow)])
-def test_the_watcher_finds_results_that_workers_merge(units: str, tmp_path: Path) -> None:
+def shows_results(found: dict[str, Any], what: str) -> bool:
+    return any(what in told and "mode 644" in told for told in found["files"]["leaks"])
+
+
+def test_the_watcher_finds_results_that_workers_merge(told: dict[str, dict[str, Any]]) -> None:
     """The planted fault: a tree of workers, each level of which is a shuffle in files that all may read."""
-    (seen,) = run(WATCH, "40", "planted", "files", units, tmp_path=tmp_path).values()
-    wanted = "person-" if units == "units" else "int64"
-    assert any(wanted in told and "mode 644" in told for told in seen["leaks"]), seen
+    assert shows_results(told["planted"], "int64"), told["planted"]
 
 
-def test_a_frame_whose_plan_writes_rows_is_refused_unless_the_session_encrypts(tmp_path: Path) -> None:
-    found = run(CHECKS, tmp_path=tmp_path)
-    found.pop("csv")
-    assert {name for name, told in found.items() if isinstance(told, int)} == READ
-    for name, told in found.items():
-        assert name in READ or "spark.io.encryption.enabled=true" in told, (name, told)
+@pytest.mark.slow
+@pytest.mark.parametrize("of_units", [False, True])
+def test_the_watcher_finds_results_that_workers_merge_of_many_files(of_units: bool, tmp_path: Path) -> None:
+    (found,) = run(tmp_path, ("watch", {}, [40, ["files"], of_units, True]))
+    assert shows_results(found, "person-" if of_units else "int64"), found
 
 
-def test_an_event_log_holds_nothing_of_files_and_refuses_frames(tmp_path: Path) -> None:
+def test_a_frame_whose_plan_writes_rows_is_refused_unless_the_session_encrypts(told: dict[str, dict[str, Any]]) -> None:
+    found = {name: said for name, said in told["plans"].items() if name != "csv"}
+    assert {name for name, said in found.items() if isinstance(said, int)} == READ
+    for name, said in found.items():
+        assert name in READ or "spark.io.encryption.enabled=true" in said, (name, said)
+
+
+def test_an_event_log_holds_nothing_of_files_and_refuses_frames(told: dict[str, dict[str, Any]]) -> None:
     """It holds how many rows each step of a frame has; of files neither that nor the key of a pass."""
-    (tmp_path / "events").mkdir()
-    log = {"spark_eventLog_enabled": "true", "spark_eventLog_compress": "false"}
-    found = run(CHECKS, tmp_path=tmp_path, spark_eventLog_dir=(tmp_path / "events").as_uri(), **log)
+    found = dict(told["log"])
     assert found.pop("in the event log") == []
     assert found.pop("counts") == []
-    assert {name for name, told in found.items() if told == "read"} == {"files"}
-    assert all(name == "files" or "spark.eventLog.enabled=false" in told for name, told in found.items())
+    assert {name for name, said in found.items() if said == "read"} == {"files"}
+    assert all(name == "files" or "spark.eventLog.enabled=false" in said for name, said in found.items())

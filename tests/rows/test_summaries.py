@@ -25,6 +25,7 @@ from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarise_in_threads
+from support.examples import examples
 from support.table_forms import EXPECTED, FORMS, N_ROWS, SCHEMA
 
 Running = TypeVar("Running")
@@ -75,7 +76,7 @@ rows_of_a_table = st.lists(
 
 
 @every_summary
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(rows=rows_of_a_table, keep=st.booleans(), data=st.data())
 def test_any_partitioning_in_any_order_gives_the_same_bits(
     make: Callable[[bool], Summary[Any, Any]], rows: list[list[float]], keep: bool, data: st.DataObject
@@ -125,6 +126,7 @@ class MeanOfNorms(Summary[list[float], float]):
         return first + second
 
 
+@pytest.mark.slow
 def test_a_sum_that_depends_on_the_order_is_found() -> None:
     with pytest.raises((AssertionError, ExceptionGroup)):
         test_any_partitioning_in_any_order_gives_the_same_bits(lambda _: MeanOfNorms())
@@ -176,6 +178,7 @@ def test_an_error_in_a_thread_is_raised_and_stops_the_pass() -> None:
         summarise_in_threads(RowCount(), [], lambda part: part, 0)
 
 
+@pytest.mark.slow
 def test_the_count_is_that_of_the_rows_kept() -> None:
     for name, form in FORMS.items():
         for relation in ("replace_one", "add_remove"):

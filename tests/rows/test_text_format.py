@@ -26,6 +26,7 @@ from dpmoments.foundation.text_reading import Utf8Stream
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import text
 from dpmoments.schema import Schema
+from support.examples import examples
 
 SECRET = "Schmidt-4711"
 LEVELS = ["nord", "süd;ost", 'w"est', "größe, \r\nhoch"]
@@ -119,7 +120,7 @@ formats = st.builds(
     line_end=st.sampled_from(["\n", "\r\n", "\r"]),
     block=st.sampled_from([400, 1000, 4 << 20]),
 )
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 @example(stated=GERMAN, seed=0, n_rows=40, line_end="\r\n", block=400)
 def test_a_table_in_any_format_gives_the_bits_of_its_frame(
     tmp_path_factory: pytest.TempPathFactory, stated: TextFormat, seed: int, n_rows: int, line_end: str, block: int
@@ -156,7 +157,7 @@ NUMBER_PIECES = st.lists(
 
 
 @given(cells=st.lists(st.one_of(NUMBER_PIECES, st.floats().map(repr), st.integers().map(str)), min_size=1, max_size=6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @pytest.mark.parametrize(("decimal", "delimiter"), [(".", "\x1f"), (",", "\x1f")])
 def test_text_numbers_are_those_of_arrows_reader(decimal: str, delimiter: str, cells: list[str]) -> None:
     stated = TextFormat(decimal=decimal)
@@ -183,7 +184,7 @@ def test_text_numbers_are_those_of_arrows_reader(decimal: str, delimiter: str, c
 
 
 @given(number=st.floats(allow_nan=False, allow_infinity=False))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_numbers_are_rounded_as_python_rounds_them(number: float) -> None:
     german = TextFormat(decimal=",", thousands=".")
     cell = repr(number).replace(".", ",")

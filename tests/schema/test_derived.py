@@ -39,6 +39,7 @@ from dpmoments.schema.document import parse_yaml
 from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.entries import column_from_dict
 from dpmoments.schema.typical import column_weights
+from support.examples import examples
 
 EPSILON = 2.0**-53
 BOUNDS = [
@@ -201,7 +202,7 @@ def encoded_rows(schema: Schema, table: pa.Table, mean: bool) -> np.ndarray:
 # Cells -----------------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(made=tables(), mean=st.booleans())
 def test_derived_cells_are_those_of_the_cells_that_rules_leave_and_rows_stay_in_the_ball(
     made: tuple[Schema, pa.Table], mean: bool
@@ -220,7 +221,7 @@ def test_derived_cells_are_those_of_the_cells_that_rules_leave_and_rows_stay_in_
         assert np.linalg.norm(found) <= 1.0 + 8 * EPSILON * len(found)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(made=tables(typical=True), mean=st.booleans())
 def test_rows_stay_in_the_ball_where_factors_have_typical_ranges(made: tuple[Schema, pa.Table], mean: bool) -> None:
     schema, table = made
@@ -333,7 +334,7 @@ def test_bounds_follow_from_those_of_the_factors(
         assert derived.unit(mean).tolist() == [largest if centred else max(map(abs, expected))] * k
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(schema=schemas())
 def test_bounds_hold_the_exact_range_and_little_more(schema: Schema) -> None:
     for derived in schema.derived_columns:
@@ -592,7 +593,7 @@ def test_a_block_asks_for_the_part_of_the_ball_that_its_mean_square_calls_for(me
 # Values for predictions --------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(made=tables())
 def test_derived_values_are_those_of_a_release(made: tuple[Schema, pa.Table]) -> None:
     schema, table = made

@@ -17,6 +17,7 @@ from dpmoments.rows.encode import encode_columns, largest_block
 from dpmoments.schema import Schema
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.numeric import Numeric
+from support.examples import examples
 
 EPSILON = 2.0**-53
 """Relative error of one rounding."""
@@ -68,7 +69,7 @@ def exact_cell(value: float | None, column: Numeric, mean: bool) -> Fraction:
     return kept / max(abs(lower), abs(upper))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(bounds=finite_bounds, data=st.data(), mean=st.booleans())
 def test_a_cell_is_encoded_as_the_bounds_say(bounds: tuple[float, float], data: st.DataObject, mean: bool) -> None:
     lower, upper = bounds
@@ -101,7 +102,7 @@ def test_bounds_attain_one_and_nothing_passes_it(bounds: tuple[float, float], me
         assert abs(lower - midpoint) / half > 1.3
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(table=tables(), mean=st.booleans())
 def test_rows_stay_in_the_ball(table: tuple[Schema, dict[str, Any]], mean: bool) -> None:
     schema, cells = table
@@ -118,7 +119,7 @@ def exact_moments(rows: Sequence[Sequence[Fraction]]) -> tuple[list[Fraction], l
     return mean, second
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(table=tables(), mean=st.booleans())
 def test_moments_come_back_in_the_tables_units(table: tuple[Schema, dict[str, Any]], mean: bool) -> None:
     """Encode cells, take moments, decode: what the table's own moments are, to rounding."""
@@ -156,7 +157,7 @@ def assert_close(found: np.ndarray[Any, Any], expected: Any, tolerance: np.ndarr
         assert abs(Fraction(float(found[index])) - expected[index]) <= Fraction(float(tolerance[index])), index
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(table=tables(), mean=st.booleans())
 def test_cells_inside_the_bounds_come_back_themselves(table: tuple[Schema, dict[str, Any]], mean: bool) -> None:
     schema, cells = table

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import dpmoments as dpm
 from dpmoments.schema import Coordinate, Schema
 from dpmoments.schema.document import parse_yaml
+from support.examples import examples
 
 SECRET = "Smith-4711"
 
@@ -186,7 +187,7 @@ def test_a_schema_cannot_be_changed_after_it_was_made() -> None:
         dpm.Numeric("age", 0, 1).upper = 5.0  # type: ignore[misc]
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(schema=schemas)
 def test_a_file_gives_the_same_schema_back(schema: Schema, tmp_path: Path) -> None:
     path = tmp_path / "schema.yaml"

@@ -25,6 +25,11 @@ PACKAGES = {
         "rows/rows",
         "rows/level_sums",
     ),
+    "analysis": ("analysis",),
+    "repair": ("repair",),
+    "planning": ("planning",),
+    "plots": ("plots",),
+    "releases/pooling": ("releases/pooling",),
 }
 """Packages of the report, and the folders or modules of each."""
 
@@ -371,6 +376,76 @@ TESTS = {
     "rows/rows": (
         "unit_selection",
         "privacy_units",
+    ),
+    "noise/terms": (
+        "noise_terms",
+        "covariance_noise",
+        "coverage",
+    ),
+    "noise/cells": (
+        "noise_law",
+        "noise_terms",
+        "coverage",
+    ),
+    "noise/models": (
+        "noise_terms",
+        "noise_law",
+        "release_file",
+        "noise_contract",
+    ),
+    "analysis/": (
+        "coverage",
+        "comparisons",
+        "analyses",
+        "description",
+        "covariance_noise",
+    ),
+    "analysis/components": (
+        "coverage",
+        "components",
+        "comparisons",
+        "analyses",
+    ),
+    "analysis/discriminant": (
+        "comparisons",
+        "components",
+        "analyses",
+    ),
+    "analysis/graphical_model": (
+        "components",
+        "comparisons",
+        "analyses",
+    ),
+    "analysis/normal_equations": (
+        "coverage",
+        "regression_inference",
+        "analyses",
+    ),
+    "analysis/regress": (
+        "coverage",
+        "regression_inference",
+        "regression",
+        "ridge_parameter",
+        "analyses",
+    ),
+    "analysis/synthetic": (
+        "coverage",
+        "synthetic",
+    ),
+    "repair/": (
+        "repair",
+        "structured_repair",
+    ),
+    "planning/": (
+        "forecast",
+        "forecast_mean",
+        "forecast_units",
+        "planner",
+    ),
+    "plots/": ("plots",),
+    "releases/pooling": (
+        "pooling",
+        "coverage",
     ),
 }
 

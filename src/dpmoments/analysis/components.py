@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, LocalMoments, describe_law, indicators, noise_edges
@@ -140,6 +141,8 @@ class PrincipalComponents(Answer):
     schema : Schema
         Of the frames that :meth:`transform` reads.
     noise : NoiseLaw or None
+    about_rows : str
+        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
         What speaks against reading them as those of the table: too few rows for the budget; mostly empty.
     """
@@ -159,6 +162,7 @@ class PrincipalComponents(Answer):
     largest_possible: float
     schema: Schema
     noise: NoiseLaw | None = None
+    about_rows: str = ""
     warning: str = ""
 
     facts = (
@@ -233,7 +237,7 @@ class PrincipalComponents(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return describe_law(self.noise), self.warning
+        return describe_law(self.noise), self.about_rows, self.warning
 
     def _columns(self) -> list[Column]:
         interval, names = self.conf_int(), self.feature_names
@@ -348,6 +352,7 @@ def pca(
         largest_possible=float(d) if scaling == "correlation" else _largest_possible_variance(release, chosen, scale),
         schema=release.schema,
         noise=moments.law,
+        about_rows=describe_clipping(release),
         warning=cautions(release),
     )
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.clipping import ABOUT_TABLE, TableBounds, describe_clipping, is_of_table
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import (
     NO_MEAN,
-    NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
     SINGULAR,
     FeatureVariances,
@@ -23,8 +23,9 @@ from dpmoments.analysis.functionals import (
     opposite_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of, noise_is_additive
+from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of
 from dpmoments.analysis.released import correlation_of as correlation_of
+from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -61,6 +62,8 @@ def _of_two_shares(correlation: FloatArray, p: FloatArray, q: FloatArray) -> Flo
     return total
 
 
+CLIPPED = "not clear (clipped)"
+"""Verdict on a pair with a column of which clipping may hide much, if the table itself may have the other sign."""
 KNOWN_VARIANCE = 3.0
 """A variance below so many standard deviations of its noise makes no correlation (measured: ``docs/comparisons.md``)."""
 _CLOSE_TO_ONE = 1.0 - 1e-12
@@ -83,6 +86,9 @@ class Correlations(Answer):
         Interval of every correlation of the population.
     level : float
         Its confidence.
+    table_lower, table_upper : ndarray of shape (k, k) or None
+        Limits of the correlations of the table itself for columns of which clipping may hide much; NaN for other pairs, and None
+        if there is no such column.
     partial : bool
         Whether they are given all the other features.
     identified : bool
@@ -90,6 +96,10 @@ class Correlations(Answer):
     noise_known : bool
     columns_of_features : tuple of str
         The column of each feature: pairs of levels of one column, whose shares say it all, are left out of the text.
+    of : str
+        What the intervals are for: ``"clipped rows"`` or ``"table"``.
+    about_rows : str
+        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
     """
 
@@ -104,16 +114,33 @@ class Correlations(Answer):
     identified: bool = True
     noise_known: bool = True
     columns_of_features: tuple[str, ...] = ()
+    table_lower: FloatArray | None = None
+    table_upper: FloatArray | None = None
+    of: str = "clipped rows"
+    about_rows: str = ""
     warning: str = ""
 
-    facts = ("feature_names", "level", "partial", "identified", "pairs: *", "warning")
+    facts = ("feature_names", "level", "of", "partial", "identified", "pairs: *", "warning")
 
     @property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
-        """What is said of each cell: positive, negative, not distinguishable from noise, noise unknown; empty on the diagonal."""
-        result = np.array(_verdicts(self.lower.ravel(), self.upper.ravel()), dtype=object).reshape(self.lower.shape)
+        """What is said of each cell, empty on the diagonal: positive, negative, noise unknown, or why the sign is not known."""
+        every = np.indices(self.lower.shape).reshape(2, -1)
+        result = np.array(self._verdicts(every[0], every[1]), dtype=object).reshape(self.lower.shape)
         np.fill_diagonal(result, "")
         return tuple(map(tuple, result.tolist()))
+
+    def _verdicts(self, first: Any, second: Any) -> list[str]:
+        """Return the verdict of each pair; a sign that the table itself may not have is not clear."""
+        words = _verdicts(self.lower[first, second], self.upper[first, second])
+        if self.table_lower is None or self.table_upper is None:
+            return words
+        low, high = self.table_lower[first, second], self.table_upper[first, second]
+        lost = (low <= 0.0) & (high >= 0.0)
+        return [
+            CLIPPED if hidden and word in ("positive", "negative") else word
+            for word, hidden in zip(words, lost, strict=True)
+        ]
 
     @property
     def _pairs(self) -> tuple[Any, Any]:
@@ -136,9 +163,7 @@ class Correlations(Answer):
                 f"{kind}: {NOT_DISTINGUISHABLE}: too noisy to invert the covariance; fewer columns, more rows or a larger budget",
             )
         first = self._pairs[0]
-        certain = sum(
-            word in ("positive", "negative") for word in _verdicts(self.lower[self._pairs], self.upper[self._pairs])
-        )
+        certain = sum(word in ("positive", "negative") for word in self._verdicts(*self._pairs))
         return (f"{kind}: {certain} of {len(first)} stand out of the noise",)
 
     def table(self) -> list[tuple[str, ...]]:
@@ -147,7 +172,7 @@ class Correlations(Answer):
         total = np.hypot(self.privacy_noise, self.sampling_noise)[first, second]
         size = np.abs(self.correlation[first, second])
         order = np.argsort(-np.divide(size, total, out=np.zeros_like(size), where=total > 0.0), kind="stable")
-        words = _verdicts(self.lower[first, second], self.upper[first, second])
+        words = self._verdicts(first, second)
         lines = [
             (
                 f"{self.feature_names[second[place]]} ~ {self.feature_names[first[place]]}",
@@ -166,7 +191,7 @@ class Correlations(Answer):
     def remarks(self) -> tuple[str, ...]:
         hidden = len(self._pairs_shown[0]) - _SHOWN_PAIRS if self.identified else 0
         more = f"… {hidden} more pairs: to_pandas() and --json hold all" if hidden > 0 else ""
-        return more, "" if self.noise_known else describe_law(None), self.warning
+        return more, "" if self.noise_known else describe_law(None), self.about_rows, self.warning
 
     def _columns(self) -> list[Column]:
         first, second = self._pairs
@@ -175,7 +200,7 @@ class Correlations(Answer):
             Column("feature", [self.feature_names[index] for index in second], label=True),
             Column("other", [self.feature_names[index] for index in first], label=True),
             *(Column(name, getattr(self, name)[first, second]) for name in numbers),
-            Column("verdict", _verdicts(self.lower[first, second], self.upper[first, second])),
+            Column("verdict", self._verdicts(first, second)),
         ]
 
 
@@ -193,8 +218,7 @@ def _verdicts(lower: FloatArray, upper: FloatArray) -> list[str]:
     """
     result = np.full(len(lower), NOT_DISTINGUISHABLE, dtype=object)
     result[lower > 0.0], result[upper < 0.0] = "positive", "negative"
-    result[np.isnan(lower)] = NOISE_UNKNOWN
-    return [str(word) for word in result]
+    return [decided(low, str(word)) for low, word in zip(lower.tolist(), result, strict=True)]
 
 
 def _fisher_interval(
@@ -210,7 +234,9 @@ def _fisher_interval(
 
 
 @in_floating_point
-def correlations(release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95) -> Correlations:
+def correlations(
+    release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95, of: str = "clipped rows"
+) -> Correlations:
     """Correlations with their noise, an interval and a verdict each: post-processing, free of privacy cost.
 
     ``release.correlation`` is the bare array.
@@ -222,6 +248,8 @@ def correlations(release: Released, columns: Sequence[str] | None = None, *, lev
         Columns or features, two at least; default: all.
     level : float
         Confidence of the intervals.
+    of : str
+        ``"clipped rows"``, or ``"table"``: wider by what clipping rows to a ball may hide (95 % confidence).
 
     Returns
     -------
@@ -231,7 +259,7 @@ def correlations(release: Released, columns: Sequence[str] | None = None, *, lev
     Raises
     ------
     ValueError
-        If a name is unknown, the level is below 0.5, or no mean was released.
+        If a name is unknown, the level is below 0.5, ``of`` is anything else, or no mean was released.
 
     Notes
     -----
@@ -250,7 +278,7 @@ def correlations(release: Released, columns: Sequence[str] | None = None, *, lev
     >>> released.correlations().verdict[0][1]
     'positive'
     """
-    level = confidence_level(level)
+    level, of_table = confidence_level(level), is_of_table(of)
     chosen = np.array(chosen_features(release, columns))
     if len(chosen) < 2:
         raise InputValueError("a correlation is of two features: name two columns at least")
@@ -280,19 +308,36 @@ def correlations(release: Released, columns: Sequence[str] | None = None, *, lev
     lower, upper = _fisher_interval(bounded, privacy, sampling, half)
     lower[of_opposites] = upper[of_opposites] = -1.0
     lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
+    size = len(chosen)
+    clipping = None if moments.law is None else TableBounds.of(release)
+    of_clipped, about_rows = None, describe_clipping(release)
+    if clipping is not None and (of_table or clipping.named[chosen].any()):
+        ends = clipping.correlation_ends(_symmetric(lower, size, 1.0), _symmetric(upper, size, 1.0), chosen.tolist())
+        low, high = (end[first, second] for end in ends)
+        low[of_opposites] = high[of_opposites] = -1.0
+        if of_table:
+            lower, upper, about_rows = low, high, ABOUT_TABLE
+        else:
+            unnamed = ~(clipping.named[i] | clipping.named[j])
+            low[unnamed] = high[unnamed] = np.nan
+            of_clipped = _symmetric(low, size, 1.0), _symmetric(high, size, 1.0)
     result = release.correlation[i, j]
     shown = np.clip(result, lower, upper) if moments.law is not None else result
     privacy[~usable] = sampling[~usable] = np.nan
     return Correlations(
         feature_names=tuple(release.feature_names[index] for index in chosen),
-        correlation=_symmetric(shown, len(chosen), 1.0),
-        privacy_noise=_symmetric(np.sqrt(privacy), len(chosen), 0.0),
-        sampling_noise=_symmetric(np.sqrt(sampling), len(chosen), 0.0),
-        lower=_symmetric(lower, len(chosen), 1.0),
-        upper=_symmetric(upper, len(chosen), 1.0),
+        correlation=_symmetric(shown, size, 1.0),
+        privacy_noise=_symmetric(np.sqrt(privacy), size, 0.0),
+        sampling_noise=_symmetric(np.sqrt(sampling), size, 0.0),
+        lower=_symmetric(lower, size, 1.0),
+        upper=_symmetric(upper, size, 1.0),
         level=level,
         noise_known=moments.law is not None,
         columns_of_features=columns_of(release, chosen.tolist()),
+        table_lower=None if of_clipped is None else of_clipped[0],
+        table_upper=None if of_clipped is None else of_clipped[1],
+        of=of,
+        about_rows=about_rows,
         warning=cautions(release),
     )
 
@@ -387,6 +432,7 @@ def partial_correlation(
         partial=True,
         noise_known=law is not None,
         columns_of_features=columns_of(release, features.tolist()),
+        about_rows=describe_clipping(release),
         warning=cautions(release),
     )
 
@@ -396,7 +442,7 @@ def _noise_leaves_inverse(release: Released, standardised: Standardised, smalles
     moments, law = standardised.moments, standardised.moments.law
     if law is None:
         return smallest > 0.0
-    if noise_is_additive(release):
+    if release.noise_model is not None and release.noise_model.fixed_law is not None:
         return smallest > float(standardised.edge.max())
     features = standardised.features
     eigenvalues, vectors = np.linalg.eigh(standardised.noisy)
@@ -426,6 +472,7 @@ def _not_identified(release: Released, features: Sequence[int], level: float) ->
         identified=False,
         noise_known=known,
         columns_of_features=columns_of(release, features),
+        about_rows=describe_clipping(release),
         warning=cautions(release),
     )
 

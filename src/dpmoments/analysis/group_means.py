@@ -19,6 +19,7 @@ from dpmoments.analysis.answers import (
     intervals,
     number,
 )
+from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_sums import GroupSums, Levels
@@ -203,6 +204,8 @@ class GroupMeans(Answer):
     noise_known : bool
     own_variance : bool
         Whether every group's own variance is in the release, else groups are taken to vary alike.
+    about_rows : str
+        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
     """
 
@@ -221,6 +224,7 @@ class GroupMeans(Answer):
     level: float
     noise_known: bool = True
     own_variance: bool = False
+    about_rows: str = ""
     warning: str = ""
 
     facts = ("by", "level", "means: *", "differences", "warning")
@@ -263,6 +267,7 @@ class GroupMeans(Answer):
             differences.finding if n_pairs else "",
             aligned(differences.table()) if 0 < n_pairs <= _SHOWN_DIFFERENCES else "",
             f"{n_pairs} differences of means: see .differences, or --json" if n_pairs > _SHOWN_DIFFERENCES else "",
+            self.about_rows,
             self.warning,
         )
 
@@ -363,6 +368,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
         level=level,
         noise_known=law is not None,
         own_variance=all(bool(each.own.all()) for each in sums),
+        about_rows=describe_clipping(release),
         warning=cautions(release),
     )
 

@@ -10,11 +10,13 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, format_probability, score_test
-from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
+from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.released import Released, cautions, feature_place, shown_names
+from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -43,6 +45,8 @@ class TwoGroups(Answer):
     own_variances : bool
         Whether each group's own variance is in the release (Welch's test); else the pooled one is used.
     level : float
+    about_rows : str
+        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
     """
 
@@ -61,6 +65,7 @@ class TwoGroups(Answer):
     p_value: float
     own_variances: bool
     level: float
+    about_rows: str = ""
     warning: str = ""
 
     facts = (
@@ -71,11 +76,9 @@ class TwoGroups(Answer):
     @property
     def verdict(self) -> str:
         """Which group's mean is higher, in words."""
-        if math.isnan(self.p_value):
-            return NOISE_UNKNOWN
         if self.p_value >= 1.0 - self.level or self.statistic == 0.0:
             return NOT_DISTINGUISHABLE
-        return f"{self.levels[0] if self.statistic > 0.0 else self.levels[1]} higher"
+        return decided(self.p_value, f"{self.levels[0] if self.statistic > 0.0 else self.levels[1]} higher")
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -96,11 +99,12 @@ class TwoGroups(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         if math.isnan(self.p_value):
-            return describe_law(None), self.warning
+            return describe_law(None), self.about_rows, self.warning
         needed = f"; each group's own variance needs the product {self.target}:{self.by} in the schema"
         return (
             f"t = {number(self.statistic)}, {number(self.degrees)} degrees of freedom, {format_probability(self.p_value)}, "
             f"of noise and sampling together{'' if self.own_variances else needed}",
+            self.about_rows,
             self.warning,
         )
 
@@ -183,6 +187,7 @@ def t_test(
         p_value=p_value,
         own_variances=bool(sums.own[pair].all()),
         level=level,
+        about_rows=describe_clipping(release),
         warning=cautions(release),
     )
 
@@ -240,6 +245,8 @@ class AnalysisOfVariance(Answer):
         Of no difference between groups, noise and sampling together; NaN where the noise is not known.
     level : float
         Groups differ where the p-value is below 1 − level.
+    about_rows : str
+        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
     """
 
@@ -254,6 +261,7 @@ class AnalysisOfVariance(Answer):
     eta_squared: float
     p_value: float
     level: float
+    about_rows: str = ""
     warning: str = ""
 
     facts = (
@@ -264,9 +272,7 @@ class AnalysisOfVariance(Answer):
     @property
     def verdict(self) -> str:
         """Whether the groups' means differ, in words."""
-        if np.isnan(self.p_value):
-            return NOISE_UNKNOWN
-        return "groups differ" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE
+        return decided(self.p_value, "groups differ" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE)
 
     @property
     def lost(self) -> bool:
@@ -300,11 +306,12 @@ class AnalysisOfVariance(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         if np.isnan(self.p_value):
-            return describe_law(None), self.warning
+            return describe_law(None), self.about_rows, self.warning
         eta = "noise" if self.lost else number(self.eta_squared)
         return (
             f"eta² = {eta}; sums of squares are less what the noise is expected to add ({number(self.noise_between)} between "
             "groups), and p is of noise and sampling together",
+            self.about_rows,
             self.warning,
         )
 
@@ -407,5 +414,6 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
         eta_squared=between / total if total > 0.0 else np.nan,
         p_value=p_value,
         level=level,
+        about_rows=describe_clipping(release),
         warning=cautions(release),
     )

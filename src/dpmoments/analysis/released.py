@@ -17,7 +17,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import plain_mapping, require_kinds, to_plain
-from dpmoments.noise.models import AdditiveModel, NoiseModel, PooledModel
+from dpmoments.noise.models import NoiseModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
@@ -552,11 +552,6 @@ def cautions(release: Released) -> str:
     few = few_rows_message(release.noisy_count, release.noise)
     said = (few, describe_contribution(release), describe_caveats(release.noise), *release.warnings)
     return ". ".join(dict.fromkeys(words.rstrip(".") for words in said if words))
-
-
-def noise_is_additive(release: Released) -> bool:
-    """Whether noise was added cell by cell."""
-    return isinstance(release.noise_model, AdditiveModel | PooledModel)
 
 
 _CAVEATS = MappingProxyType(

@@ -11,7 +11,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import Plan
-from dpmoments.noise.models import AdditiveModel, NoiseModel
+from dpmoments.noise.models import NoiseModel
 from dpmoments.noise.sphere import envelope_parameter
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectorsPlan
 from dpmoments.papers.mechanisms.spectral import temperature
@@ -41,15 +41,11 @@ def noise_epsilon(model: NoiseModel, first: Moments, second: Moments, delta: flo
     -----
     Laplace and matrix Laplace noise is pure: its loss at δ = 0 is returned whatever ``delta`` is.
     """
-    if not isinstance(model, AdditiveModel):
-        return None
-    return _privacy_loss(
-        model,
-        gram_shift=_gram(second) - _gram(first),
-        sum_shift=_sum(second) - _sum(first),
-        count_shift=float(second.count - first.count),
-        delta=delta,
-    )
+    shifts = _gram(second) - _gram(first), _sum(second) - _sum(first), float(second.count - first.count)
+    loss = model.shift_loss(*shifts)
+    if loss is None or not loss.is_gaussian or loss.size == 0.0:
+        return None if loss is None else loss.size
+    return gaussian_epsilon(delta, loss.size, 1.0) if delta > 0.0 else math.inf
 
 
 def _gram(moments: Moments) -> FloatArray:
@@ -279,49 +275,3 @@ def temperature_at_least(scores: Sequence[FloatArray], exact: Sequence[FloatArra
     if enough <= 0.0:  # the uniform distribution, where f is 0, is not excluded
         return 0.0
     return float(scipy.optimize.brentq(lambda t: log_likelihood(t) - enough, 0.0, likeliest))
-
-
-def _privacy_loss(
-    model: AdditiveModel, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float, delta: float
-) -> float | None:
-    """The least ε for which (ε, δ) holds between two tables whose exact moments lie so far apart; None without a closed form."""
-    cells = _noisy_cells(model, gram_shift, sum_shift, count_shift)
-    if cells is None:
-        return math.inf
-    if model.family == "gaussian":
-        distance = math.sqrt(math.fsum(shift**2 / variance for shift, variance in cells))
-        if distance == 0.0:
-            return 0.0
-        return gaussian_epsilon(delta, distance, 1.0) if delta > 0.0 else math.inf
-    if model.family == "laplace":
-        return math.fsum(abs(shift) / math.sqrt(variance / 2.0) for shift, variance in cells)
-    if model.family == "isotropic":
-        # a svec coordinate has the diagonal's variance, whichever cell it stands for
-        square = math.fsum(shift**2 / variance for shift, variance in cells) * model.diagonal_variance
-        return float(model.rate or 0.0) * math.sqrt(square)
-    if model.family != "matrix-laplace":
-        return None
-    shift = gram_shift
-    if model.sum_variance is not None:
-        if not model.count_variance:
-            return None
-        w = math.sqrt(model.off_diagonal_variance / model.sum_variance)
-        total, corner = w * sum_shift, np.array([[w * w * count_shift]])
-        shift = np.block([[corner, total[None, :]], [total[:, None], gram_shift]])
-    return float(model.rate or 0.0) * float(np.abs(np.linalg.eigvalsh(shift)).sum())
-
-
-def _noisy_cells(
-    model: AdditiveModel, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float
-) -> list[tuple[float, float]] | None:
-    """(shift, variance of its noise) of every released cell that has noise; None if one without noise moves."""
-    size = len(gram_shift)
-    cells = [(float(gram_shift[i, i]), model.diagonal_variance) for i in range(size)]
-    cells += [(float(shift), model.off_diagonal_variance) for shift in gram_shift[np.triu_indices(size, 1)]]
-    if model.sum_variance is not None:
-        cells += [(float(shift), model.sum_variance) for shift in sum_shift]
-    if model.count_variance is not None:
-        cells.append((float(count_shift), model.count_variance))
-    if any(variance == 0.0 and shift != 0.0 for shift, variance in cells):
-        return None
-    return [(shift, variance) for shift, variance in cells if variance > 0.0]

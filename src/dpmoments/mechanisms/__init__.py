@@ -1,4 +1,4 @@
-"""Mechanisms: one published algorithm a file; ``base.py`` is the contract they obey, ``registry.py`` finds them by name."""
+"""Mechanisms, one published algorithm per file; ``base.py`` is their contract, ``registry.py`` finds them by name."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Return a class that only papers use, loaded when it is first asked for."""
+    """Load and return a class that only papers use."""
     if name in __all__:
         return class_named(name, MOMENTS)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

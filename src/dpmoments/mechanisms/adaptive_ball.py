@@ -1,4 +1,4 @@
-"""Adaptive ball: find privately where the rows are, and release the moments of rows moved into a ball there."""
+"""Adaptive ball: find privately where the rows are, and release the moments of rows clipped to a ball there."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
-
-import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
@@ -36,36 +34,29 @@ from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
+from dpmoments.schema.encoding import farthest_distance
 
 MAX_RADIUS = 0.9
-"""A larger ball is not worth its clipping."""
+"""Largest ball radius; beyond it clipping is not worth its cost."""
 _MEAN_SQUARE, _COVARIANCE_SQUARE = 0.3, 0.4
-"""What is taken for ‖μ‖² and the squared norm of the second moment of rows in a ball about their mean, in units of its
-radius."""
+"""Assumed ‖μ‖² and squared norm of the second moment of rows in a ball about their mean, over radius²."""
 MAX_CLIPPING_PER_NOISE = 2.0
+"""Accept the ball if the clipped excess is at most this multiple of the noise it saves …"""
 LENIENT_BELOW = 0.8
-"""The excess beyond a ball may be so many times what its noise saves; and, by a standard deviation, more where the radius is
-small."""
+"""… plus one standard deviation if the radius is below this."""
 _GAUSSIAN_TOLERANCE = 1.05
-"""Under (ε, δ) the search is worth more with Gaussian noise, even where that is so many times the noise of pure ε in the
-end."""
+"""Keep Gaussian noise, with which the search is more accurate, up to this multiple of the final noise of pure ε."""
 _FAR_ROWS = (
     "some rows may be far from the others: moments were released at the public bounds after a search that found no ball: "
     "AdaptiveBall(dominant_rows=True) spends nothing on one"
 )
 MAX_SPENT = 0.39
-"""No run spends more than this share before its last step."""
+"""Max budget share spent before the last step."""
 
 
 @dataclass(frozen=True)
 class AdaptiveBallPlan(Plan):
-    """A calibrated :class:`AdaptiveBall`.
-
-    Attributes
-    ----------
-    guaranteed : GaussianPlan or MatrixLaplacePlan
-        The joint release at the public bounds with the least that a run can have left for it.
-    """
+    """Calibrated :class:`AdaptiveBall`; ``guaranteed`` is the joint release at the public bounds with the min final budget."""
 
     mechanism: AdaptiveBall
     budget: BallBudget
@@ -81,7 +72,7 @@ class AdaptiveBallPlan(Plan):
 
     @property
     def guaranteed_error(self) -> float:
-        """What no table makes the error pass: that at the public bounds. In a ball of radius r it is r² of this, or less."""
+        """Worst-case RMSE over all tables: that at the public bounds, times at most r² in a ball of radius r."""
         return self.guaranteed.expected_error
 
     @property
@@ -125,7 +116,7 @@ class AdaptiveBallPlan(Plan):
         radius = radius_at(index)
         if radius >= MAX_RADIUS:
             return self._at_the_bounds(moments, privacy_filter, "the rows fill the public bounds")
-        evidence = BallEvidence.found(distances, privacy_filter, self.budget, index, _farthest(center, box))
+        evidence = BallEvidence.found(distances, privacy_filter, self.budget, index, farthest_distance(center, *box))
         last = self.last_step(privacy_filter.left.as_budget)
         saved = last.expected_error * (1.0 - radius**2)
         lenience = evidence.excess_deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
@@ -137,11 +128,11 @@ class AdaptiveBallPlan(Plan):
         return self._in_the_ball(rows, privacy_filter, center, evidence)
 
     def last_step(self, left: PrivacyBudget, *, in_ball: bool = False) -> GaussianPlan | MatrixLaplacePlan:
-        """The joint release with what is left: at the public bounds, or in a ball about the mean."""
+        """Return the joint release with the remaining budget: at the public bounds, or in a ball about the mean."""
         return _joint(self.shape, left, self.neighbors, bits=self.guaranteed.bits, in_ball=in_ball)
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any]:
-        """From the receipt, whose draws must be those of a run that ended as the diagnostics say."""
+        """Return the model's entries from the receipt; refuse draws that no run with these diagnostics makes."""
         radius = BallEvidence.recorded_radius(diagnostics)
         made = tuple(draw.sensitivity.name for draw in receipt.draws)
         in_ball, is_public = radius is not None, self.count_is_public
@@ -183,26 +174,26 @@ class AdaptiveBallPlan(Plan):
 
 @dataclass(frozen=True)
 class AdaptiveBall(Mechanism):
-    """Noise for rows moved into a ball that is found privately, far smaller than the public bounds on most tables.
+    """Noise for rows clipped to a privately found ball, far smaller than the public bounds on most tables.
 
-    The joint release of count, sum and Gram matrix has noise for the longest row that the bounds allow, and real rows lie in a
-    small ball about their mean. Steps: a count, where it is private; a rough centre; the radius of a ball that few rows are
-    beyond; how far those are beyond it, together; and the joint release about the centre with noise for that radius. Each step
-    is paid for by what the steps before it found it to be worth (a table of few rows pays for a count alone), and where one
-    finds that a ball would not pay, the release is at the public bounds with what is left.
+    The joint release of count, sum and Gram matrix has noise for the longest row that the bounds allow, but real rows are in a
+    small ball about their mean. Steps: a count, if it is private; a rough center; the radius of a ball with few rows outside;
+    their clipped excess in total; and the joint release about the center with noise for that radius. Each step gets a budget by
+    the benefit that earlier answers predict (a table of few rows pays for a count only). If a ball would not pay, the release
+    falls back to the public bounds with the remaining budget.
 
-    The moments are those of the rows as moved: variances of columns with far rows are smaller than the table's. The release
-    says by how much they can be.
+    The moments describe the clipped rows: variances of columns with outlying rows are smaller than the table's. The release
+    states by how much at most.
 
     **Privacy.** Under pure ε every step is Laplace noise, the exponential mechanism or matrix Laplace noise, and the ε of the
-    steps add up. Under ρ all are exact discrete Gaussian releases; under (ε, δ) these compose as one Gaussian mechanism. In
-    few dimensions an (ε, δ) budget is spent as pure ε, and the release says so. What a step is given depends on noisy answers
-    alone (``docs/derivations/adaptive_ball.md``, ``docs/derivations/composition.md``).
+    steps add up. Under ρ all are exact discrete Gaussian releases; under (ε, δ) these compose as one Gaussian mechanism. In few
+    dimensions an (ε, δ) budget is spent as pure ε, and the release says so. The budget of a step depends only on noisy answers
+    (``docs/derivations/adaptive_ball.md``, ``docs/derivations/composition.md``).
 
     Parameters
     ----------
     dominant_rows : bool
-        True where few rows make up much of a column (wealth, firms): no ball is looked for, and no row is moved.
+        True if few rows make up much of a column (wealth, firms): no ball is searched, and no row is clipped.
 
     Examples
     --------
@@ -244,7 +235,7 @@ class AdaptiveBall(Mechanism):
         )
 
     def _as_pure_or_gaussian(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PrivacyBudget:
-        """An (ε, δ) budget as ε alone where that makes for less noise."""
+        """Return an (ε, δ) budget as pure ε if that gives less noise."""
         if budget.kind is not BudgetKind.APPROXIMATE:
             return budget
         pure = PrivacyBudget.pure(budget.epsilon)
@@ -258,7 +249,7 @@ class AdaptiveBall(Mechanism):
 def _joint(
     shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, *, bits: int | None = None, in_ball: bool = False
 ) -> GaussianPlan | MatrixLaplacePlan:
-    """The joint release of count, sum and Gram matrix, with Gaussian or matrix Laplace noise by the kind of budget."""
+    """Return the joint release of count, sum and Gram matrix, with matrix Laplace or Gaussian noise by the budget's kind."""
     mechanism = MatrixLaplace() if budget.kind is BudgetKind.PURE else Gaussian()
     plan = mechanism.augmented(shape, budget, neighbors, _augmentation(mechanism, shape, neighbors, in_ball))
     return plan if bits is None else replace(plan, bits=bits)
@@ -268,7 +259,7 @@ def _joint(
 def _augmentation(
     mechanism: MatrixLaplace | Gaussian, shape: MomentShape, neighbors: Neighbors, in_ball: bool
 ) -> float:
-    """The appended constant, which does not depend on the budget: every run plans several releases."""
+    """Return the appended constant, which does not depend on the budget (every run plans several releases)."""
     return choose_augmentation(
         shape,
         lambda w: mechanism.noise_sensitivity(shape, neighbors, w),
@@ -276,9 +267,3 @@ def _augmentation(
         mean_square=_MEAN_SQUARE if in_ball else 1.0,
         covariance_square=_COVARIANCE_SQUARE if in_ball else 1.0,
     )
-
-
-def _farthest(center: FloatArray, box: tuple[FloatArray, FloatArray]) -> float:
-    """How far from the centre a row can be."""
-    corner = np.maximum(np.abs(box[0] - center), np.abs(box[1] - center))
-    return min(float(np.linalg.norm(corner)), 1.0 + float(np.linalg.norm(center)))

@@ -1,8 +1,8 @@
-"""What the mechanisms that add noise to the whole Gram matrix share: the augmented row, the lattice, the sum.
+"""Parts shared by the mechanisms that add noise to the whole Gram matrix: the augmented row, the lattice, the sum.
 
-A row x of the unit ball is augmented to z = (w, x), so that one symmetric matrix Σ z zᵀ holds the count, the sum and the
-Gram matrix (``docs/derivations/additive.md``). The matrix is an exact integer on the lattice of spacing 2^(−2·bits); noise
-is added to it as integers (in ``privacy/filter.py``), and only then is anything converted to floating point.
+A row x of the unit ball is augmented to z = (w, x), so that one symmetric matrix Σ z zᵀ holds the count, the sum and the Gram
+matrix (``docs/derivations/additive.md``). The matrix is an exact integer on the lattice of spacing 2^(−2·bits); noise is added
+as integers (in ``privacy/filter.py``), before any conversion to floating point.
 """
 
 from __future__ import annotations
@@ -28,21 +28,16 @@ from dpmoments.rows.rows import Rows
 _FINEST_BITS = 20
 _COARSEST_BITS = 6
 MAX_NOISE = 2.0**46
-"""Standard deviations of noise in lattice units stay below this: far inside int64, and float64 draws below 2^52."""
+"""Upper limit on noise SDs in lattice units: far inside int64, and float64 draws below 2^52."""
 _AUGMENTATION_STEPS = 64
-"""w is a multiple of 1/64, so that w·2^bits is an integer on every lattice in use."""
+"""Denominator of w, a multiple of 1/64, so that w·2^bits is an integer on every lattice in use."""
 
 
 def choose_bits(noise_scale: float, n_features: int = 1) -> int:
-    """Lattice exponent b for noise of standard deviation ``noise_scale`` (unit ball) on the Gram matrix.
+    """Return the lattice exponent b for noise of SD ``noise_scale`` (unit ball) on the Gram matrix.
 
-    The finest lattice, b ≤ 20, on which the noise stays below 2^46 units of 2^(−2b): coarser only where the noise is so
-    large that the rounding of rows disappears in it, or where rows of ``n_features`` entries need it for exact products.
-
-    Examples
-    --------
-    >>> choose_bits(1.0), choose_bits(1e6)
-    (20, 13)
+    The finest lattice, b ≤ 20, on which the noise stays below 2^46 units of 2^(−2b): coarser only if the noise hides the
+    rounding of rows, or if rows of ``n_features`` entries need it for exact products.
     """
     if noise_scale * 4.0**_COARSEST_BITS > MAX_NOISE:
         raise InputValueError(
@@ -64,27 +59,13 @@ def choose_augmentation(
     mean_square: float = 1.0,
     covariance_square: float = 1.0,
 ) -> float:
-    """The appended constant w, by the rule: least error of the covariance in the worst case over public knowledge.
+    """Choose the appended constant w in (0, 1] of least worst-case error of the covariance; 0 without count and mean.
 
     To first order the error of G/n − μμᵀ has mean square (1/n²)·s(w)²·[d·r + d(d−1) + 2(d+1)‖μ‖²/w² + r/w⁴] times the
-    off-diagonal variance at unit sensitivity, r the ratio of diagonal to off-diagonal variance; the last term stands
-    only where the count comes from the noisy matrix, times ‖Cov + μμᵀ‖_F² ≤ 1. w minimises it over the multiples of 1/64, at
-    ‖μ‖ = 1 and at 1 for that norm unless more is known.
-
-    Parameters
-    ----------
-    shape : MomentShape
-    sensitivity : callable
-        w ↦ the sensitivity the noise scale is proportional to.
-    diagonal_ratio : float
-        r above.
-    mean_square, covariance_square : float
-        ‖μ‖² and the squared norm above: for rows about a centre near their mean, less than 1.
-
-    Returns
-    -------
-    float
-        In (0, 1]; 0 where no count and mean are wanted.
+    off-diagonal variance at unit sensitivity, r = ``diagonal_ratio`` the ratio of diagonal to off-diagonal variance and s(w) =
+    ``sensitivity``; the last term, times ‖Cov + μμᵀ‖_F² ≤ 1, applies only if the count comes from the noisy matrix. w minimizes
+    it over the multiples of 1/64. ``mean_square`` (‖μ‖²) and ``covariance_square`` are below 1 for rows about a center near
+    their mean.
     """
     if not shape.mean:
         return 0.0
@@ -101,35 +82,35 @@ def choose_augmentation(
 
 @dataclass(frozen=True)
 class AdditivePlan(Plan):
-    """Noise with uncorrelated entries on the augmented Gram matrix.
+    """Uncorrelated noise on the entries of the augmented Gram matrix.
 
     Attributes
     ----------
     augmentation : float
-        w, a multiple of 1/64; 0 where the Gram matrix goes alone.
+        w, a multiple of 1/64; 0 for a Gram matrix without count and mean.
     bits : int
-        The lattice exponent: rows are multiples of 2^−bits, the Gram matrix of 2^(−2·bits).
+        Lattice exponent: rows are multiples of 2^−bits, the Gram matrix of 2^(−2·bits).
     """
 
     augmentation: float
     bits: int
 
     family: ClassVar[str]
-    """The name of its noise in files."""
+    """Name of its noise in files."""
 
     @property
     def dimension(self) -> int:
-        """Rows of the matrix that noise is added to: d, or d + 1 with count and mean."""
+        """Rows of the noisy matrix: d, or d + 1 with count and mean."""
         return augmented_dimension(self.shape.n_features, self.augmentation)
 
     @property
     @abstractmethod
     def cell_variances(self) -> tuple[float, float]:
-        """Variance of the noise on and off the diagonal of the augmented Gram matrix, unit-ball units."""
+        """Noise variances on and off the diagonal of the augmented Gram matrix, unit-ball units."""
 
     @property
     def noise_rate(self) -> float | None:
-        """c of a family of whole matrices."""
+        """Rate c of a family of whole matrices."""
         return None
 
     @property
@@ -167,11 +148,11 @@ class AdditivePlan(Plan):
     @property
     @abstractmethod
     def sensitivity(self) -> Sensitivity:
-        """Of the augmented Gram matrix, unit-ball units."""
+        """Sensitivity of the augmented Gram matrix, unit-ball units."""
 
     @abstractmethod
     def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
-        """The augmented Gram matrix with noise, unit-ball units; ``query`` holds it in units of 2^(−2·bits)."""
+        """Return the noisy augmented Gram matrix, unit-ball units; ``query`` is in units of 2^(−2·bits)."""
 
     @property
     def passes(self) -> int | None:
@@ -182,7 +163,7 @@ class AdditivePlan(Plan):
         return self.released(rows.moments(bits=self.bits), privacy_filter)
 
     def released(self, moments: Moments, privacy_filter: PrivacyFilter) -> RunResult:
-        """Moments of rows of norm at most 1, in units of their radius, with noise."""
+        """Release moments of rows of norm at most 1, in units of their radius, with noise."""
         what = "count, sum and Gram matrix" if self.augmentation else "Gram matrix"
         values = self.add_noise(privacy_filter, what, augmented_gram(moments, self.augmentation))
         result = taken_apart(values, self.augmentation, self.released_count(moments.count, privacy_filter))
@@ -190,30 +171,14 @@ class AdditivePlan(Plan):
 
 
 def augmented_dimension(n_features: int, augmentation: float) -> int:
-    """Entries of the augmented row z = (w, x): d + 1, or d where ``augmentation`` (w) is 0.
-
-    Examples
-    --------
-    >>> augmented_dimension(3, 0.5), augmented_dimension(3, 0.0)
-    (4, 3)
-    """
+    """Return the entries of the augmented row z = (w, x): d + 1, or d if ``augmentation`` (w) is 0."""
     return n_features + (1 if augmentation else 0)
 
 
 def taken_apart(
     matrix: FloatArray, augmentation: float, count: float | None, diagnostics: Mapping[str, Any] | None = None
 ) -> RunResult:
-    """Count, sum and Gram matrix of a noisy :func:`augmented_gram`.
-
-    Parameters
-    ----------
-    matrix : ndarray
-        Unit-ball units.
-    augmentation : float
-        w.
-    count : float or None
-        The number of rows where it is known otherwise; None takes it from the matrix, where ``augmentation`` is not 0.
-    """
+    """Split a noisy :func:`augmented_gram` (unit-ball units) into count, sum and Gram matrix; ``count`` if known otherwise."""
     result: Mapping[str, Any] = {} if diagnostics is None else diagnostics
     if not augmentation:
         return RunResult(count=count, sum=None, gram=matrix, diagnostics=result)
@@ -226,10 +191,7 @@ def taken_apart(
 
 
 def augmented_gram(moments: Moments, augmentation: float, *, count: bool = True) -> IntegerArray:
-    """Σ z zᵀ for z = (w, x) in exact integers, shape (d + 1, d + 1); (d, d) where ``augmentation`` is 0.
-
-    The cell w²n is 0 where ``count`` is False.
-    """
+    """Return Σ z zᵀ for z = (w, x) in exact integers; (d, d) if w is 0, and entry w²n is 0 without ``count``."""
     if not augmentation:
         return moments.gram
     lattice_w = round(augmentation * 2**moments.bits)

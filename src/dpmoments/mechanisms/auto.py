@@ -1,4 +1,4 @@
-"""Auto: a ball that is found privately where columns hold numbers, else the additive mechanism of least expected error."""
+"""Auto: the adaptive ball if columns hold numbers, else the additive mechanism of least expected error."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _CANDIDATES: tuple[Mechanism, ...] = (MatrixLaplace(), Isotropic(), Gaussian(), 
 class Auto(Mechanism):
     """A good mechanism for the budget and the schema; the choice reads no data.
 
-    Where count and mean are wanted and some of at least five features hold numbers, that is
-    :class:`~dpmoments.mechanisms.AdaptiveBall`: such columns seldom fill the bounds that a codebook gives them. Else it is the
-    additive mechanism with the least expected error on the Gram matrix.
+    With count and mean, and numbers among at least five features, that is :class:`~dpmoments.mechanisms.AdaptiveBall`: such
+    columns rarely fill the bounds of a codebook. Otherwise it is the additive mechanism with the least expected error on the
+    Gram matrix.
 
     Under an (ε, δ) budget the pure mechanisms are candidates at ε: in few dimensions, or at a very small δ, matrix Laplace or
-    isotropic noise is smaller than Gaussian noise; the release then states that it spent ε alone. Where columns give rough
-    scales in place of bounds, it is :class:`~dpmoments.mechanisms.CoinPress`; for one column without bounds, where it has
-    no scale either or the budget is pure, :class:`~dpmoments.mechanisms.LogScaleHistogram`.
+    isotropic noise is smaller than Gaussian noise; the release then states that it spent pure ε. If columns have scale ranges
+    in place of bounds, it is :class:`~dpmoments.mechanisms.CoinPress`; for one column without bounds, if it also has no scale
+    range or the budget is pure, :class:`~dpmoments.mechanisms.LogScaleHistogram`.
 
     Parameters
     ----------
     rule : {"practice", "least-error", "regime"}
         ``"least-error"``: always the additive mechanism with the least expected error, at the public bounds. ``"regime"``: the
-        rule of Amin et al. (2019, section 3.1), which the replication report calls hybrid: iterative eigenvectors where λ₁ ln λ₁
-        ≤ ln(1/δ)/ε (always, where δ is 0), else the Gaussian mechanism. For comparison: it is nowhere better than the default
+        rule of Amin et al. (2019, section 3.1), which the replication report calls hybrid: iterative eigenvectors if λ₁ ln λ₁ ≤
+        ln(1/δ)/ε (always, if δ is 0), else the Gaussian mechanism. For comparison: it is nowhere better than the default
         (``docs/beside-the-figures.md``).
     largest_eigenvalue : float, optional
         λ₁ of the Gram matrix of the encoded rows for that rule, from public knowledge: the table's own is private. Default: its
-        greatest possible value, the number of rows where that is public.
+        largest possible value, the number of rows if that is public.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class Auto(Mechanism):
         return replace(plans[0], chosen_because=_because_of_error(plans, budget))
 
     def _eigenvectors_are_ahead(self, shape: MomentShape, budget: PrivacyBudget) -> bool:
-        """λ₁ ln λ₁ ≤ ln(1/δ)/ε."""
+        """Return True if λ₁ ln λ₁ ≤ ln(1/δ)/ε."""
         if budget.kind is BudgetKind.PURE:
             return True
         largest = self.largest_eigenvalue if self.largest_eigenvalue is not None else shape.n_rows
@@ -172,6 +172,6 @@ def _more_budget(cost: PrivacyBudget) -> str:
 
 
 def _one_column_without_bounds(shape: MomentShape, budget: PrivacyBudget) -> bool:
-    """Whether nothing but LogScaleHistogram serves: CoinPress does where there is a rough scale, but not under pure ε."""
+    """Return True if only LogScaleHistogram works: CoinPress needs a scale range, and not pure ε."""
     alone = shape.n_features == 1 and shape.row_norm is None
     return alone and (shape.rough_scale is None or budget.kind is BudgetKind.PURE)

@@ -1,7 +1,7 @@
-"""Where the rows are, privately: a centre, a radius that few rows are beyond, and how far those are beyond it.
+"""Private search for a center, a radius with few rows outside, and their clipped excess.
 
-Every query is a sum over rows of a number between 0 and 1, or of a row. The histogram that they are computed from is private
-and stays here. Sensitivities and rules: ``docs/derivations/adaptive_ball.md``.
+Every query is a sum over rows of a number between 0 and 1, or of a row. The histogram behind the queries is private and stays
+here. Sensitivities and rules: ``docs/derivations/adaptive_ball.md``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number, no_less
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import RunResult
-from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice
@@ -40,44 +39,42 @@ from dpmoments.rows.rows import Rows
 # How adaptive-ball divides a budget, step by step, from what it has learnt of the number of rows so far.
 
 COUNT_SHARE = 0.008
+"""Budget share of the row count."""
 _CENTER_SHARES = (0.005, 0.08)
+"""Min and max budget share of the center."""
 _CENTER_NOISE = 0.1
-"""Norm of the noise on the centre that its share is to reach, in units of the ball."""
+"""Target noise norm of the center, in encoded units."""
 _SCREEN_ROWS = 0.01
+"""Fraction of rows allowed outside the screening radius."""
 _SCREEN_NOISE = 4.0
+"""Noise scales of the screening count that this fraction of rows must equal."""
 _SCREEN_SHARES = (0.0025, 0.045)
-"""A share of the rows may lie beyond the first radius looked at, which is so many noise scales; where that costs more, no such
-look is taken."""
+"""Min and max budget share of screening; skipped if it would need more."""
 _SEARCH_SHARES = (0.01, 0.12)
+"""Min and max budget share of the radius search."""
 _SEARCH_SHARE_AT_EASE = 0.04
+"""Cap on the share spent on a finer resolution than the following."""
 _ROWS_AT_EASE = 0.004
-"""Where so small a share of the rows may lie beyond the ball anyway, no more than that is paid to know the radius better."""
+"""Search resolution, as a fraction of rows, that is always fine enough."""
 _SEARCH_NOISE_PURE, _SEARCH_NOISE_GAUSSIAN = 10.0, 6.0
-"""Rows that may lie beyond the ball, at least: so many scales of the noise of the search, or it would find nothing."""
+"""Min number of rows outside the ball, in noise scales of the search."""
 _ROWS_FOR_NOISE = 3.0
-"""Rows that may lie beyond the ball: so many times the Frobenius norm of the noise, in rows."""
+"""Target number of rows outside, as a multiple of the final noise (Frobenius norm, in rows)."""
 _MAX_BEYOND = 0.25
-"""And never more than this share of all."""
+"""Upper limit of that target, as a fraction of all rows."""
 BEYOND_SHARE = 0.01
+"""Budget share of the count of rows outside."""
 _EXCESS_SHARE_PER_GAIN = 0.02
+"""Budget share of the clipped excess at radius 1; it grows as 1/radius²."""
 _MAX_EXCESS_SHARE = 0.12
-"""The last look before rows are clipped is paid for in proportion to what clipping gains."""
+"""Upper limit of that share."""
 SHARE_FOR_NOISE = 0.9
-"""The share of the last step by which the others are planned."""
+"""Budget share of the final release assumed when planning the other steps."""
 
 
 @dataclass(frozen=True)
 class BallBudget:
-    """Shares of a whole budget for the steps of one run.
-
-    Attributes
-    ----------
-    whole : PrivacyBudget
-        ε or ρ.
-    noise_rows : float
-        The Frobenius norm of the noise of the last step at radius 1, for ``SHARE_FOR_NOISE`` of the budget: in rows of that
-        norm.
-    """
+    """Budget shares of one run; ``noise_rows`` is the final noise (Frobenius norm, radius 1, SHARE_FOR_NOISE) in rows."""
 
     whole: PrivacyBudget
     neighbors: Neighbors
@@ -86,30 +83,30 @@ class BallBudget:
 
     @property
     def pure(self) -> bool:
-        """Whether losses add up in ε; else in ρ."""
+        """True if losses add up in ε, False if in ρ."""
         return self.whole.kind is BudgetKind.PURE
 
     def part(self, share: float) -> PrivacyBudget:
-        """That share of the whole."""
+        """Return this share of the total budget."""
         return self.whole.split(share, 1.0 - share)[0]
 
     def scale(self, share: float) -> float:
-        """Scale of the noise that the share buys for a count."""
+        """Return the noise scale of a count bought with this share."""
         return noise_scale_for(self.part(share), 1.0)
 
     def deviation(self, share: float) -> float:
-        """Its standard deviation."""
+        """Return the noise SD of a count bought with this share."""
         return noise_deviation(self.scale(share), pure=self.pure)
 
     def share_for(self, scale: float) -> float:
-        """The share that buys noise of this scale for a count; infinite for none."""
+        """Return the share needed for a count with this noise scale (inf for scale 0)."""
         if scale <= 0.0:
             return math.inf
         ratio = noise_scale_for(self.whole, 1.0) / scale
         return ratio if self.pure else ratio * ratio
 
     def search_share(self, least_rows: float) -> float:
-        """For the radius, in a table of about so many rows."""
+        """Return the budget share of the radius search, given a lower estimate of the row count."""
         aim = max(_ROWS_FOR_NOISE * self.noise_rows, _ROWS_AT_EASE * least_rows)
         for_noise = self.share_for(_ROWS_FOR_NOISE * self.noise_rows / self._search_noise)
         wanted = max(
@@ -120,7 +117,7 @@ class BallBudget:
         return _within(wanted, _SEARCH_SHARES)
 
     def rows_beyond(self, least_rows: float) -> int | None:
-        """K, how many rows may lie beyond the ball; None where the table has too few for a search."""
+        """Return K, the rows allowed outside the ball, or None if the table is too small to search."""
         least = self._search_noise * self.scale(self.search_share(least_rows))
         most = _MAX_BEYOND * least_rows
         if least > most:
@@ -128,31 +125,31 @@ class BallBudget:
         return math.floor(max(least, min(_ROWS_FOR_NOISE * self.noise_rows, most)))
 
     def center_share(self, least_rows: float) -> float:
-        """For the centre."""
+        """Return the budget share of the center."""
         norm = self.center_noise(1.0) / (_CENTER_NOISE * least_rows)
         return _within(norm if self.pure else norm * norm, _CENTER_SHARES)
 
     def center_scale(self, share: float) -> float:
-        """Scale of the noise on every entry of the sum of rows."""
+        """Return the noise scale of every entry of the sum of rows."""
         return noise_scale_for(self.part(share) if share < 1.0 else self.whole, self._sum_sensitivity)
 
     def center_noise(self, share: float) -> float:
-        """Root mean square norm of the noise on the sum of rows."""
+        """Return the RMS norm of the noise on the sum of rows."""
         return noise_deviation(self.center_scale(share), pure=self.pure) * math.sqrt(self.n_features)
 
     def screen_share(self, least_rows: float) -> float | None:
-        """For a first look at one large radius; None where it costs too much for a first look."""
+        """Return the budget share of screening at one large radius, or None if it would cost too much."""
         share = self.share_for(_SCREEN_ROWS * least_rows / _SCREEN_NOISE)
         return None if share > _SCREEN_SHARES[1] else max(share, _SCREEN_SHARES[0])
 
     @staticmethod
     def screened_rows(least_rows: float, rows_beyond: int) -> float:
-        """How many rows may lie beyond that radius."""
+        """Return the number of rows allowed outside the screening radius."""
         return max(float(rows_beyond), _SCREEN_ROWS * least_rows)
 
     @staticmethod
     def excess_share(radius: float) -> float:
-        """For what lies beyond the ball, given its radius."""
+        """Return the budget share of the clipped excess at this radius."""
         return min(_MAX_EXCESS_SHARE, _EXCESS_SHARE_PER_GAIN / radius**2)
 
     @property
@@ -170,32 +167,31 @@ def _within(value: float, bounds: tuple[float, float]) -> float:
 
 _MAX_RADIUS = 0.95
 _FINENESS = 24
-"""Distances are told apart to a factor of 2^(1/24)."""
+"""Bins of distances per octave."""
 _OUTERMOST = -26
-"""_MAX_RADIUS·2^(26/24) is above 2, and no row of the unit ball is farther from a centre in it."""
+"""Index of the outermost radius: _MAX_RADIUS·2^(26/24) is above 2, the diameter of the unit ball."""
 _INNERMOST = 189
 _STEP_PURE, _STEP_GAUSSIAN = 4, 3
 _N_RADII_PURE, _N_RADII_GAUSSIAN = 40, 64
-"""The radii that can be chosen: a sixth of an octave apart, or an eighth."""
+"""Numbers of radii to choose from, a sixth or an eighth of an octave apart."""
 SCREEN_PLACE = 5
-"""The first radius looked at: 0.82."""
+"""Index of the screening radius, 0.82."""
 COMPARISONS = 6
-"""Of a binary search among 64 radii."""
+"""Comparisons in the binary search over 64 radii (log2 64)."""
 _PREFERENCE = 2.0
-"""Among radii that the number of rows beyond does not tell apart, a choice has odds of radius^−2, as the noise would have
-it."""
+"""Exponent of the prior odds radius^−2 among radii with equally many rows outside, as noise grows with radius²."""
 _SHARE_BITS = 20
-"""A row's part of a sum is a multiple of 2^-20."""
+"""Bits of a row's contribution to a sum: multiples of 2^-20."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DistanceFromCenter:
-    """The statistic ‖x − center‖ of a row."""
+    """Row statistic ‖x − center‖."""
 
     center: FloatArray
 
     def __call__(self, block: FloatArray) -> FloatArray:
-        """Distances of a block's rows, shape (m, d) → (m,)."""
+        """Return distances of a batch of rows, shape (m, d) → (m,)."""
         return transformed_norms(block, center=self.center)
 
 
@@ -207,7 +203,7 @@ def noisy_center(
     n_rows: float,
     box: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """The mean with noise, pulled towards 0 by what the noise explains of it (James & Stein 1961), within public bounds.
+    """Return the noisy mean, shrunk towards 0 by its noise (James & Stein 1961) and clipped to public bounds.
 
     **Privacy.** That share of the budget: the noise is on the sum of rows.
     """
@@ -227,37 +223,31 @@ def noisy_center(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowDistances:
-    """Exact numbers of rows by their distance from a centre; private.
-
-    Attributes
-    ----------
-    beyond : ndarray of int64
-        ``beyond[i]`` rows are farther than ``radius_at(_OUTERMOST + i)``.
-    """
+    """Exact (private) row counts: ``beyond[i]`` rows are further than ``radius_at(_OUTERMOST + i)`` from the center."""
 
     beyond: IntegerArray
 
     @classmethod
     def of(cls, rows: Rows, center: FloatArray) -> RowDistances:
-        """One pass over the table."""
+        """Count the distances in one pass over the table."""
         edges = np.array([radius_at(index) for index in range(_INNERMOST, _OUTERMOST - 1, -1)])
         counted = rows.histogram(_DistanceFromCenter(center), edges)
         from_outside = np.concatenate([[counted.above], counted.counts[::-1]])
         return cls(np.cumsum(from_outside))
 
     def at(self, place: int) -> int:
-        """Rows farther than ``radius_at(place)``."""
+        """Return the number of rows further than ``radius_at(place)``."""
         return int(self.beyond[place - _OUTERMOST])
 
     def fills_the_bounds(self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, allowed: float) -> bool:
-        """Whether more rows than are allowed lie beyond the first radius looked at, as seen through noise."""
+        """Return True if a noisy count puts more than ``allowed`` rows outside the screening radius."""
         noisy = _noisy_count(
             privacy_filter, f"rows beyond {radius_at(SCREEN_PLACE):.2f}", self.at(SCREEN_PLACE), budget, share
         )
         return noisy > allowed
 
     def radius(self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, rows_beyond: int) -> int:
-        """The place of a radius that about so many rows are beyond.
+        """Return the index of a radius with about ``rows_beyond`` rows outside.
 
         **Privacy.** That share of the budget. Under pure ε by the exponential mechanism with the score minus the distance of
         N(r) from K and a public preference; under ρ by noisy comparisons.
@@ -282,18 +272,18 @@ class RowDistances:
         return _STEP_GAUSSIAN * step
 
     def noisy_rows_beyond(self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, place: int) -> float:
-        """The number of rows beyond the radius at ``place``, with noise."""
+        """Return the noisy number of rows outside the radius at index ``place``."""
         return _noisy_count(privacy_filter, "rows beyond the ball", self.at(place), budget, share)
 
     def noisy_excess(
         self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, place: int, farthest: float
     ) -> tuple[float, float]:
-        """Σ(‖x − c‖² − r²) over the rows beyond the ball, with noise, and the noise's standard deviation.
+        """Return the noisy clipped excess Σ(‖x − c‖² − r²) over rows outside the ball, and its noise SD.
 
-        It bounds what clipping takes off the trace of the second moment about c. Distances are rounded up to where they are
-        told apart, and end at ``farthest``, which no row can pass.
+        It bounds the reduction of the trace of the second moment about c by clipping. Distances are rounded up to the next bin
+        edge, and end at ``farthest``, which no row exceeds.
 
-        **Privacy.** That share of the budget: a row's part is between 0 and farthest² − r².
+        **Privacy.** That share of the budget: a row contributes between 0 and farthest² − r².
         """
         radius = radius_at(place)
         most = farthest**2 - radius**2
@@ -314,24 +304,18 @@ class RowDistances:
 
 
 def radius_at(place: int) -> float:
-    """The radius at a place of the grid.
-
-    Examples
-    --------
-    >>> radius_at(0), round(radius_at(24), 3), radius_at(-26) > 2.0
-    (0.95, 0.475, True)
-    """
+    """Return the radius at an index of the grid, halved every _FINENESS steps."""
     return _MAX_RADIUS * math.exp2(-place / _FINENESS)
 
 
 def radius_places(pure: bool) -> tuple[int, ...]:
-    """Places of the radii that a run can choose."""
+    """Return the indices of the radii that a run can choose."""
     step, number = (_STEP_PURE, _N_RADII_PURE) if pure else (_STEP_GAUSSIAN, _N_RADII_GAUSSIAN)
     return tuple(step * index for index in range(number))
 
 
 def possible_draws(*, pure: bool, count_is_public: bool, in_ball: bool) -> frozenset[tuple[str, ...]]:
-    """Every sequence of draws that a run can end after, by the names of their sensitivities."""
+    """Return every sequence of draws that a run can end after, by the names of their sensitivities."""
     counted, excess, rows_sum = (
         ("count_l1", "share_of_rows_l1", "row_sum_l1") if pure else ("count", "share_of_rows", "row_sum_l2")
     )
@@ -346,7 +330,7 @@ def possible_draws(*, pure: bool, count_is_public: bool, in_ball: bool) -> froze
 
 
 def preference(place: int, epsilon: float) -> int:
-    """What a radius adds to its score, in whole rows, for odds of radius^−2 by itself."""
+    """Return a radius's bonus to its score, in whole rows, for odds of radius^−2."""
     return round(2.0 * _PREFERENCE * math.log(2.0) * place / _FINENESS / epsilon)
 
 
@@ -360,27 +344,24 @@ def _noisy_count(privacy_filter: PrivacyFilter, what: str, exact: int, budget: B
 # What a run of adaptive-ball learnt of the rows that it moved, and what it says of that.
 
 _FAILURE = 0.05
-"""Probability that one of the bounds on what clipping did does not hold, the noisy answers being independent of one
-another."""
+"""Probability that one of the two (independent) bounds on the effect of clipping fails."""
 _BOUNDS = 3
-_NEGLIGIBLE = 0.01
-"""What clipping took at most is no matter below this share of all variances together."""
 
 
 @dataclass(frozen=True)
 class BallEvidence:
-    """Rows beyond a ball.
+    """Noisy evidence on the rows outside a ball.
 
     Attributes
     ----------
     rows_beyond, rows_deviation : float
-        Their number with noise (NaN before it is asked for), and the noise's standard deviation.
+        Their noisy number (NaN before it is queried), and its noise SD.
     excess, excess_deviation : float
-        The same for Σ(‖x − c‖² − r²) over them.
+        Their noisy clipped excess Σ(‖x − c‖² − r²), and its noise SD.
     farthest : float
-        How far from the centre a row can be.
+        Largest possible distance of a row from the center.
     pure : bool
-        Whether the noise is Laplace noise.
+        True if the noise is Laplace noise.
     """
 
     radius: float
@@ -400,7 +381,7 @@ class BallEvidence:
         place: int,
         farthest: float,
     ) -> BallEvidence:
-        """Ask for the excess; the number of rows is asked for when the ball is taken."""
+        """Return the evidence of the clipped excess; the number of rows is queried when the ball is accepted."""
         radius = radius_at(place)
         share = budget.excess_share(radius)
         excess, deviation = distances.noisy_excess(privacy_filter, budget, share, place, farthest)
@@ -409,27 +390,26 @@ class BallEvidence:
     def with_rows(
         self, distances: RowDistances, privacy_filter: PrivacyFilter, budget: BallBudget, place: int
     ) -> BallEvidence:
-        """The same with the number of rows beyond the ball."""
+        """Return the evidence with the noisy number of rows outside the ball."""
         return replace(self, rows_beyond=distances.noisy_rows_beyond(privacy_filter, budget, BEYOND_SHARE, place))
 
     def diagnostics(self, noisy: RunResult) -> dict[str, Any]:
-        """What the rows that were moved did to the moments at most, with a warning where that is more than the noise.
+        """Bound what clipping did to the moments.
 
-        Clipping takes at most E/n off the trace of the second moment about the centre, E the excess, and moves the mean by at
-        most E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
+        It takes at most E/n off the trace of the second moment about the center, E the excess, and moves the mean by at most
+        E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
         """
-        model, count = noisy.model, noisy.count
-        assert isinstance(model, AdditiveModel)
-        assert model.sum_error is not None
+        law, count = None if noisy.model is None else noisy.model.fixed_law, noisy.count
+        assert law is not None
         assert count is not None
-        assert noisy.sum is not None
-        most_rows = max(0.0, self.rows_beyond + self._reach(self.rows_deviation))
-        most_excess = max(0.0, self.excess + self._reach(self.excess_deviation))
+        # a noisy answer below 0 is no evidence that nothing was clipped
+        most_rows = max(self.rows_beyond, 0.0) + self._reach(self.rows_deviation)
+        most_excess = max(self.excess, 0.0) + self._reach(self.excess_deviation)
         most_excess = min(most_excess, most_rows * max(0.0, self.farthest**2 - self.radius**2))
-        deviation = math.sqrt(model.count_variance or 0.0)
-        count_noise = deviation * model.cells.quantile(1.0 - _FAILURE / _BOUNDS, diagonal=True) if deviation else 0.0
+        deviation = math.sqrt(law.count_variance)
+        count_noise = deviation * law.quantile(1.0 - _FAILURE / _BOUNDS, of="count") if deviation else 0.0
         least_count = max(1.0, count - count_noise)
-        result = {
+        return {
             "radius": self.radius,
             "rows_beyond": self.rows_beyond,
             "excess_beyond": self.excess,
@@ -437,30 +417,10 @@ class BallEvidence:
             "trace_bias_bound": most_excess / least_count,
             "mean_bias_bound": most_excess / (2.0 * self.radius * least_count),
         }
-        trace_noise = math.sqrt(model.n_features * model.diagonal_variance) / least_count
-        lost = result["trace_bias_bound"]
-        if lost <= trace_noise and result["mean_bias_bound"] <= model.sum_error / least_count:
-            return result
-        # Of the covariance clipping takes more than of the second moment where it moves the mean away from the centre.
-        at_least_one = max(1.0, count)
-        moved = float(np.linalg.norm(noisy.sum)) / at_least_one
-        lost *= 1.0 + min(1.0, moved / self.radius)
-        spread = float(np.trace(noisy.gram)) / at_least_one - moved**2
-        shown = max(spread, trace_noise)
-        if lost < _NEGLIGIBLE * shown:
-            return result
-        may_be = f"by up to {lost / shown:.0%} of what is shown" if lost < shown else "by more than what is shown"
-        warning = (
-            f"rows beyond a ball of radius {self.radius:.2f} were moved into it: the columns' variances together, in units of "
-            f"their bounds, may be too small {may_be} (95 % confidence), where noise alone "
-            f"moves them by {trace_noise / shown:.1%}. Where few rows make up much of a column, release with "
-            "AdaptiveBall(dominant_rows=True), which moves none"
-        )
-        return result | {"warnings": [warning]}
 
     @staticmethod
     def rules(diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
-        """What was done to rows, for the privacy statement."""
+        """Return the clipping rule, for the privacy statement."""
         if "radius" not in diagnostics:
             return ()
         radius, share = _recorded(diagnostics, "radius"), _recorded(diagnostics, "share_beyond_bound")
@@ -474,7 +434,7 @@ class BallEvidence:
 
     @staticmethod
     def recorded_radius(diagnostics: Mapping[str, Any]) -> float | None:
-        """The ball of a run; None where it had none."""
+        """Return the ball's radius, or None for a run without a ball."""
         return _recorded(diagnostics, "radius") if "radius" in diagnostics else None
 
     def _reach(self, deviation: float) -> float:

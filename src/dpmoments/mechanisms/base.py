@@ -1,9 +1,8 @@
-"""The contract of a mechanism: frozen options, a plan made without data, then one run.
+"""Contract of a mechanism: frozen options, a plan made without data, then one run.
 
-``config.plan(shape, budget, neighbors)`` calibrates and refuses whatever cannot be done, reading no data; the plan states its
-exact cost, its noise model and its expected error; ``plan.run(rows, privacy_filter)`` asks the filter for noise. The class
-attributes say what a mechanism supports: the registry, the command line, the forecast, the docs table and the contract tests
-read them.
+``config.plan(shape, budget, neighbors)`` calibrates and refuses, reading no data; the plan states its exact cost, its noise
+model and its expected error; ``plan.run(rows, privacy_filter)`` asks the filter for noise. The class attributes state what a
+mechanism supports, for the registry, the command line, the forecast, the docs table and the contract tests.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ _LOSS_UNITS: Mapping[BudgetKind, LossUnit] = MappingProxyType(
     }
 )
 GAUSSIAN_LOSS_UNITS = MappingProxyType({**_LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.GAUSSIAN_RHO})
-"""For mechanisms whose every draw under (ε, δ) is Gaussian."""
+"""Loss units of mechanisms whose every draw under (ε, δ) is Gaussian."""
 ZCDP_LOSS_UNITS = MappingProxyType({**_LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.RHO})
-"""For mechanisms whose draws under (ε, δ) are of several kinds, all of them zCDP."""
+"""Loss units of mechanisms whose draws under (ε, δ) are of several kinds, all of them zCDP."""
 
 Noisy = TypeVar("Noisy")
 PlanType = TypeVar("PlanType", bound="CalibratedPlan[Any]", covariant=True)
@@ -47,17 +46,17 @@ PlanType = TypeVar("PlanType", bound="CalibratedPlan[Any]", covariant=True)
 
 @dataclass(frozen=True)
 class CalibratedPlan(ABC, Generic[Noisy]):
-    """A calibrated mechanism of any kind, made without data.
+    """Calibrated mechanism of any kind, made without data.
 
     Attributes
     ----------
     shape : MomentShape
     cost : PrivacyBudget
-        Exactly what :meth:`run` spends.
+        Exact privacy loss of :meth:`run`.
     count_loss : PrivacyBudget or None
-        The part of it for the number of rows, where that is private and has a draw of its own that was planned beforehand.
+        Part of it for the number of rows, if that is private and has its own planned draw.
     chosen_because : str or None
-        Why ``auto`` chose the mechanism, and what it would take to do better; None where it was named.
+        Reason for the choice by ``auto``, and how to do better; None if the mechanism was named.
     """
 
     mechanism: ConfiguredMechanism[Any]
@@ -71,66 +70,60 @@ class CalibratedPlan(ABC, Generic[Noisy]):
 
     @property
     def expected_count_error(self) -> float | None:
-        """Root mean square error of the number of rows: 0 where it is public, None where it is not known or not released."""
+        """RMSE of the number of rows: 0 if it is public, None if unknown or not released."""
         if self.count_loss is not None:
             return count_error(self.count_loss)
         return 0.0 if self.count_is_public else None
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """The calibrated numbers (noise scale, degrees of freedom, …), for the record of the release."""
+        """Calibrated numbers (noise scale, degrees of freedom, …), for the record of the release."""
         return {}
 
     @property
     def loss_unit(self) -> LossUnit:
-        """In which the losses of its draws add up to the cost."""
+        """Unit in which the losses of its draws add up to the cost."""
         return self.mechanism.loss_units[self.cost.kind]
 
     @property
     def privacy_unit(self) -> PrivacyUnit | None:
-        """For whom the cost is, where that is not one row."""
+        """Privacy unit of the cost, if it is not one row."""
         return None
 
     @property
     def passes(self) -> int | None:
-        """How often a run goes over the table, where that is known before it; else None."""
+        """Number of passes over the data, or None if it depends on the run."""
         return None
 
     @property
     def unspent_reason(self) -> str | None:
-        """Why a run may spend less than the stated cost; None where it spends all of it."""
+        """Reason why a run may spend less than the stated cost; None if it spends all of it."""
         return None
 
     @abstractmethod
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Noisy:
-        """Read the rows and ask for noise: the one step that spends the budget.
-
-        Parameters
-        ----------
-        privacy_filter : PrivacyFilter
-            Opened for this plan and this run.
-        """
+        """Read the rows and ask for noise: the one step that spends the budget, by a filter opened for this run."""
 
     @property
     def count_is_public(self) -> bool:
-        """Whether the number of rows that count is released as it is; else it has noise, or is not released."""
+        """True if the exact number of kept rows is released; else it has noise, or is not released."""
         return self.shape.count_is_public(self.neighbors)
 
     def released_count(self, count: int, privacy_filter: PrivacyFilter) -> float | None:
-        """The number of rows: exact where it is public, noisy where that was planned for it alone, else None."""
+        """Return the number of rows: exact if public, noisy if a separate draw was planned, else None."""
         if self.count_loss is not None:
             return noisy_count(count, privacy_filter, self.count_loss, self.neighbors)
         return float(count) if self.count_is_public else None
 
     @property
     def own_count_noise(self) -> tuple[float, bool]:
-        """Scale of the noise of a draw that is for the number of rows alone, and whether it is Laplace; 0 where there is none."""
+        """Noise scale of a separate draw for the number of rows (0 for none), and True if it is Laplace."""
         if self.count_loss is None:
             return 0.0, False
         return count_scale(self.count_loss), self.count_loss.kind is BudgetKind.PURE
 
     def check_rows(self, rows: Rows) -> None:
-        """Refuse rows that do not have the shape, the rules, or the relation that this plan was made for."""
+        """Refuse rows without the shape, the rules, or the relation of this plan."""
         if rows.n_features != self.shape.n_features:
             raise InputValueError(
                 f"the plan is for {self.shape.n_features} features and the rows have {rows.n_features}: "
@@ -155,32 +148,32 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
     budget_kinds: ClassVar[frozenset[BudgetKind]]
     supported_neighbors: ClassVar[frozenset[Neighbors]] = frozenset(Neighbors)
     loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = _LOSS_UNITS
-    """In which unit the losses of its draws add up, by the kind of budget."""
+    """Unit in which the losses of its draws add up, by the kind of budget."""
     needs_row_norm: ClassVar[bool] = True
     most_features: ClassVar[int | None] = None
-    """The most features that it takes, where there is a most."""
+    """Maximum number of features, if any."""
     counts_rows: ClassVar[bool] = False
-    """Whether a run pays for the number of rows, where it is private, even if no mean is wanted."""
+    """True if a run pays for a private number of rows even if no mean is released."""
     summary: ClassVar[str]
     source: ClassVar[str]
     noun: ClassVar[str] = "mechanism"
-    """What messages call it."""
+    """Name of its kind in messages."""
     public_name: ClassVar[str | None] = None
-    """The registry name where it is not the class name with hyphens."""
+    """Registry name, if it is not the class name with hyphens."""
 
     @classmethod
     def registry_name(cls) -> str:
-        """The name users write: ``MatrixLaplace`` → ``matrix-laplace``."""
+        """Return the name that users write: ``MatrixLaplace`` → ``matrix-laplace``."""
         return cls.public_name or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
 
     @property
     def name(self) -> str:
-        """The registry name."""
+        """Registry name."""
         return self.registry_name()
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options as plain values."""
+        """Options as plain values."""
         return {option.name: getattr(self, option.name) for option in fields(self)}
 
     def plan(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors | str) -> PlanType:
@@ -189,14 +182,14 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         Returns
         -------
         CalibratedPlan
-            Whose ``cost`` never exceeds ``budget``.
+            A plan with a ``cost`` of at most ``budget``.
         """
         neighbors = Neighbors.of(neighbors)
         self.check_support(shape, budget, neighbors)
         return self.supported_plan(shape, budget, neighbors)
 
     def supported_plan(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PlanType:
-        """As :meth:`plan`, for arguments that :meth:`check_support` has let pass."""
+        """Return the plan; arguments must already have passed :meth:`check_support`."""
         count_loss, rest = None, budget
         if neighbors.table_size_is_public and not shape.count_is_public(neighbors):
             shape = replace(shape, n_rows=None)
@@ -210,7 +203,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         return plan
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
-        """Refuse what no number of rows would make possible, and say what to use instead."""
+        """Refuse arguments that cannot work for any number of rows, and say what to use instead."""
         who = f"{self.noun} {self.name!r}"
         if budget.kind not in self.budget_kinds:
             raise InputValueError(f"{who} cannot spend a budget of {budget}: {self.budget_advice()}")
@@ -229,11 +222,11 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
             )
 
     def drawable_budget(self, budget: PrivacyBudget) -> PrivacyBudget:
-        """What a budget allows its draws to lose together, as a budget to divide among them: ε, ρ or (ε, δ)."""
+        """Return the total loss that a budget allows its draws, as a budget to divide: ε, ρ or (ε, δ)."""
         return allowance(budget, self.loss_units[budget.kind]).as_budget
 
     def budget_advice(self) -> str:
-        """What a refusal of a budget says to give instead."""
+        """Return the budgets to use, for a refusal."""
         words = {
             BudgetKind.PURE: "epsilon alone (delta = 0)",
             BudgetKind.APPROXIMATE: "epsilon and delta > 0",
@@ -243,75 +236,65 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
 
     @abstractmethod
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PlanType:
-        """Make the plan; ``plan`` has already checked what the class attributes promise."""
+        """Make the plan; ``plan`` has already checked the class attributes."""
 
 
 @dataclass(frozen=True)
 class Plan(CalibratedPlan[RunResult]):
-    """A calibrated :class:`Mechanism`."""
+    """Calibrated :class:`Mechanism`."""
 
     mechanism: Mechanism
 
     @property
     def measured_runs(self) -> int:
-        """How many runs measure the error on an assumed table well enough to plan by."""
+        """Number of runs that measure the error on an assumed table well enough for planning."""
         return 3
 
     @property
     def model(self) -> NoiseModel | None:
-        """The noise model that every run states; None if it depends on what a run draws."""
+        """Noise model that every run states; None if it depends on a run's draws."""
         return None
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
-        """What plan and record of a run say of the noise model that it stated: entries of its file.
-
-        Returns
-        -------
-        mapping or None
-            Fewer entries than the file has if some were drawn; None if the run states no model.
-        """
+        """Return the entries of a run's noise model that its record implies; None if the run states no model."""
         del diagnostics, receipt
         return None if self.model is None else self.model.to_dict()
 
     def has_center(self, diagnostics: Mapping[str, Any]) -> bool | None:
-        """Whether the moments of one run are about a centre that it found; None where its record does not say."""
+        """Return True if a run's moments are about a private center; None if its record does not say."""
         del diagnostics
         return None
 
     def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
-        """What one run did to rows, a sentence for each rule."""
+        """Return the treatment of rows in one run, one sentence per rule."""
         del diagnostics
         return ()
 
     @property
     def expected_error(self) -> float | None:
-        """Root mean square of ‖Ĝ − G‖_F in unit-ball units before any repair, or None where it is not known."""
+        """RMS of ‖Ĝ − G‖_F in unit-ball units before any repair, or None if unknown."""
         return None
 
     @property
     def guaranteed_error(self) -> float | None:
-        """What the expected error does not pass in any table, for a plan whose error depends on it and that knows; else None."""
+        """Worst-case expected error over all tables, if the error depends on the table and a bound is known."""
         return None
 
     @property
     def expected_sum_error(self) -> float | None:
-        """Root mean square of the error on the sum of rows (‖·‖₂, unit ball), or None."""
+        """RMSE of the sum of rows (‖·‖₂, unit ball), or None."""
         return None
 
     def exact_errors_on(self, assumed: SyntheticSpectrum) -> ErrorsOnTable | None:
-        """As :meth:`errors_on`, by closed form; None where there is none."""
+        """Return :meth:`errors_on` in closed form, or None."""
         del assumed
         return None if self.expected_error is None else ErrorsOnTable(self.expected_error, self.expected_sum_error)
 
     def errors_on(self, assumed: SyntheticSpectrum, privacy_filters: Iterable[PrivacyFilter]) -> ErrorsOnTable:
-        """Root mean square errors on a table that is assumed: by closed form, or from runs on made-up rows.
+        """Return RMS errors on an assumed table: in closed form, or from runs on synthetic rows.
 
-        Parameters
-        ----------
-        assumed : AssumedTable
-            Public guesses. No private row is read, so that a fixed seed is no harm.
-        privacy_filters : iterable of PrivacyFilter
-            Opened for this plan, one a run; none is used where there is a closed form.
+        ``assumed`` holds public guesses; no private row is read, so a fixed seed is harmless. ``privacy_filters`` are opened
+        for this plan, one per run; none is used for a closed form.
         """
         exact = self.exact_errors_on(assumed)
         if exact is not None:
@@ -323,4 +306,4 @@ class Plan(CalibratedPlan[RunResult]):
 
 @dataclass(frozen=True)
 class Mechanism(ConfiguredMechanism[Plan]):
-    """Frozen options of one published algorithm for the second moment, with count and mean where they are wanted."""
+    """Frozen options of one published algorithm for the second moment, optionally with count and mean."""

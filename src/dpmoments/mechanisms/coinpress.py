@@ -47,17 +47,17 @@ from dpmoments.rows.rows import Rows
 # What earlier steps of CoinPress say of later ones: rows that a clip took away were once seen.
 
 _SURE = 2.0
-"""A variance counts as seen where it is this many standard deviations of the noise above the noise's spectral edge."""
+"""Noise SDs above the noise's spectral edge at which a variance counts as seen."""
 _VISIBLE = 0.75
-"""A direction above this fraction of the noise's spectral edge, on average over the steps before, is not enlarged further."""
+"""Fraction of the noise's spectral edge above which, averaged over earlier steps, a direction is not enlarged."""
 _STEPS_BEFORE = 2
-"""How many steps are remembered."""
+"""Number of steps remembered."""
 _RESOLVED = 0.5
-"""Only directions of less measured variance than this can have lost most of their rows."""
+"""Measured variance above which a direction cannot have lost most of its rows."""
 
 
 def _upper(first: FloatArray, second: FloatArray) -> FloatArray:
-    """A matrix ⪰ both: ``first`` plus the positive part of ``second − first``; ``first`` itself where that is nothing."""
+    """Return a matrix ⪰ both: ``first`` plus the positive part of ``second − first``, if that is not 0."""
     eigenvalues, eigenvectors = np.linalg.eigh(second - first)
     if eigenvalues[-1] <= 0.0:
         return first
@@ -68,12 +68,12 @@ def _upper(first: FloatArray, second: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """What one step measured, in the coordinates of the present one.
+    """Measurement of one step, in the coordinates of the present one.
 
     Attributes
     ----------
     covariance : ndarray of shape (d, d)
-        Noisy; not above Cov(w) but for its noise.
+        Noisy; at most Cov(w) up to its noise.
     noise : ndarray of shape (d, d)
         vᵀ·noise·v is the standard deviation of vᵀ·covariance·v.
     """
@@ -83,17 +83,17 @@ class Observation:
 
     @classmethod
     def now(cls, covariance: FloatArray, noise: float) -> Observation:
-        """The present step's."""
+        """Return the observation of the present step."""
         return cls(covariance, noise * np.eye(len(covariance)))
 
     @property
     def bound(self) -> FloatArray:
-        """A lower bound on Cov(w)."""
+        """Lower bound on Cov(w)."""
         matrix: FloatArray = self.covariance - (math.sqrt(2.0 * len(self.covariance)) + _SURE) * self.noise
         return matrix
 
     def moved(self, step: FloatArray) -> Observation:
-        """The same after w ← step·w."""
+        """Return the observation after w ← step·w."""
         return Observation(step @ self.covariance @ step.T, step @ self.noise @ step.T)
 
 
@@ -104,11 +104,11 @@ class Evidence:
     observations: tuple[Observation, ...] = ()
 
     def raised(self, covariance: FloatArray) -> FloatArray:
-        """The covariance, not below what the last step saw."""
+        """Return the covariance, raised to what the last step saw."""
         return _upper(covariance, self.observations[0].bound) if self.observations else covariance
 
     def resolved(self, directions: FloatArray) -> BoolArray:
-        """Of the columns of ``directions``, those in which the two last steps saw variance above their noise, shape (k,)."""
+        """Mark the columns of ``directions`` in which the two last steps saw variance above their noise, shape (k,)."""
         if len(self.observations) < _STEPS_BEFORE:
             return np.full(directions.shape[1], False)
         least = _VISIBLE * math.sqrt(2.0 * len(directions))
@@ -117,7 +117,7 @@ class Evidence:
         return together
 
     def held(self, now: Observation) -> FloatArray:
-        """Positive semi-definite: what the covariance is to be taken for at least, where rows were clipped; 0 where none were."""
+        """Return a positive semi-definite lower limit for the covariance if rows were clipped, else 0."""
         if not self.observations:
             return np.zeros_like(now.covariance)
         before, edge = self.observations[0], math.sqrt(2.0 * len(now.covariance))
@@ -129,21 +129,18 @@ class Evidence:
         return matrix
 
     def moved(self, step: FloatArray, now: Observation) -> Evidence:
-        """With the present step's observation, after w ← step·w."""
+        """Add the present step's observation, after w ← step·w."""
         return Evidence(tuple(one.moved(step) for one in (now, *self.observations)[:_STEPS_BEFORE]))
 
 
 def _forms(vectors: FloatArray, matrix: FloatArray) -> FloatArray:
-    """vᵀ·matrix·v for every column v."""
+    """Return vᵀ·matrix·v for every column v."""
     forms: FloatArray = np.einsum("ij,ij->j", vectors, matrix @ vectors)
     return forms
 
 
 def spectral_edge(n_features: int) -> float:
-    """Largest eigenvalue, for large d, of a symmetric normal matrix with standard deviation 1 on its diagonal: √(2d).
-
-    Off the diagonal the standard deviation is 1/√2. In one dimension the function returns 1.
-    """
+    """Return √(2d) (1 if d = 1), the largest eigenvalue for large d of normal noise with SDs 1 and, off the diagonal, 1/√2."""
     return math.sqrt(2.0 * n_features) if n_features > 1 else 1.0
 
 
@@ -168,13 +165,13 @@ class StepRules:
 
     @classmethod
     def of(cls, n_rows: float, clips: ClipSquares, schedule: Schedule) -> StepRules:
-        """The rules of a schedule that was planned with these clips."""
+        """Return the rules of a schedule that was planned with these clips."""
         return cls(n_rows, math.sqrt(clips.early), math.sqrt(clips.last), clips.ridge, clips.failure, schedule)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ellipsoid:
-    """The map w = linear·(x − center) of rows x; if the bounds hold, E[w wᵀ] ⪯ I.
+    """Map w = linear·(x − center) of rows x; if the bounds hold, E[w wᵀ] ⪯ I.
 
     Attributes
     ----------
@@ -182,12 +179,12 @@ class Ellipsoid:
     linear : ndarray of shape (d, d)
         Invertible; not symmetric from the second step on.
     evidence : Evidence
-        What earlier steps measured.
+        Measurements of earlier steps.
     held : ndarray of shape (d, d)
         Positive semi-definite: directions are enlarged no further than if Cov(w) ⪰ held, since their rows would be clipped.
     unchecked : ndarray of bool, shape (d,)
-        The coordinates of w that were enlarged much since they were last measured, or had lost rows to the clip then; none where
-        all did.
+        Coordinates of w that were enlarged much since they were last measured, or had then lost rows to the clip; none if all
+        did.
     """
 
     center: FloatArray
@@ -200,7 +197,7 @@ class Ellipsoid:
     def first(
         cls, n_features: int, anchor: FloatArray | None, largest: float, held: FloatArray | None = None
     ) -> Ellipsoid:
-        """The ellipsoid of the bounds: E[x xᵀ] ⪯ largest·anchor; ``held`` for the rows x."""
+        """Return the ellipsoid of the bounds: E[x xᵀ] ⪯ largest·anchor; ``held`` is in the units of x."""
         if anchor is None:
             root = np.eye(n_features)
         else:
@@ -216,7 +213,7 @@ class Ellipsoid:
         )
 
     def estimate(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
-        """Noisy covariance of w, and the centre moved to the noisy mean.
+        """Return the noisy covariance of w, and the noisy mean as the next center.
 
         Noise of variance s² on the entries of the estimated mean m̂ makes E[m̂ m̂ᵀ] too large by s²I. Subtracting m̂ m̂ᵀ from
         the second moment therefore takes off s²I too much, which is added back.
@@ -230,11 +227,11 @@ class Ellipsoid:
         return second_moment - np.outer(mean, mean) + excess, center
 
     def floored(self, release: NoisyStep, n_rows: float, floor: float, *, final: bool) -> Ellipsoid:
-        """The next ellipsoid: eigenvalues below ``floor`` times the noise's spectral edge are raised to it.
+        """Return the next ellipsoid: eigenvalues below ``floor`` times the noise's spectral edge are raised to it.
 
         The noise hides smaller variances. The rescaling enlarges these directions, so that a later step can resolve them.
-        Clipping only takes away, so what a step saw above its noise bounds the covariance from below for good: a direction that a
-        later step finds smaller has lost rows to the clip. It is not enlarged again but reduced, to where these rows fit.
+        Clipping only reduces, so what a step saw above its noise bounds the covariance from below for good: a direction that a
+        later step finds smaller has lost rows to the clip. It is not enlarged again but reduced until these rows fit.
         """
         covariance, center = self.estimate(release, n_rows)
         now = Observation.now(covariance, self.noise(release, n_rows))
@@ -258,7 +255,7 @@ class Ellipsoid:
         )
 
     def noise(self, release: NoisyStep, n_rows: float) -> float:
-        """Standard deviation of the noise on a diagonal entry of :meth:`estimate`."""
+        """Return the noise SD of a diagonal entry of :meth:`estimate`."""
         scale = release.gram_scale / n_rows
         if release.sum is None:
             return scale
@@ -266,7 +263,7 @@ class Ellipsoid:
         return math.hypot(scale, 2.0 * float(np.linalg.norm(release.sum)) / n_rows * release.sum_scale / n_rows)
 
     def ridged(self, release: NoisyStep, n_rows: float, sampling: float, failure: float) -> Ellipsoid:
-        """The paper's next ellipsoid, from U = Z₊ + (η + ν)I.
+        """Return the paper's next ellipsoid, from U = Z₊ + (η + ν)I.
 
         η is ``sampling``; ν bounds the largest eigenvalue of the noise except with probability ``failure``.
         """
@@ -277,14 +274,14 @@ class Ellipsoid:
         return Ellipsoid(center, step @ self.linear, self.evidence, self.held, self.unchecked)
 
     def covariance(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
-        """The final estimates: covariance of x, with negative eigenvalues set to 0, and mean of x."""
+        """Return the final covariance of x, with negative eigenvalues set to 0, and the mean of x."""
         covariance, center = self.estimate(release, n_rows)
         eigenvalues, eigenvectors = np.linalg.eigh(self.evidence.raised(covariance))
         root = np.linalg.solve(self.linear, eigenvectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
         return root @ root.T, center
 
     def half_seen(self, release: NoisyStep, n_rows: float) -> bool:
-        """Whether the last step saw far less in an unchecked direction than it had been enlarged to hold, though not nothing.
+        """Return True if the last step saw an unchecked direction, but far smaller than it was enlarged for.
 
         Either it varies less than was planned for, or few rows make up its variance, and these were clipped.
         """
@@ -294,9 +291,9 @@ class Ellipsoid:
         return bool(((measured > 4.0 * noise) & (measured < 0.5 * _RESOLVED)).any())
 
     def record(self, radius: float, rho: float, release: NoisyStep, n_rows: float) -> dict[str, Any]:
-        """The step as plain values: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}.
+        """Return the step as plain values: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}.
 
-        ``fill`` is the noisy mean of ‖w‖²/radius²: 1 where every row was clipped.
+        ``fill`` is the noisy mean of ‖w‖²/radius²: 1 if every row was clipped.
         """
         return {
             "center": self.center.tolist(),
@@ -311,17 +308,17 @@ class Ellipsoid:
 # The clipping radius of CoinPress's last step, widened where a private histogram of norms shows heavy tails.
 
 _HISTOGRAM_SHARE = 0.02
-"""Share of the last step's budget that buys the histogram of norms, for ten features or more."""
+"""Share of the last step's budget for the histogram of norms, for ten features or more."""
 _MAX_HISTOGRAM_SHARE = 0.1
 _FAR = 4.0
-"""A last radius above this multiple of the planned one is warned of."""
+"""Multiple of the planned last radius above which a warning is given."""
 _AFFORDABLE = 0.1
-"""Rows along unchecked directions widen the clip as far as that, or until noise is this fraction of every variance."""
+"""Limit to widening the clip for rows along unchecked directions: noise as a fraction of every variance."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LastClip:
-    """The last step's budget and clipping radius, and what the histogram of norms says of it."""
+    """Last step's budget and clipping radius, with the histogram's evidence."""
 
     rho: float
     radius: float
@@ -331,15 +328,10 @@ class _LastClip:
 
 
 def _histogram_share(n_features: int) -> float:
-    """Share of the last step's budget for the histogram of norms.
+    """Return the share of the last step's budget for the histogram of norms.
 
-    A tail of c rows is worth a wider clip where its part in the covariance, c/√d, exceeds the noise, which is in proportion to
-    d: from c ∝ d^1.5 on. With few features thin tails matter, and the histogram must see them.
-
-    Examples
-    --------
-    >>> [round(_histogram_share(d), 3) for d in (1, 3, 5, 10, 50)]
-    [0.1, 0.1, 0.057, 0.02, 0.02]
+    A tail of c rows is worth a wider clip if its part in the covariance, c/√d, exceeds the noise, which is in proportion to d:
+    from c ∝ d^1.5 on. With few features thin tails matter, and the histogram must see them.
     """
     return min(_MAX_HISTOGRAM_SHARE, _HISTOGRAM_SHARE * max(1.0, math.pow(10.0 / n_features, 1.5)))
 
@@ -353,7 +345,7 @@ def _widened_clip(
     n_rows: float,
     mean: bool,
 ) -> _LastClip:
-    """The clip after a part of the planned budget went into a histogram of norms."""
+    """Return the clip after part of the planned budget paid for a histogram of norms."""
     d = len(ellipsoid.center)
     share = _histogram_share(d)
     for_histogram, rest = PrivacyBudget.zcdp(planned.rho).split(share, 1.0 - share)
@@ -387,11 +379,11 @@ def _widened_clip(
 # What a run of CoinPress says of itself: every step, and warnings in words.
 
 _LARGE_TAIL = 0.06
-"""A tail of a larger share of the rows that the histogram could not see is warned of."""
+"""Fraction of rows in an unseen tail above which a warning is given."""
 
 
 def _run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: _LastClip, half_seen: bool) -> dict[str, Any]:
-    """Ellipsoid of every step, predicted error and warnings; all computed from noisy outputs and public numbers."""
+    """Return every step's ellipsoid, the predicted error and warnings, from noisy outputs and public numbers."""
     result: list[str] = []
     final, d = steps[-1], len(steps[-1]["center"])
     planned = rules.last_radius**2
@@ -440,24 +432,16 @@ def _run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: _LastC
 
 
 FLOOR = 0.5
-"""Before rescaling, a step raises eigenvalues below this fraction of the noise's spectral edge to it."""
+"""Fraction of the noise's spectral edge to which a step raises smaller eigenvalues before rescaling."""
 _CAUTION = 0.7
-"""The schedule is planned as if the noise reached only this fraction of its spectral edge, which is what experiments show."""
+"""Fraction of the noise's spectral edge assumed by the schedule, as experiments show."""
 _MIN_EIGENVALUE = 0.1
-"""Default lower bound on the eigenvalues, relative to the schema's least variances: correlation makes eigenvalues smaller."""
+"""Default lower bound on eigenvalues relative to the schema's min variances: correlation makes them smaller."""
 
 
 @dataclass(frozen=True)
 class CoinPressPlan(Plan):
-    """A calibrated :class:`CoinPress`.
-
-    Attributes
-    ----------
-    rho : float
-        What the draws of the run may spend together.
-    rules : StepRules or None
-        None where the number of rows is private: the run then makes it from the noisy count.
-    """
+    """Calibrated :class:`CoinPress`: ``rho`` of all draws; ``rules`` is None if the number of rows is private."""
 
     mechanism: CoinPress
     rho: float
@@ -531,44 +515,44 @@ class CoinPressPlan(Plan):
 
 @dataclass(frozen=True)
 class CoinPress(CoinPressOptions, Mechanism):
-    r"""Covariance from a rough eigenvalue range, by shrinking ellipsoids (Biswas, Dong, Kamath & Ullman 2020).
+    """Covariance from a rough eigenvalue range, by shrinking ellipsoids (Biswas, Dong, Kamath & Ullman 2020).
 
     The covariance is known to satisfy lo·A ⪯ Σ ⪯ hi·A. The number of steps grows with log(hi/lo); the error hardly depends on
-    it. Each step maps rows to w = T(x − c), clips them to a ball and releases their noisy second moment Z. The next step
-    uses U^{−1/2}T in place of T, where U is Z with its small eigenvalues raised to the noise level. Where the mean is wanted,
-    each step also releases the noisy sum and moves c to the estimated mean. An unknown mean then costs a few more steps;
-    removing it by differences of paired rows would cost half the rows (``docs/derivations/coinpress.md``).
+    it. Each step maps rows to w = T(x − c), clips them to a ball and releases their noisy second moment Z. The next step uses
+    U^{−1/2}T in place of T, where U is Z with its small eigenvalues raised to the noise level. If the mean is released, each
+    step also releases the noisy sum and moves c to the estimated mean. An unknown mean then costs a few more steps; removing it
+    by differences of paired rows would cost half the rows (``docs/derivations/coinpress.md``).
 
     **Privacy.** ρ-zCDP, by composition over the steps: each is an exact discrete Gaussian release of integer sums of rows
     clipped to the radius actually used. Under (ε, δ) the steps together are no worse than one Gaussian mechanism, which allows
-    a larger ρ than zCDP alone does (``docs/derivations/composition.md``). The guarantee assumes nothing about the rows: if the
-    bounds are wrong only accuracy suffers, and the diagnostics warn of it.
+    a larger ρ than zCDP does by itself (``docs/derivations/composition.md``). The guarantee assumes nothing about the rows: if
+    the bounds are wrong only accuracy suffers, and the diagnostics warn of it.
 
     Parameters
     ----------
     eigenvalue_bounds : (lo, hi), optional
-        Range of the eigenvalues of the covariance (of the second moment where no mean is wanted) relative to ``anchor``, in
-        the units in which rows are encoded. Default: (1e-6, 1) for rows in the unit ball; computed from the scales of the
-        schema's columns, where they have some; otherwise required.
+        Range of the eigenvalues of the covariance (of the second moment if no mean is released) relative to ``anchor``, in
+        encoded units. Default: (1e-6, 1) for rows in the unit ball; computed from the scale ranges of the schema's columns, if
+        there are any; otherwise required.
     mean_radius : float, optional
-        Bound on the norm of the mean relative to ``anchor``, where the mean is wanted. Default: 1 in the unit ball; computed
-        from the scales of the schema's columns, where they have some; otherwise required.
+        Bound on the norm of the mean relative to ``anchor``, if the mean is released. Default: 1 in the unit ball; computed
+        from the scale ranges of the schema's columns, if there are any; otherwise required.
     anchor : nested sequence of shape (d, d), optional
-        A, positive definite. Default: the diagonal matrix of the squared least scales, where columns have scales, else the
-        identity.
+        A, positive definite. Default: the diagonal matrix of the squared lower ends of the scale ranges, if columns have them,
+        else the identity.
     constants : {"practical", "paper"}
-        ``"paper"``: clipping radius and ridge from the tail bounds of the paper's theorems, which are loose, and ¾ of the budget
-        for the last step, as in its experiments (``split="theorems"`` for the ½ of Theorem 2.4).
+        ``"paper"``: clipping radius and ridge from the tail bounds of the paper's theorems, which are loose, and ¾ of the
+        budget for the last step, as in its experiments (``split="theorems"`` for the ½ of Theorem 2.4).
     clip : {"adaptive", "gaussian"}
-        ``"adaptive"``: 2 % of the last step's budget (up to 10 % below ten features) buys a histogram of norms, from which the
-        last clip is widened where tails are heavy. ``"gaussian"``: clip as for normal rows.
+        ``"adaptive"``: 2 % of the last step's budget (up to 10 % below ten features) pays for a histogram of norms, from which
+        the last clip is widened for heavy tails. ``"gaussian"``: clip as for normal rows.
     steps : int, optional
         Number of steps; by default it follows from n, d, ρ and hi/lo.
     split : sequence of float, "experiments" or "theorems", optional
-        Shares of the budget, one a step; or ¾ or ½ to the last step and equal parts of the rest to the others. By default the
-        shares are searched; with the paper's constants they are those of its experiments.
+        Budget share of each step; or ¾ or ½ for the last step and equal parts of the rest for the others. By default the shares
+        are searched; with the paper's constants they are the shares of its experiments.
     failure : float
-        β, for the paper's constants alone: they fail with at most this probability for normal rows of mean zero within the
+        β, for the paper's constants only: they fail with at most this probability for normal rows of mean zero within the
         bounds. The last step has a quarter of it, and the others share a quarter.
 
     Examples
@@ -616,7 +600,7 @@ class CoinPress(CoinPressOptions, Mechanism):
         )
 
     def step_rules(self, shape: MomentShape, n_rows: float, rho: float, neighbors: Neighbors) -> StepRules:
-        """Radius, ridge and schedule for a number of rows, public or noisy."""
+        """Return radius, ridge and schedule for a number of rows, public or noisy."""
         d = shape.n_features
         lowest, highest, mean_radius = self.bounds(shape)
         # Noise on the second moment of rows in the unit ball, at ρ = 1.
@@ -647,10 +631,10 @@ class CoinPress(CoinPressOptions, Mechanism):
         return StepRules.of(n_rows, by_theory(schedule.n_steps), schedule)
 
     def first_ellipsoid(self, shape: MomentShape, radius: float) -> Ellipsoid:
-        """The ellipsoid that the public bounds imply.
+        """Return the ellipsoid that the public bounds imply.
 
-        A flag is held to the scale at which its rarer value is √(radius² − d) away from the other, so that a row of normal
-        features beside it is not clipped, however rare it is.
+        A Boolean column is held to the scale at which its rarer value is √(radius² − d) away from the other, so that a row
+        whose other features are normal is not clipped, however rare it is.
         """
         _, highest, mean_radius = self.bounds(shape)
         anchor, held = self.anchor, None
@@ -661,7 +645,7 @@ class CoinPress(CoinPressOptions, Mechanism):
         return Ellipsoid.first(shape.n_features, first, highest + mean_radius**2, held)
 
     def bounds(self, shape: MomentShape) -> tuple[float, float, float]:
-        """Lowest and highest eigenvalue, and radius of the mean (0 where it is not wanted)."""
+        """Return lowest and highest eigenvalue, and the radius of the mean (0 if it is not released)."""
         in_the_ball = shape.row_norm is not None and self.anchor is None
         if self.anchor is not None and len(self.anchor) != shape.n_features:
             raise InputValueError(f"the anchor has {len(self.anchor)} rows and the table {shape.n_features} features")

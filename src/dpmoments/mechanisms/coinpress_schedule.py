@@ -1,4 +1,4 @@
-r"""How CoinPress spends its budget: clipping radii, budget split and number of steps, from public numbers alone.
+"""CoinPress's schedule: clipping radii, budget split and number of steps, from public numbers only.
 
 These choices serve accuracy: privacy holds for any schedule. Derivations: ``docs/derivations/coinpress.md``.
 """
@@ -20,11 +20,11 @@ from dpmoments.foundation.values import check_probability
 
 _MAX_STEPS = 60
 _SLACK = 0.003
-"""Of the schedules whose predicted error is within this fraction of the best, the one with the fewest steps is taken."""
+"""Tolerated excess of the predicted error over the best, for a schedule with fewer steps."""
 _MAX = 1e150
-"""Predicted scales are capped here: such a schedule is useless anyway, and the cap keeps the arithmetic finite."""
+"""Cap on predicted scales: such a schedule is useless, and the cap keeps the arithmetic finite."""
 _RATIOS: tuple[float, ...] = tuple(np.geomspace(0.02, 0.95, 80).tolist())
-"""Contraction ratios of the first step that the search for a schedule tries."""
+"""Contraction ratios of the first step that the schedule search tries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Schedule:
     shares : tuple of float
         Share of ρ for each step; they add up to 1.
     scales : tuple of float
-        What is known before each step. For a covariance: the ratio k of the largest to the smallest scaled eigenvalue; for a
-        mean: the radius of the ball that holds it.
+        Knowledge before each step. For a covariance: the ratio k of the largest to the smallest scaled eigenvalue; for a mean:
+        the radius of the ball that holds it.
     predicted_error : float
-        Root mean square error predicted for normal data, sampling included.
+        RMSE predicted for normal data, sampling included.
     """
 
     shares: tuple[float, ...]
@@ -53,20 +53,11 @@ class Schedule:
 
 
 def moment_clip_square(n_features: int, noise_error: float) -> float:
-    """γ² that balances noise against clipping for normal rows, never below the median of ‖w‖².
+    """Return the γ² that balances noise against clipping for normal rows, at least the median of ‖w‖².
 
-    Minimises (noise_error·t)² + (E(χ²_d − t)₊/√d)²: noise grows with t = γ², and clipping shrinks every eigenvalue alike, by
-    E(χ²_d − t)₊/d. The derivative increases with t, so there is one minimum.
-
-    Parameters
-    ----------
-    noise_error : float
-        Frobenius error from noise per unit of γ².
-
-    Examples
-    --------
-    >>> round(moment_clip_square(10, 1e-3), 1), round(moment_clip_square(10, 1e-4), 1)
-    (23.5, 29.4)
+    It minimizes (noise_error·t)² + (E(χ²_d − t)₊/√d)², where ``noise_error`` is the Frobenius error per unit of γ²: noise grows
+    with t = γ², and clipping shrinks every eigenvalue by E(χ²_d − t)₊/d. The derivative increases with t, so there is one
+    minimum.
     """
     d = n_features
 
@@ -79,21 +70,11 @@ def moment_clip_square(n_features: int, noise_error: float) -> float:
 
 
 def normal_norm_radius(n_features: int, noise_error: float, bias_weight: float) -> float:
-    """Clipping radius for a mean whose centre is known, never below the median norm of a normal row.
+    """Return the clipping radius for a mean with a known center, at least the median norm of a normal row.
 
-    Minimises (noise_error·C)² + (bias_weight·E(χ_d − C)₊)² over C. ``bias_weight`` is the bias that clipping brings to the mean,
-    as a fraction of the mean length clipped off, E(χ_d − C)₊: 0 for normal rows, by symmetry; about 1/√d for a skewed product
-    distribution; 1 for rows skewed along one direction.
-
-    Parameters
-    ----------
-    noise_error : float
-        Euclidean error from noise at radius 1.
-
-    Examples
-    --------
-    >>> round(normal_norm_radius(50, 0.00142, 0.1), 2), round(normal_norm_radius(50, 0.00142, 0.025), 2)
-    (8.09, 7.53)
+    Minimizes (noise_error·C)² + (bias_weight·E(χ_d − C)₊)² over C; ``noise_error`` is the Euclidean error from noise at radius
+    1. ``bias_weight`` is the bias that clipping brings to the mean, as a fraction of the mean length clipped off, E(χ_d − C)₊:
+    0 for normal rows, by symmetry; about 1/√d for a skewed product distribution; 1 for rows skewed along one direction.
     """
     d = n_features
     mean_norm = math.sqrt(2.0) * math.exp(scipy.special.gammaln((d + 1) / 2.0) - scipy.special.gammaln(d / 2.0))
@@ -117,28 +98,23 @@ def _root_above(slope: Callable[[float], float], least: float, most: float) -> f
 
 
 def shell_quantile(shell: float, n_features: int) -> float:
-    """z ≥ 0 with P(Z > z) = P(χ_d > shell), Z standard normal; 0 where more than half of normal rows are beyond the shell."""
+    """Return z ≥ 0 with P(Z > z) = P(χ_d > shell), Z standard normal; 0 if P(χ_d > shell) > ½."""
     return max(0.0, -float(scipy.special.ndtri(max(float(scipy.special.chdtrc(n_features, shell * shell)), 1e-300))))
 
 
 def mean_clip(radius: float, shell: float, quantile: float) -> float:
-    """Clipping radius about a centre up to ``radius`` away from the mean: min(√(r² + 2zr + C²), r + C).
+    """Return the clipping radius about a center up to ``radius`` from the mean: min(√(r² + 2zr + C²), r + C).
 
-    C is ``shell`` and z = ``quantile`` from :func:`shell_quantile`: ‖δ + x‖² = r² + 2⟨δ, x⟩ + ‖x‖², with ⟨δ, x⟩ ~ N(0, r²) for a
-    normal row x. The released code of CoinPress has z = 3.
+    C is ``shell`` and z = ``quantile`` from :func:`shell_quantile`: ‖δ + x‖² = r² + 2⟨δ, x⟩ + ‖x‖², with ⟨δ, x⟩ ~ N(0, r²) for
+    a normal row x. The released code of CoinPress has z = 3.
     """
     return min(math.sqrt(radius * radius + 2.0 * quantile * radius + shell * shell), radius + shell)
 
 
 def clip_shrinkage(radius: float, n_features: int) -> float:
-    """κ: the mean of normal rows, a small δ away from the centre, is (1 − κ)δ away after clipping to ``radius``.
+    """Return κ: normal rows with mean a small δ from the center have mean (1 − κ)δ after clipping to ``radius``.
 
     κ = E[1{‖z‖ > C}(1 − (1 − 1/d)C/‖z‖)] is one minus the derivative of the clipped mean with respect to δ.
-
-    Examples
-    --------
-    >>> round(clip_shrinkage(7.0, 50), 3), round(clip_shrinkage(8.5, 50), 4)
-    (0.047, 0.0011)
     """
     d, square = n_features, radius * radius
     tail = float(scipy.special.chdtrc(d, square))
@@ -153,7 +129,7 @@ def clip_shrinkage(radius: float, n_features: int) -> float:
 
 
 def paper_shares(n_steps: int) -> tuple[float, ...]:
-    """¾ of the budget to the last step, the rest in equal parts (Biswas et al. 2020, section 3; its theorems have ½)."""
+    """Return ¾ of the budget for the last step, the rest equally (Biswas et al. 2020, section 3; theorems: ½)."""
     return last_step_shares(n_steps, 0.75)
 
 
@@ -168,22 +144,12 @@ def spread_schedule(
     shares: Sequence[Sequence[float]] | None = None,
     n_steps: int | None = None,
 ) -> Schedule:
-    """Steps for a covariance whose scaled eigenvalues lie in [1/k, 1], k = ``spread``.
+    """Return the steps for a covariance with scaled eigenvalues in [1/k, 1], k = ``spread``.
 
     A step of budget ρ_s reduces k to k′ = 1 + (noise/√ρ_s + ridge)·k; the last step, of budget ρ_T, leaves an error of
-    final_noise·k/√ρ_T. With zero ridge the cheapest sequence satisfies k_{s+1} = 1 + √(k_s(k_s − 1)³)/k_{s−1}: geometric for
-    k ≫ 1, slower near k = 1.
-
-    Parameters
-    ----------
-    noise, ridge, final_noise : float
-        As above.
-    sampling_square : float
-        Square of the error that sampling alone brings.
-    shares : sequence of sequences, optional
-        Budget splits to choose from. By default they are searched.
-    n_steps : int, optional
-        Consider only schedules of this many steps.
+    final_noise·k/√ρ_T, and ``sampling_square`` is the squared sampling error. With zero ridge the cheapest sequence satisfies
+    k_{s+1} = 1 + √(k_s(k_s − 1)³)/k_{s−1}: geometric for k ≫ 1, slower near k = 1. ``shares`` restricts the budget splits
+    (default: searched), ``n_steps`` their length.
     """
 
     def follow(split: Sequence[float]) -> Schedule:
@@ -225,25 +191,13 @@ def mean_schedule(
     shares: Sequence[Sequence[float]] | None = None,
     n_steps: int | None = None,
 ) -> Schedule:
-    """Steps for a mean in a ball of the given radius, rows of unit covariance.
+    """Return the steps for a mean in a ball of the given radius, rows of unit covariance.
 
     A step of budget ρ_s at clipping radius C = spherical(r) has noise σ = sensitivity·C/(n√(2ρ_s)) and leaves a ball of radius
-    ball_factor·√(1/n + σ²) (Biswas et al. 2020, Figure 2, with the clip that is applied).
-
-    Parameters
-    ----------
-    sensitivity : float
-        Sensitivity of Σw at clipping radius 1.
-    spherical : callable
-        Maps the radius r of the ball that holds the mean to the clipping radius.
-    ball_factor : float
-        Quantile of the norm of a standard normal vector.
-    shrinkage : float
-        κ of :func:`clip_shrinkage` in the last step: the bias is κ times the distance from its centre to the mean.
-    last_spherical : callable, optional
-        ``spherical`` of the last step, where that is another.
-    shares, n_steps
-        As in :func:`spread_schedule`.
+    ball_factor·√(1/n + σ²) (Biswas et al. 2020, Figure 2, with the clip that is applied). ``sensitivity`` is for Σw at
+    radius 1, ``ball_factor`` a quantile of the norm of a standard normal vector, ``shrinkage`` κ of :func:`clip_shrinkage` in
+    the last step, whose bias is κ times its center's distance from the mean. ``shares``, ``n_steps``: see
+    :func:`spread_schedule`.
     """
     unit = sensitivity / (n_rows * math.sqrt(2.0))
 
@@ -276,10 +230,7 @@ def mean_schedule(
 
 
 def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: int, n_rows: float) -> float:
-    """What :func:`mean_schedule` predicts beside sampling and noise: of rows clipped about a centre that is not their mean.
-
-    ``unit`` is the sensitivity of the last step's mean, and ``rho`` its budget.
-    """
+    """Return the clipping part of :func:`mean_schedule`'s error; ``unit`` is the last mean's sensitivity, ``rho`` its budget."""
     rest = predicted_error**2 - n_features * (1.0 / n_rows + unit * unit / (2.0 * rho))
     return math.sqrt(max(rest, 0.0))
 
@@ -287,7 +238,7 @@ def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: 
 def _candidates(
     given: Sequence[Sequence[float]] | None, geometric: Callable[[float], Iterator[list[float]]], n_steps: int | None
 ) -> Sequence[Sequence[float]]:
-    """The splits to compare: ``given``, or else one step and all that are searched; only those of ``n_steps``, if not None."""
+    """Return the splits to compare: ``given``, or one step and all searched ones; only those of ``n_steps`` if given."""
     splits = given
     if splits is None:
         splits = [[1.0], *(split for ratio in _RATIOS for split in geometric(ratio))]
@@ -298,7 +249,7 @@ def _candidates(
 
 
 def fewest_steps(schedules: Sequence[Schedule]) -> Schedule:
-    """The schedule with the fewest steps among those nearly as accurate as the best."""
+    """Return the schedule with the fewest steps among those nearly as accurate as the best."""
     best = min(one.predicted_error for one in schedules)
     close = [one for one in schedules if one.predicted_error <= best * (1.0 + _SLACK)]
     return min(close, key=lambda one: (one.n_steps, one.predicted_error))
@@ -307,22 +258,22 @@ def fewest_steps(schedules: Sequence[Schedule]) -> Schedule:
 # Options that both CoinPress mechanisms have, the covariance's and the mean's, and their checks.
 
 _FAILURE = 0.05
-"""β where the paper's constants are asked for and none is given."""
+"""Default β of the paper's constants."""
 _LAST_SHARE = MappingProxyType({"experiments": 0.75, "theorems": 0.5})
-"""What the last step gets (Biswas et al. 2020, section 3; Theorems 2.2 and 2.4); the others get equal parts of the rest."""
+"""Budget share of the last step (Biswas et al. 2020, section 3; Theorems 2.2 and 2.4); the others share the rest equally."""
 
 STAND_IN_ROWS = 1000
-"""Stands in for the number of rows where that is private, so that options that cannot work are refused before a row is read."""
+"""Assumed number of rows if that is private, to refuse impossible options before a row is read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoinPressOptions:
-    """How a run divides its budget among steps, and how it clips.
+    """Budget split and clipping options of both CoinPress mechanisms.
 
     Attributes
     ----------
     split : tuple of float, "experiments", "theorems" or None
-        Shares of the budget, one a step, kept so that they add up to 1; or those of the paper, by name.
+        Budget share of each step, scaled to sum to 1; or those of the paper, by name.
     failure : float
         β: with the paper's constants, no normal row is clipped and nothing leaves its ball or ellipsoid, except with this
         probability.
@@ -336,12 +287,12 @@ class CoinPressOptions:
 
     @property
     def widens_last_clip(self) -> bool:
-        """Whether a histogram of norms is paid for, from which the last clip is widened where tails are heavy."""
+        """True if the run pays for a histogram of norms, which widens the last clip for heavy tails."""
         return self.clip == "adaptive" and self.constants == "practical"
 
     @property
     def splits(self) -> list[tuple[float, ...]] | None:
-        """The divisions of the budget that a schedule is chosen from; None where they are searched."""
+        """Budget splits to choose from; None if they are searched."""
         if isinstance(self.split, tuple):
             return [self.split]
         name = self.split or ("experiments" if self.constants == "paper" else None)
@@ -351,11 +302,11 @@ class CoinPressOptions:
         return [last_step_shares(n_steps, _LAST_SHARE[name]) for n_steps in lengths]
 
     def step_failures(self, n_steps: int) -> tuple[float, float]:
-        """β_s of each step before the last, β/(4(t − 1)), and of the last, β/4 (Biswas et al. 2020, Figure 2)."""
+        """Return β_s of each step before the last, β/(4(t − 1)), and of the last, β/4 (Biswas et al. 2020, Figure 2)."""
         return self.failure / (4.0 * max(n_steps - 1, 1)), self.failure / 4.0
 
     def check_schedule_options(self) -> None:
-        """Refuse options that cannot be, and bring ``split`` to a sum of 1."""
+        """Refuse impossible options, and scale ``split`` to a sum of 1."""
         for name, choices in (("constants", ("practical", "paper")), ("clip", ("adaptive", "gaussian"))):
             if getattr(self, name) not in choices:
                 raise InputValueError(f"{name}={getattr(self, name)!r}: use {' or '.join(map(repr, choices))}")
@@ -383,7 +334,7 @@ class CoinPressOptions:
 
 
 def checked_eigenvalue_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    """(lowest, highest) as floats."""
+    """Return (lowest, highest) as floats."""
     lowest, highest = (float(bound) for bound in bounds)
     if not 0.0 < lowest <= highest < math.inf:
         raise InputValueError(f"eigenvalue_bounds={bounds!r}: give (lowest, highest) with 0 < lowest ≤ highest, finite")
@@ -394,49 +345,46 @@ def checked_eigenvalue_bounds(bounds: tuple[float, float]) -> tuple[float, float
 
 
 def normal_norm_square(n_features: int, failure: float) -> float:
-    """γ² = d + 2√(d ln(1/β)) + 2 ln(1/β): a normal row's ‖w‖² exceeds it with probability ≤ β (Laurent & Massart 2000)."""
+    """Return γ² = d + 2√(d ln(1/β)) + 2 ln(1/β): P(‖w‖² > γ²) ≤ β for a normal row (Laurent & Massart 2000)."""
     log = math.log(1.0 / failure)
     return n_features + 2.0 * math.sqrt(n_features * log) + 2.0 * log
 
 
 def normal_matrix_norm(n_features: int, failure: float) -> float:
-    """√(2d) + √(2 ln(2/β)), which the norm of a symmetric normal matrix exceeds with probability ≤ β.
-
-    Its standard deviation is 1 on the diagonal and 1/√2 off it: Gaussian concentration about E‖N‖ ≤ √(2d).
-    """
+    """Return √(2d) + √(2 ln(2/β)), exceeded with probability ≤ β by a normal matrix with SDs 1 and, off the diagonal, 1/√2."""
     return math.sqrt(2.0 * n_features) + math.sqrt(2.0 * math.log(2.0 / failure))
 
 
 def normal_second_moment_error(n_rows: float, n_features: int, failure: float) -> float:
-    """2s + s², s = √(d/n) + √(2 ln(2/β)/n), which ‖Σ̂ − I‖ exceeds with probability ≤ β (Davidson & Szarek 2001)."""
+    """Return 2s + s², s = √(d/n) + √(2 ln(2/β)/n): P(‖Σ̂ − I‖ exceeds it) ≤ β (Davidson & Szarek 2001)."""
     error = math.sqrt(n_features / n_rows) + math.sqrt(2.0 * math.log(2.0 / failure) / n_rows)
     return 2.0 * error + error**2
 
 
 def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failure: float = 1e-9) -> float:
-    r"""A bound that the smallest eigenvalue of the Gram matrix of normal rows passes, except with a stated probability.
+    r"""Return a lower bound on the smallest eigenvalue of the Gram matrix of normal rows, valid with probability 1 − β.
 
-    :math:`\lambda_{\min}(\Sigma) (\sqrt{n - 1} - \sqrt d - \sqrt{2 \ln(1/\beta)})_+^2`, whatever the rows' mean. It serves as
+    :math:`\lambda_{\min}(\Sigma) (\sqrt{n - 1} - \sqrt d - \sqrt{2 \ln(1/\beta)})_+^2`, for any mean of the rows. It serves as
     ``smallest_eigenvalue`` of the mechanisms ``johnson-lindenstrauss`` and ``inverse-wishart``, whose guarantee does not rest
-    on it: rows of another law cost accuracy, not privacy.
+    on it: rows of another distribution cost accuracy, not privacy.
 
     Parameters
     ----------
     covariance : array of shape (d, d)
-        Σ, in the units of the Gram matrix: those in which rows are encoded, for a mechanism.
+        Σ, in the units of the Gram matrix (encoded units, for a mechanism).
     failure : float
         β.
 
     Returns
     -------
     float
-        0 where there are too few rows.
+        0 for too few rows.
 
     Notes
     -----
-    Centred rows have the Gram matrix Σ^{1/2}WΣ^{1/2}, W ~ Wishart(I, n − 1), and their mean adds to it. The least singular value
-    of an m × d matrix of standard normals is at least √m − √d − t, but with probability e^{−t²/2} (Davidson & Szarek 2001).
-    Sheffet (2015), Corollary B.2, second part, has the case of mean 0.
+    Centered rows have the Gram matrix Σ^{1/2}WΣ^{1/2}, W ~ Wishart(I, n − 1), and their mean adds to it. The smallest singular
+    value of an m × d matrix of standard normals is at least √m − √d − t, except with probability at most e^{−t²/2} (Davidson &
+    Szarek 2001). Sheffet (2015), Corollary B.2, second part, has the case of mean 0.
 
     Examples
     --------
@@ -459,18 +407,18 @@ def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failur
 
 @dataclass(frozen=True, slots=True)
 class ClipSquares:
-    """How far a covariance's steps clip, and what they know afterwards.
+    """Clipping of a covariance's steps, and the uncertainty they leave.
 
     Attributes
     ----------
     early, last : float
         γ², the square of the clipping radius, of the steps before the last and of the last.
     contraction : float
-        Noise of deviation σ on the diagonal leaves uncertainty contraction·σ in every direction.
+        Noise of SD σ on the diagonal leaves uncertainty contraction·σ in every direction.
     ridge : float
-        η: what a step adds to all directions for the error of sampling.
+        η: addition of a step to all directions for the sampling error.
     failure : float
-        Probability that the noise of a step leaves more; 0 where none is stated.
+        Probability that the noise of a step leaves more; 0 if none is stated.
     """
 
     early: float
@@ -482,17 +430,17 @@ class ClipSquares:
 
 @dataclass(frozen=True, slots=True)
 class BallClips:
-    """γ of a mean's steps, before the last and last, which is also the norm that a step's error does not pass, in deviations."""
+    """Clipping radii γ of a mean's early and last steps; γ also bounds a step's error, in SDs."""
 
     early: float
     last: float
 
 
 def covariance_theory(n_features: int, n_rows: float, early: float, last: float) -> ClipSquares:
-    """For steps before the last that may fail with probability ``early``, and a last one with ``last``.
+    """Return clips for steps that may fail with probability ``early``, and a last one with ``last``.
 
-    A third of ``early`` is for each of what can go wrong: a row is clipped, the sampling error passes η, the noise passes ν.
-    The paper names these three; how its supplement divides β_s among them is not known here.
+    A third of ``early`` is for each failure: a row is clipped, the sampling error exceeds η, the noise exceeds ν. The paper
+    names these three; how its supplement divides β_s among them is not known here.
     """
     each = early / 3.0
     return ClipSquares(
@@ -505,13 +453,13 @@ def covariance_theory(n_features: int, n_rows: float, early: float, last: float)
 
 
 def mean_theory(n_features: int, n_rows: float, early: float, last: float) -> BallClips:
-    """γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of both kinds of steps (Biswas et al. 2020, Figure 2, MVM, step 1)."""
+    """Return γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of both kinds of steps (Biswas et al. 2020, Figure 2, MVM, step 1)."""
     squares = [normal_norm_square(n_features, failure / n_rows) for failure in (early, last)]
     return BallClips(*map(math.sqrt, squares))
 
 
 def last_step_shares(n_steps: int, last: float) -> tuple[float, ...]:
-    """A share of the budget to the last step, the rest in equal parts; all of it to a step that is alone."""
+    """Return this share for the last step and the rest in equal parts; 1 for a single step."""
     if n_steps == 1:
         return (1.0,)
     return (*[(1.0 - last) / (n_steps - 1)] * (n_steps - 1), last)

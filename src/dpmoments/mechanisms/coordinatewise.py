@@ -1,4 +1,4 @@
-"""Parts shared by estimators that treat one coordinate after another: clamped means, private choices, searches."""
+"""Parts shared by estimators that treat coordinates separately: clamped means, private choices, searches."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 CELLS = 4096
-"""Most cells of one level of a search; a range that needs more is searched in several levels."""
+"""Max number of bins of one level of a search; a range that needs more has several levels."""
 
 _CHECK_SHARE = 0.02
-"""Share of the loss of a clamped mean for each of the two counts that examine it."""
+"""Share of a clamped mean's loss for each of the two counts that examine it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClampedMean:
-    """A noisy clamped mean, and what two noisy counts say of it.
+    """Noisy clamped mean, and the evidence of two noisy counts.
 
     Attributes
     ----------
     noise_scale : float
-        Standard deviation of the noise on it.
+        Its noise SD.
     share_clamped : float
-        Noisy share of values beyond the clamp, in [0, 1].
+        Noisy fraction of values beyond the clamp, in [0, 1].
     clamping_shows : bool
-        Whether more of them are beyond it than _MIN_CLAMPED, beyond doubt.
+        True if that is above _MIN_CLAMPED by more than noise.
     noise_decides : bool
-        Whether fewer than half of the values are farther than ``noise_scale`` from the clamp's centre, and the mean is no
-        farther from it than noise explains.
+        True if fewer than half of the values are further than ``noise_scale`` from the clamp's center, and the mean is no
+        further from it than noise explains.
     """
 
     mean: float
@@ -54,9 +54,9 @@ class ClampedMean:
 
 
 _MIN_CLAMPED = 0.01
-"""Share of clamped values from which a warning tells of them."""
+"""Fraction of clamped values above which a warning is given."""
 _FROM_CENTER = 3.0
-"""A mean this many standard deviations of noise from the clamp's centre is more than noise."""
+"""Noise SDs from the clamp's center beyond which a mean is more than noise."""
 
 
 def examined_mean(
@@ -69,7 +69,7 @@ def examined_mean(
     half_width: float,
     n_rows: float,
 ) -> ClampedMean:
-    """:func:`clamped_mean` for most of ``loss``; the rest counts values beyond the clamp, and values farther than the noise.
+    """Return :func:`clamped_mean` for most of ``loss``; the rest counts clamped values, and values beyond the noise.
 
     **Privacy.** ``loss`` under replace-one.
     """
@@ -96,28 +96,28 @@ def examined_mean(
 
 
 def require_workable_loss(loss: PrivacyBudget) -> None:
-    """Refuse, before any row is read, a loss of :func:`examined_mean` so small that its noise would pass the lattice."""
+    """Refuse, before any row is read, a loss whose :func:`examined_mean` would have noise beyond the lattice."""
     choose_bits(noise_scale_for(_with_checks(loss)[0], _of_total(Neighbors.REPLACE_ONE, loss).value))
 
 
 def examined_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
-    """Standard deviation of the noise on the mean of :func:`examined_mean`; replace-one."""
+    """Return the noise SD of :func:`examined_mean` under replace-one."""
     return _mean_noise(_with_checks(loss)[0], half_width, n_rows)
 
 
 def _with_checks(loss: PrivacyBudget) -> tuple[PrivacyBudget, ...]:
-    """The parts of a mean that is examined: for itself, and for each of the two counts."""
+    """Return the parts of an examined mean: for itself, and for each of the two counts."""
     return loss.split(1.0 - 2.0 * _CHECK_SHARE, _CHECK_SHARE, _CHECK_SHARE)
 
 
 def _mean_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
-    """Standard deviation of the noise on a mean of values clamped to an interval of that half width; replace-one."""
+    """Return the noise SD of a mean of values clamped to an interval of that half width, under replace-one."""
     scale = noise_scale_for(loss, _of_total(Neighbors.REPLACE_ONE, loss).value) * half_width / n_rows
     return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
 
 
 def _of_total(neighbors: Neighbors, loss: PrivacyBudget) -> Sensitivity:
-    """Of the sum of one coordinate of rows in the unit ball of one dimension, for the noise that ``loss`` pays for."""
+    """Return the sensitivity of the sum of one coordinate in [−1, 1], for the noise of ``loss``."""
     return row_sum_l1(neighbors, 1) if loss.kind is BudgetKind.PURE else row_sum_l2(neighbors)
 
 
@@ -132,7 +132,7 @@ def _share_beyond(
     n_rows: float,
     what: str,
 ) -> float:
-    """Noisy share of rows with |x − center| ≥ ``least``, x one coordinate; by noise it may pass [0, 1]."""
+    """Return the noisy fraction of rows with |x − center| ≥ ``least``, x one coordinate; noise may take it out of [0, 1]."""
     exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
     signed = int(exact.counts.sum()) + exact.above - exact.below
     pure, sensitivity = loss.kind is BudgetKind.PURE, _of_total(rows.neighbors, loss)
@@ -152,10 +152,10 @@ def clamped_mean(
     half_width: float,
     n_rows: float,
 ) -> float:
-    """Noisy mean of one coordinate clamped to [center − half_width, center + half_width].
+    """Return the noisy mean of one coordinate clamped to [center − half_width, center + half_width].
 
-    **Privacy.** ``loss`` under replace-one. The integer sum moves by at most twice the half width; its noise is discrete Gaussian
-    for a zCDP loss, discrete Laplace for a pure one. It is divided by ``n_rows``, public or noisy.
+    **Privacy.** ``loss`` under replace-one. The integer sum moves by at most twice the half width; its noise is discrete
+    Gaussian for a zCDP loss, discrete Laplace for a pure one. It is divided by ``n_rows``, public or noisy.
     """
     linear, offset = np.zeros((1, rows.n_features)), np.zeros(rows.n_features)
     linear[0, feature], offset[feature] = 1.0, center
@@ -171,7 +171,7 @@ def clamped_mean(
 def choose(
     scores: npt.NDArray[Any], sensitivity: Sensitivity, loss: PrivacyBudget, privacy_filter: PrivacyFilter, what: str
 ) -> int:
-    """Exponential mechanism: an index with probability ∝ exp(ε·score/(2Δ)), Δ the sensitivity of the scores.
+    """Choose an index with probability ∝ exp(ε·score/(2Δ)), Δ the sensitivity of the scores (exponential mechanism).
 
     **Privacy.** ε-DP, with bounded range ε, hence ε²/8-zCDP (Cesar & Rogers 2021): a zCDP loss ρ allows ε = √(8ρ).
     """
@@ -181,18 +181,12 @@ def choose(
 
 
 def choice_epsilon(loss: PrivacyBudget) -> float:
-    """ε of an exponential mechanism that costs ``loss``."""
+    """Return the ε of an exponential mechanism that costs ``loss``."""
     return loss.epsilon if loss.kind is BudgetKind.PURE else math.sqrt(8.0 * loss.rho)
 
 
 def zoom(lower: float, upper: float, width: float) -> Sequence[float]:
-    """Cell widths, level by level, of a search of [lower, upper] down to ``width``, with at most CELLS cells a level.
-
-    Examples
-    --------
-    >>> zoom(0.0, 8.0, 1.0), [round(width, 6) for width in zoom(0.0, 4096.0**2, 1.0)]
-    ([1.0], [4096.0, 1.0])
-    """
+    """Return bin widths, level by level, of a search of [lower, upper] down to ``width``, with at most CELLS bins per level."""
     ratio = (upper - lower) / width
     levels = max(1, math.ceil(math.log(ratio) / math.log(CELLS) - 1e-9))
     factor = ratio ** (1.0 / levels)
@@ -201,23 +195,23 @@ def zoom(lower: float, upper: float, width: float) -> Sequence[float]:
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """The statistic that is one coordinate of a row."""
+    """Row statistic: one coordinate."""
 
     feature: int
 
     def __call__(self, block: FloatArray) -> FloatArray:
-        """One column of a block, shape (m, d) → (m,)."""
+        """Return one column of a batch, shape (m, d) → (m,)."""
         return block[:, self.feature]
 
 
 @dataclass(frozen=True, slots=True)
 class DistanceFrom:
-    """The statistic |x − center| of one coordinate x of a row; infinite where floating point has no such number."""
+    """Row statistic |x − center| of one coordinate x; inf if it overflows floating point."""
 
     feature: int
     center: float
 
     def __call__(self, block: FloatArray) -> FloatArray:
-        """From one column of a block, shape (m, d) → (m,)."""
+        """Return the distances in one column of a batch, shape (m, d) → (m,)."""
         with np.errstate(over="ignore"):
             return np.asarray(np.abs(block[:, self.feature] - self.center))

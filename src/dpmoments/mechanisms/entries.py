@@ -1,4 +1,4 @@
-"""The table of mechanisms: where the class of each name is defined. What only papers use is loaded when it is asked for."""
+"""Table of mechanisms: the class of each name; classes that only papers use are loaded on first use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MEANS: Mapping[str, str] = {
 
 
 def class_at(entry: str) -> Any:
-    """Return the class that an entry of this file names; no other text is loaded."""
+    """Return the class of an entry of this table; no other text is loaded."""
     if entry not in (*MOMENTS.values(), *MEANS.values()):
         raise InputLookupError(f"{entry!r} is no entry of the table of mechanisms")
     module, _, name = entry.partition(":")
@@ -49,7 +49,7 @@ def class_at(entry: str) -> Any:
 
 
 def class_named(name: str, entries: Mapping[str, str]) -> Any:
-    """Return the class of that name, as ``JohnsonLindenstrauss``, for a package's face."""
+    """Return the class of this name, such as ``JohnsonLindenstrauss``."""
     for entry in entries.values():
         if entry.endswith(f":{name}"):
             return class_at(entry)
@@ -57,7 +57,7 @@ def class_named(name: str, entries: Mapping[str, str]) -> Any:
 
 
 class LoadedClasses(Mapping[str, Class], Generic[Class]):
-    """Classes by registry name, each loaded when it is first asked for; the names alone load nothing."""
+    """Classes by registry name, each loaded on first use; iterating over names loads nothing."""
 
     def __init__(self, entries: Mapping[str, str]) -> None:
         self._entries = dict(entries)

@@ -23,7 +23,7 @@ from dpmoments.privacy.unit import Neighbors
 
 @dataclass(frozen=True)
 class GaussianPlan(AdditivePlan):
-    """A calibrated :class:`Gaussian`.
+    """Calibrated :class:`Gaussian`.
 
     Attributes
     ----------
@@ -67,12 +67,13 @@ class GaussianPlan(AdditivePlan):
 class Gaussian(Mechanism):
     """Release the Gram matrix plus symmetric normal noise: variance σ² on the diagonal, σ²/2 off it.
 
-    That is noise isotropic in the Frobenius geometry, in which the sensitivity is measured; the usual "Analyze Gauss" puts
-    σ² everywhere for the same privacy and √2 more error.
+    That is noise isotropic in the Frobenius geometry, in which the sensitivity is measured; the usual "Analyze Gauss" puts σ²
+    everywhere for the same privacy and √2 more error.
 
     **Privacy.** ρ-zCDP with σ = Δ/√(2ρ), or (ε, δ)-DP with σ from the exact curve of the Gaussian mechanism (Balle & Wang
     2018), Δ the Frobenius sensitivity. The noise is the exact discrete Gaussian on integer sums; for (ε, δ) the proven margin
-    between the discrete and the continuous law is added (``docs/derivations/discrete-gaussian.md``), under one part in 10⁶.
+    between the discrete and the continuous distribution is added (``docs/derivations/discrete-gaussian.md``), under one part in
+    10⁶.
 
     Parameters
     ----------
@@ -110,13 +111,13 @@ class Gaussian(Mechanism):
         return self.augmented(shape, budget, neighbors, augmentation)
 
     def noise_sensitivity(self, shape: MomentShape, neighbors: Neighbors, augmentation: float) -> float:
-        """What the noise is proportional to, for an appended constant w."""
+        """Return the quantity that noise is proportional to, for an appended constant w."""
         return gram_frobenius(neighbors, shape.n_features, augmentation).value
 
     def augmented(
         self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, augmentation: float
     ) -> GaussianPlan:
-        """The plan for a constant w that is given."""
+        """Return the plan for a given constant w."""
         sensitivity = self.noise_sensitivity(shape, neighbors, augmentation)
         noise_scale = zcdp_noise_scale(self.drawable_budget(budget).rho, sensitivity)
         return GaussianPlan(

@@ -1,4 +1,4 @@
-"""Isotropic: noise of density ∝ exp(−c‖N‖_F), the least error under pure ε and replace-one in two or three dimensions."""
+"""Isotropic noise, density ∝ exp(−c‖N‖_F): least error under pure ε and replace-one in two or three dimensions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpmoments.privacy.unit import Neighbors
 
 @dataclass(frozen=True)
 class IsotropicPlan(AdditivePlan):
-    """A calibrated :class:`Isotropic`; ``rate`` is c."""
+    """Calibrated :class:`Isotropic`; ``rate`` is c."""
 
     rate: float
 
@@ -57,12 +57,12 @@ class IsotropicPlan(AdditivePlan):
 class Isotropic(Mechanism):
     """Release the Gram matrix plus symmetric N of density ∝ exp(−c‖N‖_F): a uniform direction, a Gamma(m, 1/c) length.
 
-    m = D(D + 1)/2 cells in the triangle; D = d, or d + 1 with count and mean beside the Gram matrix.
+    m = D(D + 1)/2 entries in the triangle; D = d, or d + 1 with count and mean.
 
     **Privacy.** ε-DP with c = ε/Δ, Δ the Frobenius sensitivity of the (augmented) Gram matrix: by the triangle inequality the
     density changes by a factor of at most e^{c‖X‖_F} under a shift X (``docs/derivations/isotropic.md``). The root mean square
-    error is √(m(m + 1))/c, growing as d²/ε. Under replace-one Δ is √2 where the nuclear sensitivity is 2, and the error is
-    below that of :class:`~dpmoments.mechanisms.MatrixLaplace` at D = 2 and 3; elsewhere it is not. At D = 1 both are the Laplace
+    error is √(m(m + 1))/c, growing as d²/ε. Under replace-one Δ is √2 and the nuclear sensitivity is 2, and the error is below
+    that of :class:`~dpmoments.mechanisms.MatrixLaplace` at D = 2 and 3; elsewhere it is not. At D = 1 both are the Laplace
     mechanism.
 
     Examples
@@ -100,5 +100,5 @@ class Isotropic(Mechanism):
 
 
 def _svec_length(dimension: int) -> int:
-    """m, the cells of the upper triangle."""
+    """Return m, the number of entries of the upper triangle."""
     return dimension * (dimension + 1) // 2

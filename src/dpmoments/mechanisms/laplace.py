@@ -22,7 +22,7 @@ from dpmoments.privacy.unit import Neighbors
 
 @dataclass(frozen=True)
 class LaplacePlan(AdditivePlan):
-    """A calibrated :class:`Laplace`; ``noise_scale`` is the Laplace scale of every entry, unit-ball units."""
+    """Calibrated :class:`Laplace`; ``noise_scale`` is the Laplace scale of every entry, unit-ball units."""
 
     noise_scale: float
 
@@ -63,10 +63,9 @@ class Laplace(Mechanism):
     Parameters
     ----------
     calibration : {"tight", "paper"}
-        ``"tight"``: scale Δ₁/ε with Δ₁ the ℓ1 sensitivity of the triangle, min(d/√2 + 1, √(d(d+3)/2)) under
-        replace-one and (d+1)/2 under
-        add-remove (``docs/derivations/sensitivities.md``). ``"paper"``: scale 2D/ε (times 1 + w² where count and mean go
-        beside the Gram matrix), the baseline L of Amin et al. (2019), for comparison; it adds more noise than its ε needs.
+        ``"tight"``: scale Δ₁/ε with Δ₁ the ℓ1 sensitivity of the triangle, min(d/√2 + 1, √(d(d+3)/2)) under replace-one and
+        (d+1)/2 under add-remove (``docs/derivations/sensitivities.md``). ``"paper"``: scale 2D/ε (times 1 + w² with count and
+        mean), the baseline L of Amin et al. (2019), for comparison; it adds more noise than its ε needs.
 
     Examples
     --------

@@ -1,8 +1,7 @@
-"""Exact integer queries with discrete noise: what every mechanism with ``exact-lattice`` arithmetic asks the privacy filter for.
+"""Exact integer queries with discrete noise: the draws of every mechanism with ``exact-lattice`` arithmetic.
 
-A query is an integer number of units of 2^−bits. Where draws of Gaussian noise are composed under (ε, δ), the proof needs
-noise of 2^20 units or more (``docs/derivations/composition.md``): the query is then counted in smaller units before noise is
-added.
+A query is an integer number of units of 2^−bits. Draws of Gaussian noise that compose under (ε, δ) need noise of 2^20 units or
+more for the proof (``docs/derivations/composition.md``): the query is then counted in smaller units before noise is added.
 """
 
 from __future__ import annotations
@@ -24,25 +23,19 @@ from dpmoments.privacy.unit import Neighbors
 
 
 def noise_scale_for(part: PrivacyBudget, sensitivity: float) -> float:
-    """Laplace scale for a part in ε, standard deviation of Gaussian noise for one in ρ; rounded up."""
+    """Return the Laplace scale of a loss in ε, or the Gaussian SD of one in ρ; rounded up."""
     if part.kind is BudgetKind.PURE:
         return math.nextafter(math.nextafter(sensitivity, math.inf) / part.epsilon, math.inf)
     return zcdp_noise_scale(part.rho, sensitivity)
 
 
 def noise_deviation(scale: float, *, pure: bool) -> float:
-    """Standard deviation of noise of a scale of :func:`noise_scale_for`.
-
-    Examples
-    --------
-    >>> noise_deviation(2.0, pure=False), round(noise_deviation(2.0, pure=True), 3)
-    (2.0, 2.828)
-    """
+    """Return the noise SD for a scale of :func:`noise_scale_for`."""
     return scale * math.sqrt(2.0) if pure else scale
 
 
 def off_diagonal(noise_scale: float) -> float:
-    """σ/√2, rounded up: what symmetric noise that is isotropic in Frobenius norm has off the diagonal."""
+    """Return σ/√2, rounded up: the SD off the diagonal of symmetric noise isotropic in Frobenius norm."""
     return math.nextafter(math.nextafter(noise_scale * math.sqrt(0.5), math.inf), math.inf)
 
 
@@ -56,13 +49,7 @@ def with_noise(
     bits: int,
     pure: bool,
 ) -> FloatArray:
-    """The answer with discrete Laplace noise of that scale where ``pure``, else with discrete Gaussian noise.
-
-    Parameters
-    ----------
-    privacy_filter, what, query, sensitivity, scale, bits
-        As for :func:`with_gaussian_noise`.
-    """
+    """Return the answer with discrete Laplace noise of that scale if ``pure``, else discrete Gaussian noise."""
     if pure:
         return with_laplace_noise(privacy_filter, what, query, sensitivity, scale, bits=bits)
     return with_gaussian_noise(privacy_filter, what, query, sensitivity, scale, bits=bits)
@@ -71,7 +58,7 @@ def with_noise(
 def with_laplace_noise(
     privacy_filter: PrivacyFilter, what: str, query: npt.ArrayLike, sensitivity: Sensitivity, scale: float, *, bits: int
 ) -> FloatArray:
-    """The answer to an integer query with discrete Laplace noise; see :func:`with_gaussian_noise`."""
+    """Return the answer to an integer query with discrete Laplace noise; see :func:`with_gaussian_noise`."""
     return under_law(privacy_filter, what, DiscreteLaplace(math.ldexp(scale, bits)), query, sensitivity, bits=bits)
 
 
@@ -85,25 +72,10 @@ def with_gaussian_noise(
     bits: int,
     off_diagonal_scale: float | None = None,
 ) -> FloatArray:
-    """The answer to an integer query with discrete Gaussian noise, as floating point.
+    """Return the answer to an integer query with discrete Gaussian noise, as floating point in units of 1.
 
-    Parameters
-    ----------
-    what : str
-        What is noised, for the receipt.
-    query : array_like of integers
-        In units of 2^−bits.
-    sensitivity : Sensitivity
-        In units of 1.
-    scale : float
-        Standard deviation of the noise, in units of 1.
-    off_diagonal_scale : float, optional
-        For a symmetric matrix: the standard deviation off the diagonal.
-
-    Returns
-    -------
-    ndarray
-        In units of 1.
+    ``what`` names the query in the receipt, ``query`` is in units of 2^−bits, ``sensitivity`` and ``scale`` (the noise SD) in
+    units of 1; ``off_diagonal_scale`` is the SD off the diagonal of a symmetric matrix.
     """
     least = scale if off_diagonal_scale is None else min(scale, off_diagonal_scale)
     finer = _finer_bits(math.ldexp(least, bits), privacy_filter.unit.least_lattice_scale)
@@ -126,27 +98,16 @@ def under_law(
     bits: int,
     claim: PrivacyBudget | None = None,
 ) -> FloatArray:
-    """The answer to an integer query under a law in its units, 2^−bits, as floating point in units of 1.
+    """Return the answer to an integer query under a noise distribution in units of 2^−bits, in units of 1.
 
-    Parameters
-    ----------
-    privacy_filter, what, query, sensitivity, bits
-        As for :func:`with_gaussian_noise`.
-    claim : PrivacyBudget, optional
-        What the plan says it costs, for a law with an exact curve.
+    ``claim`` is the plan's stated cost, for a distribution with an exact curve; the rest as for :func:`with_gaussian_noise`.
     """
     noisy = privacy_filter.draw(what, law, np.asarray(query), sensitivity.in_units(2.0**bits), claim)
     return np.asarray(noisy, dtype=np.float64) * 2.0**-bits
 
 
 def _finer_bits(scale: float, least: float) -> int:
-    """By how many powers of two a noise scale must grow to reach ``least``.
-
-    Examples
-    --------
-    >>> _finer_bits(3.0, 16.0), _finer_bits(16.0, 16.0), _finer_bits(5.0, 0.0)
-    (3, 0, 0)
-    """
+    """Return the powers of two by which a noise scale must grow to reach ``least``."""
     if scale >= least:
         return 0
     mantissa, exponent = math.frexp(least / scale)
@@ -156,26 +117,13 @@ def _finer_bits(scale: float, least: float) -> int:
 # The number of rows by itself: a part of the budget, where a mechanism has no cell for it or needs it first.
 
 COUNT_SHARE = 0.01
-"""Share of ρ for the number of rows where a run of several steps counts first."""
+"""Share of ρ for the number of rows in runs of several steps, which count first."""
 _PLANNED_SHARES = MappingProxyType({BudgetKind.ZCDP: 0.05, BudgetKind.PURE: 0.1, BudgetKind.APPROXIMATE: 0.1})
-"""Share for the number of rows where every moment is divided by it at once: of ρ (Gaussian noise), or of ε (Laplace noise, which
-falls with the share and not with its root)."""
+"""Budget share of the number of rows if every moment is divided by it: Laplace noise falls with it, Gaussian with its root."""
 
 
 def split_for_count(whole: PrivacyBudget, share: float | None = None) -> tuple[PrivacyBudget, PrivacyBudget]:
-    """The part for the number of rows, and what is left. Laplace noise needs no δ, so under (ε, δ) all of δ is left.
-
-    Parameters
-    ----------
-    share : float, optional
-        Default: of _PLANNED_SHARES.
-
-    Examples
-    --------
-    >>> for_count, rest = split_for_count(PrivacyBudget.approximate(1.0, 1e-6))
-    >>> round(for_count.epsilon, 9), round(rest.epsilon, 9), rest.delta
-    (0.1, 0.9, 1e-06)
-    """
+    """Return the budgets of the row count and of the rest. Laplace noise needs no δ, so under (ε, δ) all of δ remains."""
     share = _PLANNED_SHARES[whole.kind] if share is None else share
     if whole.kind is not BudgetKind.APPROXIMATE:
         for_count, rest = whole.split(share, 1.0 - share)
@@ -185,7 +133,7 @@ def split_for_count(whole: PrivacyBudget, share: float | None = None) -> tuple[P
 
 
 def noisy_count(n_rows: int, privacy_filter: PrivacyFilter, loss: PrivacyBudget, neighbors: Neighbors) -> float:
-    """A number of rows plus discrete noise (Laplace where the loss is pure, else Gaussian), rounded, at least 1."""
+    """Return a number of rows plus discrete noise (Laplace if the loss is pure, else Gaussian), rounded, at least 1."""
     pure = loss.kind is BudgetKind.PURE
     sensitivity = count_l1(neighbors) if pure else count(neighbors)
     noisy = with_noise(privacy_filter, "count", [n_rows], sensitivity, count_scale(loss), bits=0, pure=pure)
@@ -193,10 +141,10 @@ def noisy_count(n_rows: int, privacy_filter: PrivacyFilter, loss: PrivacyBudget,
 
 
 def count_scale(loss: PrivacyBudget) -> float:
-    """Scale of the noise of :func:`noisy_count`; the sensitivity of a count is the same under both relations."""
+    """Return the noise scale of :func:`noisy_count`; a count's sensitivity is equal under both relations."""
     return noise_scale_for(loss, count(Neighbors.ADD_REMOVE).value)
 
 
 def count_error(loss: PrivacyBudget) -> float:
-    """Standard deviation of the noise of :func:`noisy_count`."""
+    """Return the noise SD of :func:`noisy_count`."""
     return noise_deviation(count_scale(loss), pure=loss.kind is BudgetKind.PURE)

@@ -1,4 +1,4 @@
-"""Count, mean and variance of one column with no bound: its scale by a log-scale histogram, then clipped moments with noise."""
+"""Count, mean and variance of one unbounded column: its scale by a log-scale histogram, then noisy clipped moments."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 _AUGMENTATION = 0.625
-"""w of the pair (wΣx, Σx²): for a clip at four standard deviations the mean and the standard deviation are then known alike."""
+"""w of the pair (wΣx, Σx²): mean and SD then have equal noise for a clip at four standard deviations."""
 _NOISE_DECIDES = 0.5
-"""Noise decides a variance of which it is more than this share, and a mean where it is more than this share of a deviation."""
+"""Noise-dominated beyond this: noise as a fraction of the variance, or the mean's noise as a fraction of an SD."""
 
 
 @dataclass(frozen=True)
 class LogScaleHistogramPlan(Plan):
-    """A calibrated :class:`LogScaleHistogram`."""
+    """Calibrated :class:`LogScaleHistogram`."""
 
     mechanism: LogScaleHistogram
 
@@ -67,7 +67,7 @@ class LogScaleHistogramPlan(Plan):
         return self._moments(rows, privacy_filter, column, n_rows)
 
     def _moments(self, rows: Rows, privacy_filter: PrivacyFilter, column: ClippedColumn, n_rows: float) -> RunResult:
-        """The noisy sums of the clipped column, for all that is left."""
+        """Release the noisy sums of the clipped column, with the remaining budget."""
         loss, center, radius = privacy_filter.left.as_budget, column.located.center.value, column.radius
         sensitivity, pure = self._sensitivity(loss), loss.kind is BudgetKind.PURE
         scale = noise_scale_for(loss, sensitivity.value)
@@ -106,20 +106,20 @@ class LogScaleHistogramPlan(Plan):
         )
 
     def _sensitivity(self, loss: PrivacyBudget) -> Sensitivity:
-        """Of the sums of a column in [−1, 1], in the norm of the noise that ``loss`` pays for."""
+        """Return the sensitivity of the sums of a column in [−1, 1], in the norm of the noise of ``loss``."""
         pure = loss.kind is BudgetKind.PURE
         if not self.shape.mean:
             return gram_entrywise_l1(self.neighbors, 1) if pure else gram_frobenius(self.neighbors, 1)
         return (sum_and_square_l1 if pure else sum_and_square_l2)(self.neighbors, _AUGMENTATION)
 
     def _deviation(self, loss: PrivacyBudget) -> float:
-        """Standard deviation of the noise on the sum of squares at radius 1."""
+        """Return the noise SD of the sum of squares at radius 1."""
         scale = noise_scale_for(loss, self._sensitivity(loss).value)
         return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
 
 
 def _doubts(column: ClippedColumn, variance: float, of_variance: float, of_mean: float) -> list[str]:
-    """Where noise decides the variance or the mean."""
+    """Return warnings if noise dominates the variance or the mean."""
     if column.is_constant:
         return [
             "most values are alike, as in a column of mostly zeros (or as far as floating point tells them apart beside their "
@@ -138,17 +138,17 @@ def _doubts(column: ClippedColumn, variance: float, of_variance: float, of_mean:
 
 @dataclass(frozen=True)
 class LogScaleHistogram(Mechanism):
-    """Count, mean and variance of one column of which nothing is known: no bound, no scale.
+    """Count, mean and variance of one column with no bound and no scale range.
 
-    Lecture 18, section 1.2, has rows of mean zero: the fullest of the bins [2^i, 2^(i+1)) over |x| is σ to a constant factor, and
-    the second moment of rows clipped to a multiple of it has little noise. Its bins are infinitely many; those of a
-    stated range of floating point, 2^−200 to 2^200, are 402, and with noise on every one there needs to be no δ. Where a mean is
-    wanted a private median is found first, in levels of some 50,000 cells, and distances and moments are about it.
-    The clip is between noise and bias, from the same histogram. ``mean=False`` is the lecture's setting, about 0.
+    Lecture 18, section 1.2, has rows of mean zero: the fullest of the bins [2^i, 2^(i+1)) over |x| is σ to a constant factor,
+    and the second moment of rows clipped to a multiple of it has little noise. Its bins are infinitely many; those of a stated
+    range of floating point, 2^−200 to 2^200, are 402, and with noise on every bin no δ is needed. If a mean is released a
+    private median is found first, in levels of some 50,000 bins, and distances and moments are about it. The same histogram
+    gives a clip that balances noise and bias. ``mean=False`` is the lecture's setting, about 0.
 
-    **Privacy.** Pure ε, (ε, δ) or ρ, by adaptive composition: a number of rows, exponential mechanisms on ranks, noisy
-    counts and sums. How many there are depends on noisy answers; the privacy filter holds them to the budget
-    (``docs/derivations/log_scale_histogram.md``). Nothing is assumed of the rows.
+    **Privacy.** Pure ε, (ε, δ) or ρ, by adaptive composition: a number of rows, exponential mechanisms on ranks, noisy counts
+    and sums. Their number depends on noisy answers; the privacy filter holds them to the budget
+    (``docs/derivations/log_scale_histogram.md``). Nothing is assumed about the rows.
 
     Examples
     --------

@@ -24,7 +24,7 @@ from dpmoments.privacy.unit import Neighbors
 
 @dataclass(frozen=True)
 class MatrixLaplacePlan(AdditivePlan):
-    """A calibrated :class:`MatrixLaplace`."""
+    """Calibrated :class:`MatrixLaplace`."""
 
     laplace_rate: float
 
@@ -57,12 +57,11 @@ class MatrixLaplacePlan(AdditivePlan):
 class MatrixLaplace(Mechanism):
     """Release the Gram matrix plus N = (W₁ − W₂)/(2c), W₁, W₂ ~ Wishart_D(I, D+1) independent.
 
-    D = d, or d + 1 with count and mean beside the Gram matrix.
+    D = d, or d + 1 with count and mean.
 
     **Privacy.** ε-DP with c = ε/Δ, Δ the nuclear sensitivity of the (augmented) Gram matrix: the density of N changes by a
-    factor of at most e^{c‖X‖_*} under a shift X (``docs/derivations/matrix_laplace.md``). At d = 1 it is the Laplace
-    mechanism. The root mean square error is (d(d+1)²/2)^{1/2}/c, growing as d^{1.5}/ε where independent Laplace entries give
-    d²/ε.
+    factor of at most e^{c‖X‖_*} under a shift X (``docs/derivations/matrix_laplace.md``). At d = 1 it is the Laplace mechanism.
+    The root mean square error is (d(d+1)²/2)^{1/2}/c, growing as d^{1.5}/ε; independent Laplace entries give d²/ε.
 
     Examples
     --------
@@ -85,13 +84,13 @@ class MatrixLaplace(Mechanism):
         return self.augmented(shape, budget, neighbors, augmentation)
 
     def noise_sensitivity(self, shape: MomentShape, neighbors: Neighbors, augmentation: float) -> float:
-        """What the noise is proportional to, for an appended constant w."""
+        """Return the quantity that noise is proportional to, for an appended constant w."""
         return gram_nuclear(neighbors, shape.n_features, augmentation).value
 
     def augmented(
         self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, augmentation: float
     ) -> MatrixLaplacePlan:
-        """The plan for a constant w that is given."""
+        """Return the plan for a given constant w."""
         # One unit in the last place down: the quotient must not round above ε/Δ.
         rate = float(np.nextafter(budget.epsilon / self.noise_sensitivity(shape, neighbors, augmentation), 0.0))
         dimension = augmented_dimension(shape.n_features, augmentation)

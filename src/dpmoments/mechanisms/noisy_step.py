@@ -29,7 +29,7 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 _MIN_SHARE = 1e-4
-"""Least share of ρ that a step can get, for runs whose shares are not known beforehand."""
+"""Min share of ρ of a step, for runs whose shares are not known beforehand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class NoisyStep:
     gram : ndarray of shape (k, k)
         Σ w wᵀ plus symmetric normal noise.
     sum : ndarray of shape (k,) or None
-        Σ w plus normal noise; None where it was not asked for.
+        Σ w plus normal noise, if requested.
     gram_scale : float
-        Standard deviation of the noise on a diagonal entry of ``gram`` (1/√2 of it off the diagonal).
+        Noise SD of a diagonal entry of ``gram`` (1/√2 of it off the diagonal).
     sum_scale : float
-        Standard deviation of the noise on an entry of ``sum``; 0 without it.
+        Noise SD of an entry of ``sum``; 0 without it.
     """
 
     gram: FloatArray
@@ -54,7 +54,7 @@ class NoisyStep:
     sum_scale: float
 
     def model(self, linear: FloatArray, center: FloatArray, count_scale: float) -> LastStepModel:
-        """The noise model of a run that ends with this step; ``count_scale`` is that of the noise on the number of rows."""
+        """Return the noise model of a run that ends with this step; ``count_scale`` is the row count's noise SD."""
         return LastStepModel(
             n_features=len(center),
             count_scale=count_scale,
@@ -68,7 +68,7 @@ class NoisyStep:
 
 
 def last_step_entries(n_features: int, count_scale: float) -> dict[str, Any]:
-    """What a plan knows of the noise model of a run that ends with a step."""
+    """Return what a plan knows of the noise model of a run that ends with a step."""
     return {
         "name": LastStepModel.name,
         "n_features": n_features,
@@ -81,16 +81,16 @@ def last_step_entries(n_features: int, count_scale: float) -> dict[str, Any]:
 class StepNoise:
     """Exact isotropic Gaussian noise for the moments of rows clipped to the unit ball; made without data.
 
-    The count is known when a step is made, so its cell gets no noise and costs nothing.
+    The count is known when a step is made, so its entry gets no noise and costs nothing.
 
     Attributes
     ----------
     augmentation : float
-        w of the augmented rows (w, x); 0 for the Gram matrix alone.
+        w of the augmented rows (w, x); 0 for the Gram matrix only.
     noise_scale : float
         Standard deviation σ on the diagonal; ``off_diagonal_scale``, σ/√2, off it.
     bits : int
-        The lattice exponent.
+        Lattice exponent.
     """
 
     neighbors: Neighbors
@@ -102,7 +102,7 @@ class StepNoise:
 
     @classmethod
     def calibrated(cls, n_outputs: int, rho: float, neighbors: Neighbors, *, mean: bool) -> StepNoise:
-        """Noise that costs ρ."""
+        """Return noise that costs ρ."""
         augmentation = _step_augmentation(n_outputs, neighbors, mean=mean)
         sensitivity = sum_and_gram_frobenius(neighbors, n_outputs, augmentation)
         scale = zcdp_noise_scale(rho, sensitivity.value)
@@ -111,7 +111,7 @@ class StepNoise:
 
 @lru_cache(maxsize=64)
 def _step_augmentation(n_outputs: int, neighbors: Neighbors, *, mean: bool) -> float:
-    """The appended constant w of a step; it does not depend on the step's budget."""
+    """Return the appended constant w of a step; it does not depend on the step's budget."""
 
     def sensitivity(w: float) -> float:
         return sum_and_gram_frobenius(neighbors, n_outputs, w).value
@@ -129,18 +129,11 @@ def noisy_step(
     linear: FloatArray,
     radius: float,
 ) -> NoisyStep:
-    """Release the moments of w = linear·(x − center), each w clipped to ‖w‖ ≤ radius.
+    """Release the moments of w = linear·(x − center), each w clipped to ‖w‖ ≤ radius; linear has shape (k, d).
 
     **Privacy.** The ρ that ``noise`` was calibrated for. Clipped rows are rounded to the lattice of spacing radius·2^−bits, and
-    their norms are checked there in exact integers, so the sums are exact integers of known sensitivity. ``center``,
-    ``linear`` and ``radius`` may depend on the rows only through earlier noisy outputs.
-
-    Parameters
-    ----------
-    what : str
-        Name of the step, for the receipt.
-    center : ndarray of shape (d,)
-    linear : ndarray of shape (k, d)
+    their norms are checked there in exact integers, so the sums are exact integers of known sensitivity. ``center``, ``linear``
+    and ``radius`` may depend on the rows only through earlier noisy outputs.
     """
     moments = rows.moments(center, linear, radius, bits=noise.bits)
     weight = noise.augmentation
@@ -162,7 +155,7 @@ def noisy_step(
 
 
 def count_first(rows: Rows, privacy_filter: PrivacyFilter, rho: float, public_rows: int | None) -> tuple[float, float]:
-    """The number of rows, and what is left of ρ: all of it where the number is public, else all but COUNT_SHARE."""
+    """Return the number of rows, and the remaining ρ: all of it if the number is public, else all but COUNT_SHARE."""
     if public_rows is not None:
         return float(public_rows), rho
     for_count, _ = split_for_count(PrivacyBudget.zcdp(rho), COUNT_SHARE)
@@ -170,23 +163,17 @@ def count_first(rows: Rows, privacy_filter: PrivacyFilter, rho: float, public_ro
 
 
 def left_after_count(rho: float) -> float:
-    """What :func:`count_first` leaves of ρ where the number of rows is private."""
+    """Return the ρ that remains after :func:`count_first` for a private number of rows."""
     return split_for_count(PrivacyBudget.zcdp(rho), COUNT_SHARE)[1].rho
 
 
 def first_count_error(rho: float, private: bool) -> float:
-    """Standard deviation of the noise that :func:`count_first` adds; 0 where the number of rows is public."""
+    """Return the noise SD of :func:`count_first`; 0 if the number of rows is public."""
     return count_scale(split_for_count(PrivacyBudget.zcdp(rho), COUNT_SHARE)[0]) if private else 0.0
 
 
 def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:
-    """Refuse, before any row is read, a budget so small that some step's noise would be too large for the lattice.
-
-    Parameters
-    ----------
-    shares : sequence of float or None
-        The steps' shares of ρ; None where they are not known beforehand.
-    """
+    """Refuse, before any row is read, a budget (and shares, if known) whose noise exceeds the lattice."""
     smallest = rho * (min(shares) if shares is not None else _MIN_SHARE)
     # 6 is a little above twice the largest sensitivity of a step, 2√2 for rows augmented by w = 1.
     choose_bits(zcdp_noise_scale(smallest, 6.0))

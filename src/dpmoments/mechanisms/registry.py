@@ -1,4 +1,4 @@
-"""Every mechanism by name; the command line, the forecast, the docs table and the contract tests read this."""
+"""Registry of mechanisms by name, for the command line, the forecast, the docs table and the contract tests."""
 
 from __future__ import annotations
 
@@ -21,26 +21,14 @@ MEAN_MECHANISMS: Mapping[str, type[MeanMechanism]] = LoadedClasses(MEANS)
 
 
 def make_mechanism(mechanism: Mechanism | str, **options: Any) -> Mechanism:
-    """Return the mechanism named, with its options; a configured one is returned as it is.
-
-    Examples
-    --------
-    >>> make_mechanism("laplace", calibration="paper")
-    Laplace(calibration='paper')
-    """
+    """Return the mechanism of this name with its options; a configured one is returned unchanged."""
     if isinstance(mechanism, Mechanism):
         return _as_configured(mechanism, options)
     return _class_named(mechanism, MECHANISMS, "mechanism")(**options)
 
 
 def make_mean_mechanism(mechanism: MeanMechanism | str, **options: Any) -> MeanMechanism:
-    """Return the estimator of means named, with its options; a configured one is returned as it is.
-
-    Examples
-    --------
-    >>> make_mean_mechanism("symq", radius=10.0)
-    SymmetricQuantiles(radius=10.0, quantile=0.35)
-    """
+    """Return the estimator of means of this name with its options; a configured one is returned unchanged."""
     if isinstance(mechanism, MeanMechanism):
         return _as_configured(mechanism, options)
     return _class_named(mechanism, MEAN_MECHANISMS, "estimator of means")(**options)

@@ -1,4 +1,4 @@
-"""What an estimator of means says where noise or clipping decides its answer; made of noisy values and public numbers alone.
+"""Warnings of an estimator of means if noise or clipping dominates its answer, from noisy values and public numbers only.
 
 Derivations: ``docs/derivations/means.md``, "What a release says against itself".
 """
@@ -17,44 +17,35 @@ from dpmoments.mechanisms.coinpress_schedule import normal_norm_radius
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram
 
 _FALSE_ALARM = 1e-3
-"""Bound on the probability that noise alone raises one kind of warning in a run, all coordinates together."""
+"""Bound on the probability that mere noise raises one kind of warning in a run, all coordinates together."""
 MAX_CLIPPED = 0.75
-"""Of normal rows within the bounds at most half lie beyond a clipping radius; three quarters leave room for noise."""
+"""Max plausible clipped fraction: at most half of normal rows within the bounds, with room for noise."""
 MAX_SEEN = 0.75
-"""A histogram that sees fewer of the rows cannot tell how heavy their tails are."""
+"""Fraction of rows that a histogram must see to show how heavy their tails are."""
 _NOISE_DECIDES = 0.5
-"""Noise decides where its root mean square passes this share of the rows' own from their mean."""
+"""RMS noise over the rows' RMS distance from their mean, above which noise dominates."""
 FROM_EDGE = 4.0
-"""By so many standard deviations of an entry noise does not pass a radius, nor its norm the root mean square of that."""
+"""SDs of an entry by which noise does not exceed a radius, nor its norm the norm's root mean square."""
 _FAR = 1.5
-"""A last step longer than this many radii of the ball that was to hold the mean shows that it was not in the ball."""
+"""Radii of the planned ball beyond which a last step shows that the mean was outside."""
 _HALF = 0.5
-"""Share of the rows that must be seen in the histogram of norms before it says that most are clipped."""
+"""Fraction of rows that the histogram of norms must see before it can say that most are clipped."""
 _UNSETTLED = 0.5
-"""Where the search did not settle, a last step longer than this share of the rows' norm shows that they are far."""
+"""Fraction of the rows' norm above which a last step after an unsettled search shows that they are far."""
 _HEAVIER = 1.3
-"""Tails are heavy where the histogram's best radius exceeds that of normal rows of the same norm by this factor."""
+"""Ratio of the histogram's best radius to the normal one of equal norm, above which tails count as heavy."""
 _MAX_NAMED = 5
-"""Features that one warning names; of more it says how many there are."""
+"""Max number of features named in one warning; beyond it they are counted."""
 
 
 def noise_margin(standard_deviation: float, trials: int, *, pure: bool) -> float:
-    """What noise passes in none of ``trials`` draws, except with probability _FALSE_ALARM.
-
-    Examples
-    --------
-    >>> round(noise_margin(1.0, 1, pure=False), 2), round(noise_margin(1.0, 1, pure=True), 2)
-    (3.09, 4.39)
-    """
+    """Return the margin that noise exceeds in none of ``trials`` draws, except with probability _FALSE_ALARM."""
     tail = _FALSE_ALARM / trials
     return standard_deviation * (-math.log(2.0 * tail) / math.sqrt(2.0) if pure else -float(scipy.special.ndtri(tail)))
 
 
 def norm_quantile(histogram: NormHistogram, level: float) -> float | None:
-    """The upper edge of the bin that holds the ``level`` quantile of the norms; None where no bin holds rows beyond doubt.
-
-    Rows beyond the last edge are taken to lie at it.
-    """
+    """Return the upper edge of the bin with the ``level`` quantile of the norms; None if no bin holds more than noise."""
     occupied = histogram.occupied
     total = float(occupied.sum())
     if total == 0.0:
@@ -64,7 +55,7 @@ def norm_quantile(histogram: NormHistogram, level: float) -> float | None:
 
 
 def clipped_norm(histogram: NormHistogram, radius: float) -> float | None:
-    """Root mean square of norms clipped at ``radius``, each taken at the upper edge of its bin; None where no bin stands out."""
+    """Return the RMS of norms clipped at ``radius``, at upper bin edges; None if no bin holds more than noise."""
     occupied = histogram.occupied
     total = float(occupied.sum())
     if total == 0.0:
@@ -74,9 +65,9 @@ def clipped_norm(histogram: NormHistogram, radius: float) -> float | None:
 
 
 def shrunk_move(noisy_mean: FloatArray, noise_scale: float) -> FloatArray:
-    """A noisy step towards the mean, shortened by the share of its square that is noise; as it is in one or two dimensions.
+    """Return a noisy step towards the mean, shortened by the noise share of its square; unchanged in one or two dimensions.
 
-    The positive part of James & Stein (1961). Where noise is all there is to it the centre stays, instead of wandering off.
+    The positive part of James & Stein (1961). If the step is only noise, the center stays instead of drifting off.
     """
     square = float(noisy_mean @ noisy_mean)
     noise = max(len(noisy_mean) - 2, 0) * noise_scale**2
@@ -84,30 +75,16 @@ def shrunk_move(noisy_mean: FloatArray, noise_scale: float) -> FloatArray:
 
 
 def spread_about_mean(norm: float, moved: float, noise: float) -> float:
-    """Root mean square distance of rows from their mean, where it is ``norm`` from a point ``moved`` away from that mean.
-
-    ``noise`` is the root mean square of the noise in ``moved``.
-
-    Examples
-    --------
-    >>> round(spread_about_mean(5.0, 4.0, 0.0), 6), round(spread_about_mean(5.0, 0.1, 1.0), 6)
-    (3.0, 5.0)
-    """
+    """Return the rows' RMS distance from their mean, given ``norm`` from a point ``moved`` ± ``noise`` away from it."""
     ratio, doubt = moved / norm, noise / norm  # of squares, norm² may be beyond floating point
     return norm * math.sqrt(max(1.0 - max(ratio**2 - doubt**2, 0.0), 0.0))
 
 
 def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, spread: FloatArray) -> bool:
-    """Whether the best clipping radius is far beyond that of normal rows whose norms have the same root mean square.
+    """Return True if the best clipping radius far exceeds that of normal rows with equal root mean square norm.
 
-    Parameters
-    ----------
-    best : float
-        Its best radius, at ``noise_error`` and a bias of 1/√d.
-    noise_error : float
-        Euclidean error from noise at radius 1.
-    spread : ndarray of shape (d,)
-        Variances of the coordinates, up to a factor: a norm is about that of (Σv)²/Σv² of equal ones.
+    ``best`` is its best radius at ``noise_error`` (the Euclidean error from noise at radius 1) and a bias of 1/√d. ``spread``
+    holds the coordinates' variances up to a factor: a norm is about that of (Σv)²/Σv² equal ones.
     """
     relative = np.minimum(histogram.typical_norms / best, 1.0)
     occupied = histogram.occupied
@@ -121,20 +98,11 @@ def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, sprea
 def last_step_warnings(
     moved: float, ball: float, entry: float, noise: float, spread: float, seen: tuple[float, float] | None
 ) -> list[str]:
-    """What the length of the last of several shrinking steps says of them.
+    """Return warnings from the length ``moved`` of the last of several shrinking steps.
 
-    Parameters
-    ----------
-    moved : float
-        That length.
-    ball : float
-        Radius of the ball that was to hold the mean.
-    entry, noise : float
-        Noise on an entry of the step, and its root mean square norm.
-    spread : float
-        Root mean square distance of the rows from their mean.
-    seen : pair of float or None
-        Share of the rows that the histogram of norms saw, and share of those beyond the planned clipping radius.
+    ``ball`` is the radius of the ball planned for the mean, ``entry`` and ``noise`` the noise of an entry and its RMS norm,
+    ``spread`` the rows' RMS distance from their mean, and ``seen`` the fractions of rows that the histogram of norms saw, and
+    of those beyond the planned clipping radius.
     """
     result = []
     far = moved > math.hypot(_FAR * ball, noise) + FROM_EDGE * entry
@@ -151,10 +119,7 @@ def last_step_warnings(
 
 
 def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -> list[str]:
-    """What the length of a last step says of it, where rows have that norm and its noise that size, root mean squares.
-
-    ``settled`` is whether the search for the rows ended by itself.
-    """
+    """Return warnings from the length ``moved`` of a last step, given the rows' RMS norm; ``settled`` if the search ended."""
     if noise > _NOISE_DECIDES * spread_about_mean(norm, moved, noise):
         return [
             "the budget is too small for so few rows: noise decides the mean, being large against the rows' own spread"
@@ -168,13 +133,7 @@ def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -
 
 
 def listed(names: Sequence[str], chosen: Sequence[bool]) -> str:
-    """The chosen features, as a warning names them.
-
-    Examples
-    --------
-    >>> listed(["age", "sex", "income"], [True, False, True])
-    "'age', 'income'"
-    """
+    """Return the chosen features as a warning names them."""
     result = [repr(name) for name, one in zip(names, chosen, strict=True) if one]
     if len(result) <= _MAX_NAMED:
         return ", ".join(result)
@@ -182,38 +141,38 @@ def listed(names: Sequence[str], chosen: Sequence[bool]) -> str:
 
 
 class Examined(Protocol):
-    """What is known of the mean of one coordinate."""
+    """Evidence on the mean of one coordinate."""
 
     @property
     def mean(self) -> float:
-        """With noise, not yet put into the public range."""
+        """Noisy mean, not yet clipped to the public range."""
 
     @property
     def noise_scale(self) -> float:
-        """Standard deviation of that noise."""
+        """Noise SD of the mean."""
 
     @property
     def share_clamped(self) -> float:
-        """Noisy."""
+        """Noisy fraction of clamped values."""
 
     @property
     def clamping_shows(self) -> bool:
-        """Whether that share is more than noise."""
+        """True if that fraction is more than noise."""
 
     @property
     def noise_decides(self) -> bool:
-        """Whether the noise is larger than most values."""
+        """True if the noise is larger than most values."""
 
 
 def beyond_radius(found: Sequence[Examined], radius: float) -> list[bool]:
-    """Which means lie outside [−radius, radius] by more than noise explains."""
+    """Mark the means outside [−radius, radius] by more than noise explains."""
     return [abs(one.mean) > radius + FROM_EDGE * one.noise_scale for one in found]
 
 
 def coordinate_warnings(
     names: Sequence[str], found: Sequence[Examined], radius: float, *, least_noise: float = 0.0
 ) -> list[str]:
-    """What speaks against clamped means of coordinates whose means are said to lie in [−radius, radius]."""
+    """Return warnings on clamped means of coordinates whose means are stated to be in [−radius, radius]."""
     warnings = []
     beyond = beyond_radius(found, radius)
     if any(beyond):

@@ -1,4 +1,4 @@
-"""A private histogram of row norms, and the clipping radius chosen from it."""
+"""Private histogram of row norms, and the clipping radius chosen from it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.rows import Rows
 
 _FALSE_BIN = 1e-6
-"""Bound on the probability that noise alone makes some empty bin count as occupied."""
+"""Bound on the probability that noise makes some empty bin count as occupied."""
 FALSE_TAIL = 1e-4
-"""The same in the histogram of a tail, where a bin overlooked costs more than one too many."""
+"""Smaller bound for the histogram of a tail, since a missed bin costs more there than a false one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransformedNorm:
-    """The statistic ‖linear·(x − center)‖ of a row, resolved to 2^−20 of ``resolution``, or of itself where it is larger.
+    """Row statistic ‖linear·(x − center)‖, resolved to 2^−20 of ``resolution``, or of itself if it is larger.
 
-    With ``apart`` it is negative for rows of which more than ``share`` of the squared norm is in ‖apart·(x − center)‖².
+    With ``apart`` it is negative for rows with more than ``share`` of the squared norm in ‖apart·(x − center)‖².
     """
 
     center: FloatArray
@@ -36,7 +36,7 @@ class TransformedNorm:
     share: float = 1.0
 
     def __call__(self, block: FloatArray) -> FloatArray:
-        """Norms of a block's rows, shape (m, d) → (m,)."""
+        """Return norms of a batch of rows, shape (m, d) → (m,)."""
         norms = transformed_norms(block, radius=self.resolution, center=self.center, linear=self.linear)
         if self.apart is None:
             return norms
@@ -54,11 +54,11 @@ class NormHistogram:
     counts : ndarray of shape (m + 1,)
         Noisy numbers of rows below the first edge, between consecutive edges, and at or above the last.
     noise_scale : float
-        Standard deviation of the noise on a count.
+        Noise SD of a count.
     false_bin : float
-        Bound on the probability that noise alone makes some empty bin count as occupied.
+        Bound on the probability that noise makes some empty bin count as occupied.
     pure : bool
-        Whether the noise is Laplace noise; else it is normal.
+        True for Laplace noise, False for normal noise.
     """
 
     edges: FloatArray
@@ -69,9 +69,9 @@ class NormHistogram:
 
     @property
     def occupied(self) -> FloatArray:
-        """The noisy counts of bins that hold rows; 0 for bins whose count noise alone could explain. Shape (m + 1,).
+        """Noisy counts of bins that hold rows; 0 for bins whose count noise could explain. Shape (m + 1,).
 
-        Groups of two, four and eight neighbouring bins, none of them occupied so far, are tested by their sum: rows of a long
+        Groups of two, four and eight neighboring bins, none of them occupied so far, are tested by their sum: rows of a long
         thin tail can show in the sum though in no single bin. The sum is then spread evenly over the group.
         """
         threshold = self.least_seen
@@ -86,7 +86,7 @@ class NormHistogram:
 
     @property
     def least_seen(self) -> float:
-        """The number of rows in one bin that noise alone does not explain."""
+        """Number of rows in one bin that noise does not explain."""
         tail = self.false_bin / (2 * len(self.counts))
         return self.noise_scale * (
             -math.log(2.0 * tail) / math.sqrt(2.0) if self.pure else -float(scipy.special.ndtri(tail))
@@ -94,34 +94,21 @@ class NormHistogram:
 
     @property
     def typical_norms(self) -> FloatArray:
-        """A norm that stands for each bin: its geometric middle, or its edge for the first and last bin. Shape (m + 1,)."""
+        """Representative norm of each bin: its geometric middle, or its edge for the first and last bin. Shape (m + 1,)."""
         middle = np.sqrt(self.edges[:-1] * self.edges[1:])
         return np.concatenate([self.edges[:1], middle, self.edges[-1:]])
 
     def share_above(self, radius: float) -> float:
-        """Estimated share of rows of norm above ``radius``, among the rows of occupied bins; 0 if there are none."""
+        """Estimate the fraction of rows of norm above ``radius`` among rows of occupied bins (0 without any)."""
         occupied = self.occupied
         total = float(occupied.sum())
         return 0.0 if total == 0 else float(occupied[self.typical_norms > radius].sum()) / total
 
     def best_radius(self, power: int, noise_error: float, bias_weight: float) -> float | None:
-        """The clipping radius that balances noise against the bias of clipping.
+        """Return the clipping radius that balances noise against the bias of clipping; None if no bin is occupied.
 
-        Minimises (noise_error·r^p)² + (bias_weight·E(‖w‖^p − r^p)₊)², the expectation taken over the occupied bins.
-
-        Parameters
-        ----------
-        power : int
-            p: 1 for means, 2 for second moments.
-        noise_error : float
-            Root mean square error from noise at radius 1.
-        bias_weight : float
-            Bias of the estimate per unit of E(‖w‖^p − r^p)₊.
-
-        Returns
-        -------
-        float or None
-            None where no bin is occupied.
+        Minimizes (noise_error·r^p)² + (bias_weight·E(‖w‖^p − r^p)₊)² over the occupied bins, p = ``power``: 1 for means, 2 for
+        second moments. ``noise_error`` is the RMS error from noise at radius 1.
         """
         occupied = self.occupied
         total = float(occupied.sum())
@@ -139,21 +126,7 @@ class NormHistogram:
 
 
 def norm_edges(typical: float, *, octaves: int = 24) -> FloatArray:
-    """Edges for norms around ``typical``: eight bins per octave within a factor of 2, two per octave further out.
-
-    Parameters
-    ----------
-    typical : float
-        A public guess, or one from earlier noisy outputs.
-    octaves : int
-        The edges reach from typical·2^−octaves to typical·2^octaves.
-
-    Examples
-    --------
-    >>> edges = norm_edges(1.0, octaves=3)
-    >>> float(edges[0]), float(edges[-1]), len(edges)
-    (0.125, 8.0, 25)
-    """
+    """Return edges from typical·2^−octaves to typical·2^octaves: eight bins per octave within a factor of 2, else two."""
     outer = np.arange(2, 2 * octaves + 1) / 2.0
     inner = np.arange(-7, 8) / 8.0
     exponents = np.concatenate([-outer[::-1], inner, outer])
@@ -162,15 +135,9 @@ def norm_edges(typical: float, *, octaves: int = 24) -> FloatArray:
 
 
 def tail_edges(radius: float, *, octaves: int = 24) -> FloatArray:
-    """Edges for norms beyond ``radius``, all shorter rows in one bin: four, two and then one bin per octave.
+    """Return edges for norms beyond ``radius``, all shorter rows in one bin: four, two and then one bin per octave.
 
     Fewer bins than :func:`norm_edges` has: the rows of a tail are in fewer of them, and noise has fewer to look occupied in.
-
-    Examples
-    --------
-    >>> edges = tail_edges(1.0)
-    >>> float(edges[0]), float(edges[-1]), len(edges)
-    (1.0, 16777216.0, 33)
     """
     exponents = np.concatenate([np.arange(4) / 4.0, np.arange(2, 12) / 2.0, np.arange(6, octaves + 1)])
     edges: FloatArray = radius * np.exp2(exponents)
@@ -187,10 +154,10 @@ def noisy_norm_histogram(
     center: FloatArray,
     linear: FloatArray,
 ) -> NormHistogram:
-    """Histogram of ‖linear·(x − center)‖ plus discrete Gaussian noise on every bin.
+    """Return a histogram of ‖linear·(x − center)‖ plus discrete Gaussian noise on every bin.
 
     **Privacy.** ρ-zCDP: a row is in one bin, so the counts move by at most 1 (add-remove) or √2 (replace-one) in ℓ2. The
-    computed norm of a row depends on that row alone, to the last bit, so a row cannot move another one to a different bin.
+    computed norm of a row depends on that row only, to the last bit, so a row cannot move another one to a different bin.
     """
     return _noisy(rows, privacy_filter, what, rho, TransformedNorm(center, linear, _resolution(edges)), edges)
 
@@ -206,12 +173,12 @@ def noisy_tail_histograms(
     linear: FloatArray,
     apart: FloatArray,
 ) -> tuple[NormHistogram, NormHistogram]:
-    """Two histograms of long rows in one: of those that ``apart`` accounts for, and of the others.
+    """Return two histograms of long rows from one draw: of those that ``apart`` accounts for, and of the others.
 
-    A row is in the second where ‖apart·(x − center)‖² has more of its squared norm than halfway from its share by dimension to 1.
+    A row is in the second if ‖apart·(x − center)‖² has more of its squared norm than halfway from its share by dimension to 1.
     The first bin of the first holds all rows shorter than edges[0]; that of the second is empty.
 
-    **Privacy.** As of :func:`noisy_norm_histogram`: a row is in one bin of one of the two.
+    **Privacy.** As for :func:`noisy_norm_histogram`: a row is in one bin of one of the two.
     """
     share = 0.5 * (1.0 + len(apart) / len(linear))
     statistic = TransformedNorm(center, linear, _resolution(edges), apart if len(apart) else None, share)
@@ -230,7 +197,7 @@ def noisy_tail_histograms(
 
 
 def _resolution(edges: FloatArray) -> float:
-    """Norms are computed to 2^-20 of this radius; norms above it to 2^-20 of themselves."""
+    """Return the radius of which norms are computed to 2^-20; larger norms to 2^-20 of themselves."""
     return float(min(max(edges[0] * 2.0**12, 1e-140), 1e140))
 
 

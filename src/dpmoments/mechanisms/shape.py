@@ -1,4 +1,4 @@
-"""What a plan may know of the moments to release before any row is read."""
+"""Public knowledge of a plan, before any row is read, and the result of a run."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from dpmoments.schema.typical import RoughScale
 
 @dataclass(frozen=True, slots=True)
 class MomentShape:
-    """What is public about the moments to release.
+    """Public facts about the moments to release.
 
     Attributes
     ----------
     n_features : int
         d, after encoding.
     n_rows : int or None
-        The number of rows, where it is public, else None. Under ``replace_one`` no plan uses it where a rule can drop a row: the
-        number of those that count is then private.
+        Number of rows, if it is public. Under ``replace_one`` no plan uses it if a rule can drop a row: the number of kept rows
+        is then private.
     mean : bool
-        Whether count and mean are wanted beside the second moment.
+        True if count and mean are released with the second moment.
     row_norm : float or None
-        Bound on the Euclidean norm of an encoded row: 1 (the unit ball), or None where the schema gives no bound.
+        Bound on the Euclidean norm of an encoded row: 1 (the unit ball), or None if the schema gives no bound.
     rough_scale : RoughScale or None
-        Where the schema gives rough scales in place of bounds, what they say of the encoded rows.
+        Scale ranges of the encoded rows, if the schema has them in place of bounds.
     drops_rows : bool
-        Whether a rule of the schema can drop a row.
+        True if a rule of the schema can drop a row.
     has_numbers : bool
-        Whether some column holds numbers, other than flags and levels, of which most rows may lie far inside their bounds.
+        True if some column holds numbers, neither Boolean nor levels, with most rows possibly far inside their bounds.
     """
 
     n_features: int
@@ -51,7 +51,7 @@ class MomentShape:
 
     @classmethod
     def of(cls, schema: Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
-        """The shape of the moments of a table with this schema."""
+        """Return the shape of the moments of a table with this schema."""
         return cls(
             schema.n_features,
             n_rows=n_rows,
@@ -69,7 +69,7 @@ class MomentShape:
             raise InputValueError(f"n_rows={self.n_rows} cannot be negative")
 
     def count_is_public(self, neighbors: Neighbors) -> bool:
-        """Whether the number of rows that count may be told as it is."""
+        """Return True if the exact number of kept rows is public."""
         return neighbors.count_is_public(self.drops_rows)
 
 
@@ -78,25 +78,25 @@ class MomentShape:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run releases, for rows in the unit ball.
+    """Result of a run, for rows in the unit ball.
 
     Attributes
     ----------
     count : float or None
-        Number of rows that count: exact where it is public, noisy where it was paid for, else None.
+        Number of kept rows: exact if it is public, noisy if it was paid for, else None.
     sum : ndarray of shape (d,) or None
         Σ(x − center).
     gram : ndarray of shape (d, d)
         Σ(x − center)(x − center)ᵀ, symmetric; not repaired.
     diagnostics : mapping
-        What else the run learned privately (plain values and arrays); covered by the plan's cost.
+        Other private results of the run (plain values and arrays); covered by the plan's cost.
     center : ndarray of shape (d,) or None
-        What sum and Gram matrix are taken about, itself a private answer; None for 0. About 0 the moments of rows whose mean
-        is far from 0 hold no covariance: in float64 none is left where the mean is 10⁸ standard deviations away.
+        Center of sum and Gram matrix, itself a private answer; None is the origin. Moments about 0 of rows with a mean far from
+        0 hold no covariance: in float64 none is left if the mean is 10⁸ standard deviations away.
     model : NoiseModel or None
-        What a file says of the noise of this run; None if moments are biased by what was left in on purpose.
+        Noise of this run, as stored in files; None if moments are biased on purpose.
     rules : tuple of str
-        What the run did to rows, a sentence for each rule, for the privacy statement.
+        Treatment of rows in the run, one sentence per rule, for the privacy statement.
     """
 
     count: float | None
@@ -115,7 +115,7 @@ class RunResult:
 
     @property
     def second_moment_sum(self) -> FloatArray:
-        """Σ x xᵀ about 0, not repaired, shape (d, d): the Gram matrix where it is about 0, else moved there."""
+        """Σ x xᵀ about 0, not repaired, shape (d, d)."""
         if self.center is None:
             return self.gram
         cross = np.outer(self.center, np.asarray(self.sum))
@@ -132,11 +132,11 @@ class RunResult:
 
 
 class Arithmetic(StrEnum):
-    """What the stated guarantee rests on.
+    """Basis of the stated guarantee.
 
-    ``EXACT_LATTICE``: integer sums and exact discrete noise; the proof holds for the program as it runs.
-    ``LATTICE_ROUNDED``: integer sums; the noise is drawn in floating point and rounded to the lattice.
-    ``IDEALIZED``: the proof is for real numbers; the sampler works in floating point.
+    ``EXACT_LATTICE``: integer sums and exact discrete noise; the proof holds for the program as it runs. ``LATTICE_ROUNDED``:
+    integer sums; the noise is drawn in floating point and rounded to the lattice. ``IDEALIZED``: the proof is for real numbers;
+    the sampler works in floating point.
     """
 
     EXACT_LATTICE = "exact-lattice"
@@ -148,13 +148,7 @@ class Arithmetic(StrEnum):
 
 
 def positive_definite(value: npt.ArrayLike, what: str) -> tuple[tuple[float, ...], ...]:
-    """The rows of a symmetric positive definite matrix as plain floats, which a frozen option can hold.
-
-    Examples
-    --------
-    >>> positive_definite([[2, 1], [1, 2]], "the anchor")
-    ((2.0, 1.0), (1.0, 2.0))
-    """
+    """Return the rows of a symmetric positive definite matrix as plain floats, for a frozen option."""
     matrix = np.array(value, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
         raise InputValueError(f"{what} must be a finite square matrix, got shape {matrix.shape}")

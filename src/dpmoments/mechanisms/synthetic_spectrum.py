@@ -1,7 +1,7 @@
-"""A table that is only assumed: its second moment's eigenvalues are a public guess, and its rows are made up.
+"""Assumed tables: the second moment's eigenvalues are a public guess, and the rows are synthetic.
 
-Where the error of a mechanism depends on the table and has no closed form, the mechanism is run on such rows. Nothing here is
-random: every plan meets the same rows.
+A mechanism whose error depends on the table, without a closed form, is run on such rows. Nothing here is random: every plan
+gets equal rows.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 
 _DISTINCT_ROWS = 250
-"""Most rows that are made up, or four a feature where that is more; each stands for an equal share of the table."""
+"""Max number of synthetic rows, or four per feature if that is more; each stands for an equal share of the table."""
 
 _ROUNDING = 1.0 + 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorsOnTable:
-    """Root mean square errors, for rows in the unit ball, before any repair.
+    """RMS errors for rows in the unit ball, before any repair.
 
     Attributes
     ----------
     gram : float
-        Of ‖Ĝ − G‖_F, about 0.
+        RMS of ‖Ĝ − G‖_F, about 0.
     sum : float or None
-        Of the Euclidean norm of the error on the sum of rows; None where no mean is wanted.
+        RMS norm of the error on the sum of rows; None if no mean is released.
     gram_assumed, sum_assumed : bool
-        Whether the number depends on what was assumed of the table.
+        True if the number depends on the assumed table.
     clipped : float
-        Largest fraction of the assumed rows that one query of a run clipped: the errors then include what clipping took away.
+        Largest fraction of the assumed rows that one query of a run clipped: the errors then include the effect of clipping.
     """
 
     gram: float
@@ -56,14 +56,14 @@ class ErrorsOnTable:
 
 @dataclass(frozen=True, eq=False)
 class SyntheticSpectrum:
-    """What is assumed of a table: public guesses.
+    """Public guesses about a table.
 
     Attributes
     ----------
     spectrum : ndarray of shape (d,)
-        Eigenvalues of the second moment E[x xᵀ] of the encoded rows, none negative, in any order. The mean is taken to be 0.
+        Eigenvalues of the second moment E[x xᵀ] of the encoded rows, none negative, in any order. The mean is assumed to be 0.
     units : ndarray of shape (d,), optional
-        Length of every feature in which ``spectrum`` and all errors are measured; 1 where left out.
+        Units of the features in which ``spectrum`` and all errors are measured; default: 1.
     """
 
     n_rows: int
@@ -72,11 +72,11 @@ class SyntheticSpectrum:
 
     @cached_property
     def eigenvalues(self) -> FloatArray:
-        """Of the Gram matrix, in descending order."""
+        """Eigenvalues of the Gram matrix, in descending order."""
         return np.asarray(self.n_rows * np.sort(self.spectrum)[::-1])
 
     def rows(self, neighbors: Neighbors, *, bounded: bool) -> _AssumedRows:
-        """Rows with these moments; ``bounded`` where the mechanism expects them in the unit ball."""
+        """Return rows with these moments; ``bounded`` if the mechanism expects them in the unit ball."""
         d = len(self.spectrum)
         scales = np.sqrt(np.sort(self.spectrum)[::-1]) * (1.0 if self.units is None else self.units)
         table = _normal_rows(min(max(_DISTINCT_ROWS, 4 * d), max(self.n_rows, 2)), d) * scales
@@ -124,7 +124,7 @@ class _AssumedRows(Rows):
         )
 
     def _of_stated(self, total: FloatArray, gram: FloatArray, bits: int, radius: float) -> Moments:
-        """The moments, in units of the radius, on the lattice."""
+        """Return the moments, in units of the radius, on the lattice."""
         k = len(total)
         cells = np.zeros((k + 1, k), dtype=object)
         cells[0] = [round(math.ldexp(value, bits)) for value in total.tolist()]
@@ -152,7 +152,7 @@ def measured_errors(
     row_norm: float | None,
     privacy_filters: Iterable[PrivacyFilter],
 ) -> ErrorsOnTable:
-    """Root mean square errors of runs on the table that is assumed, one run a filter."""
+    """Return RMS errors of runs on the assumed table, one run per filter."""
     rows = assumed.rows(neighbors, bounded=row_norm is not None)
     units = np.ones(len(assumed.spectrum)) if assumed.units is None else assumed.units
     of_gram, of_sum = list[float](), list[float]()
@@ -174,16 +174,10 @@ def measured_errors(
 
 @lru_cache(maxsize=16)
 def _normal_rows(n_rows: int, n_features: int) -> FloatArray:
-    """Rows of normal shape, mean 0 and second moment I, shape (n_rows, n_features).
+    """Return rows of normal shape, mean 0 and second moment I, shape (n_rows, n_features).
 
-    Normal quantiles of a Weyl sequence, whose mean and second moment are then made exact; where there are too few rows for
-    that, a second moment of trace d.
-
-    Examples
-    --------
-    >>> rows = _normal_rows(100, 3)
-    >>> bool(np.allclose(rows.T @ rows / 100, np.eye(3))), bool(np.allclose(rows.sum(axis=0), 0.0))
-    (True, True)
+    Normal quantiles of a Weyl sequence, with mean and second moment then made exact; too few rows for that get a second moment
+    of trace d.
     """
     primes = _first_primes(n_features)
     turns = np.outer(np.arange(1, n_rows + 1), np.sqrt(primes)) % 1.0
@@ -208,31 +202,31 @@ def _first_primes(how_many: int) -> FloatArray:
 
 
 def _limbs(cells: IntegerArray) -> Any:
-    """Python integers as the two limbs of :class:`Moments`."""
+    """Return Python integers as the two limbs of :class:`Moments`."""
     return np.stack([cells >> LIMB_BITS, cells & ((1 << LIMB_BITS) - 1)]).astype(np.int64)
 
 
 # What a forecast assumes of a table, where the error of a mechanism depends on it.
 
 _DECAY = 1.0
-"""Eigenvalues fall as 1/i unless told otherwise: as they do, roughly, in tables of standardised columns."""
+"""Default exponent of eigenvalues 1/i^decay: roughly that of tables of standardized columns."""
 _MEAN_SQUARE_NORM = 0.5
-"""Assumed mean of ‖x‖² where columns have bounds, which the cells of few tables reach; 1 for rows given in the unit ball."""
+"""Assumed mean of ‖x‖² with bounded columns, since few tables reach their bounds; 1 for rows in the unit ball."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """What a forecast assumes of a table, for the mechanisms whose error depends on it.
+    """Assumption of a forecast about a table, for the mechanisms whose error depends on it.
 
     Attributes
     ----------
     spectrum : tuple of float
-        Eigenvalues of the second moment E[x xᵀ] of the encoded rows, in descending order; the mean is taken to be 0.
+        Eigenvalues of the second moment E[x xᵀ] of the encoded rows, in descending order; the mean is assumed to be 0.
     units : tuple of float or None
-        Where columns give rough scales in place of bounds: the standard deviation assumed for every encoded feature (the
-        geometric middle of its range), in which ``spectrum`` and errors are measured.
+        Assumed SD of every encoded feature with scale ranges in place of bounds (the geometric middle of its range), in which
+        ``spectrum`` and errors are measured.
     words : str
-        The same, for people.
+        Text of the assumption.
     """
 
     spectrum: tuple[float, ...]
@@ -243,13 +237,7 @@ class Assumption:
     def of(
         cls, schema: Schema, *, mean: bool = True, spectrum: Sequence[float] | None = None, decay: float | None = None
     ) -> Assumption:
-        """The assumption for a schema: that of the caller, or the default.
-
-        Examples
-        --------
-        >>> print(Assumption.of(Schema.unit_ball(3)).words)
-        normal rows, eigenvalues of their second moment as 1/i with sum 1
-        """
+        """Return the assumption for a schema: the caller's, or the default."""
         d, rough = schema.n_features, schema.rough_scale(mean=mean)
         units = (
             None
@@ -279,7 +267,7 @@ class Assumption:
         return cls(tuple(scale * weight for weight in weights), units, words)
 
     def table(self, n_rows: int) -> SyntheticSpectrum:
-        """The table of that many rows."""
+        """Return the assumed table with this number of rows."""
         return SyntheticSpectrum(n_rows, np.array(self.spectrum), None if self.units is None else np.array(self.units))
 
 

@@ -1,7 +1,7 @@
-"""Where one column lies and how widely it spreads, with no public bound on either: a private median, a log-scale histogram.
+"""Location and spread of one column with no public bound: a private median, a log-scale histogram.
 
-Both look at all of a stated range of floating point, in cells that grow with the distance from 0 or from the centre found. So no
-draw needs a δ to leave empty cells out, and none depends on the order of rows (``docs/derivations/log_scale_histogram.md``).
+Both cover all of a stated range of floating point, in bins that grow with the distance from 0 or from the center. So no draw
+needs a δ to leave empty bins out, and none depends on the order of rows (``docs/derivations/log_scale_histogram.md``).
 """
 
 from __future__ import annotations
@@ -27,49 +27,49 @@ from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, histogr
 from dpmoments.rows.rows import Rows
 
 _MAX_EXPONENT = 200
-"""Values from 2^−200 to 2^200, about 10^±60, are told apart; smaller ones count as 0, larger ones as the largest."""
+"""Exponent of the range of values, 2^±200, about 10^±60; smaller ones count as 0, larger ones as the largest."""
 _CELLS_PER_OCTAVE = 64
 _CELLS = 2**16
-"""Most cells of a level of the search after the first."""
+"""Max number of bins of a level of the search after the first."""
 _MAX_LEVELS = 6
-"""After as many a cell is as fine as floating point, wherever the rows are."""
+"""Max number of levels: bins are then as fine as floating point, for any rows."""
 _MIN_CELLS = 8
 _RANK_ERROR, _MAX_RANK_ERROR = 0.125, 0.4
-"""How far from the median a level may end, as a share of the rows: where it can afford it; for its answer to mean anything."""
+"""Distance from the median at which a level may end, as a fraction of rows: the target, and the max that is useful."""
 _CERTAIN = 3.0
-"""Exponent by which the cells nearer than that outweigh all others together."""
+"""Exponent by which the bins nearer than that outweigh all others together."""
 _CONCENTRATED = 0.65
-"""A cell and its two neighbours are divided further where they hold more than this share of the rows."""
+"""Fraction of the rows above which a bin and its two neighbors are divided further."""
 _COUNT_ERROR = 0.03
-"""Planned noise on that share: a third of the rows is ten times as much."""
+"""Planned noise on that fraction; a third of the rows is ten times as much."""
 _MAX_COUNT_NOISE = 2.0**40
-"""More would save next to nothing, and soon pass what can be drawn."""
+"""Max noise of a count: more would save next to nothing, and soon exceed what can be drawn."""
 
 Shares = Mapping[BudgetKind, float]
 _LEVEL_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.08, BudgetKind.ZCDP: 0.04})
 _LEVEL_COUNT_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.02, BudgetKind.ZCDP: 0.01})
-"""Largest shares of a column's budget for a level of the search, and for the count that decides on another."""
+"""Max shares of a column's budget for a level of the search, and for the count that decides on another."""
 
 _NEAR = 2
-"""Octaves on either side of the fullest bin whose noisy counts are believed even where they do not stand out."""
+"""Octaves on either side of the fullest bin with noisy counts that are used even if they are within noise."""
 _UPPER_QUARTILE = 1.1503493803760079
-"""Of the absolute value of a standard normal variable."""
+"""Upper quartile of the absolute value of a standard normal variable."""
 _MIN_BEYOND, _MAX_BEYOND = 0.5, 0.1
-"""Rows, and share of the rows, that a clip leaves beyond it if they are normal, at least and at most."""
+"""Min rows, and max fraction of rows, that a clip leaves outside if they are normal."""
 _PLACES = np.exp2((np.arange(8.0) + 1.0) / 8.0)
-"""Where the rows of a bin are taken to be, relative to its lower edge: up to the upper one."""
+"""Assumed positions of a bin's rows relative to its lower edge, up to the upper one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Center:
-    """A private median.
+    """Private median.
 
     Attributes
     ----------
     settled : bool
-        Whether the search ended where rows were no longer in few cells, or cells as fine as floating point.
+        True if the search ended with rows no longer in few bins, or bins as fine as floating point.
     certain : bool
-        Whether every level could afford to find a cell near the median, by public numbers alone.
+        True if every level could afford to find a bin near the median, by public numbers only.
     """
 
     value: float
@@ -78,7 +78,7 @@ class Center:
 
 
 def share_of(whole: PrivacyBudget, share: float) -> PrivacyBudget:
-    """A share of a budget in ε or ρ, rounded down."""
+    """Return a share of a budget in ε or ρ, rounded down."""
     part: PrivacyBudget = whole.split(share, 1.0 - share)[0]
     return part
 
@@ -86,7 +86,7 @@ def share_of(whole: PrivacyBudget, share: float) -> PrivacyBudget:
 def _private_center(
     rows: Rows, privacy_filter: PrivacyFilter, whole: PrivacyBudget, *, feature: int, n_rows: float
 ) -> Center:
-    """A value near the median of one column, to within its spread or the resolution of floating point."""
+    """Return a value near the median of one column, to within its spread or floating-point resolution."""
     edges, certain, value = _float_line(), True, 0.0
     sensitivity = median_score(rows.neighbors)
     for level in range(1, _MAX_LEVELS + 1):
@@ -124,7 +124,7 @@ def _private_center(
 
 @lru_cache(maxsize=1)
 def _float_line() -> FloatArray:
-    """Edges of the first level: 64 cells an octave for either sign, one cell about 0."""
+    """Return the edges of the first level: 64 bins per octave for either sign, one bin about 0."""
     octaves = np.exp2(np.arange(-_MAX_EXPONENT, _MAX_EXPONENT, dtype=np.float64))
     within = 1.0 + np.arange(_CELLS_PER_OCTAVE) / _CELLS_PER_OCTAVE
     positive = np.append(np.outer(octaves, within).ravel(), 2.0**_MAX_EXPONENT)
@@ -134,13 +134,13 @@ def _float_line() -> FloatArray:
 
 
 def _choice_loss(whole: PrivacyBudget, epsilon: float) -> PrivacyBudget:
-    """What a choice of that ε costs, at most its share."""
+    """Return the cost of a choice with this ε, at most its share."""
     needed = epsilon if whole.kind is BudgetKind.PURE else epsilon**2 / 8.0
     return _at_most(whole, needed, _LEVEL_SHARE[whole.kind])
 
 
 def _count_loss(whole: PrivacyBudget, deviation: float) -> PrivacyBudget:
-    """What a count with noise of that standard deviation, _MAX_COUNT_NOISE at most, costs; no more than its share."""
+    """Return the cost of a count with noise of this SD (_MAX_COUNT_NOISE at most), at most its share."""
     deviation = min(deviation, _MAX_COUNT_NOISE)
     needed = math.sqrt(2.0) / deviation if whole.kind is BudgetKind.PURE else 0.5 / deviation**2
     return _at_most(whole, needed, _LEVEL_COUNT_SHARE[whole.kind])
@@ -161,7 +161,7 @@ def _noisy_number_beyond(
     center: float,
     least: float,
 ) -> float:
-    """Number of rows with |x − center| ≥ ``least``, x one column, plus discrete noise; costs ``loss``."""
+    """Return the number of rows with |x − center| ≥ ``least``, x one column, plus discrete noise; costs ``loss``."""
     exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
     pure = loss.kind is BudgetKind.PURE
     sensitivity = count_l1(rows.neighbors) if pure else count(rows.neighbors)
@@ -171,18 +171,18 @@ def _noisy_number_beyond(
 
 
 def normal_clip(noise: float, n_rows: float) -> float:
-    """How many standard deviations of normal rows are beyond a clip that as many rows pass as the noise counts."""
+    """Return the clip, in SDs of normal rows, that as many rows exceed as the noise counts."""
     beyond = min(max(noise, _MIN_BEYOND), _MAX_BEYOND * n_rows)
     return -float(scipy.special.ndtri(beyond / (2.0 * n_rows)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OctaveHistogram(NormHistogram):
-    """Noisy counts of the distances |x − c| of one column in octaves [2^i, 2^(i+1)), of smaller ones and of larger ones."""
+    """Noisy counts of the distances |x − c| of one column in octaves [2^i, 2^(i+1)), of smaller and of larger ones."""
 
     @property
     def fullest(self) -> int:
-        """The bin of the largest noisy count."""
+        """Index of the bin with the largest noisy count."""
         return int(np.argmax(self.counts))
 
     @property
@@ -192,19 +192,19 @@ class OctaveHistogram(NormHistogram):
 
     @property
     def stands_out(self) -> bool:
-        """Whether the fullest bin holds more than noise."""
+        """True if the fullest bin holds more than noise."""
         return float(self.counts[self.fullest]) > self.least_seen
 
     @property
     def believed(self) -> FloatArray:
-        """The noisy counts that stand out, and those near the fullest bin, shape (m + 1,)."""
+        """Noisy counts above the noise or near the fullest bin, shape (m + 1,)."""
         result = self.occupied
         near = slice(max(self.fullest - _NEAR, 0), self.fullest + _NEAR + 1)
         result[near] = np.maximum(self.counts[near], 0.0)
         return result
 
     def upper_quartile(self, n_rows: float) -> float:
-        """The distance that a quarter of the rows exceed, by interpolation within a bin."""
+        """Return the distance that a quarter of the rows exceed, by interpolation within a bin."""
         wanted, believed = 0.25 * n_rows, self.believed
         for index in range(len(believed) - 1, -1, -1):
             here = float(believed[index])
@@ -216,24 +216,17 @@ class OctaveHistogram(NormHistogram):
         return float(self.edges[min(self.fullest, len(self.edges) - 1)])
 
     def clip_radius(self, power: int, noise: float, n_rows: float) -> float:
-        """Where to clip the distances |w| for Σ|w|^p, between noise and bias.
+        """Return the radius at which to clip the distances |w| for Σ|w|^p, p = ``power``, between noise and bias.
 
-        At the best radius as many rows lie beyond it as the noise counts: r^p·noise grows by ``noise`` and what is cut off falls
-        by the rows beyond, per unit of r^p. For normal rows that is a quantile, with σ from the upper quartile. Farther out
-        where rows that stand out of the noise make noise and bias together less there.
-
-        Parameters
-        ----------
-        power : int
-            p.
-        noise : float
-            Standard deviation of the noise on Σ|w|^p at radius 1.
+        At the best radius as many rows lie beyond it as the noise counts: r^p·noise grows by ``noise``, the noise SD of Σ|w|^p
+        at radius 1, and the part cut off falls by the rows beyond, per unit of r^p. For normal rows that is a quantile, with σ
+        from the upper quartile. It is larger if rows above the noise make noise and bias together smaller there.
         """
         of_normal = self.upper_quartile(n_rows) / _UPPER_QUARTILE * normal_clip(noise, n_rows)
         return max(of_normal, self._seen_radius(power, noise), float(self.edges[0]))
 
     def _seen_radius(self, power: int, noise: float) -> float:
-        """The radius of least noise and bias for the rows that stand out."""
+        """Return the radius of least noise and bias for the rows above the noise."""
         occupied = self.occupied
         present = np.flatnonzero(occupied)
         if len(present) == 0:
@@ -250,7 +243,7 @@ class OctaveHistogram(NormHistogram):
 def _log_scale_histogram(
     rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, center: float
 ) -> OctaveHistogram:
-    """Counts of |x − center| in all octaves up to 2^200, from 2^−200 or 8 units in the last place of the centre."""
+    """Count |x − center| in all octaves up to 2^200, from 2^−200 or 8 units in the last place of the center."""
     least = max(-_MAX_EXPONENT, math.frexp(center)[1] - 50) if center else -_MAX_EXPONENT
     edges = np.exp2(np.arange(least, _MAX_EXPONENT + 1, dtype=np.float64))
     exact = rows.histogram(DistanceFrom(feature, center), edges)
@@ -266,22 +259,22 @@ def _log_scale_histogram(
 # One column without bounds, from search to clip: the shares of its budget, what was found, and what speaks against it.
 
 _COUNT_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.05, BudgetKind.ZCDP: 0.02})
-"""Share of the whole budget for the number of rows, where it is private."""
+"""Budget share of the number of rows, if it is private."""
 HISTOGRAM_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.15, BudgetKind.ZCDP: 0.1})
 """Share of a column's budget for the log-scale histogram."""
 CLIP_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.04, BudgetKind.ZCDP: 0.02})
-"""Share of what is left then for the number of clipped rows."""
+"""Share of the then remaining budget for the number of clipped rows."""
 _MIN_LEFT = 0.1
-"""Less than the share of a column's budget that its sums have in any run."""
+"""Lower bound on the share of a column's budget that its sums have in any run."""
 _MIN_CLIPPED = 0.01
-"""Share of clipped rows from which a warning tells of them."""
+"""Fraction of clipped rows above which a warning is given."""
 LARGE_TAIL = 0.1
-"""A tail of a larger share of the rows that the histogram could not see is warned of."""
+"""Fraction of rows in an unseen tail above which a warning is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedColumn:
-    """Where a column lies, and its distances from there."""
+    """Center of a column, and the histogram of distances from it."""
 
     feature: int
     center: Center
@@ -299,7 +292,7 @@ class LocatedColumn:
         n_rows: float,
         about_zero: bool = False,
     ) -> LocatedColumn:
-        """Search for the centre, unless it is 0, and count the distances from it, by a part of ``whole``."""
+        """Search for the center, unless it is 0, and count the distances from it, with a part of ``whole``."""
         center = Center(0.0, settled=True, certain=True)
         if not about_zero:
             center = _private_center(rows, privacy_filter, whole, feature=feature, n_rows=n_rows)
@@ -308,7 +301,7 @@ class LocatedColumn:
         return cls(feature, center, histogram, n_rows)
 
     def clipped(self, rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, radius: float) -> ClippedColumn:
-        """With a noisy count of the rows beyond ``radius``, which costs ``loss``."""
+        """Add a noisy count of the rows beyond ``radius``, which costs ``loss``."""
         beyond = _noisy_number_beyond(
             rows,
             privacy_filter,
@@ -327,15 +320,7 @@ class LocatedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ClippedColumn:
-    """A column and its clip.
-
-    Attributes
-    ----------
-    share_clipped : float
-        Noisy, in [0, 1].
-    clipping_shows : bool
-        Whether it is above _MIN_CLIPPED by more than noise.
-    """
+    """Column and its clip; ``clipping_shows`` if the noisy ``share_clipped`` is above _MIN_CLIPPED by more than noise."""
 
     located: LocatedColumn
     radius: float
@@ -344,24 +329,17 @@ class ClippedColumn:
 
     @property
     def share_unseen(self) -> float:
-        """A tail of about this share of the rows could be in the histogram without standing out."""
+        """Fraction of rows in a tail that the histogram may miss."""
         return min(1.0, self.located.histogram.least_seen / self.located.n_rows)
 
     @property
     def is_constant(self) -> bool:
-        """Whether most rows are no farther from the centre than the histogram tells apart."""
+        """True if most rows are within the histogram's resolution of the center."""
         return self.located.histogram.fullest == 0
 
 
 def pure_if_less_noise(budget: PrivacyBudget, drawable_budget: PrivacyBudget, n_columns: int) -> PrivacyBudget:
-    """ε alone in place of (ε, δ) if its Laplace noise is less than normal noise of ``drawable_budget``, its ρ: for few columns.
-
-    Examples
-    --------
-    >>> whole, rho = PrivacyBudget.approximate(1.0, 1e-6), PrivacyBudget.zcdp(0.0244)
-    >>> pure_if_less_noise(whole, rho, 1), pure_if_less_noise(whole, rho, 50)
-    (PrivacyBudget.pure(epsilon=1.0), PrivacyBudget.approximate(epsilon=1.0, delta=1e-06))
-    """
+    """Return pure ε in place of (ε, δ) if its Laplace noise is less than normal noise of ``drawable_budget``: for few columns."""
     if budget.kind is not BudgetKind.APPROXIMATE:
         return budget
     pure = PrivacyBudget.pure(budget.epsilon)
@@ -373,7 +351,7 @@ def pure_if_less_noise(budget: PrivacyBudget, drawable_budget: PrivacyBudget, n_
 def column_losses(
     whole: PrivacyBudget, n_columns: int, *, private_count: bool
 ) -> tuple[PrivacyBudget | None, PrivacyBudget]:
-    """The part for the number of rows, where that is private, and for each column."""
+    """Return the budgets of the number of rows, if that is private, and of each column."""
     for_count = None
     if private_count:
         for_count, whole = split_for_count(whole, _COUNT_SHARE[whole.kind])
@@ -384,7 +362,7 @@ def column_losses(
 
 
 def column_warnings(names: Sequence[str], columns: Sequence[ClippedColumn]) -> list[str]:
-    """What speaks against moments of clipped columns, whatever they are."""
+    """Return the warnings on moments of clipped columns."""
     result = []
     lost = [not (one.located.center.certain and one.located.histogram.stands_out) for one in columns]
     if any(lost):

@@ -1,7 +1,7 @@
-"""One plan run on the rows of units that count, k of each at most: group privacy makes its guarantee one for units.
+"""One plan run on at most k rows of each privacy unit: group privacy extends its guarantee to units.
 
-Nothing in a mechanism knows of units. Its sensitivities are those of one row, and it is calibrated to what is left for one row of
-the cost for k (``docs/derivations/privacy-units.md``).
+No mechanism knows about units. Its sensitivities are for one row, and it is calibrated to the loss per row that the cost for k
+rows leaves (``docs/derivations/privacy-units.md``).
 """
 
 from __future__ import annotations
@@ -27,15 +27,7 @@ PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
 
 @dataclass(frozen=True)
 class UnitsPlan(CalibratedPlan[Noisy]):
-    """A plan for rows, as one for units of which at most ``max_rows`` rows count.
-
-    Attributes
-    ----------
-    cost : PrivacyBudget
-        For a unit.
-    of_row : CalibratedPlan
-        Its cost is for a row.
-    """
+    """Plan for units that contribute at most ``max_rows`` rows, from ``of_row``, the plan for rows; ``cost`` is for a unit."""
 
     of_row: CalibratedPlan[Noisy]
     unit: PrivacyUnit
@@ -50,7 +42,7 @@ class UnitsPlan(CalibratedPlan[Noisy]):
 
     @classmethod
     def of(cls, plan: CalibratedPlan[Noisy], budget: PrivacyBudget, unit: PrivacyUnit) -> UnitsPlan[Noisy]:
-        """The plan for units, from that for rows which :func:`plan_for_rows` made of the same budget."""
+        """Return the plan for units, from the plan for rows that :func:`plan_for_rows` made with this budget."""
         return cls(
             plan.mechanism,
             plan.shape,
@@ -82,7 +74,7 @@ class UnitsPlan(CalibratedPlan[Noisy]):
         return self.of_row.details
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Noisy:
-        """Find which rows count, by a key that is drawn for this run, and run the plan for rows on them."""
+        """Choose the kept rows by a key drawn for this run, and run the plan for rows on them."""
         if rows.privacy_unit != self.unit:
             raise InputValueError("the rows were opened for another privacy unit than the plan's, or for none")
         return self.of_row.run(rows.bounded(privacy_filter.selection_key()), privacy_filter)
@@ -95,10 +87,10 @@ def plan_for_rows(
     neighbors: Neighbors,
     unit: PrivacyUnit | None,
 ) -> PlanType:
-    """The plan for rows of which a run costs a unit no more than the budget; ``mechanism`` supports what is asked.
+    """Return the plan for rows whose run costs a unit no more than the budget; ``mechanism`` supports the arguments.
 
-    What is left for a row depends on how losses add up, which ``auto`` settles when it chooses a mechanism: it chooses at what
-    would be left for its own, and the mechanism chosen is calibrated to what is left for that.
+    The loss per row depends on how losses add up, which is settled when ``auto`` chooses a mechanism: it chooses at its own
+    loss per row, and the chosen mechanism is calibrated to the one that follows from its loss units.
     """
     if unit is None or unit.max_rows == 1:
         return mechanism.supported_plan(shape, budget, neighbors)
@@ -121,12 +113,12 @@ def plan_before_release(
     neighbors: Neighbors,
     unit: PrivacyUnit | None,
 ) -> PlanType:
-    """The plan for rows that a release would run, for a forecast of it."""
+    """Return the plan for rows that a release would run, for its forecast."""
     mechanism.check_support(shape, budget, neighbors)
     return plan_for_rows(mechanism, shape, budget, neighbors, unit)
 
 
 def _spent(plan: CalibratedPlan[Any], budget: PrivacyBudget) -> PrivacyBudget:
-    """What a run spends of a budget for units: ε alone where the plan for rows spends no δ."""
+    """Return the part of a budget for units that a run spends: pure ε if the plan for rows spends no δ."""
     pure = plan.cost.kind is BudgetKind.PURE and budget.kind is BudgetKind.APPROXIMATE
     return PrivacyBudget.pure(budget.epsilon) if pure else budget

@@ -270,6 +270,17 @@ def _gamma_bound(failure: float, shape: float) -> float:
     return shape + math.sqrt(2.0 * shape * x) + x
 
 
+def _mixture_bound(covariance: FloatArray, failure: float, shape: float) -> float:
+    """Bound the length of √(Y/a)·Z, Y ~ Gamma(a) and Z normal of this covariance.
+
+    So are the cells of one row off the diagonal, if the matrix is made of normal rows: given the column that they share, they
+    are normal, and Y is its squared length.
+    """
+    of_normal = GaussianCells().vector_bound(covariance, failure / 2.0)
+    chebyshev = math.sqrt(float(np.trace(covariance)) / failure)
+    return min(math.sqrt(_gamma_bound(failure / 2.0, shape) / shape) * of_normal, chebyshev)
+
+
 def _difference_log_moment(s: ComplexArray, shape: float) -> ComplexArray:
     return np.asarray(-shape * np.log1p(-s * s / (2.0 * shape)))
 
@@ -303,17 +314,13 @@ class IsotropicCells(CellFamily):
     def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:
         deviation = math.sqrt(_largest_diagonal(cells))
         of_normal = math.sqrt(2.0 * size) + math.sqrt(2.0 * math.log(4.0 / failure))
-        by_mixture = deviation * self._mixing_bound(failure / 2.0) * of_normal
+        by_mixture = deviation * math.sqrt(_gamma_bound(failure / 2.0, self.shape) / self.shape) * of_normal
         rate_times_deviation = math.sqrt(2.0 * self.shape)
         by_length = _gamma_bound(failure, max(2.0 * self.shape - 1.0, 1.0)) * deviation / rate_times_deviation
         return min(by_mixture, by_length)
 
     def vector_bound(self, covariance: FloatArray, failure: float) -> float:
-        return self._mixing_bound(failure / 2.0) * GaussianCells().vector_bound(covariance, failure / 2.0)
-
-    def _mixing_bound(self, failure: float) -> float:
-        """What √(Y/a) stays below but with probability ``failure``."""
-        return math.sqrt(_gamma_bound(failure, self.shape) / self.shape)
+        return _mixture_bound(covariance, failure, self.shape)
 
 
 @dataclass(frozen=True)
@@ -348,6 +355,9 @@ class MatrixLaplaceCells(CellFamily):
         largest = (root + math.sqrt(size) + math.sqrt(2.0 * math.log(2.0 / failure))) ** 2 * unit / 2.0
         reach = math.sqrt(size) + math.sqrt(2.0 * math.log(4.0 / failure))
         return min(largest, 2.0 * root * reach * unit) if reach < root else largest
+
+    def vector_bound(self, covariance: FloatArray, failure: float) -> float:
+        return _mixture_bound(covariance, failure, self.degrees)
 
     def skews(self, size: int, diagonal_variance: float) -> tuple[float, float]:
         skew = size * math.sqrt(diagonal_variance / self.degrees) / 2.0
@@ -394,6 +404,9 @@ class WishartCells(CellFamily):
         reach = math.sqrt(size) + math.sqrt(2.0 * math.log(2.0 / failure))
         above, below = (root + reach) ** 2 - self.degrees, self.degrees - max(root - reach, 0.0) ** 2
         return max(above, below) * unit / 2.0
+
+    def vector_bound(self, covariance: FloatArray, failure: float) -> float:
+        return _mixture_bound(covariance, failure, self.degrees / 2.0)
 
     def skews(self, size: int, diagonal_variance: float) -> tuple[float, float]:
         return size * math.sqrt(2.0 * diagonal_variance / self.degrees) / 2.0, 0.0

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import scipy
@@ -83,6 +83,21 @@ class MomentInterval:
         return MomentInterval(center, spread, self.constant, self.count_error)
 
 
+class ShiftLoss(NamedTuple):
+    """Privacy loss between two tables whose exact moments are known.
+
+    Attributes
+    ----------
+    size : float
+        The least ε; of normal noise the distance μ in standard deviations. Infinite if what has no noise differs.
+    is_gaussian : bool
+        True if ``size`` is μ, and every pair (ε, δ) follows from it.
+    """
+
+    size: float
+    is_gaussian: bool = False
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseModel(ABC):
     """What a file says of the noise of one run.
@@ -133,6 +148,20 @@ class NoiseModel(ABC):
     @abstractmethod
     def law(self, released: ReleasedMoments) -> NoiseLaw | None:
         """The law of the noise on what was released; None if it was biased on purpose, or the numbers are those of no run."""
+
+    @property
+    def fixed_law(self) -> NoiseLaw | None:
+        """Noise distribution if no release changes it, so that a plan knows it; else None."""
+        return None
+
+    def shift_loss(
+        self,
+        gram_shift: FloatArray,  # noqa: ARG002 - for models with a closed form
+        sum_shift: FloatArray,  # noqa: ARG002
+        count_shift: float,  # noqa: ARG002
+    ) -> ShiftLoss | None:
+        """Return the exact privacy loss between two tables whose moments are so far apart; None without a closed form."""
+        return None
 
     def interval(
         self,
@@ -315,7 +344,8 @@ class AdditiveModel(WithOwnCount):
         """Root mean square of the Euclidean norm of the noise on the sum of rows."""
         return None if self.sum_variance is None else math.sqrt(self.n_features * self.sum_variance)
 
-    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
+    @property
+    def fixed_law(self) -> NoiseLaw:
         law = NoiseLaw.additive(
             self.cells,
             self.n_features,
@@ -325,6 +355,46 @@ class AdditiveModel(WithOwnCount):
             of_count=self.count_variance or 0.0,
         )
         return self._with_count(law.terms, ())
+
+    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
+        return self.fixed_law
+
+    def shift_loss(self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float) -> ShiftLoss | None:
+        cells = self._noisy_cells(gram_shift, sum_shift, count_shift)
+        if cells is None:
+            return ShiftLoss(math.inf)
+        if self.family == "gaussian":
+            return ShiftLoss(math.sqrt(math.fsum(shift**2 / variance for shift, variance in cells)), is_gaussian=True)
+        if self.family == "laplace":
+            return ShiftLoss(math.fsum(abs(shift) / math.sqrt(variance / 2.0) for shift, variance in cells))
+        rate = float(self.rate or 0.0)
+        if self.family == "isotropic":
+            # a svec coordinate has the diagonal's variance, whichever cell it stands for
+            square = math.fsum(shift**2 / variance for shift, variance in cells) * self.diagonal_variance
+            return ShiftLoss(rate * math.sqrt(square))
+        if self.family != "matrix-laplace" or (self.sum_variance is not None and not self.count_variance):
+            return None
+        shift = gram_shift
+        if self.sum_variance is not None:
+            w = math.sqrt(self.off_diagonal_variance / self.sum_variance)
+            total, corner = w * sum_shift, np.array([[w * w * count_shift]])
+            shift = np.block([[corner, total[None, :]], [total[:, None], gram_shift]])
+        return ShiftLoss(rate * float(np.abs(np.linalg.eigvalsh(shift)).sum()))
+
+    def _noisy_cells(
+        self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float
+    ) -> list[tuple[float, float]] | None:
+        """(shift, variance of its noise) of every released cell that has noise; None if one without noise moves."""
+        size = len(gram_shift)
+        cells = [(float(gram_shift[i, i]), self.diagonal_variance) for i in range(size)]
+        cells += [(float(shift), self.off_diagonal_variance) for shift in gram_shift[np.triu_indices(size, 1)]]
+        if self.sum_variance is not None:
+            cells += [(float(shift), self.sum_variance) for shift in sum_shift]
+        if self.count_variance is not None:
+            cells.append((float(count_shift), self.count_variance))
+        if any(variance == 0.0 and shift != 0.0 for shift, variance in cells):
+            return None
+        return [(shift, variance) for shift, variance in cells if variance > 0.0]
 
     def in_ball(self, radius: float) -> AdditiveModel:
         """The model for rows in a ball of that radius, which was taken for 1 when the noise was added."""
@@ -340,17 +410,31 @@ class AdditiveModel(WithOwnCount):
         return {key: value for key, value in super().to_dict().items() if key != "family"}
 
 
+class NoisyPart(Protocol):
+    """One of several releases that were pooled."""
+
+    @property
+    def noise_model(self) -> NoiseModel | None:
+        """The model of its noise."""
+
+    @property
+    def noise(self) -> NoiseLaw | None:
+        """Distribution of its noise."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PooledModel(NoiseModel):
-    """The sum of independent noise, each carried to one center.
+    """The sum of independent noise of releases, each carried to one center.
+
+    No file names it: a file of a pooled release holds the releases, each with its model.
 
     Attributes
     ----------
-    parts : tuple of (NoiseModel, ndarray of shape (d,))
-        Models that need no released moments, and cᵢ − c.
+    parts : tuple of (NoisyPart, ndarray of shape (d,))
+        Releases of known noise distribution, and cᵢ − c.
     """
 
-    parts: tuple[tuple[AdditiveModel | PooledModel, FloatArray], ...]
+    parts: tuple[tuple[NoisyPart, FloatArray], ...]
 
     name: ClassVar[str] = "pooled"
 
@@ -358,37 +442,28 @@ class PooledModel(NoiseModel):
         super().__post_init__()
         if not self.parts:
             raise InputValueError("the noise model has no parts: a list of at least one is expected")
-        for model, shift in self.parts:
-            if model.n_features != self.n_features or shift.shape != (self.n_features,) or not np.isfinite(shift).all():
-                raise InputValueError(f"a part of the noise model is not for {self.n_features} features")
-            if shift.any() and isinstance(model, AdditiveModel) and None in (model.sum_variance, model.count_variance):
-                raise InputValueError("moments released without a sum and a count cannot be carried to another center")
+        for part, shift in self.parts:
+            if part.noise is None or part.noise.n_features != self.n_features or shift.shape != (self.n_features,):
+                raise InputValueError(
+                    f"a part of the noise model has no noise distribution for {self.n_features} features"
+                )
             shift.setflags(write=False)
 
-    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
-        first, *rest = (model.law().about(shift) for model, shift in self.parts)
+    @property
+    def fixed_law(self) -> NoiseLaw | None:
+        laws = [None if part.noise_model is None else part.noise_model.fixed_law for part, _ in self.parts]
+        return None if None in laws else self.law()
+
+    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - the parts know what they released
+        first, *rest = (part.noise.about(shift) for part, shift in self.parts if part.noise is not None)
         for law in rest:
             first = first + law
         return first
 
     def to_dict(self) -> dict[str, Any]:
-        parts = [{"model": model.to_dict(), "shift": shift.tolist()} for model, shift in self.parts]
+        models = [(part.noise_model, shift) for part, shift in self.parts]
+        parts = [{"model": model.to_dict() if model else None, "shift": shift.tolist()} for model, shift in models]
         return {"name": self.name, "n_features": self.n_features, "parts": parts}
-
-    @classmethod
-    def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
-        _require_exactly(given, ("n_features", "parts"), f"the noise model {name!r}")
-        require_kinds(given, parts=list)
-        parts = []
-        for part in given["parts"]:
-            if not isinstance(part, Mapping):
-                raise InputTypeError("a part of the noise model is a mapping of its model and its shift")
-            _require_exactly(part, ("model", "shift"), "a part of the noise model")
-            model = NoiseModel.from_dict(part["model"])
-            if not isinstance(model, AdditiveModel | PooledModel):
-                raise InputValueError(f"noise of the model {model.name!r} cannot be pooled")
-            parts.append((model, finite_numbers(part["shift"], model.n_features, "shift")))
-        return cls(n_features=given["n_features"], parts=tuple(parts))
 
 
 # Noise that is not added cell by cell -------------------------------------------------------------------------------------------
@@ -750,6 +825,10 @@ class ScaledWishartModel(WithOwnCount):
             raise InputValueError("scale_matrix of the noise model must be symmetric and positive definite")
 
     def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
+        return self.fixed_law
+
+    @property
+    def fixed_law(self) -> NoiseLaw:
         d, w, variance = self.n_features, self.augmentation, self.degrees * self.scale**2
         matrix = np.eye(d + 1)
         matrix[1:, 1:] = np.linalg.cholesky(self.scale_matrix)
@@ -764,7 +843,6 @@ class ScaledWishartModel(WithOwnCount):
 _NOISE_MODELS: Mapping[str, type[NoiseModel]] = MappingProxyType(
     dict.fromkeys(_FAMILIES, AdditiveModel)
     | {
-        "pooled": PooledModel,
         "last-step": LastStepModel,
         "inverse-normal": InverseNormalModel,
         "wishart-sampling": WishartModel,

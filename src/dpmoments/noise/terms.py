@@ -315,40 +315,38 @@ class NoiseTerm:
         return min(best, reach)
 
     def _shifted_bound(self, failure: float, rows: FloatArray) -> float:
-        """‖D N D‖ + 2‖t‖‖D e‖ + ‖t‖²|n| for rows t + D x: e and n the noise on the sum and the count."""
+        """‖D N D‖ + ‖t‖(‖D e‖ + |uᵀD e|) + ‖t‖²|n| for rows t + D x, u = t/‖t‖: e and n the noise on the sum and the count."""
         own = np.flatnonzero(rows[:, 1:].any(axis=0)) + 1
         scaled = rows[:, own]
         gram = scaled**2 @ self.variances[np.ix_(own, own)] @ scaled.T**2  # one entry a row
         length = float(np.linalg.norm(rows[:, 0]))
         if length == 0.0:
             return self.family.norm_bound(gram, failure, len(rows))
-        third = failure / 3.0
-        of_sum = self.family.vector_bound(scaled @ np.diag(self.variances[0, own]) @ scaled.T, third)
-        of_count = math.sqrt(self.variances[0, 0]) * _two_sided(self.family, third)
-        return self.family.norm_bound(gram, third, len(rows)) + 2.0 * length * of_sum + length**2 * of_count
+        part = failure / 4.0
+        of_sum = scaled @ np.diag(self.variances[0, own]) @ scaled.T
+        along = rows[:, 0] @ of_sum @ rows[:, 0] / length**2
+        vectors = self.family.vector_bound(of_sum, part) + self.family.vector_bound(np.array([[along]]), part)
+        of_count = math.sqrt(self.variances[0, 0]) * _two_sided(self.family, part)
+        return self.family.norm_bound(gram, part, len(rows)) + length * vectors + length**2 * of_count
 
     def sum_bound(self, failure: float, indices: IntegerArray) -> float:
         """A bound on the length of the noise on some entries of the sum of rows."""
         start = np.zeros(self.size)
         start[0] = 1.0
         covariance = self.covariance_of_product(start, indices)
-        if self.matrix is None or self.exact is not None or not covariance.any():
+        if self.matrix is None or isinstance(self.family, GaussianCells) or not covariance.any():
+            return self.family.vector_bound(covariance, failure)
+        first = self.matrix[0]
+        if self.exact is not None or first[1:].any():  # several rows of C, or its diagonal, are in it
+            return CellFamily.vector_bound(self.family, covariance, failure)
+        if not self.matrix[indices, 0].any():
             return self.family.vector_bound(covariance, failure)
         # the count's own cell beside those of the sum is no linear image of one row of C
-        first = self.matrix[0]
-        if not first[1:].any() and self.matrix[indices, 0].any():
-            alone = self.matrix[indices][:, 1:] * first[0]
-            of_sum = alone @ np.diag(self.variances[0, 1:]) @ alone.T
-            shift = float(np.linalg.norm(self.matrix[indices, 0] * first[0]))
-            of_count = math.sqrt(self.variances[0, 0]) * _two_sided(self.family, failure / 2.0)
-            together = self.family.vector_bound(of_sum, failure / 2.0) + shift * of_count
-            exact = (
-                self.family.vector_bound(covariance, failure) if isinstance(self.family, GaussianCells) else math.inf
-            )
-            return min(together, exact)
-        if isinstance(self.family, GaussianCells) or not first[1:].any():
-            return self.family.vector_bound(covariance, failure)
-        return math.sqrt(float(np.trace(covariance)) / failure)
+        alone = self.matrix[indices][:, 1:] * first[0]
+        of_sum = alone @ np.diag(self.variances[0, 1:]) @ alone.T
+        shift = float(np.linalg.norm(self.matrix[indices, 0] * first[0]))
+        of_count = math.sqrt(self.variances[0, 0]) * _two_sided(self.family, failure / 2.0)
+        return self.family.vector_bound(of_sum, failure / 2.0) + shift * of_count
 
 
 def _two_sided(family: CellFamily, failure: float) -> float:
@@ -654,21 +652,6 @@ class NoiseLaw:
 
     # Other laws -------------------------------------------------------------------------------------------------------------
 
-    def isotropic(self) -> NoiseLaw:
-        """The law of the same energy whose noise on the Gram matrix no rotation changes; sums and count on their average.
-
-        The energy is that of the traceless part, which is what moves eigenvalues apart (``docs/derivations/repairs.md``).
-        """
-        d = self.n_features
-        traceless = self.energy - self.trace_variance / d
-        cell = self.trace_variance / (2.0 * d) if d == 1 else traceless / ((d - 1) * (d + 2))
-        largest = max(self.terms, key=lambda term: term.energy(self._features))
-        of_sum, of_count = float(self.sum_variances.mean()), self.count_variance
-        law = NoiseLaw.additive(
-            largest.family, d, diagonal=2.0 * cell, off_diagonal=cell, of_sum=of_sum, of_count=of_count
-        )
-        return replace(law, caveats=self.caveats)
-
     def carried(self, matrix: FloatArray) -> NoiseLaw:
         """The law of T N Tᵀ: about another center, in other units, of a ball of another radius, of combined features.
 
@@ -682,6 +665,11 @@ class NoiseLaw:
                 f"noise on {self.n_features} features is carried by a finite matrix of as many columns and one more"
             )
         return replace(self, terms=tuple(term.carried(matrix) for term in self.terms))
+
+    def scaled(self, factor: float) -> NoiseLaw:
+        """Return normal noise of these variances times ``factor``."""
+        terms = [replace(term, family=GaussianCells(), variances=factor * term.variances) for term in self.terms]
+        return replace(self, terms=tuple(terms))
 
     def about(self, shift: FloatArray) -> NoiseLaw:
         """The law for moments of x + shift: about another center."""

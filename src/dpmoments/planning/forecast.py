@@ -18,7 +18,6 @@ from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
-from dpmoments.noise.models import AdditiveModel
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, forecast_noise, planned
@@ -212,14 +211,16 @@ def _derived_cost(
             plans = [planned(MECHANISMS[mechanism](), either, budget, neighbors, privacy_unit) for either in shapes]
         except (ValueError, OverflowError):  # one column may be too few for it
             continue
-        laws = [plan.model for plan in plans if isinstance(plan.model, AdditiveModel)]
+        laws = [law for plan in plans if plan.model is not None and (law := plan.model.fixed_law) is not None]
         if len(laws) < 2:
             continue
-        cells = math.sqrt(laws[0].off_diagonal_variance / laws[1].off_diagonal_variance)
-        sums = [law.sum_variance for law in laws if law.sum_variance is not None]
-        means = units * math.sqrt(sums[0] / sums[1]) - 1.0 if len(sums) == 2 else None
+        # the ratio off the diagonal is that on it, which one feature has, too
+        (cells, sums), (cells_less, sums_less) = (
+            (float(law.trace_variance / law.n_features), float(law.sum_variances.mean())) for law in laws
+        )
+        means = units * math.sqrt(sums / sums_less) - 1.0 if shape.mean else None
         names = tuple(column.name for column in schema.derived_columns)
-        return DerivedCost(names, mechanism, units**2 * cells - 1.0, means)
+        return DerivedCost(names, mechanism, units**2 * math.sqrt(cells / cells_less) - 1.0, means)
     return None
 
 

@@ -19,7 +19,6 @@ from dpmoments.foundation.version import __version__
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
-from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.planning.possible_runs import PossibleRun, possible_runs
 from dpmoments.planning.typical_table import TypicalTable
@@ -75,20 +74,11 @@ class ImaginedRelease:
 
         A forecast states variances alone, for which the family of the noise does not matter: cells are normal here.
         """
-        weights = np.array([run.probability for run in runs])
-        weights = weights / weights.sum()
-
-        def mean(values: Sequence[float | None]) -> float:
-            return float(weights @ np.array([value or 0.0 for value in values]))
-
-        law = NoiseLaw.additive(
-            GaussianCells(),
-            len(typical.columns),
-            diagonal=mean([run.model.diagonal_variance for run in runs]),
-            off_diagonal=mean([run.model.off_diagonal_variance for run in runs]),
-            of_sum=mean([run.model.sum_variance for run in runs]),
-            of_count=mean([run.model.count_variance for run in runs]),
-        )
+        total = math.fsum(run.probability for run in runs)
+        first, *rest = (run.law.scaled(run.probability / total) for run in runs)
+        law = first
+        for other in rest:
+            law = law + other
         return cls(plan, typical, n_rows, law, centered, _typical_covariance(typical))
 
     # What an analysis asks of a release ----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -22,7 +22,7 @@ from dpmoments.mechanisms.ball_search import (
 )
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.lattice_noise import count_error
-from dpmoments.noise.models import AdditiveModel
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.planning.typical_table import TypicalTable
 
 _MIN_PROBABILITY = 1e-4
@@ -36,12 +36,14 @@ class PossibleRun:
 
     Attributes
     ----------
+    law : NoiseLaw
+        With the right variances; a forecast reads no more of it.
     centered : bool
         True if moments are released about a center near the mean, so that noise on the count hardly matters.
     """
 
     probability: float
-    model: AdditiveModel
+    law: NoiseLaw
     centered: bool = False
 
 
@@ -49,15 +51,15 @@ def possible_runs(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[Possi
     """The noise of a run of the plan, more than one if the run chooses; None if it is not known before a run."""
     if isinstance(plan, AdaptiveBallPlan):
         return _runs_of_ball(plan, typical, n_rows)
-    model = plan.model
-    if not isinstance(model, AdditiveModel) or None in (model.sum_variance, model.count_variance, plan.shape.row_norm):
+    law = None if plan.model is None else plan.model.fixed_law
+    if law is None or not plan.shape.mean or plan.shape.row_norm is None:
         return None
-    return (PossibleRun(1.0, model),)
+    return (PossibleRun(1.0, law),)
 
 
 def worst_run(plan: Plan) -> PossibleRun | None:
     """For a plan that adapts to the table: the noise that no table makes larger; None for others."""
-    return PossibleRun(1.0, plan.guaranteed.model) if isinstance(plan, AdaptiveBallPlan) else None
+    return PossibleRun(1.0, plan.guaranteed.model.fixed_law) if isinstance(plan, AdaptiveBallPlan) else None
 
 
 def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tuple[PossibleRun, ...]:
@@ -66,7 +68,7 @@ def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) ->
     spent = 0.0 if plan.count_is_public else COUNT_SHARE
     least_rows = n_rows - (count_error(budget.part(COUNT_SHARE)) if spent else 0.0)
     rows_beyond = budget.rows_beyond(least_rows) if least_rows >= 1.0 else None
-    outside = plan.last_step(budget.whole).model
+    outside = plan.last_step(budget.whole).model.fixed_law
     if rows_beyond is None:
         return (PossibleRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
     center_share = budget.center_share(least_rows)
@@ -89,8 +91,8 @@ def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) ->
         chosen = _chosen_by_score(beyond, rows_beyond, indices, budget.part(search).epsilon)
     else:
         chosen = _chosen_by_comparisons(beyond, rows_beyond, budget.deviation(search / COMPARISONS))
-    inner = plan.last_step(budget.whole, in_ball=True).model
-    error_at_bounds = math.sqrt(outside.law().energy)
+    inner = plan.last_step(budget.whole, in_ball=True).model.fixed_law
+    error_at_bounds = math.sqrt(outside.energy)
     runs = []
     for index in np.flatnonzero((chosen > _MIN_PROBABILITY) & (radii < MAX_RADIUS)):
         radius = float(radii[index])
@@ -98,8 +100,8 @@ def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) ->
         error = error_at_bounds / math.sqrt(_strength(budget, 1.0 - looked))
         probability = float(chosen[index]) * distances.passes(radius, error, budget)
         if probability > _MIN_PROBABILITY:
-            model = _with_share(inner, budget, 1.0 - looked - BEYOND_SHARE).in_ball(radius)
-            runs.append(PossibleRun(probability, model, centered=True))
+            law = _with_share(inner, budget, 1.0 - looked - BEYOND_SHARE).in_ball(radius)
+            runs.append(PossibleRun(probability, law, centered=True))
     inside = math.fsum(run.probability for run in runs)
     if inside < 1.0 - _MAX_LEFT_OUT:
         runs.append(PossibleRun(1.0 - inside, _with_share(outside, budget, 1.0 - spent)))
@@ -183,14 +185,6 @@ def _strength(budget: BallBudget, share: float) -> float:
     return share**2 if budget.pure else share
 
 
-def _with_share(model: AdditiveModel, budget: BallBudget, share: float) -> AdditiveModel:
-    """The noise if it has that share of the budget in place of all."""
-    factor = 1.0 / _strength(budget, share)
-    return replace(
-        model,
-        diagonal_variance=model.diagonal_variance * factor,
-        off_diagonal_variance=model.off_diagonal_variance * factor,
-        sum_variance=(model.sum_variance or 0.0) * factor,
-        count_variance=(model.count_variance or 0.0) * factor,
-        rate=None if model.rate is None else model.rate / math.sqrt(factor),
-    )
+def _with_share(law: NoiseLaw, budget: BallBudget, share: float) -> NoiseLaw:
+    """Return the noise if it has that share of the budget in place of all."""
+    return law.scaled(1.0 / _strength(budget, share))

@@ -11,7 +11,6 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.components import Scaling
 from dpmoments.analysis.released import Released, Stated
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.models import AdditiveModel
 from dpmoments.plots.components import plot_components, plot_spectrum
 from dpmoments.plots.intervals import plot_coefficients, plot_groups
 from dpmoments.plots.letters import with_fonts_for_names
@@ -242,9 +241,9 @@ class ReleasePlots:
         ValueError
             If the mechanism has no steps, or not exactly two features are given.
         """
-        model, hidden = self.release.noise_model, math.nan
-        if isinstance(model, AdditiveModel) and self.release.noisy_count is not None:
-            hidden = math.sqrt(math.sqrt(model.diagonal_variance) / self.release.n_rows)
+        law, hidden = self.release.noise, math.nan
+        if law is not None and self.release.noisy_count is not None:
+            hidden = math.sqrt(math.sqrt(law.trace_variance / law.n_features) / self.release.n_rows)
         return plot_steps(self.release, features, center=self.release.center, hidden=hidden, ax=ax)
 
 

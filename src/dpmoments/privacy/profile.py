@@ -28,53 +28,25 @@ from dpmoments.privacy.curves.discrete_gaussian import (
 )
 from dpmoments.privacy.curves.zcdp import zcdp_delta
 from dpmoments.privacy.group_privacy import loss_for_units
-from dpmoments.privacy.laws import (
-    AdditiveWishartDraw,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    EigenvalueBound,
-    GaussianDraw,
-    IsotropicDraw,
-    MatrixLaplaceDraw,
-    WishartSampling,
-)
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.unit import Neighbors
 
 # Which neighbouring tables attain the curve of a draw, where some do: then the curve is exact.
 
 _ROUNDING = 1e-6
-"""Where rounding rows to the lattice adds more than this share to a sensitivity, no two tables are claimed to attain it."""
-_WHOLE_LENGTH = {"count", "count_l1", "gram_frobenius", "gram_nuclear"}
-"""Sensitivities that some two neighbours attain: ``tests/privacy/test_sensitivity.py`` has them."""
+"""If rounding rows to the lattice adds more than this fraction to a sensitivity, no two tables are claimed to attain it."""
 
 
 def _worst_neighbors(draw: Draw) -> str | None:
-    """Two neighbouring tables between which a draw has all the loss that its law and sensitivity allow, in words."""
-    law, sensitivity = draw.law, draw.sensitivity
-    adds = sensitivity.neighbors is Neighbors.ADD_REMOVE
-    if sensitivity.rounding > _ROUNDING * sensitivity.value:
+    """Describe two neighboring tables between which a draw has all the loss that it can have; None if none are known."""
+    sensitivity = draw.sensitivity
+    if sensitivity.rounding > _ROUNDING * sensitivity.value or not draw.law.is_attained(sensitivity, draw.size):
         return None
-    if isinstance(law, DiscreteGaussian | GaussianDraw):
-        # Off the diagonal no more noise than the Frobenius norm asks for, or no such cells.
-        full = draw.size == 1 or (isinstance(law, GaussianDraw) and law.symmetric)
-        if isinstance(law, DiscreteGaussian) and law.off_diagonal_scale is not None:
-            full = draw.size == 1 or law.off_diagonal_scale <= law.scale * math.sqrt(0.5) * (1.0 + _ROUNDING)
-        result = full and sensitivity.name in _WHOLE_LENGTH
-    elif isinstance(law, DiscreteLaplace | MatrixLaplaceDraw | IsotropicDraw):
-        result = draw.size == 1 and sensitivity.name in _WHOLE_LENGTH
-    elif isinstance(law, WishartSampling):
-        result = law.floor == 0.0 and (adds or draw.size > 1)
-    else:
-        result = isinstance(law, AdditiveWishartDraw) and (adds or draw.size > 1)
-    if not result:
-        return None
-    if adds:
-        rest = ", no other row beside it" if isinstance(law, WishartSampling) else ""
+    rest = ", no other row beside it" if draw.law.attained_alone else ""
+    if sensitivity.neighbors is Neighbors.ADD_REMOVE:
         return f"a table with and without one row of the largest norm{rest}"
     if draw.size == 1:
         return "tables that differ in one row, of norm 0 or the largest"
-    rest = ", no other row beside it" if isinstance(law, WishartSampling) else ""
     return f"tables that differ in one row, of the largest norm and as far from the other as can be{rest}"
 
 
@@ -161,7 +133,7 @@ def _composition_bound(draws: Sequence[Draw], left: Loss) -> Bound | None:
     failure, known = left.delta, Fraction(0)
     for draw in draws:
         known += draw.loss.amount
-        failure += draw.loss.delta if isinstance(draw.law, EigenvalueBound) else 0
+        failure += draw.loss.delta if draw.law.delta_is_of_bound else 0
     rest, extra = rounded_up(left.amount), rounded_up(failure)
     names = " and ".join(dict.fromkeys(draw.law.name for draw in draws))
     if len(curves) == 1 and left.amount <= _NOTHING_LEFT * (known + left.amount):
@@ -198,7 +170,7 @@ def _concentrated_bounds(spent: Loss, draws: Sequence[Draw], settled: bool) -> l
     bounds = [Bound(f"any draws that are {rho}-zCDP together", partial(zcdp_delta, rounded_up(spent.amount)))]
     if not settled:
         return bounds
-    normal = [draw for draw in draws if isinstance(draw.law, DiscreteGaussian | GaussianDraw)]
+    normal = [draw for draw in draws if draw.law.is_gaussian]
     others = [draw for draw in draws if draw not in normal]
     if not normal or any(not draw.law.curves(draw.sensitivity) for draw in others):
         return bounds
@@ -217,13 +189,7 @@ def _concentrated_bounds(spent: Loss, draws: Sequence[Draw], settled: bool) -> l
 
 def _least_scale(draws: Sequence[Draw]) -> float:
     """Of the discrete Gaussian draws, in lattice units; infinite where there are none."""
-    scales = [
-        scale
-        for draw in draws
-        if isinstance(draw.law, DiscreteGaussian)
-        for scale in (draw.law.scale, draw.law.off_diagonal_scale)
-        if scale is not None
-    ]
+    scales = [scale for draw in draws for scale in draw.law.lattice_scales]
     return min(scales, default=MIN_COMPOSED_SCALE)
 
 
@@ -256,7 +222,7 @@ def _mu_of_run(receipt: Receipt, settled: bool) -> float | None:
     """μ of a run whose draws are all Gaussian, whatever they told; None of any other."""
     if receipt.unit is LossUnit.GAUSSIAN_RHO:
         return _mu_of(_for_units(receipt.total if settled else receipt.allowance, receipt))
-    gaussian = all(isinstance(draw.law, DiscreteGaussian | GaussianDraw) for draw in receipt.draws)
+    gaussian = all(draw.law.is_gaussian for draw in receipt.draws)
     return _mu_of(_for_units(receipt.total, receipt)) if settled and gaussian and receipt.unit is LossUnit.RHO else None
 
 

@@ -16,7 +16,7 @@ from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import require_kinds, require_known
 from dpmoments.foundation.version import __version__
-from dpmoments.noise.models import AdditiveModel, PooledModel
+from dpmoments.noise.models import PooledModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.profile import RunCurve
@@ -122,8 +122,8 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     **Noise.** Moments about different centres (of ``adaptive-ball``, ``coinpress``) are carried to one, the mean of the centres
     by numbers of rows: with T z = (1, x − c), Σ z zᵀ becomes T (Σ z zᵀ) Tᵀ and its noise T N Tᵀ
     (:class:`dpmoments.noise.models.PooledModel`). The law is exact for a fixed c; where c weighs centres by noisy numbers of
-    rows it is so to first order. Where noise was not added cell by cell in one
-    release, the pooled one has no law.
+    rows it is so to first order. It is conditional on all that the noise of the releases is. If one of them is
+    biased on purpose, the noise of the pooled release is unknown.
 
     Examples
     --------
@@ -309,11 +309,10 @@ def _center_of_all(parts: tuple[MomentRelease, ...]) -> FloatArray | None:
 
 
 def _noise_model(parts: tuple[MomentRelease, ...], carried: list[_Carried]) -> PooledModel | None:
-    models = [part.noise_model for part in parts if isinstance(part.noise_model, AdditiveModel)]
-    if len(models) < len(parts):
+    if any(part.noise is None for part in parts):
         return None
     shifts = [entry.shift for entry in carried]
-    return PooledModel(n_features=len(shifts[0]), parts=tuple(zip(models, shifts, strict=True)))
+    return PooledModel(n_features=len(shifts[0]), parts=tuple(zip(parts, shifts, strict=True)))
 
 
 def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> PrivacyStatement:

@@ -227,14 +227,13 @@ def shift(gram: FloatArray) -> FloatArray:
 def noise_shift(gram: FloatArray, noise: NoiseLaw) -> FloatArray:
     """Add c·I if an eigenvalue is negative; c bounds the noise (Sheffet 2015, section 6).
 
-    The bound on the spectral norm holds with probability 95 %; it is the smaller of the one for this noise and the one for
-    rotation-invariant noise of the same energy, or what makes the smallest eigenvalue zero, if that is more.
+    The bound on the spectral norm (:meth:`~dpmoments.noise.terms.NoiseLaw.gram_bound`) holds with probability 95 %; c is what
+    makes the smallest eigenvalue zero, if that is more.
     """
     smallest = float(np.linalg.eigvalsh(gram)[0])
     if smallest >= 0:
         return gram
-    bound = min(noise.gram_bound(_SHIFT_FAILURE), noise.isotropic().gram_bound(_SHIFT_FAILURE))
-    return gram + max(bound, -smallest) * np.eye(len(gram))
+    return gram + max(noise.gram_bound(_SHIFT_FAILURE), -smallest) * np.eye(len(gram))
 
 
 def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:

@@ -11,6 +11,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dpmoments.analysis.clipping import clipping_warning
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
 from dpmoments.foundation.progress import Watch, log
@@ -215,9 +216,9 @@ def moment_release(
         origin=origin,
     )
     few_rows = "" if plan.neighbors.table_size_is_public else few_rows_message(count, release.noise)
-    if not few_rows:
+    if not (said := list(filter(None, [clipping_warning(release), few_rows]))):
         return release
-    return replace(release, diagnostics={**diagnostics, "warnings": [*diagnostics.get("warnings", ()), few_rows]})
+    return replace(release, diagnostics={**diagnostics, "warnings": [*diagnostics.get("warnings", ()), *said]})
 
 
 def require_schema(schema: object) -> None:

@@ -1,4 +1,4 @@
-"""Mechanisms for means alone: one estimator a file; ``base.py`` is the contract they obey."""
+"""Mechanisms for mean-only releases, one estimator per file; ``base.py`` is their contract."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ __all__ = ["CoinPressMean", "KarwaVadhan", "LogScaleHistogramMean", "Naive", "Sy
 
 
 def __getattr__(name: str) -> Any:
-    """Return a class that only papers use, loaded when it is first asked for."""
+    """Load and return a class that only papers use."""
     if name in __all__:
         return class_named(name, MEANS)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The contract of a mechanism for means alone: frozen options, a plan made without data, then one run."""
+"""Contract of a mechanism for mean-only releases: frozen options, a plan made without data, then one run."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 _MIN, _MAX = 1e-60, 1e60
-"""Public radii and scales: the squares of their ratios are finite."""
+"""Limits of public radii and scales: the squares of their ratios are finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyMean:
-    """What a run releases, in the units in which rows are encoded.
+    """Result of a run, in encoded units.
 
     Attributes
     ----------
     mean : ndarray of shape (d,)
     count : float
-        Exact where the number of rows is public, else noisy.
+        Exact if the number of rows is public, else noisy.
     diagnostics : mapping
-        What else the run learned privately; covered by the plan's cost.
+        Other private results of the run; covered by the plan's cost.
     noise : MeanModel or None
-        The law of the noise on the mean, from public numbers and what the run learned; None where it has no closed form.
+        Noise distribution of the mean, from public numbers and noisy results; None without a closed form.
     """
 
     mean: FloatArray
@@ -52,12 +52,7 @@ class NoisyMean:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NormalRows:
-    """Rows that a forecast assumes: independent normal coordinates, in the units in which rows are encoded.
-
-    Attributes
-    ----------
-    standard_deviations : ndarray of shape (d,)
-    """
+    """Rows that a forecast assumes: independent normal coordinates with ``standard_deviations``, shape (d,), in encoded units."""
 
     n_rows: int
     standard_deviations: FloatArray
@@ -65,22 +60,19 @@ class NormalRows:
 
 @dataclass(frozen=True)
 class MeanPlan(CalibratedPlan[NoisyMean]):
-    """A calibrated :class:`MeanMechanism`."""
+    """Calibrated :class:`MeanMechanism`."""
 
     mechanism: MeanMechanism
 
     error_needs_rows: ClassVar[bool] = True
-    """Whether :meth:`expected_errors` rests on more of the rows assumed than their number."""
+    """True if :meth:`expected_errors` depends on more of the assumed rows than their number."""
 
     def expected_errors(self, assumed: NormalRows) -> FloatArray | None:  # noqa: ARG002 - no error is known of an estimator that states none
-        """Root mean square error of every coordinate about the rows' own mean, shape (d,), before any row is read.
-
-        Of the noise that such rows would get; None where it is not known.
-        """
+        """Return the RMS noise of every coordinate on such rows, shape (d,), or None if unknown."""
         return None
 
     def count_of(self, rows: Rows, privacy_filter: PrivacyFilter) -> float:
-        """The number of rows to divide by: exact where it is public, else as :attr:`count_loss` pays for it."""
+        """Return the number of rows to divide by: exact if public, else paid for by :attr:`count_loss`."""
         if self.count_loss is None and not self.count_is_public:
             raise AssertionError("a private number of rows is divided by, and nothing was planned for it: a defect")
         n_rows = self.released_count(rows.count(), privacy_filter)
@@ -111,12 +103,12 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
     def divide_for_count(
         self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors
     ) -> tuple[PrivacyBudget | None, PrivacyBudget]:
-        """What is spent on the number of rows (None where it is public), and what is left."""
+        """Return the budgets of the number of rows (None if it is public) and of the rest."""
         whole = self.drawable_budget(budget)
         return (None, whole) if shape.count_is_public(neighbors) else split_for_count(whole)
 
     def require_positive(self, *names: str) -> None:
-        """Raise unless the options named are positive numbers whose squares floating point can hold, or None."""
+        """Raise unless the named options are positive numbers with finite squares, or None."""
         for name in names:
             value = getattr(self, name)
             if value is None:
@@ -127,7 +119,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
                 raise InputValueError(f"{name}={value!r} is beyond [{_MIN:g}, {_MAX:g}]: give the table in other units")
 
     def known_radius(self, radius: float | None, shape: MomentShape) -> float:
-        """The public bound on the mean: as given, or 1 for rows in the unit ball."""
+        """Return the public bound on the mean: as given, or 1 for rows in the unit ball."""
         if radius is not None:
             return radius
         if shape.row_norm is None:
@@ -137,7 +129,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
         return shape.row_norm
 
     def known_scale(self, scale: float | None, shape: MomentShape) -> float:
-        """The public bound on a standard deviation: as given, or 1/√d for rows in the unit ball."""
+        """Return the public bound on a standard deviation: as given, or 1/√d for rows in the unit ball."""
         if scale is not None:
             return scale
         if shape.row_norm is None:
@@ -152,16 +144,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
 
 @dataclass(frozen=True, slots=True)
 class ClippedSums:
-    """Noisy sums of clipped rows w.
-
-    Attributes
-    ----------
-    sum : ndarray of shape (k,)
-    sum_scale : float
-        Standard deviation of the noise on an entry of ``sum``.
-    squares : ndarray of shape (k,) or None
-        Noisy sums of w_j².
-    """
+    """Noisy sums of clipped rows w, noise SD ``sum_scale``, and optionally the noisy sums of w_j²."""
 
     sum: FloatArray
     sum_scale: float
@@ -180,11 +163,11 @@ def noisy_clipped_sums(
     radius: float,
     squares_rho: float = 0.0,
 ) -> ClippedSums:
-    """Release Σw of w = linear·(x − center) clipped to ‖w‖ ≤ radius and, for ``squares_rho``, the sums of w_j² as well.
+    """Release Σw of w = linear·(x − center) clipped to ‖w‖ ≤ radius, and the sums of w_j² for ``squares_rho``.
 
     **Privacy.** (rho + squares_rho)-zCDP: discrete Gaussian noise on exact integer sums. Σw moves by at most radius
-    (add-remove) or 2·radius. The squares are the diagonal of the Gram matrix, so they move by no more in ℓ2 than it does
-    in Frobenius norm.
+    (add-remove) or 2·radius. The squares are the diagonal of the Gram matrix, so they move by no more in ℓ2 than it does in
+    Frobenius norm.
     """
     k, neighbors = len(linear), rows.neighbors
     of_sum, of_squares = row_sum_l2(neighbors), gram_frobenius(neighbors, k)
@@ -208,17 +191,7 @@ def noisy_clipped_sums(
 def noise_of_coordinates(
     found: Sequence[ClampedMean], centers: Sequence[float], count_error: float | None, n_rows: float, *, pure: bool
 ) -> MeanModel:
-    """Of means of coordinates, each clamped about its centre.
-
-    Parameters
-    ----------
-    count_error : float or None
-        Standard deviation of the noise on the number of rows: 0 where it is public.
-    n_rows : float
-        As the sums were divided by it.
-    pure : bool
-        Whether the noise is Laplace, of the sums and of the count.
-    """
+    """Return the noise of coordinates' means, each clamped about its center; ``pure`` if Laplace."""
     moved = np.array([one.mean for one in found]) - np.array(centers)
     return MeanModel(
         "laplace" if pure else "gaussian",
@@ -239,22 +212,11 @@ def noise_of_last_step(
     clipped: float | None,
     bias_suspected: bool,
 ) -> MeanModel:
-    """Of centre + back·m̂, m̂ the noisy mean of w = back⁻¹·(x − centre) clipped to a ball.
+    """Return the noise of center + back·m̂, m̂ = ``moved`` the noisy mean of w = back⁻¹·(x − center) clipped to a ball.
 
-    Parameters
-    ----------
-    back : ndarray of shape (d, d)
-    entry : float
-        Standard deviation of the noise on an entry of m̂.
-    moved : ndarray of shape (d,)
-        m̂.
-    count_error, n_rows
-        As for :func:`noise_of_coordinates`.
-    clipped : float or None
-        Noisy share of the rows that were clipped; None where nothing looked.
-    bias_suspected : bool
-        Whether the norms seen have heavier tails than those of normal rows, or too few were seen. Clipping is planned to leave
-        the mean of normal rows where it is; of others it moves it as far as noise does, or farther.
+    ``entry`` is the noise SD of an entry of m̂, ``clipped`` the noisy fraction of clipped rows (None if not queried).
+    ``bias_suspected`` is True if the norms seen have heavier tails than normal rows, or too few were seen: clipping is planned
+    to keep the mean of normal rows, and moves others as far as noise does, or further.
     """
     return MeanModel(
         "gaussian",

@@ -51,16 +51,16 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 _HISTOGRAM_SHARE = 0.02
-"""Share of the last step's budget that buys the histogram of norms."""
+"""Share of the last step's budget for the histogram of norms."""
 _HEAVIER = 1.06
-"""Tails count as heavy where the histogram's best radius exceeds the one for normal rows by this factor."""
+"""Ratio of the histogram's best radius to the one for normal rows above which tails count as heavy."""
 _OUTSIDE_BALL = 0.01
-"""Probability that, for normal rows, a step's error exceeds the radius of the ball planned for the next one."""
+"""Probability that, for normal rows, a step's error exceeds the radius of the next planned ball."""
 
 
 @dataclass(frozen=True, slots=True)
 class Balls:
-    """What a run does: the clipping radius of every step and the share of the budget it gets."""
+    """Clipping radius and budget share of every step."""
 
     n_rows: float
     schedule: Schedule
@@ -69,20 +69,20 @@ class Balls:
 
 @dataclass(frozen=True, slots=True)
 class LastClip:
-    """The last step's budget and clipping radius, and what the histogram of norms showed.
+    """Last step's budget and clipping radius, with the evidence of the histogram of norms.
 
     Attributes
     ----------
     share_outside : float
-        Estimated share of rows beyond the planned radius, among those seen.
+        Estimated fraction of rows beyond the planned radius, among those seen.
     seen : float
-        Share of the rows in bins that stand out of the noise.
+        Fraction of the rows in bins above the noise.
     norm : float or None
-        Root mean square of the clipped norms, among the rows seen; None where none are.
+        Root mean square of the clipped norms, among the rows seen; None if no bin is.
     share_clipped : float
-        Estimated share of rows beyond ``radius``, among those seen.
+        Estimated fraction of rows beyond ``radius``, among those seen.
     heavier : bool
-        Whether the norms have heavier tails than those of normal rows.
+        True if the norms have heavier tails than normal rows.
     """
 
     rho: float
@@ -96,7 +96,7 @@ class LastClip:
 
 @dataclass(frozen=True)
 class CoinPressMeanPlan(MeanPlan):
-    """A calibrated :class:`CoinPressMean`."""
+    """Calibrated :class:`CoinPressMean`."""
 
     mechanism: CoinPressMean
     rho: float
@@ -194,7 +194,7 @@ class CoinPressMeanPlan(MeanPlan):
         linear: FloatArray,
         balls: Balls,
     ) -> LastClip:
-        """What a histogram of norms, bought with a part of the last step's budget, says of that step."""
+        """Plan the last step by a histogram of norms, paid for by part of its budget."""
         d = self.shape.n_features
         for_histogram, rest = PrivacyBudget.zcdp(rho).split(_HISTOGRAM_SHARE, 1.0 - _HISTOGRAM_SHARE)
         histogram = noisy_norm_histogram(
@@ -226,33 +226,33 @@ class CoinPressMeanPlan(MeanPlan):
 class CoinPressMean(CoinPressOptions, MeanMechanism):
     """Mean in a ball of public radius, rows of known covariance, by shrinking balls.
 
-    Each step clips rows to a ball about the last centre and releases their noisy mean; the size of the noise gives a smaller
+    Each step clips rows to a ball about the last center and releases their noisy mean; the size of the noise gives a smaller
     ball for the next step. The number of steps grows with the logarithm of the radius; the error hardly depends on it.
 
-    **Privacy.** ρ-zCDP by composition of exact discrete Gaussian releases, each at the radius actually used for clipping.
-    The guarantee assumes nothing about the rows.
+    **Privacy.** ρ-zCDP by composition of exact discrete Gaussian releases, each at the radius actually used for clipping. The
+    guarantee assumes nothing about the rows.
 
     Parameters
     ----------
     radius : float, optional
-        ‖μ‖ ≤ radius, in the units in which rows are encoded. Default: 1 for rows in the unit ball; else it must be given.
+        ‖μ‖ ≤ radius, in encoded units. Default: 1 for rows in the unit ball; otherwise required.
     scale : float, optional
-        Rows have covariance ⪯ scale²·I. Default: 1/√d for rows in the unit ball; else it (or ``covariance``) must be given.
+        Rows have covariance ⪯ scale²·I. Default: 1/√d for rows in the unit ball; otherwise it (or ``covariance``) is required.
     covariance : nested sequence of shape (d, d), optional
-        A known covariance instead of ``scale``, as from an earlier release; the radius then bounds ‖Σ^{−1/2}μ‖.
+        A known covariance instead of ``scale``, for example from an earlier release; the radius then bounds ‖Σ^{−1/2}μ‖.
     constants : {"practical", "paper"}
         ``"paper"``: clipping radii and balls of the paper's Figure 2, and ¾ of the budget for the last step, as in its
         experiments (``split="theorems"`` for the ½ of Theorem 2.2).
     clip : {"adaptive", "gaussian"}
-        ``"adaptive"``: 2 % of the last step's budget buys a histogram of norms, from which the last clip is widened for heavy
-        tails. ``"gaussian"``: clip as for normal rows.
+        ``"adaptive"``: 2 % of the last step's budget pays for a histogram of norms, from which the last clip is widened for
+        heavy tails. ``"gaussian"``: clip as for normal rows.
     steps : int, optional
-        By default it follows from n, d, ρ and the radius.
+        Number of steps. By default it follows from n, d, ρ and the radius.
     split : sequence of float, "experiments" or "theorems", optional
-        Shares of the budget, one a step; or ¾ or ½ to the last step and equal parts of the rest to the others. By default the
-        shares are searched; with the paper's constants they are those of its experiments.
+        Budget share of each step; or ¾ or ½ for the last step and equal parts of the rest for the others. By default the shares
+        are searched; with the paper's constants they are the shares of its experiments.
     failure : float
-        β of Figure 2, for the paper's constants alone: β/4 for the last step and β/4(t − 1) for each other.
+        β of Figure 2, for the paper's constants only: β/4 for the last step and β/4(t − 1) for each other.
 
     Examples
     --------
@@ -289,7 +289,7 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
         return CoinPressMeanPlan(self, shape, neighbors, budget, rho=rho, balls=None if shape.n_rows is None else balls)
 
     def whitening(self, shape: MomentShape) -> FloatArray:
-        """The map under which rows have covariance at most I."""
+        """Return the map under which rows have covariance at most I."""
         if self.covariance is None:
             return np.eye(shape.n_features) / self.known_scale(self.scale, shape)
         eigenvalues, eigenvectors = np.linalg.eigh(np.array(self.covariance))
@@ -297,7 +297,7 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
         return root
 
     def balls(self, shape: MomentShape, n_rows: float, rho: float, neighbors: Neighbors) -> Balls:
-        """Schedule and clipping radii for a number of rows, public or noisy."""
+        """Return schedule and clipping radii for a number of rows, public or noisy."""
         d, sensitivity = shape.n_features, row_sum_l2(neighbors).value
         radius = self.known_radius(self.radius, shape)
         if self.covariance is None:
@@ -335,10 +335,10 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
 
 
 def _skewed_weight(n_features: int) -> float:
-    """The ``bias_weight`` of :func:`shell_radius` for a skewed product distribution: about √(1/(2d))."""
+    """Return ``bias_weight`` of :func:`normal_norm_radius` for a skewed product distribution: about √(1/(2d))."""
     return math.sqrt(0.5 / n_features)
 
 
 def _normal_weight(n_features: int) -> float:
-    """The same for rows whose norms look normal: a quarter of it, more in few dimensions, where a wider clip costs little."""
+    """Return the weight for norms that look normal: a quarter, more in few dimensions (a wider clip is cheap there)."""
     return _skewed_weight(n_features) * max(0.25, 1.0 / math.sqrt(n_features))

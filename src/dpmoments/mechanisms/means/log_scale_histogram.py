@@ -1,4 +1,4 @@
-"""The mean of columns with no bound, one after another: a private median, a log-scale histogram, the mean of clipped values."""
+"""Mean of unbounded columns, one after another: a private median, a log-scale histogram, a clipped mean."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 _NOISE_DECIDES = 0.5
-"""Noise decides a mean where it is more than this share of the upper quartile of the distances from the centre."""
+"""Noise over the upper quartile of the distances from the center, above which noise dominates a mean."""
 
 
 @dataclass(frozen=True)
 class LogScaleHistogramMeanPlan(MeanPlan):
-    """A calibrated :class:`LogScaleHistogramMean`."""
+    """Calibrated :class:`LogScaleHistogramMean`."""
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
     def expected_errors(self, assumed: NormalRows) -> FloatArray:
-        """As if the search for a centre cost nothing: with many rows it costs little, with few there is no telling."""
+        """Return the errors if the search for a center were free: with many rows it is nearly so."""
         whole, n_rows = self.mechanism.drawable_budget(self.cost), assumed.n_rows
         _, column = column_losses(whole, self.shape.n_features, private_count=self.count_loss is not None)
         located = share_of(column, 1.0 - HISTOGRAM_SHARE[column.kind])
@@ -102,7 +102,7 @@ class LogScaleHistogramMeanPlan(MeanPlan):
         return NoisyMean(np.array(means), n_rows, diagnostics, law)
 
     def _deviation(self, loss: PrivacyBudget) -> float:
-        """Standard deviation of the noise on a sum of values in [−1, 1]."""
+        """Return the noise SD of a sum of values in [−1, 1]."""
         pure = loss.kind is BudgetKind.PURE
         sensitivity = row_sum_l1(self.neighbors, 1) if pure else row_sum_l2(self.neighbors)
         return noise_deviation(noise_scale_for(loss, sensitivity.value), pure=pure)
@@ -125,11 +125,11 @@ def _warnings(names: tuple[str, ...], columns: list[ClippedColumn], noises: list
 
 @dataclass(frozen=True)
 class LogScaleHistogramMean(MeanMechanism):
-    """Mean of columns of which nothing is known, coordinate by coordinate (lecture 18, sections 1.1 and 1.2).
+    """Mean of columns with no bound and no scale range, coordinate by coordinate (lecture 18, sections 1.1 and 1.2).
 
-    Each column: a private median in a stated range of floating point (cells of 2^−6 of an octave, then finer ones where most rows
-    are in few cells), a log-scale histogram of the distances from it, and the mean of values clipped between noise and bias. A
-    known or a finite fourth moment is not asked for: where tails are heavy the histogram shows it, and the clip is wider.
+    Each column: a private median in a stated range of floating point (bins of 2^−6 of an octave, then finer ones if most rows
+    are in few bins), a log-scale histogram of the distances from it, and the mean of values clipped between noise and bias. No
+    known or finite fourth moment is needed: heavy tails show in the histogram, and the clip is wider.
 
     **Privacy.** Pure ε, (ε, δ) or ρ, for either relation; the budget is divided evenly among the columns.
 

@@ -1,4 +1,4 @@
-"""A mean without a public radius or scale: clip at private quantiles of the norm, then in coordinates scaled by their spread."""
+"""Mean without public radius or scale: clip at private quantiles of the norm, then in coordinates scaled by spread."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ from dpmoments.rows.rows import Rows
 # A small noisy count of rows far beyond a clipping radius: it says what a mean of clipped rows leaves out.
 
 _COUNT_ERROR = 0.003
-"""Planned noise on the count of far rows, as a share of the number of rows."""
+"""Planned noise on the count of outlying rows, as a fraction of all rows."""
 _COUNT_SHARE = 0.02
-"""Largest share of ρ for that count."""
+"""Max share of ρ for that count."""
 _FAR_ROWS = 4.0
-"""A row this many clipping radii from the centre is far: most of its length is cut off."""
+"""Clipping radii from the center beyond which a row is outlying: most of its length is cut off."""
 _MIN_FAR = 0.01
-"""Share of far rows from which a warning tells of them."""
+"""Fraction of outlying rows above which a warning is given."""
 
 
 def _far_rows_cost(neighbors: Neighbors, n_rows: float, total: float) -> float:
-    """What :func:`_far_rows` spends of ``total``, in ρ."""
+    """Return the part of ``total``, in ρ, that :func:`_far_rows` spends."""
     scale = histogram_l2(neighbors).value / (_COUNT_ERROR * n_rows)
     return min(scale**2 / 2.0, _COUNT_SHARE * total)
 
@@ -72,7 +72,7 @@ def _far_rows(
     n_rows: float,
     total: float,
 ) -> tuple[float, bool]:
-    """Noisy share of rows farther than _FAR_ROWS clipping radii, in [0, 1], and whether it is more than noise."""
+    """Return the noisy fraction of rows beyond _FAR_ROWS clipping radii, in [0, 1], and True if it is more than noise."""
     counted = noisy_norm_histogram(
         rows,
         privacy_filter,
@@ -90,20 +90,20 @@ def _far_rows(
 # What the rounds of a search for the rows cost, and the noise that a part of ρ buys.
 
 _CONTRACTION = 0.25
-"""Planned noise of a round of the search, as a share of its clipping radius."""
+"""Planned noise of a round of the search, as a fraction of its clipping radius."""
 _HISTOGRAM_ERROR = 0.06
-"""Planned noise on a bin of a histogram, as a share of the number of rows."""
+"""Planned noise on a bin of a histogram, as a fraction of the number of rows."""
 _USEFUL = 0.5
-"""A round whose planned noise is more than this share of its clipping radius brings no centre nearer, and is not made."""
+"""Planned noise over clipping radius above which a round is useless, and skipped."""
 
 
 def _mean_error(neighbors: Neighbors, n_rows: float, rho: float, n_features: int) -> float:
-    """Root mean square error of a mean from noise at clipping radius 1."""
+    """Return the RMSE of a mean from noise at clipping radius 1."""
     return row_sum_l2(neighbors).value * math.sqrt(n_features / (2.0 * rho)) / n_rows
 
 
 def _round_costs(neighbors: Neighbors, n_rows: float, total: float, n_features: int) -> tuple[float, float]:
-    """ρ of the histogram and of the mean of one round of the search."""
+    """Return ρ of the histogram and of the mean of one round of the search."""
     bin_scale = histogram_l2(neighbors).value / (_HISTOGRAM_ERROR * max(n_rows, 1.0))
     for_histogram = min(bin_scale**2 / 2.0, 0.02 * total)
     # The ρ at which the noise is _CONTRACTION.
@@ -115,26 +115,26 @@ def _round_costs(neighbors: Neighbors, n_rows: float, total: float, n_features: 
 
 _MAX_ROUNDS = 40
 _TYPICAL_ROUNDS = 4
-"""Of a search for rows near 0 or within a few thousand standard deviations of it."""
+"""Rounds of a search for rows near 0 or within a few thousand standard deviations of it."""
 _EXPLORATION = 0.25
-"""Largest share of ρ that the search for the centre may spend."""
+"""Max share of ρ for the search for the center."""
 _CALM = 0.6
-"""The search has settled when a round's clipping radius is more than this share of the one before."""
+"""Ratio of a round's clipping radius to the one before above which the search has settled."""
 _SCALES = 0.05
 """Share of ρ for estimating the spread of every coordinate."""
 _LAST_HISTOGRAM = 0.02
 _SEARCH_OCTAVES = 120
 _SCALE_ERROR = 1.0
-"""Scales are estimated where the planned noise on a squared coordinate is at most this many times its mean."""
+"""Max planned noise on a squared coordinate, as a multiple of its mean, for estimating scales."""
 _MIN, _MAX = 1e-100, 1e100
-"""Clipping radii and scales that the lattice of rows takes, with room for a search about them."""
+"""Clipping radii and scales that the lattice of rows allows, with room for a search about them."""
 _RESOLUTION = 2.0**-40
-"""The search stops at this share of the centre's largest coordinate: floating point tells no rows apart much below it."""
+"""Fraction of the center's largest coordinate at which the search stops, near floating-point resolution."""
 
 
 @dataclass(frozen=True)
 class VarianceAwarePlan(MeanPlan):
-    """A calibrated :class:`VarianceAware`."""
+    """Calibrated :class:`VarianceAware`."""
 
     rho: float
 
@@ -145,10 +145,10 @@ class VarianceAwarePlan(MeanPlan):
         return first_count_error(self.rho, self.shape.n_rows is None)
 
     def expected_errors(self, assumed: NormalRows) -> FloatArray | None:
-        """Of the noise of the last step, after a search of _TYPICAL_ROUNDS rounds.
+        """Return the noise of the last step after a search of _TYPICAL_ROUNDS rounds; None for one coordinate.
 
-        None for one coordinate: no scale is estimated there, so that the centre stays where the search left it, and clipping
-        about that brings more error than the noise (``docs/mean-error-bounds.md``).
+        One coordinate has no scale estimate, so its center stays as the search left it, and clipping about that brings more
+        error than the noise (``docs/mean-error-bounds.md``).
         """
         if self.shape.n_features == 1:
             return None
@@ -174,21 +174,22 @@ class VarianceAwarePlan(MeanPlan):
 
 @dataclass(frozen=True)
 class VarianceAware(MeanMechanism):
-    """Mean of rows about which nothing is known: no radius, no scale, no covariance.
+    """Mean of rows with no public radius, scale or covariance.
 
-    (i) The centre is searched for in rounds: a noisy histogram of distances from it (bins from 2^−120 to 2^120) gives a
-    clipping radius, and the noisy clipped mean a new centre, until the radius settles. (ii) Noisy sums of squares give the
-    spread σ̂_j of each coordinate, in two rounds. (iii) Most of the budget is spent on the clipped mean of (x − c)/√σ̂, at a
-    radius that balances noise against clipping on a last histogram; the result is mapped back to the original units.
+    (i) The center is searched in rounds: a noisy histogram of distances from it (bins from 2^−120 to 2^120) gives a clipping
+    radius, and the noisy clipped mean a new center, until the radius settles. (ii) Noisy sums of squares give the spread σ̂_j
+    of each coordinate, in two rounds. (iii) Most of the budget is spent on the clipped mean of (x − c)/√σ̂, at a radius that
+    balances noise against clipping on a last histogram; the result is mapped back to the original units.
 
-    A step that noise would decide is left out: no round of (i) whose noise exceeds half its radius, no (ii) whose noise exceeds
-    the squares themselves. No last radius is below the private median norm. A small count of rows far beyond it goes with (iii).
+    A step that noise would dominate is skipped: no round of (i) whose noise exceeds half its radius, no (ii) whose noise
+    exceeds the squares themselves. No last radius is below the private median norm. A small count of rows far beyond it goes
+    with (iii).
 
     The noise is then proportional to Σσ_j instead of √d·(Σσ_j²)^{1/2}. This is PLAN (Aumüller, Lebeda, Nelson & Pagh 2024) with
     the private norm quantile of Huang, Liang & Yi (2021).
 
-    **Privacy.** ρ-zCDP by adaptive composition of exact discrete Gaussian releases. The number of rounds of the search depends on
-    earlier noisy outputs; whatever it is, the privacy filter refuses a release that would pass the budget (Feldman & Zrnic
+    **Privacy.** ρ-zCDP by adaptive composition of exact discrete Gaussian releases. The number of rounds of the search depends
+    on earlier noisy outputs; for any number, the privacy filter refuses a release that would exceed the budget (Feldman & Zrnic
     2021).
 
     Examples
@@ -209,7 +210,7 @@ class VarianceAware(MeanMechanism):
 
 @dataclass
 class _Run:
-    """The state of one run."""
+    """State of one run."""
 
     rows: Rows
     privacy_filter: PrivacyFilter
@@ -234,7 +235,7 @@ class _Run:
 
     @property
     def left(self) -> float:
-        """What remains of ρ."""
+        """Remaining ρ."""
         return self.privacy_filter.left.as_budget.rho
 
     @property
@@ -242,7 +243,7 @@ class _Run:
         return len(self.center)
 
     def noise_error(self, rho: float) -> float:
-        """:func:`_mean_error` for a part of ρ."""
+        """Return :func:`_mean_error` for a part of ρ."""
         return _mean_error(self.neighbors, self.n_rows, rho, self.d)
 
     def histogram(self, rho: float, linear: FloatArray, typical: float, octaves: int) -> NormHistogram:
@@ -259,7 +260,7 @@ class _Run:
     def clipped(
         self, rho: float, linear: FloatArray, radius: float, *, squares_rho: float = 0.0, shrink: bool = True
     ) -> ClippedSums:
-        """Noisy sums of the clipped rows, by which the centre moves; shortened for their noise where ``shrink``."""
+        """Return the noisy sums of the clipped rows, and move the center by them; shortened for their noise if ``shrink``."""
         sums = noisy_clipped_sums(
             self.rows,
             self.privacy_filter,
@@ -279,7 +280,7 @@ class _Run:
         return sums
 
     def record(self, linear: FloatArray, radius: float, rho: float) -> None:
-        """Keep the step for the diagnostics: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}."""
+        """Record the step for the diagnostics: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}."""
         self.steps.append(
             {
                 "center": self.center.tolist(),
@@ -290,7 +291,7 @@ class _Run:
         )
 
     def find_center(self) -> None:
-        """Clip at a radius from private distances to the centre, move the centre, and stop when the radius no longer shrinks."""
+        """Clip at a radius from private distances to the center, move the center, and stop when the radius settles."""
         identity, least_left = np.eye(self.d), (1.0 - _EXPLORATION) * self.total
         for_histogram, for_mean = _round_costs(self.neighbors, self.n_rows, self.total, self.d)
         unseen = 0.0  # ρ of a histogram that was too little
@@ -321,11 +322,11 @@ class _Run:
 
     @property
     def resolution(self) -> float:
-        """A radius below which floating point tells no rows apart."""
+        """Radius below which floating point resolves no rows."""
         return max(2.0 * _MIN, _RESOLUTION * float(np.abs(self.center).max()))
 
     def find_scales(self) -> None:
-        """Estimate every coordinate's spread from noisy squares, in two rounds; variances below the noise are raised to it."""
+        """Estimate every coordinate's spread from noisy squares, in two rounds; raise variances below the noise to it."""
         if self.d == 1 or self.radius is None:
             return
         spread = np.full(self.d, self.radius / math.sqrt(self.d))
@@ -346,11 +347,11 @@ class _Run:
             self.spread = np.clip(result, _MIN, _MAX)
 
     def squares_error(self, rho: float) -> float:
-        """Noise on the mean square of a coordinate of unit spread, at the clipping radius √d."""
+        """Return the noise on the mean square of a coordinate of unit spread, at the clipping radius √d."""
         return zcdp_noise_scale(rho, gram_frobenius(self.neighbors, self.d).value) * self.d / self.n_rows
 
     def finish(self) -> NoisyMean:
-        """Spend the rest of the budget on the mean of (x − c)/√spread."""
+        """Release the mean of (x − c)/√spread with the remaining budget."""
         linear = np.diag(1.0 / np.sqrt(self.spread))
         # Expected norm of a scaled row: (Σ σ_j)^{1/2} once the spread is known.
         typical = math.sqrt(float(self.spread.sum()))
@@ -412,5 +413,5 @@ class _Run:
 
 
 def _within_range(radius: float) -> float:
-    """The nearest radius that the lattice of rows takes, with room for a search about it."""
+    """Return the nearest radius that the lattice of rows allows, with room for a search about it."""
     return min(max(radius, _MIN), _MAX)

@@ -14,11 +14,38 @@ from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, discrete_laplace_delta, laplace_delta
 from dpmoments.privacy.distances import Norm, Sensitivity
-from dpmoments.privacy.laws.base import Answer, DrawLaw, pure_loss
+from dpmoments.privacy.laws.base import Answer, DrawLaw, attains, pure_loss
+
+_ROUNDING = 1e-6
+"""Relative excess of the scale off the diagonal that is rounding."""
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian(DrawLaw):
+class GaussianLaw(DrawLaw):
+    """Normal noise, of integers or of reals: ρ = Δ²/(2σ²), σ = ``scale``."""
+
+    scale: float
+
+    is_gaussian: ClassVar[bool] = True
+    norm: ClassVar[Norm] = Norm.L2
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        if unit not in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
+            raise self.refused(unit)
+        if unit is LossUnit.GAUSSIAN_RHO and min(self.lattice_scales, default=math.inf) < unit.least_lattice_scale:
+            raise InputValueError(
+                "the noise is too small in lattice units for its composition to be proven: use a finer lattice"
+            )
+        return Loss(unit, Fraction(sensitivity.value) ** 2 / Fraction(self.scale) ** 2 / 2)
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        del sensitivity
+        return ()
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(GaussianLaw):
     """Independent discrete Gaussian noise on integers: ρ = Δ²/(2σ²) (Canonne, Kamath & Steinke 2020, Theorem 4).
 
     On a symmetric matrix each cell of the upper triangle has noise of its own, σ on the diagonal and ``off_diagonal_scale`` ≥
@@ -32,52 +59,51 @@ class DiscreteGaussian(DrawLaw):
         None for a vector.
     """
 
-    scale: float
     off_diagonal_scale: float | None = None
 
     on_lattice: ClassVar[bool] = True
     name: ClassVar[str] = "discrete-gaussian"
-    norm: ClassVar[Norm] = Norm.L2
 
     @property
     def answers(self) -> Answer:
         return Answer.VECTOR if self.off_diagonal_scale is None else Answer.MATRIX
 
+    @property
+    def lattice_scales(self) -> tuple[float, ...]:
+        return (self.scale,) if self.off_diagonal_scale is None else (self.scale, self.off_diagonal_scale)
+
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        del claim
-        square = Fraction(self.scale) ** 2
-        least = self.scale
-        if self.off_diagonal_scale is not None:
-            if 2 * Fraction(self.off_diagonal_scale) ** 2 < square:
-                raise InputValueError("noise off the diagonal must be at least 1/√2 of that on it")
-            least = min(least, self.off_diagonal_scale)
-        if unit is LossUnit.GAUSSIAN_RHO and least < unit.least_lattice_scale:
-            raise InputValueError(
-                "the noise is too small in lattice units for its composition to be proven: use a finer lattice"
-            )
-        return _gaussian_loss(self, Fraction(sensitivity.value) ** 2 / square, unit)
+        if (
+            self.off_diagonal_scale is not None
+            and 2 * Fraction(self.off_diagonal_scale) ** 2 < Fraction(self.scale) ** 2
+        ):
+            raise InputValueError("noise off the diagonal must be at least 1/√2 of that on it")
+        return super()._loss(sensitivity, unit, claim)
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        # off the diagonal no more noise than the Frobenius norm asks for
+        beside = self.off_diagonal_scale
+        least = beside is not None and beside <= self.scale * math.sqrt(0.5) * (1.0 + _ROUNDING)
+        return (size == 1 or least) and attains(sensitivity)
 
 
 @dataclass(frozen=True)
-class GaussianDraw(DrawLaw):
+class GaussianDraw(GaussianLaw):
     """Normal noise drawn in floating point, σ on every entry, or σ on and σ/√2 off the diagonal of a symmetric matrix.
 
     The same losses as :class:`DiscreteGaussian`; idealized.
     """
 
-    scale: float
     symmetric: bool = False
 
     name: ClassVar[str] = "gaussian"
-    norm: ClassVar[Norm] = Norm.L2
 
     @property
     def answers(self) -> Answer:
         return Answer.MATRIX if self.symmetric else Answer.VECTOR
 
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        del claim
-        return _gaussian_loss(self, Fraction(sensitivity.value) ** 2 / Fraction(self.scale) ** 2, unit)
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        return (size == 1 or self.symmetric) and attains(sensitivity)
 
 
 @dataclass(frozen=True)
@@ -102,6 +128,9 @@ class DiscreteLaplace(DrawLaw):
         shift = math.floor(sensitivity.value)  # of integers
         delta = partial(discrete_laplace_delta, shift=shift, scale=self.scale)
         return (PrivacyCurve(delta, rounded_up(Fraction(shift) / Fraction(self.scale))),)
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        return size == 1 and attains(sensitivity)
 
 
 @dataclass(frozen=True)
@@ -138,6 +167,9 @@ class NormDraw(DrawLaw):
         loss = rounded_up(self._epsilon(sensitivity))
         return (PrivacyCurve(partial(laplace_delta, loss=loss), loss),)
 
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        return size == 1 and attains(sensitivity)
+
 
 @dataclass(frozen=True)
 class MatrixLaplaceDraw(NormDraw):
@@ -153,9 +185,3 @@ class IsotropicDraw(NormDraw):
 
     name: ClassVar[str] = "isotropic"
     norm: ClassVar[Norm] = Norm.L2
-
-
-def _gaussian_loss(law: DrawLaw, ratio_square: Fraction, unit: LossUnit) -> Loss:
-    if unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
-        return Loss(unit, ratio_square / 2)
-    raise law.refused(unit)

@@ -39,6 +39,12 @@ class DrawLaw(ABC):
     """Whether its noise is of integers, for queries of integers alone."""
     claims: ClassVar[bool] = False
     """Whether its cost is a claim that is checked on an exact curve, instead of a formula."""
+    is_gaussian: ClassVar[bool] = False
+    """True if losses of its draws add up as those of normal noise do, before they become a curve."""
+    delta_is_of_bound: ClassVar[bool] = False
+    """True if δ is the failure probability of a bound that later draws rely on, and not of the draw."""
+    attained_alone: ClassVar[bool] = False
+    """True if its loss is attained by tables without other rows only."""
 
     def __post_init__(self) -> None:
         for entry in fields(self):
@@ -65,13 +71,21 @@ class DrawLaw(ABC):
     @abstractmethod
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss: ...
 
+    @abstractmethod
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
-        """Privacy curves of the parts of a draw, one after another; none where no more than its price is known.
+        """Return privacy curves of the parts of a draw, one after another; none if no more than its price is known.
 
-        Gaussian laws have none here: their losses add up before they become a curve (``docs/derivations/privacy-profile.md``).
+        A Gaussian law has none: its losses add up before they become a curve (``docs/derivations/privacy-profile.md``).
         """
-        del sensitivity
+
+    @property
+    def lattice_scales(self) -> tuple[float, ...]:
+        """Scales of discrete normal noise, in lattice units; empty for other noise."""
         return ()
+
+    @abstractmethod
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        """Return True if two neighboring tables attain all the loss of a draw of ``size`` numbers."""
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise ValueError where its noise, and so its price, is not for a query of that shape."""
@@ -84,6 +98,14 @@ class DrawLaw(ABC):
         }
         if not fits[self.answers] or 0 in shape:
             raise InputValueError(f"a draw of {self.name} is not for a query of shape {shape}")
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if entry.name in _SIZES and value != shape[0]:
+                raise InputValueError(f"a draw of {self.name} for {value} rows is not for a query of shape {shape}")
+            if isinstance(value, tuple) and not 0 < len(value) <= shape[0]:
+                raise InputValueError(
+                    f"a draw of {self.name} with {len(value)} {entry.name} is not for a query of shape {shape}"
+                )
 
     @property
     @abstractmethod
@@ -108,8 +130,20 @@ def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
     raise law.refused(unit)
 
 
+_ATTAINED = ("count", "count_l1", "gram_frobenius", "gram_nuclear")
+"""Sensitivities that some two neighbors attain: ``tests/privacy/test_sensitivity.py`` has them."""
+
+
+def attains(sensitivity: Sensitivity) -> bool:
+    """Return True if some two neighboring tables attain the sensitivity."""
+    return sensitivity.name in _ATTAINED
+
+
 _MAX_BITS = 64
-_POSITIVE = ("scale", "off_diagonal_scale", "rate")
+_POSITIVE = ("scale", "scales", "off_diagonal_scale", "rate")
+_SIGNED = ("temperatures",)
+_SIZES = ("dimension", "n_features")
+"""Parameters that are the number of rows of the query."""
 
 
 def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
@@ -126,10 +160,11 @@ def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
         if value < (0 if name == "bits" else 1) or (name == "bits" and value > _MAX_BITS):
             raise InputValueError(f"{words} is out of range")
     else:
-        several = kind == "tuple[float, ...]"
+        several = isinstance(kind, str) and kind.startswith("tuple")
         if several and not isinstance(value, tuple):
             raise InputTypeError(f"{words} must be a tuple")
-        if not all(map(is_finite_number, value if several else (value,))):
-            raise InputValueError(f"{words} must be finite numbers" if several else f"{words} must be a finite number")
-        if not several and (value < 0.0 or (name in _POSITIVE and value == 0.0)):
+        values, numbers = (value, "finite numbers") if several else ((value,), "a finite number")
+        if not all(map(is_finite_number, values)):
+            raise InputValueError(f"{words} must be {numbers}")
+        if name not in _SIGNED and any(each < 0.0 or (name in _POSITIVE and each == 0.0) for each in values):
             raise InputValueError(f"{words} must be {'above 0' if name in _POSITIVE else '0 or above'}")

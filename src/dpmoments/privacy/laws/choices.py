@@ -7,7 +7,6 @@ from fractions import Fraction
 from functools import partial
 from typing import ClassVar
 
-from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import rounded_up
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
@@ -44,6 +43,10 @@ class Choice(DrawLaw):
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         return (_bounded_range_curve(self._width(sensitivity)),)
 
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        del sensitivity, size
+        return False
+
 
 @dataclass(frozen=True)
 class Directions(DrawLaw):
@@ -72,11 +75,6 @@ class Directions(DrawLaw):
     def answers(self) -> Answer:
         return Answer.MATRIX
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        super().check_shape(shape)
-        if shape[0] != self.n_features or len(self.temperatures) > self.n_features:
-            raise InputValueError(f"directions of {self.n_features} features are not for a query of shape {shape}")
-
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         del claim
         widths = self._widths(sensitivity)
@@ -90,6 +88,10 @@ class Directions(DrawLaw):
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         return tuple(_bounded_range_curve(width) for width in self._widths(sensitivity))
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        del sensitivity, size
+        return False
 
 
 def _bounded_range_curve(width: Fraction) -> PrivacyCurve:

@@ -17,6 +17,7 @@ from dpmoments.privacy.curves.composed import PrivacyCurve, laplace_delta
 from dpmoments.privacy.curves.wishart import additive_wishart_delta, raised_wishart_delta, wishart_sampling_delta
 from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.laws.base import Answer, DrawLaw
+from dpmoments.privacy.unit import Neighbors
 
 # A plan that is run many times asks for the same point of a curve every time.
 _additive_wishart_delta = lru_cache(maxsize=256)(additive_wishart_delta)
@@ -35,6 +36,7 @@ class EigenvalueBound(DrawLaw):
     scale: float
     allowance: float
 
+    delta_is_of_bound: ClassVar[bool] = True
     name: ClassVar[str] = "eigenvalue-bound"
     norm: ClassVar[Norm] = Norm.L1
 
@@ -55,6 +57,10 @@ class EigenvalueBound(DrawLaw):
         """Of the draw alone: its δ, which is for what is built on it, is not in it."""
         loss = rounded_up(Fraction(sensitivity.value) / Fraction(self.scale))
         return (PrivacyCurve(partial(laplace_delta, loss=loss), loss),)
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        del sensitivity, size
+        return False
 
 
 @dataclass(frozen=True)
@@ -85,17 +91,15 @@ class AdditiveWishartDraw(DrawLaw):
     def answers(self) -> Answer:
         return Answer.MATRIX
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        super().check_shape(shape)
-        if shape[0] != self.dimension:
-            raise InputValueError(f"noise of dimension {self.dimension} is not for a query of shape {shape}")
-
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         return _claimed(self, claim, unit, sensitivity)
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         beyond, ratio = self.degrees - self.dimension, self.scale / math.ldexp(sensitivity.value, -2 * self.bits)
         return _exact_curve(lambda epsilon: _additive_wishart_delta(epsilon, beyond, ratio, sensitivity.neighbors))
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        return sensitivity.neighbors is Neighbors.ADD_REMOVE or size > 1
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,7 @@ class WishartSampling(DrawLaw):
     inverse: bool = False
 
     claims: ClassVar[bool] = True
+    attained_alone: ClassVar[bool] = True
     name: ClassVar[str] = "wishart-sampling"
     norm: ClassVar[Norm] = Norm.ROW
 
@@ -132,6 +137,9 @@ class WishartSampling(DrawLaw):
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         degrees, ratio = self.degrees, (self.padding + self.floor) / sensitivity.value
         return _exact_curve(lambda epsilon: _wishart_sampling_delta(epsilon, degrees, ratio, sensitivity.neighbors))
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        return self.floor == 0.0 and (sensitivity.neighbors is Neighbors.ADD_REMOVE or size > 1)
 
 
 @dataclass(frozen=True)
@@ -169,6 +177,10 @@ class RaisedWishartSampling(DrawLaw):
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         degrees, ratio = self.degrees, (self.padding + self.raised) / sensitivity.value
         return _exact_curve(lambda epsilon: _raised_wishart_delta(epsilon, degrees, ratio))
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        del sensitivity, size
+        return False
 
 
 def _exact_curve(delta: Callable[[float], float]) -> tuple[PrivacyCurve, ...]:

@@ -1,0 +1,739 @@
+"""Every interval, p-value, prediction and synthetic moment against draws; each check has faults that it finds.
+
+A check returns standardized errors z, a replication a row: their mean square is 1 if the stated errors are right. A replication
+is one release of fresh rows, drawn from the law of its noise (``support/drawn_releases.py``). The standard error of the mean
+square is taken over replications, since the answers of one release go together. Mean squares are far more powerful than counts
+of misses: an interval that is 9 % short has one of 1.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import ndtri
+from scipy.stats import chi2_contingency, f_oneway, ttest_ind_from_stats
+from scipy.stats import t as student
+
+import dpmoments as dpm
+from dpmoments.analysis import (
+    components,
+    confidence,
+    correlations,
+    description,
+    group_means,
+    group_sums,
+    group_tests,
+    normal_equations,
+    regression_results,
+    synthetic,
+)
+from dpmoments.analysis import cross_table as cross_tables
+from support.drawn_releases import drawn, planted
+
+Z = float(ndtri(0.975))
+Check = Callable[[], np.ndarray]
+
+
+class Fault(NamedTuple):
+    """A place in the code, and what would stand there."""
+
+    function: Any
+    before: str
+    after: str
+
+
+# The tables --------------------------------------------------------------------------------------------------------------
+
+MEANS = np.array([7.0, 1.0, 0.0, 0.0, 0.0, -2.0])
+FACTORS = np.array(
+    [
+        [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [0.8, 0.6, 0.0, 0.0, 0.0, 0.0],
+        [0.9, 0.0, 0.436, 0.0, 0.0, 0.0],
+        [0.0, 0.5, 0.0, 0.866, 0.0, 0.0],
+        [0.0, 0.0, 0.0, 0.0, 1.0, 0.0],
+        [0.3, 0.2, 0.0, 0.1, 0.0, 0.5],
+    ]
+)
+COVARIANCE = FACTORS @ FACTORS.T
+MILD = np.eye(6) + 0.3 * np.diag(np.ones(5), -1)
+MILD[5, :4] = [0.4, -0.3, 0.2, 0.1]
+MILD[5, 4] = 0.0
+"""Features of a regression: noise that is as large as sampling hides none of them."""
+OF_FIT = MILD @ MILD.T
+SLOPES = np.linalg.solve(OF_FIT[:5, :5], OF_FIT[:5, 5])
+CONSTANT = MEANS[5] - MEANS[:5] @ SLOPES
+RESIDUAL = float(OF_FIT[5, 5] - OF_FIT[5, :5] @ SLOPES)
+NUMBERS = dpm.Schema(*(dpm.Numeric(name, -9, 9) for name in "abcdey"))
+GROUPS = dpm.Schema(
+    dpm.Categorical("group", ["one", "two", "far"]),
+    dpm.Boolean("flag"),
+    dpm.Numeric("y", -4, 16),
+)
+SHARES, GROUP_MEANS = np.array([0.3, 0.2, 0.5]), np.array([-1.0, -1.0, 13.0])
+
+
+@cache
+def template(schema: dpm.Schema, mechanism: str = "gaussian", **budget: float) -> dpm.MomentRelease:
+    """A release whose rows do not matter: its law, schema and encoding are what is used."""
+    levels = {column.name: column.levels[0] for column in schema.columns if isinstance(column, dpm.Categorical)}
+    rows = pd.DataFrame({column.name: [levels.get(column.name, 1.0)] * 1_000 for column in schema.columns})
+    return dpm.release(rows, schema, mechanism=mechanism, insecure_seed=0, **(budget or {"rho": 400.0}))
+
+
+def numbers(rng: np.random.Generator, n_rows: int, factors: np.ndarray = FACTORS) -> np.ndarray:
+    return MEANS + rng.standard_normal((n_rows, 6)) @ factors.T
+
+
+def grouped(rng: np.random.Generator, n_rows: int, means: np.ndarray = GROUP_MEANS) -> np.ndarray:
+    group = rng.choice(3, n_rows, p=SHARES)
+    flag = rng.random(n_rows) < 0.4
+    return np.column_stack([np.eye(3)[group], flag, means[group] + rng.standard_normal(n_rows)])
+
+
+def replications(n: int, one: Callable[[np.random.Generator], Any]) -> np.ndarray:
+    return np.array([one(np.random.default_rng([7, seed])) for seed in range(n)], dtype=float).reshape(n, -1)
+
+
+def of_interval(lower: Any, upper: Any, truth: Any) -> np.ndarray:
+    """z of an interval: the error of its middle in standard errors."""
+    lower, upper = np.asarray(lower), np.asarray(upper)
+    return np.asarray(((lower + upper) / 2.0 - truth) / ((upper - lower) / (2.0 * Z)))
+
+
+def of_p_value(p_value: Any) -> np.ndarray:
+    """z of a p-value that is uniform."""
+    return np.asarray(ndtri(np.asarray(p_value) / 2.0))
+
+
+# The checks --------------------------------------------------------------------------------------------------------------
+
+
+def correlation_intervals() -> np.ndarray:
+    pairs = np.tril_indices(6, -1)
+    deviations = np.sqrt(np.diag(COVARIANCE))
+    truth = np.arctanh((COVARIANCE / np.outer(deviations, deviations))[pairs])
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = correlations.correlations(drawn(template(NUMBERS, rho=10_000.0), numbers(rng, 400), rng))
+        return of_interval(np.arctanh(found.lower[pairs]), np.arctanh(found.upper[pairs]), truth)
+
+    return replications(400, one)
+
+
+def partial_correlation_intervals() -> np.ndarray:
+    inverse = np.linalg.inv(OF_FIT)
+    root = np.sqrt(np.diag(inverse))
+    pairs = np.tril_indices(6, -1)
+    truth = np.arctanh((-inverse / np.outer(root, root))[pairs])
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = correlations.partial_correlation(drawn(template(NUMBERS, rho=1_000.0), numbers(rng, 400, MILD), rng))
+        return of_interval(np.arctanh(found.lower[pairs]), np.arctanh(found.upper[pairs]), truth)
+
+    return replications(400, one)
+
+
+def correlations_of_levels() -> np.ndarray:
+    """Of the levels of one column with the other's, and with the number."""
+    means = np.array([0.0, 0.0, 3.0])
+    big = grouped(np.random.default_rng(0), 400_000, means)
+    truth = np.corrcoef(big.T)
+    i, j = np.array([3, 3, 4]), np.array([0, 1, 2])
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = correlations.correlations(drawn(template(GROUPS), grouped(rng, 600, means), rng))
+        return of_interval(np.arctanh(found.lower[i, j]), np.arctanh(found.upper[i, j]), np.arctanh(truth[i, j]))
+
+    return replications(250, one)
+
+
+def mean_intervals() -> np.ndarray:
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = description.describe(drawn(template(NUMBERS, rho=20.0), numbers(rng, 1_000), rng)).conf_int()
+        return of_interval(*found.T, MEANS)
+
+    return replications(700, one)
+
+
+def mean_intervals_of_laplace_noise() -> np.ndarray:
+    """A share: how often intervals miss, whose tails are the law's."""
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = description.describe(drawn(template(NUMBERS, "laplace", epsilon=3.0), numbers(rng, 300), rng)).conf_int(
+            0.99
+        )
+        return (found[:, 0] > MEANS) | (found[:, 1] < MEANS)
+
+    return np.sqrt(replications(1000, one) / 0.01)
+
+
+def noise_of_standard_deviations() -> np.ndarray:
+    rows = numbers(np.random.default_rng(0), 300)
+    exact = rows.std(axis=0)
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = description.describe(drawn(template(NUMBERS, rho=200.0), rows, rng))
+        assert found.standard_deviation is not None
+        return (found.standard_deviation - exact) / found.standard_deviation_noise
+
+    return replications(500, one)
+
+
+def noise_of_means() -> np.ndarray:
+    rows = numbers(np.random.default_rng(0), 3_000)
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = description.describe(drawn(template(NUMBERS, rho=0.5), rows, rng))
+        assert found.noisy_mean is not None
+        return ((found.noisy_mean - rows.mean(axis=0)) / found.mean_noise)[0]
+
+    return replications(800, one)
+
+
+def means_of_groups() -> np.ndarray:
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = group_means.group_means(drawn(template(GROUPS), grouped(rng, 400), rng), "group", ["y"])
+        return of_interval(found.lower[0], found.upper[0], GROUP_MEANS)
+
+    return replications(250, one)
+
+
+def differences_of_groups() -> np.ndarray:
+    truth = np.array([0.0, -14.0, -14.0])
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = group_means.group_means(drawn(template(GROUPS), grouped(rng, 400), rng), "group", ["y"]).differences
+        return of_interval(found.lower[0], found.upper[0], truth)
+
+    return replications(250, one)
+
+
+def t_tests() -> np.ndarray:
+    """Of two groups with one mean; the third is far away, so that noise on the counts would count as a difference."""
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        release = drawn(template(GROUPS, rho=1.0), grouped(rng, 300), rng)
+        levels = group_sums.Levels.of(release, "group")
+        sums = group_sums.GroupSums.of(release, release.feature_names.index("y"), levels)
+        return of_p_value(group_tests._tested(sums, [0, 1])[3])
+
+    return replications(700, one)
+
+
+def analyses_of_variance() -> np.ndarray:
+    def one(rng: np.random.Generator) -> np.ndarray:
+        rows = grouped(rng, 300, np.full(3, 5.0))
+        return of_p_value(group_tests.anova(drawn(template(GROUPS, rho=5.0), rows, rng), "y", "group").p_value)
+
+    return replications(500, one)
+
+
+def independence_tests() -> np.ndarray:
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = cross_tables.cross_table(drawn(template(GROUPS), grouped(rng, 300), rng), "group", "flag")
+        return of_p_value(found.p_value)
+
+    return replications(300, one)
+
+
+def explained_variances() -> np.ndarray:
+    truth = np.sort(np.linalg.eigvalsh(COVARIANCE))[::-1][:1]
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = components.pca(drawn(template(NUMBERS, rho=20.0), numbers(rng, 1_000), rng), 1).conf_int()
+        return of_interval(found[:, 0], found[:, 1], truth)
+
+    return replications(600, one)
+
+
+def fitted(rng: np.random.Generator, rho: float = 1_000.0) -> regression_results.FittedLine:
+    return drawn(template(NUMBERS, rho=rho), numbers(rng, 1_000, MILD), rng).ols("y")
+
+
+def coefficient_intervals() -> np.ndarray:
+    def one(rng: np.random.Generator) -> np.ndarray:
+        fit = fitted(rng)
+        assert fit.equations is not None
+        assert fit.equations.delta_method_valid
+        return of_interval(*fit.equations.intervals(0.95).T, np.append(CONSTANT, SLOPES))
+
+    return replications(400, one)
+
+
+def coefficient_p_values() -> np.ndarray:
+    """Of slopes that are 0 where sampling and noise decide: the fifth feature has nothing to do with the target."""
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        return of_p_value(fitted(rng).equations.p_values[5])
+
+    return replications(600, one)
+
+
+def inverted_p_values() -> np.ndarray:
+    """Of the true slopes, where noise is too large for the delta method."""
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        equations = fitted(rng, rho=60.0).equations
+        assert equations is not None
+        assert not equations.delta_method_valid
+        return of_p_value([equations.inverted_p_value(place, SLOPES[place - 1]) for place in (1, 5)])
+
+    return replications(300, one)
+
+
+def whole_fits() -> np.ndarray:
+    """p of the whole fit where the target has nothing to do with the features."""
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        rows = numbers(rng, 1_000, MILD)
+        rows[:, 5] = -2.0 + rng.standard_normal(1_000)
+        return of_p_value(drawn(template(NUMBERS, rho=60.0), rows, rng).ols("y").p_value_of_fit)
+
+    return replications(300, one)
+
+
+def shares_explained() -> np.ndarray:
+    truth = 1.0 - RESIDUAL / OF_FIT[5, 5]
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        explained = fitted(rng).explained
+        assert explained is not None
+        return (explained.share - truth) / math.hypot(explained.privacy_error, explained.sampling_error)
+
+    return replications(400, one)
+
+
+NEW = np.array([[4.0, 1.0, 0.0, 0.0, 0.0], [6.0, 2.0, 1.5, 0.5, -1.0]])
+
+
+def predicted(rng: np.random.Generator) -> Any:
+    return fitted(rng).prediction_intervals({name: NEW[:, place] for place, name in enumerate("abcde")})
+
+
+def predictions_of_the_line() -> np.ndarray:
+    truth = CONSTANT + NEW @ SLOPES
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        return of_interval(*predicted(rng).mean.T, truth)
+
+    return replications(700, one)
+
+
+def predictions_of_new_rows() -> np.ndarray:
+    """The middle of an interval is right; its width allows for noise on the residuals, and is judged by misses."""
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = predicted(rng).value
+        new = CONSTANT + NEW @ SLOPES + math.sqrt(RESIDUAL) * rng.standard_normal(2)
+        return of_interval(found[:, 0], found[:, 1], new)
+
+    return replications(500, one)
+
+
+def pooled_answers() -> np.ndarray:
+    """Means and slopes of two releases of different budgets, pooled."""
+    two = [
+        dpm.release(np.zeros((1_000, 6)), NUMBERS, rho=rho, mechanism="gaussian", insecure_seed=int(rho))
+        for rho in (300.0, 3_000.0)
+    ]
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        parts = [drawn(one, numbers(rng, 500, MILD), rng) for one in two]
+        pooled = dpm.pool(parts)
+        means = of_interval(*pooled.describe().conf_int().T, MEANS)
+        fit = pooled.ols("y")
+        assert fit.equations is not None
+        slopes = (fit.equations.coefficients[1:] - SLOPES) / fit.equations.standard_errors[1:]
+        return np.concatenate([means, slopes])
+
+    return replications(250, one)
+
+
+def synthetic_moments() -> np.ndarray:
+    """Variances and covariances of drawn rows beside the release's, in standard errors of 20,000 rows."""
+    release = drawn(template(NUMBERS, rho=1e6), numbers(np.random.default_rng(0), 2_000), np.random.default_rng(1))
+    truth = release.covariance
+    first, second = np.tril_indices(6)
+    deviations = np.sqrt((np.diag(truth)[first] * np.diag(truth)[second] + truth[first, second] ** 2) / 20_000.0)
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = np.cov(synthetic.synthetic_rows(release, 20_000, int(rng.integers(1 << 30))).to_numpy().T)
+        return (found - truth)[first, second] / deviations
+
+    return replications(6, one)
+
+
+def synthetic_means() -> np.ndarray:
+    rows = grouped(np.random.default_rng(0), 2_000, np.array([0.0, 0.0, 2.0]))
+    release = drawn(template(GROUPS, rho=1e6), rows, np.random.default_rng(1))
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = synthetic.synthetic_rows(release, 5_000, int(rng.integers(1 << 30)))
+        shares = [(found["group"] == level).mean() for level in ("one", "two", "far")]
+        means = np.array([*shares, found["flag"].mean(), found["y"].mean()])
+        return (means - release.mean) / np.sqrt(np.diag(release.covariance) / 5_000.0)
+
+    return replications(10, one)
+
+
+# check, slack beside four standard errors, faults
+CHECKS: list[tuple[Check, float, list[Fault]]] = [
+    (correlation_intervals, 0.05, [Fault(correlations._fisher_interval, " / (1.0 - inside**2)", "")]),
+    (
+        partial_correlation_intervals,
+        0.05,
+        [Fault(correlations._privacy_variances, "found[i, :i, None, None]", "0.0 * found[i, :i, None, None]")],
+    ),
+    (
+        correlations_of_levels,
+        0.15,
+        [Fault(correlations._sampling_variances, "square / (4.0 * p_q)", "0.0 * p_q")],
+    ),
+    (mean_intervals, 0.05, [Fault(description.Description.conf_int, "half = factor", "half = 0.91 * factor")]),
+    (
+        mean_intervals_of_laplace_noise,
+        0.05,
+        [Fault(confidence.deviations_by_quantile, "normal + beyond * share**2", "normal - 0.0 * share")],
+    ),
+    (noise_of_standard_deviations, 0.05, [Fault(description._deviation_noise, "2.0 * known", "1.8 * known")]),
+    (noise_of_means, 0.03, [Fault(description._mean_noise, "= -about", "= 0.0 * about")]),
+    (
+        means_of_groups,
+        0.05,
+        [Fault(confidence.fieller_interval, "(covariance[0] + extra)", "(covariance[0] + 0.5 * extra)")],
+    ),
+    (
+        differences_of_groups,
+        0.05,
+        [Fault(group_means._combined, "first**2 + second**2 -", "first**2 + 0.0 * second -")],
+    ),
+    (
+        t_tests,
+        0.05,
+        [
+            Fault(
+                group_tests._tested,
+                "weights @ sums.covariance @ weights)",
+                "weights[k:] @ sums.covariance[k:, k:] @ weights[k:])",
+            )
+        ],
+    ),
+    (
+        analyses_of_variance,
+        0.05,
+        [Fault(group_tests.between_groups, "noise, sampling, k - 1", "0.6 * noise, sampling, k - 1")],
+    ),
+    (
+        independence_tests,
+        0.05,
+        [Fault(cross_tables._joint_counts, "moments.n_rows * (np", "0.6 * moments.n_rows * (np")],
+    ),
+    (
+        explained_variances,
+        0.05,
+        [
+            Fault(
+                components._explained_variance_noise,
+                "_MIN_SAMPLING * normal) / n",
+                "_MIN_SAMPLING * normal) / (4.0 * n)",
+            )
+        ],
+    ),
+    (
+        coefficient_intervals,
+        0.05,
+        [Fault(normal_equations.NormalEquations.intervals, "reach = float", "reach = 0.85 * float")],
+    ),
+    (
+        coefficient_p_values,
+        0.05,
+        [Fault(normal_equations.NormalEquations.residual_variance, "/ over", "/ (3.0 * over)")],
+    ),
+    (
+        inverted_p_values,
+        0.1,
+        [
+            Fault(
+                normal_equations.NormalEquations.error_covariance,
+                "self.noise_covariance",
+                "0.4 * self.noise_covariance",
+            )
+        ],
+    ),
+    (
+        whole_fits,
+        0.1,
+        [Fault(normal_equations.NormalEquations.p_value_of_fit, "chdtrc(len(fixed)", "chdtrc(2 + len(fixed)")],
+    ),
+    (
+        shares_explained,
+        0.1,
+        [Fault(regression_results.ExplainedVariance._of, "4.0 * share", "1.0 * share")],
+    ),
+    (
+        predictions_of_the_line,
+        0.0,
+        [Fault(regression_results.Predictions.of, "equations.privacy_covariance + ", "")],
+    ),
+    (
+        predictions_of_new_rows,
+        0.1,
+        [Fault(regression_results.Predictions.of, "variance + of_residual", "of_residual / 1.5")],
+    ),
+    (pooled_answers, 0.05, []),
+    (
+        synthetic_moments,
+        0.1,
+        [Fault(synthetic._Margin.of, "max(variance, 0.0) /", "1.06 * max(variance, 0.0) /")],
+    ),
+    (synthetic_means, 0.3, []),
+]
+
+
+def distance(check: Check, slack: float) -> float:
+    """How far the mean square is from 1, in the distance allowed: four standard errors and the slack."""
+    squares = (check() ** 2).mean(axis=1)
+    error = float(squares.std(ddof=1)) / math.sqrt(len(squares))
+    return abs(float(squares.mean()) - 1.0) / (4.0 * error + slack)
+
+
+@pytest.mark.parametrize(("check", "slack", "faults"), CHECKS, ids=lambda value: getattr(value, "__name__", None))
+def test_stated_errors_are_those_of_draws_and_faults_in_them_are_found(
+    check: Check, slack: float, faults: list[Fault]
+) -> None:
+    assert distance(check, slack) < 1.0
+    for fault in faults:
+        with planted(*fault):
+            assert distance(check, slack) > 1.0, fault.after
+
+
+# Without noise, fourteen rows: what other programs say ------------------------------------------------------------------------
+
+SMALL = dpm.Schema(
+    dpm.Categorical("group", ["one", "two"]),
+    dpm.Boolean("flag"),
+    dpm.Numeric("y", -6, 14),
+    dpm.Numeric("x", -6, 14),
+    dpm.Product("y", "group"),
+)
+FEW = 14
+
+
+@cache
+def few_rows() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    group = np.array(["one", "two"])[(np.arange(FEW) >= 8).astype(int)]
+    x = rng.normal(2.0, 1.5, FEW)
+    y = 0.5 * x + rng.normal(1.0, 1.0, FEW) * np.where(group == "one", 1.0, 2.5)
+    return pd.DataFrame({"group": group, "flag": rng.random(FEW) < 0.5, "y": y, "x": x})
+
+
+@cache
+def few() -> dpm.MomentRelease:
+    return dpm.release(
+        few_rows(), SMALL, epsilon=1e12, mechanism="gaussian", delta=1e-9, repair="none", insecure_seed=0
+    )
+
+
+def split() -> tuple[np.ndarray, np.ndarray]:
+    table = few_rows()
+    return tuple(table["y"][table["group"] == name].to_numpy() for name in ("one", "two"))  # type: ignore[return-value]
+
+
+def welch() -> tuple[Any, Any]:
+    """Variances over n, as the release's moments say them, and degrees by n − 1."""
+    found = group_tests.t_test(few(), "y", "group")
+    moments = [each for y in split() for each in (y.mean(), y.std(), len(y))]
+    expected = ttest_ind_from_stats(*moments, equal_var=False)
+    parts = [y.var() / len(y) for y in split()]
+    degrees = sum(parts) ** 2 / sum(part**2 / (len(y) - 1.0) for part, y in zip(parts, split(), strict=True))
+    return (
+        [found.statistic, found.degrees, found.p_value, found.sampling_noise],
+        [expected.statistic, degrees, expected.pvalue, math.sqrt(sum(parts))],
+    )
+
+
+def variance_analysis() -> tuple[Any, Any]:
+    found = group_tests.anova(few(), "x", "flag")
+    table = few_rows()
+    expected = f_oneway(*(table["x"][table["flag"] == flag] for flag in (False, True)))
+    return [found.f, found.degrees], [expected.statistic, (1.0, FEW - 2.0)]
+
+
+def chi_square() -> tuple[Any, Any]:
+    found = cross_tables.cross_table(few(), "group", "flag")
+    counts = pd.crosstab(few_rows()["group"], few_rows()["flag"]).to_numpy()
+    expected = chi2_contingency(counts, correction=False)
+    return [found.statistic, found.degrees, found.p_value], [expected.statistic, expected.dof, expected.pvalue]
+
+
+def design() -> tuple[np.ndarray, np.ndarray]:
+    table = few_rows()
+    return np.column_stack([np.ones(FEW), table["x"], table["flag"]]), table["y"].to_numpy()
+
+
+def least_squares() -> tuple[Any, Any]:
+    """Coefficients, standard errors, p-values, intervals, R² and adjusted R²: the textbook's, with numpy."""
+    z, y = design()
+    fit = few().ols("y", ["x", "flag"])
+    solution = np.linalg.solve(z.T @ z, z.T @ y)
+    residual = y - z @ solution
+    variance = float(residual @ residual) / (FEW - 3)
+    errors = np.sqrt(variance * np.diag(np.linalg.inv(z.T @ z)))
+    p_values = 2.0 * student.sf(np.abs(solution / errors), FEW - 3)
+    reach = float(student.ppf(0.975, FEW - 3)) * errors
+    share = 1.0 - float(residual @ residual) / float(((y - y.mean()) ** 2).sum())
+    equations = fit.equations
+    assert equations is not None
+    return (
+        [*fit.params, *fit.bse, *fit.pvalues, *equations.intervals(0.95).T.ravel(), fit.rsquared, fit.rsquared_adj],
+        [
+            *(*solution, *errors, *p_values, *(solution - reach), *(solution + reach)),
+            *(share, 1.0 - (1.0 - share) * (FEW - 1.0) / (FEW - 3.0)),
+        ],
+    )
+
+
+def predictions() -> tuple[Any, Any]:
+    z, y = design()
+    new = np.array([1.0, 3.0, 1.0])
+    found = few().ols("y", ["x", "flag"]).prediction_intervals({"x": [3.0], "flag": [True]})
+    solution = np.linalg.solve(z.T @ z, z.T @ y)
+    variance = float(((y - z @ solution) ** 2).sum()) / (FEW - 3)
+    leverage = float(new @ np.linalg.solve(z.T @ z, new))
+    middle, quantile = float(new @ solution), float(student.ppf(0.975, FEW - 3))
+    line, row = (quantile * math.sqrt(variance * (added + leverage)) for added in (0.0, 1.0))
+    return (
+        [*found.mean.ravel(), *found.value.ravel()],
+        [middle - line, middle + line, middle - row, middle + row],
+    )
+
+
+def means_and_deviations() -> tuple[Any, Any]:
+    found, columns = description.describe(few()), few_rows()[["y", "x"]].to_numpy()
+    deviations = columns.std(axis=0)
+    half = Z * deviations / math.sqrt(FEW)
+    assert found.standard_deviation is not None
+    places = [few().feature_names.index(name) for name in ("y", "x")]
+    return (
+        [found.standard_deviation[places], *found.conf_int()[places].T],
+        [deviations, columns.mean(axis=0) - half, columns.mean(axis=0) + half],
+    )
+
+
+def correlation_of_numbers() -> tuple[Any, Any]:
+    found = correlations.correlations(few(), ["y", "x"])
+    r = float(np.corrcoef(few_rows()["y"], few_rows()["x"])[0, 1])
+    return (
+        np.arctanh([found.lower[1, 0], found.correlation[1, 0], found.upper[1, 0]]),
+        math.atanh(r) + Z / math.sqrt(FEW) * np.array([-1.0, 0.0, 1.0]),
+    )
+
+
+def explained_variance() -> tuple[Any, Any]:
+    found = components.pca(few(), 1, ["y", "x"])
+    largest = float(np.linalg.eigvalsh(np.cov(few_rows()[["y", "x"]].to_numpy().T, ddof=0))[-1])
+    reach = Z * largest * math.sqrt(2.0 / FEW)
+    return found.conf_int()[0], [largest - reach, largest + reach]
+
+
+def group_intervals() -> tuple[Any, Any]:
+    """Each group's own variance over n, not n − 1: as the release's moments say it."""
+    found = group_means.group_means(few(), "group", ["y"])
+    expected = [y.std() / math.sqrt(len(y)) for y in split()]
+    return found.sampling_noise[0], expected
+
+
+LIMITS: list[tuple[Callable[[], tuple[Any, Any]], list[Fault]]] = [
+    (welch, [Fault(group_tests._tested, "sampling**2 / np.maximum(rows - 1.0, 1.0)", "sampling**2 / rows")]),
+    (variance_analysis, [Fault(group_tests.anova, "sums.n_rows - present", "sums.n_rows - present - 1")]),
+    (chi_square, [Fault(cross_tables._joint_counts, "np.diag(expected)", "1.05 * np.diag(expected)")]),
+    (
+        least_squares,
+        [
+            Fault(
+                normal_equations.NormalEquations.degrees_of_freedom,
+                "self.n_rows - self.n_regressors",
+                "self.n_rows - self.n_regressors - 1",
+            ),
+            Fault(normal_equations.NormalEquations.intervals, "0.5 + 0.5 * level", "level"),
+            Fault(regression_results.ExplainedVariance.adjusted, "self.n_rows - 1.0", "self.n_rows"),
+        ],
+    ),
+    (predictions, [Fault(regression_results.Predictions.of, "variance + of_residual", "of_residual")]),
+    (means_and_deviations, [Fault(description.Description.conf_int, "half = factor", "half = 0.98 * factor")]),
+    (correlation_of_numbers, [Fault(correlations._sampling_variances, "(1.0 - square) ** 2", "(1.0 - square)")]),
+    (explained_variance, [Fault(components._explained_variance_noise, "2.0 * np.einsum", "1.9 * np.einsum")]),
+    (group_intervals, [Fault(group_sums.GroupSums.sampling_variances, "self.variances", "0.95 * self.variances")]),
+]
+
+
+def agree(pair: tuple[Any, Any]) -> bool:
+    found, expected = (np.hstack([np.ravel(part) for part in side]) for side in pair)
+    return bool(np.allclose(found, expected, rtol=1e-3, atol=1e-4))
+
+
+@pytest.mark.parametrize(("limit", "faults"), LIMITS, ids=lambda value: getattr(value, "__name__", None))
+def test_without_noise_answers_are_the_textbooks(limit: Callable[[], tuple[Any, Any]], faults: list[Fault]) -> None:
+    assert agree(limit())
+    for fault in faults:
+        few.cache_clear()
+        with planted(*fault):
+            assert not agree(limit()), fault.after
+    few.cache_clear()
+
+
+# Identities ----------------------------------------------------------------------------------------------------------------
+
+
+def p_at_the_ends() -> list[float]:
+    """Of the inverted test: 1 − level at both ends of its interval."""
+    equations = fitted(np.random.default_rng(3), rho=60.0).equations
+    assert equations is not None
+    assert not equations.delta_method_valid
+    limits = equations.intervals(0.9)
+    return [equations.inverted_p_value(place, end) for place in (0, 1, 5) for end in limits[place]]
+
+
+def test_the_p_value_at_the_ends_of_an_interval_is_one_less_its_level() -> None:
+    np.testing.assert_allclose(p_at_the_ends(), 0.1, rtol=2e-3)
+    with planted(normal_equations.NormalEquations.intervals, "chdtri(1, 1.0 - level)", "chdtri(1, 1.0 - 0.99 * level)"):
+        assert np.abs(np.array(p_at_the_ends()) - 0.1).max() > 0.005
+
+
+def of_fieller() -> np.ndarray:
+    """(a − θb)² over the variance that noise and sampling give it, at both ends: q²."""
+    a, b, parts, extra = np.array([20.0]), np.array([10.0]), np.array([[4.0], [1.0], [2.0]]), np.array([3.0])
+    ends = np.array(confidence.fieller_interval(a, b, tuple(parts), extra, np.array([1.7])))
+    return np.asarray((a - ends * b) ** 2 / (parts[0] - 2.0 * ends * parts[1] + ends**2 * parts[2] + extra))
+
+
+def test_the_ends_of_a_ratio_are_those_at_which_it_is_rejected() -> None:
+    np.testing.assert_allclose(of_fieller(), 1.7**2)
+    for before, after in (
+        ("denominator**2 - square * covariance[2]", "denominator**2"),
+        ("(covariance[0] + extra)", "covariance[0]"),
+    ):
+        with planted(confidence.fieller_interval, before, after):
+            assert np.abs(of_fieller() - 1.7**2).max() > 0.05
+
+
+def score_at_the_quantile() -> float:
+    """p of the score test at the .975 quantile of the law, for a score of noise alone."""
+    law = template(NUMBERS, "laplace", epsilon=1.0).noise
+    assert law is not None
+    quantile = law.quantile(0.975, of="cell")
+    return float(confidence.score_test(np.array([quantile]), np.eye(1), np.zeros((1, 1)), 1, law)[2])
+
+
+def test_a_score_of_noise_alone_has_the_quantiles_of_its_law() -> None:
+    assert score_at_the_quantile() == pytest.approx(0.05, abs=1e-6)
+    with planted(confidence.score_test, "(normal / heavy) ** 2", "(normal / heavy)"):
+        assert abs(score_at_the_quantile() - 0.05) > 0.005

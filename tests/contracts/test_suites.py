@@ -1,0 +1,41 @@
+"""Which tests are in which suite: covers hold what they promise, and the lists name tests that exist."""
+
+from __future__ import annotations
+
+import importlib.util
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def suites() -> Any:
+    spec = importlib.util.spec_from_file_location("suites", TESTS / "conftest.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("sizes", [(5,), (3, 7), (4, 3, 2), (9, 3, 2, 2)])
+def test_a_cover_has_every_value_and_of_three_factors_every_pair(suites: Any, sizes: tuple[int, ...]) -> None:
+    sets = [*product(*map(range, sizes))]
+    kept = [sets[place] for place in suites.cover(sets, order=[*range(len(sets))])]
+    together = min(len(sizes), 2 if len(sizes) > 2 else 1)
+    for part in combinations(range(len(sizes)), together):
+        assert {tuple(one[at] for at in part) for one in kept} == {*product(*(range(sizes[at]) for at in part))}
+    assert len(kept) == len(sets) if len(sizes) == 1 else len(kept) < len(sets)
+
+
+def test_names_in_the_lists_are_names_of_tests(suites: Any) -> None:
+    files = [path.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")]
+    for name in (*suites.NOT_FAST, *suites.LONG):
+        beginning, _, test = name.partition("::")
+        found = [file for file in files if file.startswith(beginning)]
+        assert found, name
+        assert not test or test.rpartition("::")[2] in (TESTS / found[0]).read_text(), name
