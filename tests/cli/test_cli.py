@@ -659,7 +659,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "n_rows of nobody": (release_command(n_rows="0"), 2, "--n-rows"),
     "wrong n_rows": (release_command(n_rows="7", neighbors="replace_one"), 1, "leave n_rows out"),
     "no table": (release_command(data="nobody.parquet"), 1, "no file matches 'nobody.parquet'"),
-    "unknown ending": (release_command(data="people.yaml"), 1, "unsupported ending"),
+    "unknown ending": (release_command(data="people.yaml"), 1, "by its ending"),
     "no schema file": (release_command(schema="nobody.yaml"), 1, "nobody.yaml: No such file or directory"),
     "a folder for a schema": (release_command(schema="."), 1, "Is a directory"),
     "a folder for output": (release_command(output="."), 1, "is a folder"),

@@ -120,6 +120,6 @@ def _file_source(
     if endings <= set(FEATHER_ENDINGS):
         return FeatherSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
     raise InputValueError(
-        f"cannot read {str(pattern)!r}: unsupported ending ({', '.join(sorted(endings)) or 'none'}): "
+        f"cannot read {str(pattern)!r} by its ending ({', '.join(sorted(endings)) or 'none'}): "
         "use .parquet, .feather, .csv or .tsv files, all of one kind, or pass a frame"
     )
