@@ -14,6 +14,7 @@ from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number, no_less
+from dpmoments.messages.message import Message
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.encoding import farthest_distance
 
@@ -23,8 +24,6 @@ _FEW_ROWS = 0.03
 """Warn if at most this fraction of the rows was clipped; of a table too small to say so, every column may be named."""
 _GRAM_LEVEL = 0.95
 """One-sided confidence of the upper end of the clipped rows' sums of squares."""
-_NAMED_COLUMNS = 6
-"""Largest number of columns that the warning names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,21 +302,14 @@ def describe_clipping(release: Released) -> str:
     )
 
 
-def clipping_warning(release: Released) -> str:
-    """Return a warning that names the columns of which few rows may make up much; empty if no column is named."""
+def clipping_warning(release: Released) -> Message | None:
+    """Return a warning that names the columns of which few rows may make up much; None if no column is named."""
     bounds = TableBounds.of(release)
     if bounds is None or not bounds.named.any() or not (bounds.clearly or bounds.share <= _FEW_ROWS):
-        return ""
+        return None
     columns = np.flatnonzero(bounds.named)
     shown = np.sqrt(bounds.variance[columns]) * release.encoding.scale[columns]
     most = np.sqrt(shown**2 + bounds.variance_above[columns])
-    listed = ", ".join(
-        f"{release.feature_names[columns[index]]!r} (shown: {shown[index]:,.3g}, at most {most[index]:,.3g})"
-        for index in np.argsort(-most / shown, kind="stable")[:_NAMED_COLUMNS].tolist()
-    )
-    more = f" and {len(columns) - _NAMED_COLUMNS} more" if len(columns) > _NAMED_COLUMNS else ""
-    return (
-        f"outlying rows were clipped, and the table's own standard deviation may be far larger than the one shown: {listed}"
-        f"{more}, with 95 % confidence; read answers on these columns as answers about the clipped rows. "
-        "AdaptiveBall(dominant_rows=True) clips no row, but has more noise"
-    )
+    order = np.argsort(-most / shown, kind="stable")
+    names = [release.feature_names[column] for column in columns[order].tolist()]
+    return Message("clipped-rows", names=names, shown=shown[order].tolist(), at_most=most[order].tolist())

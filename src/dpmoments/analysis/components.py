@@ -14,7 +14,7 @@ from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, LocalMoments, describe_law, indicators, noise_edges
-from dpmoments.analysis.released import Released, cautions, chosen_features, columns_with_places
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_with_places
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise.terms import NoiseLaw
@@ -353,7 +353,7 @@ def pca(
         schema=release.schema,
         noise=moments.law,
         about_rows=describe_clipping(release),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 

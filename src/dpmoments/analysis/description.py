@@ -13,7 +13,7 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, html_ta
 from dpmoments.analysis.clipping import TableBounds, describe_clipping, is_of_table, largest_variance
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
-from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.released import Released, cautions_in_full
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
@@ -305,7 +305,7 @@ def describe(release: Released) -> Description:
         noise=release.noise,
         clipping=TableBounds.of(release) if with_mean else None,
         about_rows=describe_clipping(release),
-        warning=cautions(release),
+        warning=cautions_in_full(release),
     )
 
 
@@ -423,7 +423,7 @@ def release_card(release: Released) -> str:
             for row in result.table()
         ],
         release.privacy,
-        [cautions(release)],
+        [cautions_in_full(release)],
         [f"release.{call}" for call in _WAYS_ON],
     )
 

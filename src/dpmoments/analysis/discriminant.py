@@ -22,7 +22,7 @@ from dpmoments.analysis.functionals import (
 )
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.group_tests import between_groups
-from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
@@ -273,7 +273,7 @@ def lda(
         p_value=p_value,
         level=level,
         schema=release.schema,
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 

@@ -15,7 +15,7 @@ from dpmoments.analysis.confidence import deviations_for, format_probability, sc
 from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_sums import GroupSums, Levels
-from dpmoments.analysis.released import Released, cautions, feature_place, shown_names
+from dpmoments.analysis.released import Released, cautions_by_code, feature_place, shown_names
 from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
@@ -188,7 +188,7 @@ def t_test(
         own_variances=bool(sums.own[pair].all()),
         level=level,
         about_rows=describe_clipping(release),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 
@@ -415,5 +415,5 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
         p_value=p_value,
         level=level,
         about_rows=describe_clipping(release),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )

@@ -86,10 +86,7 @@ def preflight(options: dict[str, Any]) -> None:
       dpmoments preflight people.parquet --schema people.yaml
     """
     if not sys.stdout.isatty():
-        complain(
-            "dpmoments: warning: standard output is not a terminal; the stored output is private: protect it "
-            "like the table"
-        )
+        complain("Warning: standard output is not a terminal; the stored output is private: protect it like the table")
     if options["progress"] is None:
         options["progress"] = sys.stderr.isatty()
     result = dpmoments.preflight(**options)

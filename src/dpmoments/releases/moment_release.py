@@ -21,7 +21,7 @@ from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.released import Moments
 from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import (
     finite_numbers,
     is_finite_number,
@@ -30,6 +30,8 @@ from dpmoments.foundation.values import (
     require_known,
     to_plain,
 )
+from dpmoments.messages.codes import REASONS
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.plots.accessor import ReleasePlots
 from dpmoments.releases.disclosed import Disclosed
@@ -83,14 +85,14 @@ class MomentRelease(Moments, Disclosed):
 
     Attributes
     ----------
-    chosen_because : str or None
-        Why ``auto`` chose the mechanism, and what would do better; None if the mechanism was named.
+    chosen_because : Message or None
+        Why ``auto`` chose the mechanism, and what it would take to do better; None where it was named.
 
     It also has the attributes of :class:`Release` and :class:`Moments`: ``schema``, ``privacy``, ``receipt``,
     ``noise``, ``repair``, ….
     """
 
-    chosen_because: str | None = None
+    chosen_because: Message | None = None
 
     file_kind = RELEASE_FILE
 
@@ -127,7 +129,7 @@ class MomentRelease(Moments, Disclosed):
             **self._statements(),
             "details": to_plain(self.details),
             "repair": str(self.repair),
-            "chosen_because": self.chosen_because,
+            "chosen_because": None if self.chosen_because is None else self.chosen_because.to_dict(),
         }
 
     @classmethod
@@ -140,19 +142,17 @@ class MomentRelease(Moments, Disclosed):
             If an entry is missing, unknown or invalid.
         """
         known = {entry.name for entry in fields(cls)} - {"noisy_gram", "noise_model"}
-        known |= {"noisy_gram_upper_triangle", "noise"}
+        known |= {"noisy_gram_upper_triangle", "noise", "warnings"}
         require_known(content, known, "it")
         require_kinds(content, details=dict)
         stated = cls._read_statements(content)
-        chosen_because = content["chosen_because"]
-        if chosen_because is not None and not isinstance(chosen_because, str):
-            raise InputTypeError("chosen_because must be text, or null")
+        reason = content["chosen_because"]
         return cls(
             **_read_moments(content, stated["schema"].n_features),
             **stated,
             details=plain_mapping(content, "details"),
             repair=Repair.of(content["repair"]),
-            chosen_because=chosen_because,
+            chosen_because=None if reason is None else Message.from_dict(reason, REASONS),
         )
 
     def __repr__(self) -> str:
