@@ -86,7 +86,7 @@ def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
         f"{prefix}released",
         lead=tuple(filter(None, lead)),
         tables=tuple(tables),
-        remarks=tuple(filter(None, [result.noise_text])),
+        remarks=tuple(filter(None, [result.noise_text, result.about_table])),
         warning=result.warning,
     )
 
@@ -194,7 +194,7 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
                 [("component", *head[1:]), *rows[:_SHOWN_COMPONENTS]],
             ),
         ),
-        remarks=tuple(line for line in result.remarks if line and line != result.warning),
+        remarks=tuple(line for line in result.remarks if line not in ("", result.about_rows, result.warning)),
         warning=result.warning,
     )
 
@@ -280,7 +280,9 @@ def _group_means(release: MomentRelease, by: str, of: str, anchor: str, level: f
             description=_describe_groups(found),
         ),
         tables=tuple(tables),
-        remarks=tuple(line for line in found.remarks if line and "\n" not in line and line != found.warning),
+        remarks=tuple(
+            line for line in found.remarks if line not in ("", found.about_rows, found.warning) and "\n" not in line
+        ),
         warning=found.warning,
     )
 
