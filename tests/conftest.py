@@ -15,15 +15,22 @@ TESTS = Path(__file__).parent
 
 NOT_FAST = (
     # samples compared with an exact law
-    *("noise", "audit", "papers", "privacy/test_laws.py", "privacy/test_curve_", "mechanisms/test_coinpress"),
-    *("mechanisms/test_mean", "mechanisms/test_noise_of_runs.py", "contracts/test_noise_contract.py"),
-    *("repair/test_structured_repair.py", "analysis/test_covariance_noise.py"),
+    *("noise/test_noise_law", "noise/test_sphere.py", "noise/test_orthonormal_frame.py", "audit/test_audit.py"),
+    *("audit/test_audit_units.py", "papers/test_a", "papers/test_inverse_wishart.py", "papers/test_j", "papers/test_p"),
+    *(
+        "papers/test_spectral",
+        "papers/test_utility_bounds_regression.py",
+        "privacy/test_laws.py",
+        "privacy/test_curve_",
+    ),
+    *("mechanisms/test_coinpress", "mechanisms/test_mean", "mechanisms/test_noise_of_runs.py"),
+    *("contracts/test_noise_contract.py", "repair/test_structured_repair.py", "analysis/test_covariance_noise.py"),
     # programs that are started: Spark, a browser, several processes
     *("rows/test_spark", "rows/test_dask.py", "rows/test_memory.py", "rows/test_compiled.py", "rows/test_sources.py"),
     *("ledger/test_ledger_processes.py", "spending/test_stopping.py", "spending/test_full_disk.py", "estimators"),
     *("contracts/test_fuzz.py", "contracts/test_interrupted_import.py", "contracts/test_nothing_on_disk.py"),
-    # pages and pictures
-    *("site", "plots"),
+    # pages, and what is read of published files
+    *("site", "datasets"),
 )
 """Folders and beginnings of file names that ``make test-fast`` does not open."""
 LONG = (
@@ -73,8 +80,8 @@ LONG = (
     "site/test_readme.py::test_the_table_of_errors",
     "spending/test_full_disk.py",
 )
-"""Tests, and files and classes of tests, of a second and more: of their sets of parameters two are run by default."""
-FAST_SETS = 3
+"""Tests, files and classes of a second and more: two sets of their parameters are run by default, none by ``make test-fast``."""
+FAST_SETS = 2
 """Sets of parameters of one test that ``make test-fast`` runs, at most."""
 MAX_SETS = 12
 """Of a test of more sets of parameters, only a cover is run by default; ``make test-slow`` runs the others."""
@@ -91,20 +98,29 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    fast = config.getoption("--fast")
     tests: dict[str, list[Any]] = defaultdict(list)
     for item in items:
+        if fast and (
+            is_long(item) or item.get_closest_marker("xdist_group") is not None
+        ):  # groups share what takes long
+            item.add_marker("slow")
         if hasattr(item, "callspec") and item.get_closest_marker("slow") is None:
             tests[item.nodeid.partition("[")[0]].append(item)
     for sets in tests.values():
         kept = range(len(sets))
-        if config.getoption("--fast"):
+        if fast:
             kept = range(0, len(sets), -(-len(sets) // FAST_SETS))
-        elif sets[0].nodeid.removeprefix("tests/").startswith(LONG):
+        elif is_long(sets[0]):
             kept = range(0, len(sets), -(-len(sets) // 2))
         elif len(sets) > MAX_SETS:
             kept = cover([factors(item) for item in sets], order=[crc32(item.nodeid.encode()) for item in sets])
         for place in set(range(len(sets))).difference(kept):
             sets[place].add_marker("slow")
+
+
+def is_long(item: pytest.Item) -> bool:
+    return item.nodeid.removeprefix("tests/").startswith(LONG)
 
 
 def factors(item: Any) -> tuple[Any, ...]:

@@ -13,7 +13,6 @@ from dpmoments.analysis.clipping import ABOUT_TABLE, TableBounds, describe_clipp
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import (
     NO_MEAN,
-    NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
     SINGULAR,
     FeatureVariances,
@@ -26,6 +25,7 @@ from dpmoments.analysis.functionals import (
 )
 from dpmoments.analysis.released import Released, cautions, chosen_features, columns_of
 from dpmoments.analysis.released import correlation_of as correlation_of
+from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -218,8 +218,7 @@ def _verdicts(lower: FloatArray, upper: FloatArray) -> list[str]:
     """
     result = np.full(len(lower), NOT_DISTINGUISHABLE, dtype=object)
     result[lower > 0.0], result[upper < 0.0] = "positive", "negative"
-    result[np.isnan(lower)] = NOISE_UNKNOWN
-    return [str(word) for word in result]
+    return [decided(low, str(word)) for low, word in zip(lower.tolist(), result, strict=True)]
 
 
 def _fisher_interval(

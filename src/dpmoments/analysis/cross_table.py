@@ -12,7 +12,6 @@ from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import format_probability, score_test
 from dpmoments.analysis.functionals import (
     NO_MEAN,
-    NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
     LocalMoments,
     bilinear,
@@ -20,6 +19,7 @@ from dpmoments.analysis.functionals import (
 )
 from dpmoments.analysis.group_sums import Levels
 from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -81,9 +81,7 @@ class CrossTable(Answer):
     @property
     def verdict(self) -> str:
         """Whether the columns depend on each other, in words."""
-        if math.isnan(self.p_value):
-            return NOISE_UNKNOWN
-        return "dependent" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE
+        return decided(self.p_value, "dependent" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE)
 
     @property
     def heading(self) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from dpmoments.analysis.confidence import format_probability
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import (
     NO_MEAN,
-    NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
     SINGULAR,
     Standardised,
@@ -24,6 +23,7 @@ from dpmoments.analysis.functionals import (
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.group_tests import between_groups
 from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.schema.columns import Categorical
@@ -145,9 +145,7 @@ class LinearDiscriminant(Answer):
     @property
     def verdict(self) -> str:
         """Whether the groups differ in some feature, in words."""
-        if math.isnan(self.p_value):
-            return NOISE_UNKNOWN
-        return "groups differ" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE
+        return decided(self.p_value, "groups differ" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE)
 
     @property
     def heading(self) -> tuple[str, ...]:

@@ -12,10 +12,11 @@ import scipy
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, format_probability, score_test
-from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
+from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.released import Released, cautions, feature_place, shown_names
+from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -75,11 +76,9 @@ class TwoGroups(Answer):
     @property
     def verdict(self) -> str:
         """Which group's mean is higher, in words."""
-        if math.isnan(self.p_value):
-            return NOISE_UNKNOWN
         if self.p_value >= 1.0 - self.level or self.statistic == 0.0:
             return NOT_DISTINGUISHABLE
-        return f"{self.levels[0] if self.statistic > 0.0 else self.levels[1]} higher"
+        return decided(self.p_value, f"{self.levels[0] if self.statistic > 0.0 else self.levels[1]} higher")
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -273,9 +272,7 @@ class AnalysisOfVariance(Answer):
     @property
     def verdict(self) -> str:
         """Whether the groups' means differ, in words."""
-        if np.isnan(self.p_value):
-            return NOISE_UNKNOWN
-        return "groups differ" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE
+        return decided(self.p_value, "groups differ" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE)
 
     @property
     def lost(self) -> bool:

@@ -13,9 +13,10 @@ import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
+from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.released import Released, describe_caveats
+from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.foundation.values import is_finite_number
@@ -538,7 +539,7 @@ class FittedLine(Answer):
         head = ("", "coef", "std err", "privacy", "sampling", "P>|t|", f"[{tail:.3g}", f"{1.0 - tail:.3g}]", "")
         if self.equations is None:
             rows = zip(self.names, self._with_constant(self.intercept, self.coefficients), strict=True)
-            return [("", "coef", ""), *((name, number(value), NOISE_UNKNOWN) for name, value in rows)]
+            return [("", "coef", ""), *((name, number(value), decided(math.nan, "")) for name, value in rows)]
         parts = [self._errors(name) for name in ("standard_errors", "privacy_errors", "sampling_errors", "p_values")]
         columns = [self._with_constant(self.intercept, self.coefficients), *parts, *self._limits.T]
         lines = []
@@ -644,7 +645,7 @@ class FittedLine(Answer):
     def verdict(self) -> tuple[str, ...]:
         """What is said of each of ``names``: empty where it stands out, else what it cannot be told from; noise unknown."""
         if self.equations is None:
-            return (NOISE_UNKNOWN,) * len(self.names)
+            return (decided(math.nan, ""),) * len(self.names)
         errors = [self._errors(name).tolist() for name in ("standard_errors", "privacy_errors", "p_values")]
         return tuple(self._verdict(*each) for each in zip(self.names, *errors, strict=True))
 

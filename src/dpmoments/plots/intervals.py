@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpmoments.analysis.description import describe
-from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
+from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_means import LOST, GroupMeans, group_means
 from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.regression_results import NO_EFFECT, FittedLine
 from dpmoments.analysis.released import Released, feature_place
+from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.plots.canvas import (
@@ -277,7 +279,7 @@ def draw_groups(found: GroupMeans, ax: Axes | None = None) -> Axes:
                 float(found.lower[0, index]),
                 float(found.upper[0, index]),
                 float(half[index]),
-                LOST if found.lost[index] else "" if found.noise_known else NOISE_UNKNOWN,
+                LOST if found.lost[index] else decided(0.0 if found.noise_known else math.nan, ""),
             )
         )
     grow = ax is None

@@ -13,7 +13,6 @@ import numpy as np
 from dpmoments.analysis.correlations import Correlations, correlations
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.functionals import (
-    NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
     FeatureVariances,
     LocalMoments,
@@ -22,6 +21,7 @@ from dpmoments.analysis.functionals import (
     shows_shares,
 )
 from dpmoments.analysis.released import Released, chosen_features, columns_of
+from dpmoments.analysis.resolvability import NOISE_UNKNOWN
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.plots.canvas import (
     DIVERGING,
