@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -45,7 +44,5 @@ def _class_named(name: object, known: Mapping[str, type[Configured]], noun: str)
     if not isinstance(name, str):
         raise InputTypeError(f"mechanism must be a name or a configured {noun}, got {type(name).__name__}")
     if name not in known:
-        close = difflib.get_close_matches(name, known, 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise InputValueError(f"unknown {noun} {name!r}.{hint} Use one of {', '.join(known)}")
+        raise InputValueError(f"unknown {noun} {name!r}: use one of {', '.join(known)}")
     return known[name]
