@@ -137,7 +137,7 @@ class NoiseTerm:
         extended[:, :-1, :-1], extended[:, -1, -1] = weights, corner
         return np.concatenate([indices, np.full((*indices.shape[:-1], 1), self.size)], axis=-1), extended
 
-    # Linear functionals of one term --------------------------------------------------------------------------------------------------------
+    # Linear functionals of one term ---------------------------------------------------------------------------------------
 
     def variance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
         """Return Var(Σ A_ij N_ij) of P functionals, shape (P,), each on m indices: (P, m) and (P, m, m)."""
