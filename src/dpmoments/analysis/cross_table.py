@@ -18,7 +18,7 @@ from dpmoments.analysis.functionals import (
     describe_law,
 )
 from dpmoments.analysis.group_sums import Levels
-from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
@@ -187,7 +187,7 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
         p_value=p_value if release.noise is not None else math.nan,
         level=level,
         about_rows=describe_clipping(release),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 

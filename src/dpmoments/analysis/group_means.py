@@ -23,7 +23,7 @@ from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_sums import GroupSums, Levels
-from dpmoments.analysis.released import Released, cautions, chosen_features
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
 from dpmoments.analysis.resolvability import format_findings, half_widths, p_by_inversion, sign_verdicts
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
@@ -369,7 +369,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
         noise_known=law is not None,
         own_variance=all(bool(each.own.all()) for each in sums),
         about_rows=describe_clipping(release),
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 

@@ -15,7 +15,7 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floa
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.released import Released, describe_caveats
+from dpmoments.analysis.released import Released
 from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputKeyError, InputValueError
@@ -335,8 +335,8 @@ class ClippingEffect:
             )
         if self.share > _MANY:
             return (
-                f"WARNING: up to {self.share:.0%} of the rows were moved into a ball: coefficients and intervals are of the "
-                "moved rows, and may be far from the table's (AdaptiveBall(dominant_rows=True) moves none)."
+                f"Warning: up to {self.share:.0%} of rows were clipped. Coefficients and intervals are of the clipped rows, and "
+                "may be far from the table's."
             )
         moved = (
             f"Clipping: at most {self.share:.2%} of the rows were moved into a ball (95 % confidence), which the intervals do "
@@ -565,9 +565,7 @@ class FittedLine(Answer):
             )
         if self._is_identified:
             about += self.equations.about_residuals
-        law = describe_caveats(self.equations.noise)
-        law = f"{law}." if law else ""
-        return tuple(filter(None, [about, law, self.clipping.in_words, self._describe_bound(), self.warning]))
+        return tuple(filter(None, [about, self.clipping.in_words, self._describe_bound(), self.warning]))
 
     def _columns(self) -> list[Column]:
         lower, upper = self._limits.T

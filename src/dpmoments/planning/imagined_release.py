@@ -23,6 +23,7 @@ from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import count_error
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
+from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -259,7 +260,7 @@ class ImaginedRelease:
 
     repair: ClassVar = Repair.AUTO
     noise_model: ClassVar = None
-    warnings: ClassVar[tuple[str, ...]] = ()
+    warnings: ClassVar[tuple[Message, ...]] = ()
 
     @property
     def schema(self) -> Schema:
