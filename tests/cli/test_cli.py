@@ -439,8 +439,8 @@ def test_forecast_in_units_and_turned_round(run: Run) -> None:
     outcome = run(*command, "--epsilon", "1", "--epsilon-needed", "mean.age=0.5", "--epsilon-needed", "share=0.02")
     assert outcome.words.endswith(f"auto: {size:.4g}")
     for options, words in (
-        (("--epsilon", "1", "--rho-needed", "correlation=0.1"), "ask for epsilon_needed"),
-        (("--rho", "1", "--epsilon-needed", "correlation=0.1"), "ask for rho_needed"),
+        (("--epsilon", "1", "--rho-needed", "correlation=0.1"), "use epsilon_needed"),
+        (("--rho", "1", "--epsilon-needed", "correlation=0.1"), "use rho_needed"),
         (("--rho", "1", "--rows-needed", "accuracy=0.1"), "ask for correlation, coefficient, mean, sd or share"),
         (("--rho", "1", "--rows-needed", "mean=0.1", "--rows-needed", "mean.age=1"), "is given twice"),
         (("--rho", "1", "--typical-sd", "age=3"), "'age' is given twice"),
