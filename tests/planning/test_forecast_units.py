@@ -704,7 +704,7 @@ def test_the_commands_plan_for_units(tmp_path: Path, monkeypatch: pytest.MonkeyP
     said = " ".join(capsys.readouterr().out.split())
     assert said.startswith("ρ needed with 5,000 rows that count (at most 4 for each value of person_id), add_remove")
     assert main(["forecast", *common[:-2]]) != 0
-    assert "say how many rows of a unit count" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "state the contribution bound" in " ".join(capsys.readouterr().err.replace("│", " ").split())
 
 
 def test_noise_that_differs_by_feature_is_forecast() -> None:

@@ -54,7 +54,7 @@ def test_half_widths_are_quantiles(ratio: float, level: float) -> None:
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, math.nan, True, "0.9"])
 def test_levels_that_are_no_probabilities_are_refused(level: Any) -> None:
-    with pytest.raises(ValueError, match="must be a probability above 0 and below 1"):
+    with pytest.raises(ValueError, match="must be a probability, above 0 and below 1"):
         law_of("laplace", [1.0], [0.0]).half_widths(level)
 
 

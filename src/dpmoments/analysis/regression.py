@@ -198,7 +198,7 @@ def lasso(
     reference : sequence of str or mapping, optional
         As for :func:`dpmoments.analysis.regression.ols`.
     level : float
-        Confidence of intervals.
+        Confidence level of intervals.
 
     Returns
     -------

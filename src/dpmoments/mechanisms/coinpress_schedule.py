@@ -313,7 +313,7 @@ class CoinPressOptions:
         if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
             raise InputValueError(f"steps={self.steps!r} must be a whole number from 1 to 1000")
         if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
-            raise InputValueError(f"failure={self.failure!r} must be a probability above 0 and below 1")
+            raise InputValueError(f"failure={self.failure!r} must be a probability, above 0 and below 1")
         if self.failure != _FAILURE and self.constants != "paper":
             raise InputValueError(
                 f"failure={self.failure!r} needs the paper's constants, since the practical ones have no β: leave it out, or "

@@ -38,7 +38,7 @@ def cantelli_quantile(level: float) -> float:
 def checked_level(level: float) -> float:
     """Return the level if it is a probability above 0 and below 1; else raise ValueError."""
     if not 0.0 < level < 1.0:
-        raise InputValueError(f"level={level!r} must be a probability above 0 and below 1")
+        raise InputValueError(f"level={level!r} must be a probability, above 0 and below 1")
     return level
 
 

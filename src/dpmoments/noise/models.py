@@ -893,7 +893,7 @@ class MeanModel:
     def half_widths(self, level: float) -> FloatArray:
         """Return bounds that each coordinate's noise stays within with probability ``level``, separately, shape (d,)."""
         if not (is_finite_number(level) and 0.0 < level < 1.0):
-            raise InputValueError(f"level={level!r} must be a probability above 0 and below 1")
+            raise InputValueError(f"level={level!r} must be a probability, above 0 and below 1")
         if self.law == "gaussian":
             return self.standard_deviations * float(scipy.special.ndtri(0.5 + 0.5 * level))
         larger = np.maximum(self.deviations, self.count_deviations)
