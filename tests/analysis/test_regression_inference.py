@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom, kstest
 
 import dpmoments as dpm
-from dpmoments.analysis.normal_equations import NormalEquations, _smallest_statistic
+from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.noise.terms import NoiseLaw
 from support.noise_models import gaussian
@@ -70,7 +70,7 @@ def p_values(equations_of: Any, draws: int) -> np.ndarray:
 
     found = []
     for seed in range(draws):
-        statistic = _smallest_statistic(equations_of(seed), {1: -SLOPES[0], K + 1: 1.0})
+        statistic = equations_of(seed).search.least({1: -SLOPES[0], K + 1: 1.0}).statistic
         found.append(float(chdtrc(1, statistic)))
     return np.array(found)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
+from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
@@ -20,89 +19,6 @@ from dpmoments.noise.terms import NoiseLaw
 
 _AGREEMENT = 30.0
 """Standard deviations of a cell. A change of method at which the two differ would lose coverage by itself."""
-
-
-# The inverted test of Anderson & Rubin (1949): a confidence set that holds however noisy the regressors are.
-
-_ROUNDS = 25
-"""Re-weightings at most; nearly all searches need five."""
-_SETTLED = 1e-6
-_FARTHEST_STEPS = 60
-"""Doublings of the step in which an end of the set is looked for."""
-
-
-def _smallest_statistic(
-    equations: NormalEquations, fixed: Mapping[int, float], start: FloatArray | None = None
-) -> float:
-    """min over the entries of b that are not fixed of gᵀ Cov(g)⁻¹ g, g = (M b)_A."""
-    size = equations.n_regressors + 1
-    beyond = np.zeros(size) if start is None else start.copy()
-    held = np.array(sorted(fixed))
-    beyond[held] = [fixed[index] for index in held]
-    free = np.setdiff1d(np.arange(size), held)
-    system = equations.moments[:-1]
-    best = math.inf
-    for _ in range(_ROUNDS):
-        root = _inverse_root(equations.error_covariance(beyond))
-        whitened = root @ system
-        best = min(best, float(np.sum((whitened @ beyond) ** 2)))
-        if not len(free):
-            break
-        result = np.linalg.lstsq(whitened[:, free], -whitened[:, held] @ beyond[held], rcond=None)[0]
-        moved = float(np.linalg.norm(result - beyond[free]))
-        beyond[free] = result
-        if moved <= _SETTLED * float(np.linalg.norm(beyond)):
-            break
-    return best
-
-
-def confidence_limits(equations: NormalEquations, place: int, limit: float, step: float) -> tuple[float, float]:
-    """The ends of {β_j : smallest statistic ≤ limit}; infinite where the set is unbounded.
-
-    Parameters
-    ----------
-    place : int
-        j among the regressors.
-    limit : float
-        Quantile of χ² with one degree of freedom.
-    step : float
-        A guess of the half-width.
-    """
-    last = equations.n_regressors
-    # Far out the target does not matter: both ends have one limit.
-    if _smallest_statistic(equations, {place: 1.0, last: 0.0}) <= limit:
-        return -math.inf, math.inf
-    middle = float(equations.solution[place])
-    start = np.append(-equations.solution, 1.0)
-
-    def excess(value: float) -> float:
-        return _smallest_statistic(equations, {place: -value, last: 1.0}, start) - limit
-
-    if not excess(middle) <= 0.0:  # where rounding decides, nothing is bounded
-        return -math.inf, math.inf
-    ends = []
-    for side in (-1.0, 1.0):
-        reach = step if step > 0.0 and math.isfinite(step) else 1.0
-        inside = 0.0
-        for _ in range(_FARTHEST_STEPS):
-            if excess(middle + side * reach) > 0.0:
-                break
-            inside, reach = reach, 2.0 * reach
-        else:
-            ends.append(side * math.inf)
-            continue
-        result = scipy.optimize.brentq(
-            lambda offset, side=side: excess(middle + side * offset), inside, reach, rtol=1e-4
-        )
-        ends.append(middle + side * float(result))
-    return ends[0], ends[1]
-
-
-def _inverse_root(covariance: FloatArray) -> FloatArray:
-    """R with RᵀR = covariance⁻¹; directions without any error count as known to twelve digits."""
-    eigenvalues, vectors = np.linalg.eigh(covariance)
-    floor = max(float(eigenvalues[-1]) * 1e-12, np.finfo(float).tiny)
-    return np.asarray((vectors / np.sqrt(np.maximum(eigenvalues, floor))).T)
 
 
 def _unknown_matrix(equations: NormalEquations) -> FloatArray:
@@ -134,7 +50,7 @@ class NormalEquations:
     privacy's part from the law of the noise N and sampling's from the variance s² of the residuals, taken to be the same for all
     rows of the population that the table's rows are a sample of: a release holds no fourth moments. That is the delta method, and
     holds where noise is small beside the least eigenvalue of M_AA (``identified``). Intervals and p-values are those of the
-    inverted test (:func:`confidence_limits`), which holds everywhere and may be unbounded; where noise is so small that it is all
+    inverted test (``inverted_test.py``), which holds everywhere and may be unbounded; where noise is so small that it is all
     one, they are the delta method's, which is faster.
 
     Attributes
@@ -165,6 +81,7 @@ class NormalEquations:
     offset: float = 0.0
     target_unit: float = 1.0
     at_zero: NormalEquations | None = None
+    psd: FloatArray | None = None
 
     @classmethod
     def of(cls, release: Released, chosen: Regressors) -> NormalEquations | None:
@@ -175,50 +92,55 @@ class NormalEquations:
         features, scale, shift = list(chosen.features), release.encoding.scale, release.zero_of_units
         unit, k = float(scale[chosen.target]), len(chosen.features)
         slopes = np.diag(unit / scale[features])
-        if not chosen.intercept:
-            about_zero = release.noisy_sum is not None
-            return cls._about(release, noise, chosen, about_zero=about_zero, units=slopes, target_unit=unit)
-        units = np.zeros((k + 1, k + 1))
-        units[0, 0] = unit
-        units[0, 1:] = -unit * shift[features]
-        units[1:, 1:] = slopes
-        return cls._about(
-            release,
-            noise,
-            chosen,
-            about_zero=False,
-            units=units,
-            offset=unit * float(shift[chosen.target]),
-            target_unit=unit,
-            at_zero=cls._about(release, noise, chosen, about_zero=True),
-        )
-
-    @classmethod
-    def _about(
-        cls, release: Released, noise: NoiseLaw, chosen: Regressors, *, about_zero: bool, **carried: Any
-    ) -> NormalEquations:
-        """Equations whose constant is the value at the zero of the table's units, or at the release's center."""
-        d = len(release.feature_names)
+        d, places = len(release.feature_names), [*chosen.features, chosen.target]
+        design_map = np.zeros((k + 1, d + 1))
+        design_map[np.arange(k + 1), np.array(places) + 1] = 1.0
+        if chosen.intercept:
+            design_map = np.vstack([np.eye(1, d + 1), design_map])
+        elif release.noisy_sum is not None:
+            design_map[:, 0] = shift[places]
         whole = np.zeros((d + 1, d + 1))
         whole[1:, 1:] = release.noisy_gram
         whole[0, 0] = release.n_rows if release.noisy_count is None else max(float(release.noisy_count), 1.0)
         if release.noisy_sum is not None:
             whole[0, 1:] = whole[1:, 0] = release.noisy_sum
-        places = [*chosen.features, chosen.target]
-        design_map = np.zeros((len(places), d + 1))
-        design_map[np.arange(len(places)), np.array(places) + 1] = 1.0
-        if about_zero:
-            design_map[:, 0] = release.zero_of_units[places]
-        if chosen.intercept:
-            design_map = np.vstack([np.eye(1, d + 1), design_map])
         moments = design_map @ whole @ design_map.T
-        return cls(
-            (moments + moments.T) / 2.0,
-            float(whole[0, 0]),
-            chosen.intercept,
+        moments = (moments + moments.T) / 2.0
+        n_rows = float(whole[0, 0])
+        if not chosen.intercept:
+            return cls(moments, n_rows, False, noise, design_map, units=slopes, target_unit=unit)
+        units = np.zeros((k + 1, k + 1))
+        units[0, 0] = unit
+        units[0, 1:] = -unit * shift[features]
+        units[1:, 1:] = slopes
+        about_zero = np.eye(k + 2)
+        about_zero[1:, 0] = shift[places]
+        result = cls(
+            moments,
+            n_rows,
+            True,
             noise,
             design_map,
-            **carried,
+            units=units,
+            offset=unit * float(shift[chosen.target]),
+            target_unit=unit,
+        )
+        return replace(result, at_zero=result.mapped(about_zero))
+
+    def mapped(self, matrix: FloatArray) -> NormalEquations:
+        """Return the equations of other regressors and target, each a linear combination of these; (k + 1, k + 1).
+
+        The test statistic does not change: S_AA is mapped with the regressors.
+        """
+        carried = matrix[:-1, :-1]
+        moments = matrix @ self.moments @ matrix.T
+        return NormalEquations(
+            (moments + moments.T) / 2.0,
+            self.n_rows,
+            self.with_constant,
+            self.noise,
+            matrix @ self.design_map,
+            psd=carried @ self.psd_gram @ carried.T,
         )
 
     @property
@@ -244,9 +166,16 @@ class NormalEquations:
 
     @cached_property
     def psd_gram(self) -> FloatArray:
-        """The positive semi-definite matrix nearest to M_AA."""
+        """S_AA: ``psd``, or the positive semi-definite matrix nearest to M_AA."""
+        if self.psd is not None:
+            return self.psd
         eigenvalues, vectors = self._spectrum
         return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
+
+    @cached_property
+    def own_noise(self) -> NoiseLaw:
+        """The noise on ``moments``."""
+        return self.noise.carried(self.design_map)
 
     @cached_property
     def noise_variance(self) -> float:
@@ -276,9 +205,7 @@ class NormalEquations:
 
     def noise_covariance(self, beyond: FloatArray) -> FloatArray:
         """Cov((N b)_A) for b over regressors and target, shape (k + 1,) → (k, k)."""
-        used = np.flatnonzero(self.design_map[:-1].any(axis=0))
-        rows = self.design_map[:-1, used]
-        return np.asarray(rows @ self.noise.covariance_of_product(self.design_map.T @ beyond, used) @ rows.T)
+        return self.own_noise.covariance_of_product(beyond, np.arange(self.n_regressors))
 
     def residual_variance(self, beyond: FloatArray, degrees_of_freedom: float | None = None) -> float:
         """bᵀM b over the number of rows, or over the degrees of freedom; 0 where noise made it negative."""
@@ -301,6 +228,16 @@ class NormalEquations:
         solved = np.linalg.pinv(self.gram)
         covariance = solved @ self.error_covariance(np.append(-self.solution, 1.0)) @ solved.T
         return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)), dtype=np.float64)
+
+    @cached_property
+    def search(self) -> Search:
+        """Searches for the least test statistic."""
+        return Search(self)
+
+    def expected_reach(self, place: int, limit: float) -> float:
+        """Return the half-width of an interval by the delta method: where the search for its ends begins."""
+        reach = math.sqrt(limit) * float(self.delta_method_errors[place])
+        return reach if math.isfinite(reach) and reach > 0.0 else 1.0
 
     @property
     def degrees_of_freedom(self) -> float:
@@ -400,9 +337,8 @@ class NormalEquations:
         """
         equations = self._equations_of(place)
         fixed = {place: -value / float(self.units_map[place, place]), equations.n_regressors: 1.0}
-        return float(
-            scipy.special.chdtrc(1, _smallest_statistic(equations, fixed, np.append(-equations.solution, 1.0)))
-        )
+        starts = [np.append(-equations.solution, 1.0)]
+        return float(scipy.special.chdtrc(1, equations.search.least(fixed, starts).statistic))
 
     @cached_property
     @unless_beyond_floating_point(_unknown_value)
@@ -412,7 +348,7 @@ class NormalEquations:
         fixed = dict.fromkeys(range(1 if self.with_constant else 0, last), 0.0)
         if not fixed:
             return math.nan
-        return float(scipy.special.chdtrc(len(fixed), _smallest_statistic(self, fixed | {last: 1.0})))
+        return float(scipy.special.chdtrc(len(fixed), self.search.least(fixed | {last: 1.0}).statistic))
 
     def _equations_of(self, place: int) -> NormalEquations:
         """The equations in which a coefficient of the table's units is one of β, but for its unit."""
@@ -420,8 +356,8 @@ class NormalEquations:
 
     def _inverted(self, place: int, limit: float) -> tuple[float, float]:
         equations = self._equations_of(place)
-        step = 2.0 * float(equations.delta_method_errors[place])
-        lower, upper = confidence_limits(equations, place, limit, step)
+        inside = np.append(-equations.solution, 1.0)
+        lower, upper = equations.search.limits(place, limit, inside)
         unit = float(self.units_map[place, place])
         return lower * unit, upper * unit
 
