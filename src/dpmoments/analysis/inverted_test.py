@@ -8,15 +8,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.noise.terms import NoiseLaw
 
-if TYPE_CHECKING:
-    from dpmoments.analysis.normal_equations import NormalEquations
+
+class Equations(Protocol):
+    """Attributes of :class:`dpmoments.analysis.normal_equations.NormalEquations` that the test needs."""
+
+    @property
+    def moments(self) -> FloatArray:
+        """M, shape (k + 1, k + 1)."""
+
+    @property
+    def n_rows(self) -> float:
+        """The number of rows."""
+
+    @property
+    def n_regressors(self) -> int:
+        """The number k of regressors."""
+
+    @property
+    def own_noise(self) -> NoiseLaw:
+        """The noise on M."""
+
+    @property
+    def psd_gram(self) -> FloatArray:
+        """S_AA, shape (k, k)."""
+
+    @property
+    def solution(self) -> FloatArray:
+        """β of the equations as they are, shape (k,)."""
+
+    def expected_reach(self, place: int, limit: float) -> float:
+        """Return the half-width of an interval by the delta method."""
+
 
 _MAX_STEPS = 60
 _SETTLED = 1e-9
@@ -42,7 +72,7 @@ class _Point(NamedTuple):
 class Search:
     """Searches for the least test statistic of one set of normal equations."""
 
-    def __init__(self, equations: NormalEquations) -> None:
+    def __init__(self, equations: Equations) -> None:
         self.equations = equations
         self._system = equations.moments[:-1]
         self._noise = equations.own_noise

@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
+from dpmoments.analysis.estimate import Estimate
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
@@ -21,21 +22,31 @@ _AGREEMENT = 30.0
 """Standard deviations of a cell. A change of method at which the two differ would lose coverage by itself."""
 
 
+_NOT_REFUTED = float(scipy.special.chdtri(1, 0.5)) * (1.0 - 1e-2)
+"""Test statistic of the estimate at most: it lies in its interval at every level that is admitted, 0.5 or more."""
+
+
+def _agreeing(p_value: float, lower: float, upper: float, level: float) -> float:
+    """Return the p-value of an interval, which may be the hull of the values that the test does not reject."""
+    if lower <= 0.0 <= upper:
+        return max(p_value, 1.0 - level)
+    return min(p_value, math.nextafter(1.0 - level, 0.0))
+
+
 def _unknown_matrix(equations: NormalEquations) -> FloatArray:
     return np.full((equations.n_regressors,) * 2, np.nan)
-
-
-def _unknown_values(equations: NormalEquations) -> FloatArray:
-    return np.full(equations.n_regressors, np.nan)
 
 
 def _unknown_value(*_: object) -> float:
     return math.nan
 
 
-def _unbounded(equations: NormalEquations, level: float) -> FloatArray:
-    del level
-    return np.tile([-math.inf, math.inf], (equations.n_regressors, 1))
+def _solution(equations: NormalEquations) -> FloatArray:
+    return equations.solution
+
+
+def _unbounded(equations: NormalEquations, level: float) -> tuple[Estimate, ...]:
+    return (Estimate.not_estimable(level),) * equations.n_regressors
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +79,10 @@ class NormalEquations:
         What is added to the constant.
     target_unit : float
         The table's units in one encoded unit of the target.
+    psd : ndarray of shape (k, k) or None
+        S_AA of equations that were mapped from others.
+    toward : ndarray of shape (k,) or None
+        The β that the estimate is drawn to, NaN for a coefficient that is free; None leaves the estimate at the solution.
     at_zero : NormalEquations or None
         The same about the zero of the table's units, where these are not and there is a constant.
     """
@@ -82,6 +97,7 @@ class NormalEquations:
     target_unit: float = 1.0
     at_zero: NormalEquations | None = None
     psd: FloatArray | None = None
+    toward: FloatArray | None = None
 
     @classmethod
     def of(cls, release: Released, chosen: Regressors) -> NormalEquations | None:
@@ -245,9 +261,21 @@ class NormalEquations:
         return max(self.n_rows - self.n_regressors, 1.0)
 
     @cached_property
+    def estimate(self) -> FloatArray:
+        """β̂: the β nearest to ``toward`` that the release does not refute; the solution where the delta method holds."""
+        if self.toward is None or self.delta_method_valid:
+            return self.solution
+        return self._nearest()
+
+    @unless_beyond_floating_point(_solution)
+    def _nearest(self) -> FloatArray:
+        assert self.toward is not None
+        return -self.search.nearest(self.toward, _NOT_REFUTED)[:-1]
+
+    @cached_property
     def beyond(self) -> FloatArray:
         """b = (−β̂, 1), shape (k + 1,)."""
-        return np.append(-self.solution, 1.0)
+        return np.append(-self.estimate, 1.0)
 
     @cached_property
     def units_map(self) -> FloatArray:
@@ -257,7 +285,7 @@ class NormalEquations:
     @cached_property
     def coefficients(self) -> FloatArray:
         """In the table's units, the constant first where there is one, shape (k,)."""
-        result = np.asarray(self.units_map @ self.solution, dtype=np.float64)
+        result = np.asarray(self.units_map @ self.estimate, dtype=np.float64)
         if self.with_constant:
             result[0] += self.offset
         return result
@@ -310,24 +338,59 @@ class NormalEquations:
         """Both parts together, shape (k,); NaN where the fit is not identified."""
         return np.asarray(np.hypot(self.privacy_errors, self.sampling_errors), dtype=np.float64)
 
-    @unless_beyond_floating_point(_unbounded)
-    def intervals(self, level: float) -> FloatArray:
-        """Confidence intervals in the table's units, shape (k, 2); infinite ends where the release bounds nothing."""
-        if self.delta_method_valid:
-            reach = float(scipy.special.stdtrit(self.degrees_of_freedom, 0.5 + 0.5 * level)) * self.standard_errors
-            return np.column_stack([self.coefficients - reach, self.coefficients + reach])
-        limit = float(scipy.special.chdtri(1, 1.0 - level))
-        return np.array([self._inverted(index, limit) for index in range(self.n_regressors)])
+    def estimates(self, level: float) -> tuple[Estimate, ...]:
+        """Estimate each coefficient, in the table's units, with the confidence ``level``."""
+        if level not in self._estimates:
+            self._estimates[level] = self._estimated(level)
+        return self._estimates[level]
 
     @cached_property
-    @unless_beyond_floating_point(_unknown_values)
-    def p_values(self) -> FloatArray:
-        """Of the hypothesis that the coefficient is 0, two-sided, shape (k,)."""
+    def _estimates(self) -> dict[float, tuple[Estimate, ...]]:
+        return {}
+
+    @unless_beyond_floating_point(_unbounded)
+    def _estimated(self, level: float) -> tuple[Estimate, ...]:
         if self.delta_method_valid:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.abs(self.coefficients) / self.standard_errors
-            return np.asarray(2.0 * scipy.special.stdtr(self.degrees_of_freedom, -ratio))
-        return np.array([self.inverted_p_value(index, 0.0) for index in range(self.n_regressors)])
+            parts = zip(self.coefficients, self.privacy_errors, self.sampling_errors, strict=True)
+            return tuple(self._linear(float(value), float(one), float(other), level) for value, one, other in parts)
+        return tuple(self._inverted(place, level) for place in range(self.n_regressors))
+
+    def _linear(self, value: float, privacy: float, sampling: float, level: float) -> Estimate:
+        error, degrees = math.hypot(privacy, sampling), self.degrees_of_freedom
+        reach = float(scipy.special.stdtrit(degrees, 0.5 + 0.5 * level)) * error
+        p_value = 2.0 * float(scipy.special.stdtr(degrees, -abs(value) / error)) if error > 0.0 else float(value == 0.0)
+        lower, upper = value - reach, value + reach
+        return Estimate(value, lower, upper, _agreeing(p_value, lower, upper, level), privacy, sampling, level)
+
+    def _inverted(self, place: int, level: float) -> Estimate:
+        equations, unit = self._equations_of(place), float(self.units_map[place, place])
+        value, last, limit = (
+            float(self.coefficients[place]),
+            self.n_regressors,
+            float(scipy.special.chdtri(1, 1.0 - level)),
+        )
+        inside = self.beyond.copy()
+        inside[place] = -value / unit
+        ends = [end * unit for end in equations.search.limits(place, limit, inside)]
+        if not all(map(math.isfinite, ends)):
+            return Estimate.not_estimable(level)
+        lower, upper = min(ends[0], value), max(ends[1], value)
+        of_zero = equations.search.least({place: 0.0, last: 1.0}, [inside]).statistic
+        # beyond all bounds is refuted too, but perhaps less than 0 is
+        p_value = float(scipy.special.chdtrc(1, min(of_zero, equations.search.at_infinity(place))))
+        privacy, sampling = (np.diag(part)[place] for part in (self.privacy_covariance, self.sampling_covariance))
+        share = max(float(privacy), 0.0) / max(float(privacy) + float(sampling), np.finfo(float).tiny)
+        agreeing = _agreeing(p_value, lower, upper, level)
+        return Estimate.of_interval(value, lower, upper, agreeing, level, min(share, 1.0))
+
+    def intervals(self, level: float) -> FloatArray:
+        """Return confidence intervals in the table's units, shape (k, 2); infinite if the release does not bound them."""
+        return np.array([(each.lower, each.upper) for each in self.estimates(level)])
+
+    @cached_property
+    def p_values(self) -> FloatArray:
+        """Of the hypotheses that coefficients are 0, two-sided, shape (k,); NaN for those that are not estimable."""
+        return np.array([each.p_value for each in self.estimates(0.95)])
 
     @unless_beyond_floating_point(_unknown_value)
     def inverted_p_value(self, place: int, value: float) -> float:
@@ -353,13 +416,6 @@ class NormalEquations:
     def _equations_of(self, place: int) -> NormalEquations:
         """The equations in which a coefficient of the table's units is one of β, but for its unit."""
         return self.at_zero if place == 0 and self.at_zero is not None else self
-
-    def _inverted(self, place: int, limit: float) -> tuple[float, float]:
-        equations = self._equations_of(place)
-        inside = np.append(-equations.solution, 1.0)
-        lower, upper = equations.search.limits(place, limit, inside)
-        unit = float(self.units_map[place, place])
-        return lower * unit, upper * unit
 
     def _carried(self, of_equations: FloatArray) -> FloatArray:
         """Cov(g) → Cov(β̂) in the table's units."""
