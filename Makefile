@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MUTANTS_STAMP := $(VENV)/.mutants-installed
 
-.PHONY: demo test test-fast test-slow test-oldest test-newest site lint readme bench reproduce audit fuzz mutants clean
+.PHONY: demo test test-fast test-slow test-oldest test-newest site lint readme bench reproduce audit fuzz mutants clean words
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpmoments needs Python 3.11 or newer; set PYTHON=python3.11 or later")'
@@ -61,6 +61,10 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The words of every message, for every audience, in tests/golden/words: read the difference.
+words: $(STAMP)
+	$(BIN)/python tests/messages/test_words.py
 
 # The figures of README.md (a minute) and every screenshot (Chromium needed).
 readme: $(STAMP)

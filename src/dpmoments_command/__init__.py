@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Sequence
 
@@ -31,10 +32,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if watched:
             signal.signal(signal.SIGINT, usual)
     try:
-        return run(arguments)
+        code = run(arguments)
     except KeyboardInterrupt:  # before the command began, or after it ended
         os.write(2, b"dpmoments: stopped\n")
-        return STOPPED
+        code = STOPPED
+    if arguments is None and code:
+        # Of what was stopped in the middle, threads of libraries still run (Arrow reads a file ahead): they can abort the process
+        # as the interpreter ends.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
 def _stop(number: int, frame: object) -> None:

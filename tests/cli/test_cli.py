@@ -33,6 +33,7 @@ from dpmoments.cli.catalogue import _mechanisms_page
 from dpmoments.cli.errors import explain
 from dpmoments.foundation.errors import InputError
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
+from dpmoments.messages.message import Message
 from dpmoments.schema.drafting import Header, HeaderColumn, _read_header, _schema_template
 from support.forged_files import FORGED_RECEIPTS, forge, more_noise, smaller_budget_everywhere
 
@@ -582,12 +583,12 @@ def test_secure_releases_differ(run: Run) -> None:
 def test_an_insecure_seed_is_shouted_about(run: Run) -> None:
     outcome = run(*release_command("--insecure-seed", "1"))
     assert outcome.code == 0
-    assert outcome.err.startswith("WARNING: NOT PRIVATE.")
+    assert outcome.err.startswith("Warning: NOT PRIVATE.")
     assert "NOT PRIVATE" in outcome.out
     assert "NOT PRIVATE" in run("show", "people.json").out
     verified = run("verify", "people.json")
     assert verified.code == 0
-    assert verified.err.startswith("WARNING: NOT PRIVATE")
+    assert verified.err.startswith("Warning: NOT PRIVATE")
     assert "NOT PRIVATE" not in "".join(run(*release_command(output="secure.json")).out)
 
 
@@ -596,10 +597,8 @@ def test_the_default_says_what_it_chose_and_why(run: Run) -> None:
     assert outcome.code == 0
     shown = run("show", "people.json").words
     assert "mechanism: adaptive-ball" in shown
-    assert (
-        "chosen: adaptive-ball, because columns of numbers seldom fill their bounds: at worst it is matrix-laplace"
-        in shown
-    )
+    assert dpm.load("people.json").chosen_because.code == "numbers-rarely-fill-bounds"
+    assert f"Chosen: {dpm.load('people.json').chosen_because}" in shown
     forecast = run(
         "forecast", "--schema", "people.yaml", "--n-rows", "2000", "--epsilon", "1", "--neighbors", "add_remove"
     )
@@ -611,7 +610,7 @@ def test_a_warning_of_the_library_is_one_line(run: Run) -> None:
     outcome = run(*release_command(delta="0.1", neighbors="replace_one", mechanism="gaussian"))
     assert outcome.code == 0
     assert outcome.err.count("\n") == 1
-    assert outcome.err.startswith("dpmoments: warning: delta=0.1 is not below one over the number of rows")
+    assert outcome.err.startswith("Warning: delta=0.1 is too large for")
 
 
 def test_a_table_whose_rows_are_all_dropped_is_released_like_any_other(run: Run) -> None:
@@ -904,7 +903,7 @@ def mean_json(folder: Path, run: Run) -> Path:
 def test_release_mean_writes_what_the_library_makes(run: Run, neighbors: str) -> None:
     outcome = run(*mean_command("--insecure-seed", "3", neighbors=neighbors))
     assert outcome.code == 0
-    assert outcome.err.startswith("WARNING: NOT PRIVATE.")
+    assert outcome.err.startswith("Warning: NOT PRIVATE.")
     released = dpm.load("mean.json")
     expected = dpm.release_mean(
         "people.parquet", dpm.Schema.load("people.yaml"), rho=0.5, neighbors=neighbors, insecure_seed=3
@@ -975,11 +974,11 @@ def test_release_mean_warns_in_a_line_and_show_repeats_it(run: Run) -> None:
     outcome = run(*mean_command("--radius", "0.001", "--scale", "1e-6", mechanism="coinpress"))
     assert outcome.code == 0
     clipped, beyond = outcome.err.splitlines()
-    assert clipped.startswith("dpmoments: warning: most rows were clipped")
-    assert beyond.startswith("dpmoments: warning: the mean lies beyond the stated radius")
-    assert "WARNING: most rows were clipped" in run("show", "mean.json").words
-    text, _ = json.loads(run("show", "mean.json", "--json").out)["warnings"]
-    assert text.startswith("most rows were clipped")
+    assert clipped == f"Warning: {Message('rows-mostly-clipped').text('shell')}"
+    assert beyond == f"Warning: {Message('mean-beyond-radius').text('shell')}"
+    assert f"Warning: {Message('rows-mostly-clipped')}" in run("show", "mean.json").words
+    warnings = json.loads(run("show", "mean.json", "--json").out)["warnings"]
+    assert [one["code"] for one in warnings] == ["rows-mostly-clipped", "mean-beyond-radius"]
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1)])
@@ -1008,9 +1007,7 @@ def test_show_of_a_mean_release(mean_json: Path, run: Run) -> None:
     assert "income numeric 0 to 120000 error" in outcome.words
     for name, mean, noise in released.table()[1:]:
         assert f"{name} {mean} {noise}" in outcome.words
-    assert (
-        "± noise: standard deviation of the noise that privacy adds to the mean of the clipped rows." in outcome.words
-    )
+    assert "± noise: SD of the privacy noise on the mean of the clipped rows." in outcome.words
     shown = json.loads(run("show", mean_json, "--json").out)
     assert list(shown) == [
         "origin", "privacy", "receipt", "mechanism", "mechanism_options", "warnings", "schema", "n_rows", "feature_names", "mean",
@@ -1095,7 +1092,7 @@ def test_mechanisms_lists_the_estimators_of_means_and_describes_them(run: Run) -
 def test_verify_of_a_mean_release(mean_json: Path, run: Run) -> None:
     outcome = run("verify", mean_json)
     assert outcome.code == 0
-    assert outcome.err.startswith("WARNING: NOT PRIVATE")
+    assert outcome.err.startswith("Warning: NOT PRIVATE")
     for check in (
         "checksum",
         "finite",
@@ -1109,7 +1106,7 @@ def test_verify_of_a_mean_release(mean_json: Path, run: Run) -> None:
     forge(mean_json, lambda content: content.update(mechanism="magic"))
     outcome = run("verify", mean_json)
     assert outcome.code == 0  # it may come from outside the library: that cannot be told
-    assert "there is no mechanism 'magic' for such a release in this library" in outcome.words
+    assert "this library has no mechanism 'magic' for such a release" in outcome.words
     forge(mean_json, lambda content: content.update(mechanism="naive", mechanism_options={}))
     outcome = run("verify", mean_json)
     assert outcome.code == 1

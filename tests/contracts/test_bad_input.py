@@ -440,7 +440,7 @@ def quiet(capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -
         captured = capfd.readouterr()
         assert captured.out == captured.err == ""
         # What a release learned privately it says, as its file does; anything else would tell of the table.
-        assert [str(found.message) for found in recwarn.list] == list(released.warnings)
+        assert [found.message.message_data for found in recwarn.list] == list(released.warnings)
         recwarn.clear()
         return released
 

@@ -285,7 +285,7 @@ def test_moments_beyond_floating_point(repair: Repair) -> None:
 
 def test_a_file_does_not_speak_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changed = content()
-    changed["diagnostics"]["warnings"] = ["all is well \x1b[2J\x9b31m\u202e"]
+    changed["warnings"] = [{"code": "location-lost", "facts": {"names": ["all is well \x1b[2J\x9b31m\u202e"]}}]
     for column in changed["schema"]["columns"]:  # and of what is computed from it
         for key in ("name", "column", "factors"):
             if key in column:

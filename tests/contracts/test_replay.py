@@ -24,6 +24,7 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
 from dpmoments.mechanisms.shape import RunResult
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from dpmoments.papers.mechanisms.padded_gram import PaddedGramPlan
@@ -289,7 +290,7 @@ class TellingOfManyPlan(GaussianPlan):
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         noisy = super().run(rows, privacy_filter)
         short = rows.moments().gram.trace() < 100.0 * 4.0**20
-        return replace(noisy, diagnostics={"warnings": ["the rows are short"] if short else []})
+        return replace(noisy, diagnostics={"warnings": (Message("rows-unseen"),) if short else ()})
 
 
 def test_a_decision_from_an_exact_number_is_seen_on_tables_that_are_no_neighbors() -> None:

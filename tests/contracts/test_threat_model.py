@@ -387,9 +387,9 @@ def test_a_file_cannot_steer_the_terminal(
     dpm.release(np.full((9, 2), 0.5), schema, epsilon=1.0, insecure_seed=0, output="told.json")
 
     def edit(content: dict[str, Any]) -> None:
-        content["privacy"]["rules"][0] += ESCAPES
+        content["privacy"]["rules"][0]["facts"]["column"] += ESCAPES
         content["mechanism"] += ESCAPES
-        content["diagnostics"]["warnings"] = [f"look{ESCAPES}"]
+        content["warnings"] = [{"code": "location-lost", "facts": {"names": [f"look{ESCAPES}"]}}]
 
     forge(Path("told.json"), edit)
     Path("schema.yaml").write_text(f'columns: [{{name: "{ESCAPES.encode("unicode_escape").decode()}", kind: numeric}}]')

@@ -35,6 +35,7 @@ from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRi
 from dpmoments.estimators.checks import _REASONS
 from support.checked_estimators import ESTIMATORS, PAGE, for_checks, page_with_table
 from support.ledger_processes import quick_folder
+from support.said import warned
 
 N_ROWS = 3000
 NEARLY_NO_NOISE: dict[str, Any] = {"epsilon": 1e9, "mechanism": "laplace", "insecure_seed": 0}
@@ -165,7 +166,7 @@ def test_a_schema_with_levels_and_derived_features() -> None:
 
 def test_squared_distances_are_those_of_the_release_where_directions_are_noise() -> None:
     rows = np.random.default_rng(1).normal(0, [0.3, 0.3, 0.001, 0.001], (5000, 4))
-    with pytest.warns(dpm.ReleaseWarning, match="2 of 4 directions do not stand out"):
+    with warned("directions-lost", directions=2, features=4):
         model = DPCovariance(row_norm=1.0, epsilon=1.0, insecure_seed=0).fit(rows)
     assert model.n_noise_directions_ == 2
     expected = model.release_.mahalanobis(rows[:50]).distances ** 2
@@ -211,7 +212,7 @@ def test_a_ledger_is_the_same_ledger_wherever_its_copy_is(ledger: dpm.Ledger) ->
     written = pickle.dumps(ledger)
     Path(ledger.path).unlink()
     dpm.Ledger(ledger.path).grant("people", epsilon=1.0)
-    with pytest.raises(dpm.LedgerError, match="is not the ledger that was opened"):
+    with pytest.raises(dpm.LedgerError, match="is no longer the ledger that was opened"):
         pickle.loads(written).account("people")
 
 

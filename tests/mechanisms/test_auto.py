@@ -97,7 +97,7 @@ def test_the_number_of_rows_is_paid_for_once(budget: PrivacyBudget) -> None:
     rows = Rows.of(np.random.default_rng(0).normal(0.0, 0.2, (200, 3)), schema, mean=False, neighbors="replace_one")
     recorder = Recorder(plan, insecure_generator(0))
     plan.run(rows, recorder)
-    counts: list[Any] = [exchange.made for exchange in recorder.exchanges if exchange.made.what == "count"]
+    counts: list[Any] = [exchange.made for exchange in recorder.exchanges if exchange.made.what.code == "count"]
     receipt = recorder.close()
     assert len(counts) == 1
     assert float(counts[0].loss.amount / receipt.allowance.amount) == pytest.approx(0.05 if budget is ZCDP else 0.1)

@@ -27,6 +27,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
 from support.opened_filter import filter_that_pays
+from support.said import codes
 
 EYE = np.eye(2)
 UP, DOWN = 1 + 1e-9, 1 - 1e-9
@@ -277,17 +278,6 @@ def test_the_histograms_share_falls_with_the_features_from_a_tenth_to_a_fiftieth
         assert _histogram_share(d) == pytest.approx(0.02 * (10.0 / d) ** 1.5, rel=1e-12)
 
 
-FOUND = {
-    "most rows were clipped": "clipped",
-    "budget is too small": "small",
-    "times as wide as planned": "wide",
-    "gets its variance from few rows": "few",
-    "mostly noise": "noise",
-    "would not have been seen": "unseen",
-    "fewer rows than features": "rows",
-}
-
-
 def warned(
     *,
     d: int = 4,
@@ -307,37 +297,40 @@ def warned(
     assert found["steps"] is steps
     assert found["predicted_mahalanobis"] == predicted
     assert (found["share_outside"], found["share_unseen"]) == (last.outside, last.unseen_tail)
-    return [next(word for words, word in FOUND.items() if words in text) for text in found["warnings"]]
+    return codes(found["warnings"])
 
 
 def test_every_warning_begins_where_it_should() -> None:
     assert warned() == []
-    assert [warned(outside=share) for share in (None, 0.5, 0.5 * UP)] == [[], [], ["clipped"]]
-    assert [warned(predicted=2.0 * f) for f in (1.0, UP)] == [[], ["small"]]  # √d
-    assert [warned(radius=12.0 * f) for f in (1.0, UP)] == [[], ["wide"]]  # four times as wide
-    assert [warned(unseen_tail=0.06 * f) for f in (1.0, UP)] == [[], ["unseen"]]
-    assert [warned(n_rows=n) for n in (4.0, 4.0 * DOWN)] == [[], ["rows"]]
+    assert [warned(outside=share) for share in (None, 0.5, 0.5 * UP)] == [[], [], ["rows-outside-bounds"]]
+    assert [warned(predicted=2.0 * f) for f in (1.0, UP)] == [[], ["small-eigenvalues-lost"]]  # √d
+    assert [warned(radius=12.0 * f) for f in (1.0, UP)] == [[], ["clip-widened"]]  # four times as wide
+    assert [warned(unseen_tail=0.06 * f) for f in (1.0, UP)] == [[], ["rows-unseen-tail"]]
+    assert [warned(n_rows=n) for n in (4.0, 4.0 * DOWN)] == [[], ["fewer-rows-than-features"]]
     assert [warned(left_out=out, half_seen=half) for out in (False, True) for half in (False, True)] == [
         [],
-        ["few"],
-        ["few"],
-        ["few"],
+        ["variance-of-few-rows"],
+        ["variance-of-few-rows"],
+        ["variance-of-few-rows"],
     ]
 
 
 def test_noise_is_most_of_a_release_where_it_is_above_the_signal() -> None:
     """√(d(d + 1)/2) deviations against √d, or more where the clip had to be widened and is filled."""
     limit = 2.0 / math.sqrt(10.0)
-    assert [warned(noise=limit * f) for f in (DOWN, UP)] == [[], ["noise"]]
-    assert [warned(noise=limit * f, radius=4.0, fill=0.25) for f in (DOWN, UP)] == [[], ["noise"]]
-    assert [warned(noise=3.0 * limit * f, radius=4.0, fill=0.75) for f in (DOWN, UP)] == [[], ["noise"]]
+    assert [warned(noise=limit * f) for f in (DOWN, UP)] == [[], ["noise-above-covariance"]]
+    assert [warned(noise=limit * f, radius=4.0, fill=0.25) for f in (DOWN, UP)] == [[], ["noise-above-covariance"]]
+    assert [warned(noise=3.0 * limit * f, radius=4.0, fill=0.75) for f in (DOWN, UP)] == [
+        [],
+        ["noise-above-covariance"],
+    ]
 
 
 def test_a_ball_that_is_full_is_warned_of_where_the_clip_is_the_planned_one() -> None:
     """From halfway between d and radius² on, and four deviations of the noise on the trace."""
     limit = (4 + 9) / (2 * 9) + 4 * 0.05 * 2 / 9
-    assert [warned(fill=limit * f, noise=0.05) for f in (DOWN, UP)] == [[], ["clipped"]]
-    assert [warned(fill=limit * f, noise=0.05, outside=0.5) for f in (DOWN, UP)] == [[], ["clipped"]]
+    assert [warned(fill=limit * f, noise=0.05) for f in (DOWN, UP)] == [[], ["rows-outside-bounds"]]
+    assert [warned(fill=limit * f, noise=0.05, outside=0.5) for f in (DOWN, UP)] == [[], ["rows-outside-bounds"]]
     assert warned(fill=1.0, noise=0.05, radius=3.0 * UP) == []
     narrow = (4 + 9) / (2 * 9) + 4 * 0.05 * 2 / 4
-    assert [warned(fill=narrow * f, noise=0.05, radius=2.0) for f in (DOWN, UP)] == [[], ["clipped"]]
+    assert [warned(fill=narrow * f, noise=0.05, radius=2.0) for f in (DOWN, UP)] == [[], ["rows-outside-bounds"]]

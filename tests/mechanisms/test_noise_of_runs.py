@@ -245,11 +245,11 @@ def test_a_fit_says_what_the_law_is_conditional_on_and_a_file_keeps_it() -> None
     options: dict[str, Any] = dict(mechanism=IterativeEigenvectors(), rho=2.0, insecure_seed=0)
     release = dpm.release(table(), SCHEMA, **options)
     fit = release.ols("y", FEATURES)
-    assert "linearized about the release" in fit.summary()
+    assert "linearized" in fit.summary()
     read = MomentRelease.from_dict(json.loads(json.dumps(release.to_dict())))
     np.testing.assert_array_equal(read.ols("y", FEATURES).standard_errors, fit.standard_errors)
     clipped = dpm.release(table(), SCHEMA, rho=2.0, mechanism="coinpress", insecure_seed=0).ols("y", FEATURES)
-    assert "as the last step clipped them" in clipped.summary()
+    assert "clipped-in-last-step" in clipped.summary()
 
 
 def test_moments_biased_on_purpose_have_no_law() -> None:

@@ -21,6 +21,7 @@ from dpmoments.mechanisms.noisy_step import (
     require_workable_budget,
 )
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -56,14 +57,14 @@ def test_a_step_is_its_answer_in_the_units_of_w(neighbors: Neighbors, mean: bool
     found = noisy_step(
         Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors),
         kept,
-        "a step",
+        {"step": 1},
         noise,
         center=center,
         linear=linear,
         radius=radius,
     )
     (exchange,) = kept.exchanges
-    assert exchange.made.what == ("a step: sum and Gram matrix" if mean else "a step: Gram matrix")
+    assert exchange.made.what == Message("sum-and-gram" if mean else "gram", step=1)
     assert exchange.made.sensitivity.units == 4.0**noise.bits
     answer = exchange.answer.astype(float) / 4.0**noise.bits
     query = exchange.query.astype(float) / 4.0**noise.bits
@@ -124,7 +125,7 @@ def test_a_count_is_whole_and_at_least_one(neighbors: Neighbors, loss: PrivacyBu
         one = filter_that_pays(loss, neighbors, generator)
         found.append(noisy_count(0, one, loss, neighbors))
         (draw,) = one.close().draws
-        assert draw.what == "count"
+        assert draw.what.code == "count"
         assert one.close().exhausts
     assert {1.0, 2.0} <= set(found)
     assert all(count == round(count) >= 1.0 for count in found)
@@ -215,6 +216,6 @@ def test_steps_of_a_run_share_one_filter_and_stay_within_it() -> None:
     noise = StepNoise.calibrated(2, 0.3, Neighbors.ADD_REMOVE, mean=False)
     one: PrivacyFilter = filter_that_pays(ZCDP, Neighbors.ADD_REMOVE, insecure_generator(0))
     place: dict[str, Any] = dict(center=np.zeros(2), linear=np.eye(2), radius=1.0)
-    noisy_step(rows, one, "first", noise, **place)
+    noisy_step(rows, one, {"step": 1}, noise, **place)
     with pytest.raises(dpm.privacy.filter.PrivacyFilterError):
-        noisy_step(rows, one, "second", noise, **place)
+        noisy_step(rows, one, {"step": 2}, noise, **place)

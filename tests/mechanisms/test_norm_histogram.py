@@ -304,5 +304,5 @@ def test_all_of_rho_is_spent_on_one_draw() -> None:
     place = dict(edges=np.array([1.0, 2.0]), center=np.zeros(2), linear=np.eye(2))
     noisy_norm_histogram(rows, recorder, "norms", 0.2, **place)
     (exchange,) = recorder.exchanges
-    assert (exchange.made.what, exchange.query.tolist()) == ("norms", [0, 3, 0])
+    assert (str(exchange.made.what), exchange.query.tolist()) == ("norms", [0, 3, 0])
     assert recorder.close().exhausts

@@ -17,7 +17,7 @@ from dpmoments.mechanisms.reliability import (
     clipped_norm,
     coordinate_warnings,
     last_step_warnings,
-    listed,
+    marked_names,
     noise_margin,
     norm_quantile,
     shrunk_move,
@@ -25,11 +25,13 @@ from dpmoments.mechanisms.reliability import (
 )
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
+from support.said import codes
 
 EDGES = np.array([1.0, 2.0, 4.0])
 
@@ -82,12 +84,10 @@ def test_the_spread_of_rows_is_what_their_mean_leaves_of_their_norm() -> None:
     assert spread_about_mean(5e200, 4e200, 0.0) == pytest.approx(3e200)
 
 
-def test_six_features_are_five_and_one_more() -> None:
-    names = list("abcdefg")
-    assert listed(names, [True] * 5 + [False] * 2) == "'a', 'b', 'c', 'd', 'e'"
-    assert listed(names, [False] + [True] * 6) == "'b', 'c', 'd', 'e', 'f' and 1 more"
+def test_marked_names_are_those_of_the_marked_features() -> None:
+    assert marked_names(list("abc"), [True, False, True]) == ("a", "c")
     with pytest.raises(ValueError, match="zip"):
-        listed(names, [True])
+        marked_names(list("abc"), [True])
 
 
 @dataclass(frozen=True)
@@ -107,55 +107,47 @@ def test_a_mean_is_beyond_the_radius_from_four_deviations_of_noise_on() -> None:
 
 
 def test_each_doubt_names_its_features_alone() -> None:
-    def said(*found: Made, least_noise: float = 0.0) -> list[str]:
+    def said(*found: Made, least_noise: float = 0.0) -> list[Message]:
         return coordinate_warnings("abcd"[: len(found)], found, 2.0, least_noise=least_noise)
 
     fine = Made()
     assert said(fine, fine) == []
-    (beyond,) = said(fine, Made(9.0), Made(-9.0))
-    assert "radius" in beyond
-    assert beyond.endswith("('b', 'c')")
+    assert said(fine, Made(9.0), Made(-9.0)) == [Message("mean-beyond-radius", names=("b", "c"))]
     most, some = Made(share_clamped=0.51, clamping_shows=True), Made(share_clamped=0.5, clamping_shows=True)
     rare = replace(some, share_clamped=0.0213)
-    (clamped,) = said(fine, most)
-    assert clamped.startswith("most values were clamped")
-    assert clamped.endswith("('b')")
-    (clamped,) = said(some, rare, replace(most, clamping_shows=False))
-    assert clamped.startswith("up to 50 % of the values were clamped")
-    assert clamped.endswith("('a', 'b')")
-    (clamped,) = said(fine, rare)
-    assert clamped.startswith("up to 2.1 % of the values were clamped")
-    first, second = said(most, rare)
-    assert first.startswith("most")
-    assert second.startswith("up to 2.1 %")
-    assert second.endswith("('b')")
+    assert said(fine, most) == [Message("mostly-clipped", names=("b",))]
+    assert said(some, rare, replace(most, clamping_shows=False)) == [
+        Message("values-clipped", share=0.5, names=("a", "b"))
+    ]
+    assert said(fine, rare) == [Message("values-clipped", share=0.0213, names=("b",))]
+    assert codes(said(most, rare)) == ["mostly-clipped", "values-clipped"]
     lost = Made(noise_decides=True)
-    (noise,) = said(fine, lost)
-    assert noise.startswith("noise decides")
-    assert noise.endswith("('b')")
+    assert said(fine, lost) == [Message("mean-lost", names=("b",))]
     assert said(lost, least_noise=0.25) == []
     assert len(said(lost, least_noise=0.2499)) == 1
-    assert [text.split()[0] for text in said(Made(9.0), most, rare, lost)] == ["the", "most", "up", "noise"]
+    assert codes(said(Made(9.0), most, rare, lost)) == [
+        *("mean-beyond-radius", "mostly-clipped", "values-clipped", "mean-lost")
+    ]
 
 
 def doubts(seen: tuple[float, float] | None, *, moved: float, entry: float, spread: float = 100.0) -> list[str]:
-    """The first words of what is said of a last step in 4 dimensions, of a ball of radius 2."""
+    """Codes of the warnings about a last step in 4 dimensions, of a ball of radius 2."""
     noise = 2.0 * entry
-    return [" ".join(text.split()[:2]) for text in last_step_warnings(moved, 2.0, entry, noise, spread, seen)]
+    return codes(last_step_warnings(moved, 2.0, entry, noise, spread, seen))
 
 
 def test_a_last_step_of_one_and_a_half_balls_and_noise_is_too_long() -> None:
     """√((1.5·2)² + (√4·2)²) + 4·2 = 13."""
     assert doubts((1.0, 0.0), entry=2.0, moved=13.0) == []
-    assert doubts((1.0, 0.0), entry=2.0, moved=np.nextafter(13.0, 14.0)) == ["most rows"]
+    assert doubts((1.0, 0.0), entry=2.0, moved=np.nextafter(13.0, 14.0)) == ["rows-mostly-clipped"]
 
 
 def test_most_rows_are_clipped_from_three_quarters_on_of_half_of_them() -> None:
     for outside, seen, words in (
-        (np.nextafter(0.75, 1.0), 0.5, ["most rows"]),
+        (np.nextafter(0.75, 1.0), 0.5, ["rows-mostly-clipped"]),
         (0.75, 1.0, []),
         (1.0, np.nextafter(0.5, 0.0), []),
-        (1.0, 0.9, ["most rows"]),
+        (1.0, 0.9, ["rows-mostly-clipped"]),
     ):
         assert doubts((seen, outside), entry=0.1, moved=0.0) == words
     assert doubts(None, entry=0.1, moved=0.0) == []
@@ -165,14 +157,14 @@ def test_noise_decides_from_half_of_the_spread_on() -> None:
     for spread in (2.0, 1.0):
         entry = spread / 4.0  # of 4 entries
         assert doubts(None, entry=entry, moved=0.0, spread=spread) == []
-        assert doubts(None, entry=np.nextafter(entry, 2.0), moved=0.0, spread=spread) == ["noise decides"]
+        assert doubts(None, entry=np.nextafter(entry, 2.0), moved=0.0, spread=spread) == ["mean-lost"]
 
 
 def test_the_spread_of_a_coinpress_mean_is_that_of_the_rows_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of √d where the histogram saw nothing, or else of what it saw, less the distance moved."""
     asked = list[tuple[float, ...]]()
 
-    def said(moved: float, ball: float, entry: float, noise: float, spread: float, seen: Any) -> list[str]:
+    def said(moved: float, ball: float, entry: float, noise: float, spread: float, seen: Any) -> list[Message]:
         asked.append((moved, ball, entry, noise, spread, *(seen or ())))
         return []
 

@@ -12,11 +12,13 @@ import dpmoments as dpm
 from contracts.cases import run_plan
 from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.shape import MomentShape, RunResult
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.bounds.lecture import CONTRACTION, RESCALE
 from dpmoments.papers.mechanisms.private_preconditioning import _SHRINK, _shrink_long
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
+from support.said import codes
 
 BOUNDS = (1.0, 100.0)
 
@@ -38,10 +40,10 @@ def test_it_works_with_enough_rows_and_coinpress_with_fewer() -> None:
     many = rng.normal(size=(60_000, 2)) * scales
     found = run(many, dpm.mechanisms.PrivatePreconditioning(BOUNDS), 2.0)
     assert relative_error(found.gram, len(many), scales) < 0.06
-    assert found.diagnostics["warnings"] == []
+    assert found.diagnostics["warnings"] == ()
     few = many[:1500]
     loose = run(few, dpm.mechanisms.PrivatePreconditioning(BOUNDS), 2.0)
-    assert any("noise of a round" in text for text in loose.diagnostics["warnings"])
+    assert "rounds-too-noisy" in codes(loose.diagnostics["warnings"])
     tight = run(few, dpm.mechanisms.CoinPress(BOUNDS), 2.0)
     assert relative_error(tight.gram, len(few), scales) < 0.15
 
@@ -150,7 +152,7 @@ def test_a_run_is_the_references(replace: bool, d: int, options: dict[str, Any],
         radius = math.sqrt(factor * kappa * d * math.log(n / options.get("failure", 0.05)))
         units = exchange.made.sensitivity.units
         deviation = (1.0 if d == 1 or not replace else math.sqrt(2.0)) / math.sqrt(2.0 * left * share)
-        assert exchange.made.what == f"{f'round {index + 1}' if index < rounds else 'last step'}: Gram matrix"
+        assert exchange.made.what == Message("gram", **({"round": index + 1} if index < rounds else {"last": True}))
         assert exchange.made.law.scale / units == pytest.approx(deviation, rel=1e-9)
         np.testing.assert_allclose(step["linear"], linear, rtol=1e-9, atol=1e-12)
         assert (step["radius"], step["kappa"]) == (pytest.approx(radius, rel=1e-9), pytest.approx(kappa, rel=1e-9))
@@ -170,7 +172,7 @@ def test_a_run_is_the_references(replace: bool, d: int, options: dict[str, Any],
     )
     assert np.array_equal(found.gram, found.gram.T)
     assert (found.count, found.sum, found.center) == (n if replace else None, None, None)
-    assert [("noise of a round" in text) for text in found.diagnostics["warnings"]] == [True] * noisy_rounds
+    assert codes(found.diagnostics["warnings"]) == ["rounds-too-noisy"] * noisy_rounds
 
 
 def test_an_eigenvalue_at_the_threshold_is_halved() -> None:

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmoments.foundation.values import no_less
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_rho
-from dpmoments.privacy.statement import ARITHMETIC_WORDS, PrivacyStatement
+from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors
 
 positive = st.floats(1e-12, 1e12)
@@ -26,6 +27,8 @@ budgets = st.one_of(
     st.builds(PrivacyBudget.approximate, positive, deltas),
     positive.map(PrivacyBudget.zcdp),
 )
+
+RULES = (Message("row-norm-bound", norm=2.0), Message("two-values", column="member", missing="drop"))
 
 
 @pytest.mark.parametrize("epsilon", [0, 0.0, -1.0, math.inf, math.nan])
@@ -187,7 +190,7 @@ def test_the_statement_of_a_budget_just_above_a_round_number_says_so() -> None:
 
 def statement(budget: PrivacyBudget, **changes: Any) -> PrivacyStatement:
     values: dict[str, Any] = {"neighbors": Neighbors.ADD_REMOVE, "arithmetic": "idealized", "private": True}
-    return PrivacyStatement(budget, **(values | {"rules": ("one rule", "another"), "version": "7.8"} | changes))
+    return PrivacyStatement(budget, **(values | {"rules": RULES, "version": "7.8"} | changes))
 
 
 def test_a_statement_has_the_losses_of_its_kind() -> None:
@@ -206,7 +209,7 @@ def test_words_of_a_statement_round_up() -> None:
     assert "e^1.00001 (ε-differential privacy, ε = 1.00001)" in statement(PrivacyBudget.pure(1.0000049)).in_words()
     words = statement(PrivacyBudget.approximate(1.0000049, 1.0000049e-6)).in_words()
     assert (
-        "e^1.00001, but for an added 1.00001e-06 ((ε, δ)-differential privacy, ε = 1.00001, δ = 1.00001e-06)" in words
+        "e^1.00001, up to an additive 1.00001e-06 ((ε, δ)-differential privacy, ε = 1.00001, δ = 1.00001e-06)" in words
     )
     for rho in (0.10000049, 0.5, 3.0):
         words = statement(PrivacyBudget.zcdp(rho)).in_words()
@@ -222,9 +225,9 @@ def test_words_of_a_statement_round_up() -> None:
 def test_words_of_a_statement_say_all_of_it() -> None:
     lines = statement(PrivacyBudget.pure(1.0)).in_words().split("\n")
     assert "present or absent (add-remove" in lines[0]
-    assert lines[1].startswith("The protected unit is one row. A person with several rows is protected less")
-    assert lines[2] == ARITHMETIC_WORDS["idealized"]
-    assert lines[3:] == ["- one rule", "- another", "Made by dpmoments 7.8."]
+    assert lines[1].startswith("The privacy unit is one row. A person with several rows is protected less")
+    assert lines[2] == Message("idealized").text()
+    assert lines[3:] == [*(f"- {rule}" for rule in RULES), "Made by dpmoments 7.8."]
     insecure = statement(PrivacyBudget.pure(1.0), private=False, neighbors=Neighbors.REPLACE_ONE).in_words().split("\n")
     assert insecure[0].startswith("NOT PRIVATE")
     assert "replace-one" in insecure[1]

@@ -27,6 +27,7 @@ from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -240,7 +241,7 @@ def test_auto_calibrates_what_it_chooses_to_what_is_left_for_that() -> None:
     assert gaussian.mechanism.name == "gaussian"
     assert gaussian.cost == budget_for_rows(cost, LossUnit.GAUSSIAN_RHO, UNIT)
     assert gaussian.chosen_because is not None
-    assert gaussian.chosen_because.endswith("(chosen at what is left for one row of 3)")
+    assert gaussian.chosen_because.facts["unit_rows"] == 3
     pure = plan_for_rows(auto, few, cost, ADD_REMOVE, UNIT)
     assert pure.cost == budget_for_rows(PrivacyBudget.pure(1.0), LossUnit.EPSILON, UNIT)
     assert UnitsPlan.of(pure, cost, UNIT).cost == PrivacyBudget.pure(1.0)
@@ -426,8 +427,8 @@ def test_a_release_states_its_unit_and_stands_every_check(tmp_path: Path, mechan
     assert released.privacy.privacy_unit == released.receipt.privacy_unit == UNIT
     assert released.privacy.budget.epsilon == 1.0
     words = released.privacy.in_words()
-    assert "all rows with one value of person_id present or absent" in words
-    assert "all rows with one value of person_id, of which 3 count at most, chosen at random" in words
+    assert "all rows with one value of person_id, present or absent" in words
+    assert "all rows with one value of person_id, of which at most 3, chosen at random, are used" in words
     assert "one row" not in words
     loaded = dpm.load(tmp_path / "r.json")
     assert loaded.to_dict() == released.to_dict()
@@ -456,7 +457,7 @@ def test_a_unit_of_one_row_is_no_row() -> None:
     assert of_rows.noise_model is not None
     assert released.noise_model.to_dict() == of_rows.noise_model.to_dict()
     assert abs(released.n_rows - len(set(people()["person_id"].to_pylist()))) < 5
-    assert "of which one counts" in released.privacy.in_words()
+    assert "of which one, chosen at random, is used" in released.privacy.in_words()
 
 
 def test_a_seed_repeats_the_selection_and_none_does_not() -> None:
@@ -548,7 +549,7 @@ def test_a_statement_of_rows_is_written_as_before_there_were_units() -> None:
     ("changes", "kind", "words"),
     [
         ({"neighbors": "replace_one"}, ValueError, "not supported under neighbors='replace_one'"),
-        ({"n_rows": 100}, ValueError, "n_rows cannot be public beside a privacy unit"),
+        ({"n_rows": 100}, ValueError, "n_rows cannot be public with a privacy unit"),
         ({"privacy_unit": PrivacyUnit("age", 3)}, ValueError, "is in the schema"),
         ({"privacy_unit": PrivacyUnit("person", 3)}, ValueError, "has no column 'person'"),
         ({"privacy_unit": "person_id"}, TypeError, "must be a dpmoments.PrivacyUnit, got str"),
@@ -582,7 +583,7 @@ def test_releases_for_different_units_are_not_pooled() -> None:
             dpm.pool([threes, other])
     pooled = dpm.pool([threes, dpm.release(first, SCHEMA, privacy_unit=UNIT, **options)])
     assert pooled.privacy.privacy_unit == UNIT
-    assert any("no person_id in common" in rule for rule in pooled.privacy.rules)
+    assert "person_id" in [rule.facts.get("unit") for rule in pooled.privacy.rules]
     assert all(check.passed for check in checks(pooled))
 
 
@@ -618,7 +619,7 @@ def command(name: str, *extra: str) -> list[str]:
 def test_the_command_line_protects_units(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert main(command(name, "--privacy-unit", "person_id", "--max-rows-per-unit", "5", "--missing-unit", "drop")) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "of which 5 count at most" in printed
+    assert "of which at most 5, chosen at random, are used" in printed
     assert dpm.load("r.json").privacy.privacy_unit == PrivacyUnit("person_id", 5, "drop")
     assert main(["verify", "r.json"]) == 0
 
@@ -648,5 +649,6 @@ def test_answers_say_that_rows_of_one_person_may_be_alike() -> None:
     for k, told in ((3, True), (1, False)):
         unit = dpm.PrivacyUnit(UNIT.column, max_rows=k)
         release = dpm.release(people(), SCHEMA, epsilon=50.0, privacy_unit=unit)
-        for answer in (release.ols("age"), release.correlations(), release.describe()):
-            assert ("rows of one" in str(answer)) is told
+        for answer in (release.ols("age"), release.correlations()):
+            assert ("dependent-rows" in str(answer)) is told
+        assert (str(Message("dependent-rows", column="person_id", max_rows=3)) in str(release.describe())) is told

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import numpy as np
@@ -18,15 +17,16 @@ import pytest
 from scipy.stats import norm
 
 from dpmoments.audit.replay import Exchange
+from dpmoments.messages.message import Message, Query
 from dpmoments.noise.cells import gamma_difference_quantile
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.laws import DiscreteGaussian, MatrixLaplaceDraw
 from references.plain_answers import Answers, finest_bits
 
-FILLS = "the rows fill the public bounds"
-TOO_FEW = "there are too few rows for this budget to look for a smaller ball"
-TOO_FAR = "a smaller ball would move rows too far"
+FILLS = "rows-fill-bounds"
+TOO_FEW = "few-rows-for-ball"
+TOO_FAR = "ball-clips-too-much"
 
 
 class BallAnswers(Answers):
@@ -42,14 +42,14 @@ class BallAnswers(Answers):
             bits += 1
         return 2.0**bits
 
-    def number(self, what: str, exact: float, loss: float, bits: int = 0) -> float:
+    def number(self, what: Query, exact: float, loss: float, bits: int = 0) -> float:
         """One noisy number that a row moves by 1."""
         return float(self.noisy(what, [exact], loss, 1.0, units=self.units(self.scale(loss, 1.0), bits))[0])
 
     def joint(self, rows: np.ndarray, noise: JointNoise) -> np.ndarray:
         """Σ zzᵀ of rows in the unit ball, with noise."""
         made, exchange = self._left[0].made, self._left.pop(0)
-        assert made.what == "count, sum and Gram matrix"
+        assert made.what == Message("count-sum-gram")
         z = np.column_stack([np.full(len(rows), noise.w), rows])
         scale = min(noise.cell, noise.off_diagonal)
         units = self.units(scale, 2 * noise.bits)
@@ -134,8 +134,8 @@ class Found:
     variances: tuple[float, float, float]
     diagnostics: dict[str, Any]
     center: np.ndarray | None = None
-    warning: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
+    warning: tuple[Message, ...] = ()
+    said: tuple[Message, ...] = ()
     path: str = field(default="ball")
 
 
@@ -239,7 +239,7 @@ def adaptive_ball(
     on_entry = answers.scale(part, of_sum)
     units = answers.units(on_entry, bits)
     off = 2.0 * max(n, 1) * math.sqrt(d) * 2.0**-bits
-    mean = answers.noisy("sum of rows", shortened(table).sum(axis=0), part, of_sum, units=units, within=off) / n_hat
+    mean = answers.noisy("ball-center", shortened(table).sum(axis=0), part, of_sum, units=units, within=off) / n_hat
     if d >= 3:
         noise_square = d * (root * on_entry / n_hat) ** 2
         mean = mean * max(0.0, 1.0 - (d - 2) / d * noise_square / float(mean @ mean))
@@ -259,7 +259,7 @@ def adaptive_ball(
     if first <= 0.045:
         part = max(first, 0.0025) * loss
         left -= part
-        if answers.number("rows beyond 0.82", rows_beyond(5), part) > max(beyond, 0.01 * n_low):
+        if answers.number("ball-screening", rows_beyond(5), part) > max(beyond, 0.01 * n_low):
             return at_the_bounds(FILLS, "screened")
 
     # The radius.
@@ -268,12 +268,12 @@ def adaptive_ball(
     if pure:
         preferences = [round(4.0 * math.log(2.0) * i / 24 / part) for i in range(0, 160, 4)]
         scores = [p - abs(rows_beyond(i) - beyond) for i, p in zip(range(0, 160, 4), preferences, strict=True)]
-        place = 4 * answers.choice("radius", scores, part)
+        place = 4 * answers.choice("ball-radius", scores, part)
     else:
         low, high = 0, 64
         for number in range(1, 7):
             middle = (low + high) // 2
-            if answers.number(f"radius: comparison {number}", rows_beyond(3 * middle), part / 6) <= beyond:
+            if answers.number(Message("ball-radius", comparison=number), rows_beyond(3 * middle), part / 6) <= beyond:
                 low = middle
             else:
                 high = middle
@@ -289,16 +289,16 @@ def adaptive_ball(
         part = min(0.12, 0.02 / radius**2) * loss
         left -= part
         total = sum(share_of(distance, radius, farthest) for distance in distances if distance >= radius)
-        excess = q * answers.number("squared distance beyond the ball", total / 2.0**20, part, bits=20)
+        excess = q * answers.number("ball-excess", total / 2.0**20, part, bits=20)
         deviation = q * answers.deviation(part, 1.0)
     saved = joint(left).of_gram * (1.0 - radius**2)
     if excess > 2.0 * saved + deviation * max(0.0, 1.0 - (radius / 0.8) ** 2):
         found = at_the_bounds(TOO_FAR, "guard")
-        found.warning = ("some rows may be far from the others", "AdaptiveBall(dominant_rows=True)")
+        found.warning = (Message("no-ball", spent=0.39),)
         return found
     part = 0.01 * loss
     left -= part
-    rows_found = answers.number("rows beyond the ball", rows_beyond(place), part)
+    rows_found = answers.number("ball-outside", rows_beyond(place), part)
     rows_deviation = answers.deviation(part, 1.0)
 
     # The release in the ball.
@@ -321,11 +321,10 @@ def with_bounds(
     reach: float,
     failure: float,
 ) -> Found:
-    """The bounds on what clipping did, the sentence for the statement, and the warning."""
-    d = noise.d
+    """The bounds on what clipping did, and the sentence for the statement."""
     n = max(1.0, found.count - noise.count_reach(failure))
-    most_rows = max(0.0, rows[0] + reach * rows[1])
-    most = min(max(0.0, excess[0] + reach * excess[1]), most_rows * max(0.0, q))
+    most_rows = max(0.0, rows[0]) + reach * rows[1]
+    most = min(max(0.0, excess[0]) + reach * excess[1], most_rows * max(0.0, q))
     found.diagnostics = {
         "radius": radius,
         "rows_beyond": rows[0],
@@ -335,29 +334,9 @@ def with_bounds(
         "mean_bias_bound": most / (2.0 * radius * n),
     }
     share = found.diagnostics["share_beyond_bound"]
-    found.said = (
-        f"radius {radius:.3g} about",
-        f"at most {up(100.0 * share)} % of the rows lay outside",
-        f"took at most {up(most / n)} off",
-        f"moved the mean by at most {up(most / (2.0 * radius * n))},",
-    )
-    on_trace, on_mean = (math.sqrt(d * v) / n for v in found.variances[:2])
-    if most / n > on_trace or most / (2.0 * radius * n) > on_mean:
-        mean = found.sum / found.count
-        shown = max(float(np.trace(found.gram)) / found.count - float(mean @ mean), on_trace)
-        lost = most / n * (1.0 + min(1.0, float(np.linalg.norm(mean)) / radius))
-        if lost >= 0.01 * shown:
-            found.warning = (
-                f"rows beyond a ball of radius {radius:.2f} were moved",
-                f"by up to {lost / shown:.0%} of what is shown" if lost < shown else "by more than what is shown",
-                f"moves them by {on_trace / shown:.1%}.",
-            )
+    moved = most / (2.0 * radius * n)
+    found.said = (Message("rows-clipped-to-ball", radius=radius, outside=share, trace=most / n, mean=moved),)
     return found
-
-
-def up(value: float) -> str:
-    """Two digits, never less than it is."""
-    return f"{float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(float(value)))):.2g}"
 
 
 def share_of(distance: float, radius: float, farthest: float) -> int:

@@ -22,6 +22,7 @@ from dpmoments.mechanisms.coinpress_schedule import (
     paper_shares,
 )
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram, norm_edges
+from dpmoments.messages.message import Message
 from references.plain_answers import Answers, finest_bits, lengths
 
 
@@ -51,14 +52,14 @@ def coinpress(
     for index, (share, ball) in enumerate(zip(schedule.shares, schedule.scales, strict=True)):
         cost, clipped_at, w = share * rho, clips[index], (table - center) @ whiten.T
         if index == len(clips) - 1 and clip == "adaptive" and constants == "practical":
-            histogram = answers.histogram("histogram of norms", lengths(w), norm_edges(math.sqrt(d)), 0.02 * cost)
+            histogram = answers.histogram("norm-histogram", lengths(w), norm_edges(math.sqrt(d)), 0.02 * cost)
             error = answers.of_sum * math.sqrt(d / (2.0 * 0.98 * cost)) / n_rows
             best = histogram.best_radius(1, error, math.sqrt(1.0 / (2.0 * d))) or 0.0
             outside = histogram.share_above(clipped_at)
             if best > 1.06 * normal_norm_radius(d, error, math.sqrt(1.0 / (2.0 * d))):
                 clipped_at = max(clipped_at, best)
             cost, last = 0.98 * cost, histogram
-        noisy, entry = clipped_sum(f"step {index + 1}", w, clipped_at, cost, answers)
+        noisy, entry = clipped_sum(index + 1, w, clipped_at, cost, answers)
         made.append(
             {
                 "center": center,
@@ -73,7 +74,7 @@ def coinpress(
     warnings = coinpress_doubts(last, outside, moved, schedule, entry, n_rows, clipped_at)
     length, noise = float(np.linalg.norm(whiten @ center)), math.sqrt(d) * entry
     if length > math.sqrt(bound**2 + noise**2) + 4.0 * entry:
-        warnings.append(("the mean lies beyond the stated radius", "give a larger radius"))
+        warnings.append(Message("mean-beyond-radius"))
     elif length > bound:
         center = center * bound / length
     return {
@@ -165,17 +166,17 @@ def coinpress_doubts(
     entry: float,
     n_rows: float,
     clipped_at: float,
-) -> list[tuple[str, str]]:
+) -> list[Message]:
     """What the last step says against the answer."""
     d, noise, length, warnings = len(moved), math.sqrt(len(moved)) * entry, float(np.linalg.norm(moved)), []
     far = length > math.sqrt((1.5 * schedule.scales[-1]) ** 2 + noise**2) + 4.0 * entry
     seen = 0.0 if last is None else last.occupied.sum() / n_rows
     if far or (outside is not None and seen >= 0.5 and outside > 0.75):
-        warnings.append(("most rows were clipped: they lie far outside the stated radius", "heavy tails)"))
+        warnings.append(Message("rows-mostly-clipped"))
     size = clipped_size(last, clipped_at) if last is not None else None
     spread = math.sqrt(d) if size is None else spread_of(size, length, noise)
     if noise > 0.5 * spread:
-        warnings.append(("noise decides the mean: it is not small", "too large"))
+        warnings.append(Message("mean-lost"))
     return warnings
 
 
@@ -194,7 +195,7 @@ def spread_of(size: float, moved: float, noise: float) -> float:
 
 
 def clipped_sum(
-    what: str,
+    step: int,
     w: np.ndarray,
     radius: float,
     rho: float,
@@ -207,7 +208,7 @@ def clipped_sum(
     scales = [answers.scale(rho, answers.of_sum)]
     scales += [answers.scale(squares_rho, answers.of_squares)] if squares_rho else []
     bits = finest_bits(max(scales), w.shape[1])
-    noisy = answers.of_rows(f"{what}: sum", short, rho, answers.of_sum, bits)
+    noisy = answers.of_rows(Message("sum", step=step), short, rho, answers.of_sum, bits)
     return noisy * radius, scales[0] * radius
 
 

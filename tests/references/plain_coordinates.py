@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from dpmoments.messages.message import Message
 from references.plain_answers import Answers, finest_bits
 
 
@@ -65,9 +66,7 @@ def karwa_vadhan(
             names.append(answers.names[j])
     warnings = _said(found, radius, answers, least_noise=radius * 2.0**-40)
     if names:
-        warnings.append(
-            ("noise decides the mean: the budget is too small for so few rows to find where", _named(names))
-        )
+        warnings.append(Message("location-lost", names=names))
     return {
         "mean": np.clip([one["mean"] for one in found], -radius, radius),
         "count": n_rows,
@@ -99,11 +98,9 @@ def symmetric_quantiles(
     warnings = []
     if sees and outside.any():
         names = [name for name, one in zip(answers.names, outside, strict=True) if one]
-        warnings.append(("most values lie beyond the stated radius", _named(names)))
+        warnings.append(Message("values-beyond-radius", names=names))
     if not sees:
-        warnings.append(
-            ("noise decides the mean: the budget is too small for so few rows to find their quantiles", "budget")
-        )
+        warnings.append(Message("mean-lost"))
     return {
         "mean": np.where(outside & sees, middle, np.clip(middle, -radius, radius)),
         "count": n_rows,
@@ -138,15 +135,15 @@ def _examined(
     """A clamped mean for 96 % of the loss, and two counts."""
     bits = finest_bits(answers.scale(0.96 * loss, 2.0), 1)
     clamped = np.clip((column - center) / half, -1.0, 1.0)[:, None]
-    total = answers.of_rows(f"mean of coordinate {j + 1}", clamped, 0.96 * loss, 2.0, bits)
+    total = answers.of_rows(Message("coordinate-mean", feature=j + 1), clamped, 0.96 * loss, 2.0, bits)
     noise = answers.deviation(0.96 * loss, 2.0) * half / n_rows
     beyond = []
-    for what, far in (
+    for code, far in (
         ("clamp", np.abs(column - center) > half),
         ("noise", np.abs(column - center) >= noise),
     ):
         signed = [np.where(far, 1, -1).sum()]
-        noisy = answers.noisy(f"values of coordinate {j + 1} beyond the {what}", signed, 0.02 * loss, 2.0)
+        noisy = answers.noisy(Message(code, feature=j + 1), signed, 0.02 * loss, 2.0)
         beyond.append(0.5 + float(noisy[0]) / (2.0 * n_rows))
     count_noise = answers.deviation(0.02 * loss, 2.0) / (2.0 * n_rows)
     tail = 0.001 / d
@@ -161,29 +158,21 @@ def _examined(
     }
 
 
-def _said(
-    found: list[dict[str, Any]], radius: float, answers: Answers, least_noise: float = 0.0
-) -> list[tuple[str, str]]:
-    """How the warnings of clamped means begin, and the names they end with."""
+def _said(found: list[dict[str, Any]], radius: float, answers: Answers, least_noise: float = 0.0) -> list[Message]:
+    """The warnings of clamped means."""
     shares = [one["clamped"] for one in found if one["shows"] and one["clamped"] <= 0.5]
-    largest = f"{100.0 * max(shares):.2g}" if shares else ""
-    kinds = {
-        "the mean found lies beyond the stated radius": [
-            abs(one["mean"]) > radius + 4.0 * one["noise"] for one in found
-        ],
-        "most values were clamped": [one["shows"] and one["clamped"] > 0.5 for one in found],
-        f"up to {largest} % of the values were clamped": [one["shows"] and one["clamped"] <= 0.5 for one in found],
-        "noise decides the mean: it is larger": [one["lost"] and one["noise"] > least_noise for one in found],
-    }
+    largest = {"share": max(shares)} if shares else {}
+    kinds: list[tuple[str, dict[str, float], list[bool]]] = [
+        ("mean-beyond-radius", {}, [abs(one["mean"]) > radius + 4.0 * one["noise"] for one in found]),
+        ("mostly-clipped", {}, [one["shows"] and one["clamped"] > 0.5 for one in found]),
+        ("values-clipped", largest, [one["shows"] and one["clamped"] <= 0.5 for one in found]),
+        ("mean-lost", {}, [one["lost"] and one["noise"] > least_noise for one in found]),
+    ]
     return [
-        (begins, _named([name for name, one in zip(answers.names, which, strict=True) if one]))
-        for begins, which in kinds.items()
+        Message(code, **facts, names=[name for name, one in zip(answers.names, which, strict=True) if one])
+        for code, facts, which in kinds
         if any(which)
     ]
-
-
-def _named(names: list[str]) -> str:
-    return f"({', '.join(map(repr, names))})"
 
 
 def _levels(width: float, cell: float) -> np.ndarray:
@@ -205,7 +194,7 @@ def _quantile(column: np.ndarray, j: int, level: float, radius: float, loss: flo
         ranks = np.searchsorted(inside, edges)
         target = level * len(column)
         distance = np.clip(np.maximum(ranks[:-1] - target, target - ranks[1:]), 0.0, None)
-        what = f"quantile {level:g} of coordinate {j + 1}, level {index + 1}"
+        what = Message("coordinate-quantile", quantile=level, feature=j + 1, level=index + 1)
         place = answers.choice(what, -distance, loss / len(widths))
         lower, upper = edges[place], edges[place + 1]
     return float(lower + upper) / 2.0
@@ -218,7 +207,7 @@ def _scale(column: np.ndarray, j: int, radius: float, loss: float, answers: Answ
     distances = np.abs(column - median) / radius
     places = np.floor(np.log2(np.maximum(distances, 2.0**-40)))
     counts = [(np.clip(places, -40, 1) == power).sum() for power in powers]
-    chosen = answers.choice(f"scale of coordinate {j + 1}", counts, loss / 2.0)
+    chosen = answers.choice(Message("coordinate-scale", feature=j + 1), counts, loss / 2.0)
     return radius * 2.0 ** float(powers[chosen] + 1)
 
 
@@ -233,6 +222,6 @@ def _located(
     for index, cell in enumerate(widths):
         edges = np.linspace(lower, upper, max(1, round((upper - lower) / cell)) + 1)
         counts = np.histogram(column[column < edges[-1]], edges)[0]
-        place = answers.choice(f"bin of coordinate {j + 1}, level {index + 1}", counts, loss / len(widths))
+        place = answers.choice(Message("coordinate-bin", feature=j + 1, level=index + 1), counts, loss / len(widths))
         lower, upper = edges[place], edges[place + 1]
     return float(min(max((lower + upper) / 2.0, -radius), radius)), bool(sees)

@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram, norm_edges
+from dpmoments.messages.message import Message
 from references.plain_answers import Answers, finest_bits, lengths
 from references.plain_balls import clipped_size, clipped_sum, shortened, spread_of
 
@@ -61,7 +62,8 @@ class PlainRun:
     def look(self, rho: float, scales: np.ndarray, typical: float, octaves: int) -> NormHistogram:
         """The norms about the centre."""
         self.left -= rho
-        what, norms = f"histogram of norms {len(self.steps) + 1}", lengths((self.table - self.center) / scales)
+        what = Message("norm-histogram", histogram=len(self.steps) + 1)
+        norms = lengths((self.table - self.center) / scales)
         return self.answers.histogram(what, norms, norm_edges(typical, octaves=octaves), rho)
 
     def step(
@@ -69,14 +71,19 @@ class PlainRun:
     ) -> Any:
         """Move the centre to a noisy clipped mean; the noisy sums, and their noise."""
         self.left -= rho + squares_rho
-        w, what = (self.table - self.center) / scales, f"step {len(self.steps) + 1}"
-        total, noise = clipped_sum(what, w, radius, rho, self.answers, squares_rho=squares_rho)
+        w, step = (self.table - self.center) / scales, len(self.steps) + 1
+        total, noise = clipped_sum(step, w, radius, rho, self.answers, squares_rho=squares_rho)
         squares, squares_noise = None, 0.0
         if squares_rho:
             squares_noise = self.answers.scale(squares_rho, self.answers.of_squares)
             bits = finest_bits(max(noise / radius, squares_noise), self.d)
             squares = self.answers.of_rows(
-                f"{what}: squares", shortened(w, radius), squares_rho, self.answers.of_squares, bits, squares=True
+                Message("squares", step=step),
+                shortened(w, radius),
+                squares_rho,
+                self.answers.of_squares,
+                bits,
+                squares=True,
             )
             squares, squares_noise = squares * radius**2, squares_noise * radius**2
         self.steps.append({"center": self.center, "scales": scales, "radius": radius, "rho": rho + squares_rho})
@@ -150,16 +157,16 @@ class PlainRun:
         self.step(self.left, scales, radius, shrink=False)
         warnings, nothing_seen = [], self.radius is None and median is None
         if nothing_seen:
-            warnings.append(("the budget is too small to see where the rows are", "are needed"))
+            warnings.append(Message("rows-unseen"))
         if outside > 0.75:
-            warnings.append(("most rows were clipped: their values are larger", "can serve"))
+            warnings.append(Message("rows-mostly-clipped"))
         elif far_shows:
-            warnings.append((f"about {100.0 * far:.2g} % of the rows lie far", "counts them in"))
+            warnings.append(Message("outlying-rows-clipped", share=far))
         size = clipped_size(histogram, radius) or typical
         if not nothing_seen and noise > 0.5 * spread_of(size, self.moved, noise):
-            warnings.append(("the budget is too small for so few rows", "own spread"))
+            warnings.append(Message("mean-lost"))
         elif not nothing_seen and not self.settled and self.moved**2 > (0.5 * size) ** 2 + noise**2:
-            warnings.append(("the search for the rows had not settled", "with a radius"))
+            warnings.append(Message("search-unsettled", names=()))
         return {
             "mean": self.center,
             "count": self.n_rows,
@@ -175,7 +182,7 @@ class PlainRun:
         cost = min((self.answers.of_bin / (0.003 * self.n_rows)) ** 2 / 2.0, 0.02 * self.total)
         self.left -= cost
         norms = lengths((self.table - self.center) / scales)
-        counted = self.answers.histogram("count of far rows", norms, np.array([4.0, 8.0]) * radius, cost)
+        counted = self.answers.histogram("outlying-rows", norms, np.array([4.0, 8.0]) * radius, cost)
         share = (counted.counts[1] + counted.counts[2]) / self.n_rows
         noise = math.sqrt(2.0) * self.answers.scale(cost, self.answers.of_bin) / self.n_rows
         return float(np.clip(share, 0.0, 1.0)), bool(share > 0.01 + norm.isf(1e-3) * noise)

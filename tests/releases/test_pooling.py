@@ -16,11 +16,13 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import AdditiveModel, NoiseModel, PooledModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.receipt import Receipt
 from support.forged_files import forge
 from support.noise_models import additive, gaussian
+from support.said import warned
 
 D = 5
 BALL = dpm.Schema.unit_ball(D)
@@ -124,10 +126,10 @@ def test_the_largest_budget_is_stated_and_every_receipt_kept() -> None:
     assert pooled.privacy.private
     assert len(pooled.receipt.draws) == 2
     labels = [draw.group for draw in pooled.receipt.draws]
-    assert labels == ["1. north", f"2. release {parts[1].id[:8]}…"]
+    assert labels == ["1:north", f"2:{parts[1].id[:8]}…"]
     words = pooled.privacy.in_words()
-    assert "a row is in one of them, so that the largest of their budgets is that of all together" in words
-    assert "1. north: gaussian, " in words
+    assert Message("pooled-tables", tables=2, neighbors="add_remove") in pooled.privacy.rules
+    assert "1:north: gaussian, " in words
     assert not dpm.pool([parts[0], made(2, epsilon=1.0, delta=1e-9, mechanism="gaussian")]).privacy.private
 
 
@@ -147,27 +149,27 @@ def test_warnings_of_the_tables_come_along() -> None:
     assert tiny.warnings
     pooled = dpm.pool([tiny, made(1, epsilon=0.1, mechanism="auto", dataset="other")])
     assert pooled.warnings
-    assert all(text.startswith("1. tiny: ") for text in pooled.warnings)
+    assert all(said.facts["part"] == ("1:tiny",) for said in pooled.warnings)
 
 
 def test_releases_that_name_no_dataset_are_pooled_with_a_warning_that_is_kept(tmp_path: Path) -> None:
     """The same table twice, for all that anyone can see: nothing shows that they are disjoint."""
     once, again, named = columns(0), columns(0), columns(1, dataset="north")
     for parts, unnamed in (([once, again], 2), ([named, once], 1)):
-        with pytest.warns(dpm.ReleaseWarning, match="nobody checked") as caught:
+        with warned("tables-not-checked", dpm.ReleaseWarning) as caught:
             pooled = dpm.pool(parts)
         (warning,) = [one.message for one in caught]
         assert isinstance(warning, dpm.ReleaseWarning)
         assert warning.release is pooled
         (kept,) = pooled.warnings
-        assert str(warning) == kept
-        assert sum(part.id[:8] in kept for part in parts) == unnamed
+        assert warning.message_data == kept
+        assert len(kept.facts["names"]) == unnamed
     pooled.save(tmp_path / "pooled.json")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # said once, and from then on stored
         loaded = dpm.load(tmp_path / "pooled.json")
     assert loaded.warnings == pooled.warnings
-    with pytest.warns(dpm.ReleaseWarning, match="nobody checked"):  # pooled again, it is said again, once
+    with warned("tables-not-checked", dpm.ReleaseWarning):  # pooled again, it is said again, once
         assert len(dpm.pool([loaded, columns(2, dataset="south")]).warnings) == 1
 
 
@@ -397,10 +399,10 @@ def test_a_pooled_release_comes_back_to_the_bit_and_is_verified(saved: Path) -> 
     assert loaded.noise_model.to_dict() == again.noise_model.to_dict()
     found = checks(loaded)
     assert [check for check in found if check.passed is False] == []
-    assert {check.what.partition(":")[0] for check in found} >= {"1. north", "2. south", "what its releases come to"}
+    assert {check.what.partition(":")[0] for check in found} >= {"1. north", "2. south", "sum of its releases"}
     assert repr(loaded).startswith("PooledRelease(2 releases, 4 features")
     changed = replace(loaded, noisy_gram=loaded.noisy_gram * 1.001)
-    assert "what its releases come to" in [check.what for check in checks(changed) if check.passed is False]
+    assert "sum of its releases" in [check.what for check in checks(changed) if check.passed is False]
 
 
 @pytest.mark.parametrize(

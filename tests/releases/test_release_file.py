@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import dpmoments as dpm
 from dpmoments.foundation import documents
 from dpmoments.foundation.values import from_plain, to_plain
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy import laws, sensitivity
 from dpmoments.privacy.accounting import LossUnit, allowance
@@ -71,7 +72,7 @@ statements = st.builds(
     st.sampled_from(Neighbors),
     st.sampled_from(["exact-lattice", "lattice-rounded", "idealized"]),
     st.booleans(),
-    st.lists(texts, max_size=2).map(tuple),
+    st.lists(texts.map(lambda name: Message("two-values", column=name, missing="drop")), max_size=2).map(tuple),
     texts,
 )
 
@@ -119,7 +120,9 @@ def receipts(draw: st.DrawFn, statement: PrivacyStatement) -> Receipt:
         else:
             moved = sensitivity.row_sum_l1(statement.neighbors, draw(st.integers(1, 9))).in_units(units)
             law = laws.DiscreteLaplace(moved.value / share)
-        made.append(Draw(draw(texts), law, moved, law.loss(moved, unit), draw(st.integers(1, 2**70))))
+        made.append(
+            Draw(Message("query", name=draw(texts)), law, moved, law.loss(moved, unit), draw(st.integers(1, 2**70)))
+        )
     return Receipt(statement.neighbors, statement.budget, unit, tuple(made))
 
 

@@ -27,6 +27,7 @@ from dpmoments.audit.settings import configuration
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -389,7 +390,7 @@ def test_a_file_says_what_is_derived_and_of_what(tmp_path: Path) -> None:
     release = dpm.release(people(200), EVERYTHING, epsilon=1.0, output=tmp_path / "release.json")
     assert dpm.load(tmp_path / "release.json").schema == EVERYTHING
     assert release.feature_names == EVERYTHING.feature_names
-    assert "age^2: computed from the cells of age, after the rules for them." in release.privacy.rules
+    assert Message("derived-feature", column="age^2", factors=("age",)) in release.privacy.rules
 
 
 SCALED = dpm.Numeric("income", scale=(1, 1e6))

@@ -18,8 +18,10 @@ import yaml
 import dpmoments as dpm
 from dpmoments.cli.entry import main
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.schema.entries import column_from_dict
 from dpmoments.schema.typical import RoughScale
+from support.said import warned
 
 ROOT = Path(__file__).parents[2]
 SCALES = np.array([1e-3, 1.0, 50.0, 1e4])
@@ -151,7 +153,7 @@ def test_data_far_from_the_stated_scale(factor: float) -> None:
         assert release.warnings == ()
         assert float(np.abs(release.covariance).max()) < 0.1
         return
-    with pytest.warns(dpm.ReleaseWarning, match="most rows were clipped") as caught:
+    with warned("rows-outside-bounds", dpm.ReleaseWarning) as caught:
         release = dpm.release(table, schema, **options)
     assert np.isfinite(release.covariance).all()
     assert isinstance(caught[0].message, dpm.ReleaseWarning)
@@ -314,9 +316,11 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert main(["show", "a.json"]) == 0
     shown = capsys.readouterr().out
     assert "standard deviation from 0.0001 to 10000" in shown
-    assert "WARNING: most rows were clipped" in shown
+    assert f"Warning: {Message('rows-outside-bounds')}" in shown
     assert main(["show", "a.json", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["warnings"] == list(dpm.load("a.json").warnings)
+    assert json.loads(capsys.readouterr().out)["warnings"] == [
+        one.to_dict() | {"in_words": str(one)} for one in dpm.load("a.json").warnings
+    ]
     assert main(["verify", "a.json"]) == 0
     assert "ok        noise as the stated budget calls for" in capsys.readouterr().out
 

@@ -19,6 +19,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.schema import typical as typical_ranges
 from dpmoments.schema.entries import column_from_dict
 from dpmoments.schema.typical import DOUBT, TRUST, column_weights
+from support.said import codes
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 120, typical=(20, 75)),
@@ -131,10 +132,10 @@ def test_the_range_is_stated_wherever_the_bounds_are(tmp_path: Path, capsys: pyt
     assert "typical=(20.0, 75.0)" in repr(SCHEMA)
     released = dpm.release(people(), SCHEMA, epsilon=1.0, insecure_seed=0, output=tmp_path / "people.json")
     told = released.privacy.in_words()
-    assert "age: moved into [0, 120]; expected within 20 to 75;" in told
-    assert "score: moved into [-1, 1]; missing" in told
-    assert "Columns share the noise by the ranges expected" in told
-    assert "ranges expected" not in " ".join(WITHOUT.describe_rules())
+    assert "age: values clipped to [0, 120]; missing values: error. Typical range: 20 to 75." in told
+    assert "score: values clipped to [-1, 1]; missing" in told
+    assert "noise-by-typical-range" in codes(released.privacy.rules)
+    assert "noise-by-typical-range" not in codes(WITHOUT.rules)
     read = dpm.load(tmp_path / "people.json")
     assert read.schema == SCHEMA
     np.testing.assert_array_equal(read.covariance, released.covariance)

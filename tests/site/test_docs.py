@@ -42,7 +42,7 @@ def test_the_page_on_groups_and_sites_runs(
     page = ROOT / "docs" / "groups-and-sites.md"
     run_in_order(page)
     printed = capsys.readouterr().out
-    assert "by parallel composition" in printed
+    assert "(parallel composition)" in printed
     assert {path.name for path in tmp_path.iterdir()} == {"regions.json", "all-sites.json"}
 
 
@@ -108,7 +108,7 @@ def test_the_page_on_people_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run_in_order(ROOT / "docs" / "people-not-rows.md")
-    assert "all rows with one value of person_id present or absent" in " ".join(capsys.readouterr().out.split())
+    assert "all rows with one value of person_id, present or absent" in " ".join(capsys.readouterr().out.split())
     assert (tmp_path / "visits.json").exists()
 
 

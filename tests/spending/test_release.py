@@ -186,7 +186,7 @@ def test_repaired_moments_are_those_of_a_possible_table(repair: str, mean: bool)
 
 def test_statement_in_words_names_unit_budget_and_rules() -> None:
     text = dpm.release(people(), SCHEMA, rho=0.5, neighbors="replace_one").privacy.in_words()
-    for part in ("replace-one", "ρ = 0.5", "one row", "age: moved into [0, 100]", "exact integers", "implies"):
+    for part in ("replace-one", "ρ = 0.5", "one row", "age: values clipped to [0, 100]", "exact integers", "implies"):
         assert part in text
     text = dpm.release(people(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism="gaussian").privacy.in_words()
     for part in ("add-remove", "ε = 1", "1e-06"):

@@ -21,6 +21,7 @@ import dpmoments as dpm
 from dpmoments.audit.replay import Recorder, Replayer, replay
 from dpmoments.audit.verification import checks
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import origin
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
@@ -163,11 +164,11 @@ def test_every_mechanism_releases_groups(options: dict[str, Any], tmp_path: Path
         assert release.dataset == "people"
         assert release.feature_names == ("age", "pay", "flag")
         assert release.privacy.private
-        assert f"of rows whose region is {level} alone" in release.privacy.in_words()
+        assert release.privacy.rules[-1].facts == {"column": "region", "level": level, "groups": len(made)}
         assert all(draw.group is None for draw in release.receipt.draws)
-    assert {draw.group for draw in made.receipt.draws} == {f"region = {level}" for level in made}
+    assert {draw.group for draw in made.receipt.draws} == {f"region={level}" for level in made}
     assert made.receipt.total.within(made.receipt.allowance)
-    assert "by parallel composition" in made.privacy.in_words()
+    assert made.privacy.rules[-1] == Message("parallel-groups", column="region", groups=3)
 
 
 def test_groups_are_the_releases_of_their_rows_but_for_the_noise() -> None:
@@ -204,7 +205,7 @@ def test_an_empty_group_and_one_of_one_row_are_released_like_others() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         groups = dpm.release_groups(cells, SCHEMA, by="region", epsilon=1.0, insecure_seed=0)
-    assert [str(warning.message).partition(":")[0] for warning in caught] == [f"region = {level}" for level in groups]
+    assert [str(warning.message).partition(":")[0] for warning in caught] == [f"region={level}" for level in groups]
     assert caught[0].message.release is groups
     shapes = {json.dumps(group.receipt.to_dict()) for group in groups.values()}
     assert len(shapes) == 1
@@ -235,7 +236,7 @@ def test_progress_is_of_the_table_and_not_of_the_groups() -> None:
             "is a numeric column, and groups are the levels of a Categorical or Boolean one: use 'region'",
         ),
         (dict(by=None), "by=None is no column"),
-        (dict(by="region", neighbors="replace_one"), "may leave one group for another"),
+        (dict(by="region", neighbors="replace_one"), "may change its group"),
         (dict(by="region", dataset=""), "must name the table"),
     ],
 )
@@ -351,7 +352,7 @@ def test_the_sizes_of_groups_that_leak_are_found(monkeypatch: pytest.MonkeyPatch
         for level in self.levels:
             group = rows.where("region", level)
             if group.count():
-                found[level] = self.of_group.run(group, privacy_filter.for_group(f"region = {level}"))
+                found[level] = self.of_group.run(group, privacy_filter.for_group(f"region={level}"))
         return {level: found.get(level, found["north"]) for level in self.levels}
 
     for planted in (told_exactly, empty_left_out):
@@ -402,7 +403,7 @@ def test_the_filter_holds_every_group_to_the_budget() -> None:
     opening = PrivacyFilter.open(plan, insecure_seed=0)
     plan.run(rows, opening)
     with pytest.raises(PrivacyFilterError, match="would spend more than the plan states"):
-        of_group.run(rows.where("region", "north"), opening.for_group("region = north"))
+        of_group.run(rows.where("region", "north"), opening.for_group("region=north"))
     shape = MomentShape.of(schema_of_groups(SCHEMA, "region"), mean=True, n_rows=9)
     replaced = dpm.mechanisms.Gaussian().plan(shape, dpm.PrivacyBudget.zcdp(0.5), "replace_one")
     with pytest.raises(ValueError, match="add_remove"):
@@ -521,7 +522,7 @@ def test_groups_cannot_be_changed_and_show_no_row(saved: Path) -> None:
     with pytest.raises(AttributeError):
         groups.releases = ()
     assert repr(groups).startswith("GroupReleases(by='region', levels: 'north', 'south', 'east'; 3 features")
-    with pytest.raises(KeyError, match="is no level of region: they are 'north', 'south', 'east'"):
+    with pytest.raises(KeyError, match="is not a level of region: use one of 'north', 'south', 'east'"):
         groups["west"]
     assert dict(groups.items())["north"] is groups["north"]
 

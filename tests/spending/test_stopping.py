@@ -27,7 +27,6 @@ STOPS = (
     ("in the first pass", "relation", "laplace", 130, NOTHING),
     ("in a later pass", "csv", "adaptive-ball", 130, ALL),
     ("as it is repaired", "parquet", "laplace", 130, ALL),
-    # Arrow reads a file ahead in a thread of its own; in Python as the interpreter ended, it aborted the process.
     ("by a bad cell", "csv", "laplace", 1, BAD_CELL),
 )
 

@@ -422,7 +422,7 @@ def ask_schema(schema: Schema, folder: Path) -> None:
         encoding = attempt(lambda mean=mean: schema.encoding(mean=mean), "encoding", ())
         numbers(encoding.offset, encoding.unit, encoding.scale, encoding.scale**2, during="encoding")
         attempt(lambda mean=mean: schema.rough_scale(mean=mean), "rough_scale", ())
-    attempt(lambda: (repr(schema), schema.describe_rules(), schema.feature_bounds), "in words", ())
+    attempt(lambda: (repr(schema), schema.rules, schema.feature_bounds), "in words", ())
     if schema.n_features > 2000:
         return
     attempt(lambda: schema.save(folder / "again.yaml"), "save", ())

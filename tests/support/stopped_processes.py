@@ -3,11 +3,13 @@
     python stopped_processes.py WHEN KIND MECHANISM FOLDER [WHEN KIND MECHANISM FOLDER ...]
 
 As a program, it forks one for each, in its folder, and prints a JSON document of their exit codes and last words. Each fork
-spares the seconds that imports take. A child ends as any program does, so that what happens as the interpreter ends is seen.
+spares the seconds that imports take. A child that runs the command has a library that spoils the exit code as the interpreter
+ends, as Arrow sometimes does whose thread is still reading.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
@@ -20,7 +22,8 @@ from typing import Any
 import duckdb
 
 import dpmoments as dpm
-from dpmoments.cli import main
+import dpmoments.cli
+import dpmoments_command
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.kernel import RunningMoments
 from dpmoments.rows.sources import text
@@ -75,7 +78,9 @@ def run(when: str, kind: str, mechanism: str) -> int:
         return 0
     arguments = ["release", f"people.{kind}", "--schema", "people.yaml", "--epsilon", "1", "--neighbors", "add_remove"]
     arguments += ["--ledger", "budget.db", "--dataset", "people", "--output", "people.json", "--mechanism", mechanism]
-    return main(arguments)
+    sys.argv[1:] = arguments
+    atexit.register(os._exit, 70)
+    return dpmoments_command.main()
 
 
 if __name__ == "__main__":

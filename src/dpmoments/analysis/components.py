@@ -10,10 +10,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, LocalMoments, describe_law, indicators, noise_edges
-from dpmoments.analysis.released import Released, cautions, chosen_features, columns_with_places
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_with_places
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise.terms import NoiseLaw
@@ -107,6 +108,8 @@ SCALINGS: Mapping[Scaling, str] = MappingProxyType(
 )
 """Every scaling in words."""
 _SHOWN_LOADINGS = 5
+_MIN_LOADING = 0.05
+"""Smallest loading that the text shows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,6 +143,8 @@ class PrincipalComponents(Answer):
     schema : Schema
         Of the frames that :meth:`transform` reads.
     noise : NoiseLaw or None
+    about_rows : str
+        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
         What speaks against reading them as those of the table: too few rows for the budget; mostly empty.
     """
@@ -159,6 +164,7 @@ class PrincipalComponents(Answer):
     largest_possible: float
     schema: Schema
     noise: NoiseLaw | None = None
+    about_rows: str = ""
     warning: str = ""
 
     facts = (
@@ -216,7 +222,9 @@ class PrincipalComponents(Answer):
         lines = []
         for index, (component, (low, high)) in enumerate(zip(self.components, self.conf_int(), strict=True)):
             order = np.argsort(-np.abs(component), kind="stable")[:_SHOWN_LOADINGS]
-            loadings = ", ".join(f"{component[i]:+.2f} {self.feature_names[i]}" for i in order)
+            loadings = ", ".join(
+                f"{component[i]:+.2f} {self.feature_names[i]}" for i in order if abs(component[i]) >= _MIN_LOADING
+            )
             lines.append(
                 (
                     f"component {index + 1}",
@@ -233,7 +241,7 @@ class PrincipalComponents(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return describe_law(self.noise), self.warning
+        return describe_law(self.noise), self.about_rows, self.warning
 
     def _columns(self) -> list[Column]:
         interval, names = self.conf_int(), self.feature_names
@@ -256,7 +264,7 @@ def pca(
     n_components: int | None = None,
     columns: Sequence[str] | None = None,
     *,
-    scaling: Scaling = "units",
+    scaling: Scaling = "bounds",
 ) -> PrincipalComponents:
     """Principal components of a release: post-processing, free of privacy cost.
 
@@ -267,10 +275,10 @@ def pca(
         How many, k; default: all.
     columns : sequence of str, optional
         Columns or features they are of; default: all.
-    scaling : {"units", "bounds", "correlation"}
-        ``"units"``: the table's own units, as scikit-learn does. ``"bounds"``: every numeric column divided by the half-width
-        of its public bounds, which treats columns alike and keeps the noise isotropic. ``"correlation"``: every feature
-        divided by its released standard deviation.
+    scaling : {"bounds", "units", "correlation"}
+        ``"bounds"``, as in the plots: every numeric column divided by the half-width of its public bounds, which treats columns
+        alike and keeps the noise isotropic. ``"units"``: the table's own units, as scikit-learn does. ``"correlation"``: every
+        feature divided by its released standard deviation.
 
     Raises
     ------
@@ -348,7 +356,8 @@ def pca(
         largest_possible=float(d) if scaling == "correlation" else _largest_possible_variance(release, chosen, scale),
         schema=release.schema,
         noise=moments.law,
-        warning=cautions(release),
+        about_rows=describe_clipping(release),
+        warning=cautions_by_code(release),
     )
 
 

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
+from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import format_probability, score_test
 from dpmoments.analysis.functionals import (
     NO_MEAN,
-    NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
     LocalMoments,
     bilinear,
     describe_law,
 )
 from dpmoments.analysis.group_sums import Levels
-from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.released import Released, cautions_by_code
+from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -48,6 +49,8 @@ class CrossTable(Answer):
     degrees : int
     p_value : float
     level : float
+    about_rows : str
+        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
     """
 
@@ -62,6 +65,7 @@ class CrossTable(Answer):
     degrees: int
     p_value: float
     level: float
+    about_rows: str = ""
     warning: str = ""
 
     facts = (
@@ -77,9 +81,7 @@ class CrossTable(Answer):
     @property
     def verdict(self) -> str:
         """Whether the columns depend on each other, in words."""
-        if math.isnan(self.p_value):
-            return NOISE_UNKNOWN
-        return "dependent" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE
+        return decided(self.p_value, "dependent" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE)
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -98,7 +100,7 @@ class CrossTable(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         if math.isnan(self.p_value):
-            return describe_law(None), self.warning
+            return describe_law(None), self.about_rows, self.warning
         least, most = float(self.noise.min()), float(self.noise.max())
         span = f"± {number(least)}" if most - least <= 0.01 * most else f"± {number(least)} to {number(most)}"
         words = {"dependent": "the columns depend on each other"}.get(self.verdict, f"dependence {self.verdict}")
@@ -106,6 +108,7 @@ class CrossTable(Answer):
             f"noise on a count: {span} (one standard deviation, before impossible counts were made possible)",
             f"independence: χ² = {number(self.statistic)} on {self.degrees} degrees of freedom, "
             f"{format_probability(self.p_value)}, of noise and sampling together: {words}",
+            self.about_rows,
             self.warning,
         )
 
@@ -183,7 +186,8 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
         degrees=degrees,
         p_value=p_value if release.noise is not None else math.nan,
         level=level,
-        warning=cautions(release),
+        about_rows=describe_clipping(release),
+        warning=cautions_by_code(release),
     )
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, html_table, in_floating_point, label, number
+from dpmoments.analysis.clipping import TableBounds, describe_clipping, is_of_table, largest_variance
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
-from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.released import Released, cautions_in_full, chosen_features, places_of
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
@@ -48,6 +50,10 @@ class Description(Answer):
         Public bounds of the features.
     noise : NoiseLaw or None
         The law of the noise on the moments.
+    clipping : TableBounds or None
+        What clipping rows to a ball may hide of every feature; None if no row was clipped, or nothing was spent on knowing it.
+    about_rows : str
+        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
         What speaks against reading the numbers as those of the table: too few rows for the budget; mostly empty.
     """
@@ -64,13 +70,41 @@ class Description(Answer):
     noisy_mean: FloatArray | None
     bounds: tuple[FloatArray, FloatArray]
     noise: NoiseLaw | None = None
+    clipping: TableBounds | None = None
+    about_rows: str = ""
     warning: str = ""
 
     facts = (
         *("n_rows", "count_noise", "count_is_public", "feature_names", "mean", "mean_noise", "mean_is_noise"),
         *("standard_deviation?", "root_mean_square?", "standard_deviation_noise", "standard_deviation_is_noise"),
+        *("table_mean?: _table_mean", "table_standard_deviation?: _table_deviation", "clipped?: _clipped"),
         "warning",
     )
+
+    def part(self, features: Sequence[int]) -> Description:
+        """Return the description of some features, in their order."""
+        chosen = list(features)
+        arrays = (
+            "mean",
+            "mean_noise",
+            "standard_deviation",
+            "standard_deviation_noise",
+            "root_mean_square",
+            "noisy_mean",
+        )
+        every = ((name, getattr(self, name)) for name in arrays)
+        parts: dict[str, Any] = {name: None if values is None else values[chosen] for name, values in every}
+        return replace(
+            self,
+            feature_names=tuple(self.feature_names[index] for index in chosen),
+            bounds=(self.bounds[0][chosen], self.bounds[1][chosen]),
+            clipping=None if self.clipping is None else self.clipping.of_features(chosen),
+            **parts,
+        )
+
+    def __getitem__(self, names: str | Sequence[str]) -> Description:
+        """Return the description of one feature or of several, by name."""
+        return self.part(places_of(self.feature_names, names))
 
     @property
     def rows_text(self) -> str:
@@ -110,21 +144,63 @@ class Description(Answer):
         noise = self.standard_deviation_noise
         return [bool(lost) for lost in (noise >= least) & (noise > 0.0)]
 
-    def conf_int(self, level: float = 0.95) -> FloatArray:
-        """Intervals of the means of the population, shape (d, 2): sampling and noise together, within the public bounds.
+    @property
+    def clipped(self) -> list[bool]:
+        """True for features of which clipping may hide much: over 1.5 times the standard deviation shown."""
+        return [False] * len(self.feature_names) if self.clipping is None else self.clipping.named.tolist()
+
+    def of_table(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Return limits of the mean and the standard deviation of the table itself, shape (d, 2) each.
+
+        They include the noise, and what clipping rows to a ball may hide with 95 % confidence. NaN if the noise is not known.
+        """
+        level = confidence_level(level)
+        mean = self._mean_ends(self.mean_noise**2, np.zeros(len(self.feature_names)), level)
+        if self.standard_deviation is None:
+            return mean, np.full_like(mean, np.nan)
+        noise = self.standard_deviation_noise
+        reach = deviations_for(level, self.noise, noise**2, np.zeros_like(noise)) * noise
+        shown = np.nan_to_num(self.standard_deviation, nan=0.0)
+        low, high = np.maximum(shown - reach, 0.0) ** 2, (shown + reach) ** 2
+        if self.clipping is not None:
+            low, high = low - self.clipping.variance_below, high + self.clipping.variance_above
+            mean = self._widened(mean)
+        high = np.minimum(high, largest_variance(mean[:, 0], mean[:, 1], self.bounds))
+        return mean, np.sqrt(np.stack([np.minimum(np.maximum(low, 0.0), high), high], axis=1))
+
+    def _widened(self, ends: FloatArray) -> FloatArray:
+        if self.clipping is None:
+            return ends
+        below, above = self.clipping.mean_below, self.clipping.mean_above
+        lower, upper = self.bounds
+        return np.stack([np.maximum(ends[:, 0] - below, lower), np.minimum(ends[:, 1] + above, upper)], axis=1)
+
+    def conf_int(self, level: float = 0.95, *, of: str = "clipped rows") -> FloatArray:
+        """Return intervals of the means of the population, shape (d, 2): sampling and noise, within the public bounds.
 
         NaN where no mean was released, or the noise is not known.
+
+        Parameters
+        ----------
+        level : float
+        of : str
+            ``"clipped rows"``, or ``"table"``: wider by what clipping rows to a ball may hide (95 % confidence).
 
         Raises
         ------
         ValueError
-            If the level is below 0.5.
+            If the level is below 0.5, or ``of`` is anything else.
         """
-        level = confidence_level(level)
+        level, of_table = confidence_level(level), is_of_table(of)
         if self.noisy_mean is None or self.standard_deviation is None or self.n_rows is None:
             return np.full((len(self.feature_names), 2), np.nan)
         spread = np.nan_to_num(self.standard_deviation, nan=0.0)
-        privacy, sampling = self.mean_noise**2, spread**2 / self.n_rows
+        ends = self._mean_ends(self.mean_noise**2, spread**2 / self.n_rows, level)
+        return self._widened(ends) if of_table else ends
+
+    def _mean_ends(self, privacy: FloatArray, sampling: FloatArray, level: float) -> FloatArray:
+        if self.noisy_mean is None or self.n_rows is None:
+            return np.full((len(self.feature_names), 2), np.nan)
         factor = deviations_for(level, self.noise, privacy, sampling)
         lost = (factor * (self.count_noise or 0.0) / self.n_rows) ** 2
         # noise on what sums are divided by: Fieller's interval, without its shift
@@ -156,11 +232,52 @@ class Description(Answer):
             ),
             Column("standard_deviation_noise", self.standard_deviation_noise, "± noise"),
             Column("standard_deviation_is_noise", self.standard_deviation_is_noise),
+            *self._table_columns(),
+        ]
+
+    def _table_columns(self) -> list[Column]:
+        """Return columns for the limits of the table itself, if rows were clipped to a ball."""
+        if self.clipping is None:
+            return []
+        means, spreads = self.of_table()
+        cells = [
+            f"{'clipped: ' if named else ''}sd {number(most)}, mean {number(low)} to {number(high)}"
+            for named, most, low, high in zip(self.clipped, spreads[:, 1].tolist(), *means.T.tolist(), strict=True)
+        ]
+        return [
+            Column("table_mean_lower", means[:, 0], "table's own: at most", cells),
+            Column("table_mean_upper", means[:, 1]),
+            Column("table_standard_deviation_lower", spreads[:, 0]),
+            Column("table_standard_deviation_upper", spreads[:, 1]),
+            Column("clipped", self.clipped),
         ]
 
     @property
+    def _table_mean(self) -> FloatArray | None:
+        return None if self.clipping is None else self.of_table()[0]
+
+    @property
+    def _table_deviation(self) -> FloatArray | None:
+        return None if self.clipping is None else self.of_table()[1]
+
+    @property
+    def _clipped(self) -> list[bool] | None:
+        return None if self.clipping is None else self.clipped
+
+    @property
     def remarks(self) -> tuple[str, ...]:
-        return self.noise_text, self.warning
+        return self.noise_text, self.about_table, self.warning
+
+    @property
+    def about_table(self) -> str:
+        """Remark on the rows that the numbers are about, and on the column on the table itself; empty if no row was clipped."""
+        if self.clipping is None:
+            return ""
+        named = " clipped: that is over 1.5 times the standard deviation shown." if any(self.clipped) else ""
+        return (
+            f"{self.about_rows} table's own: the largest standard deviation, and the range of the mean, that the table itself "
+            f"can have, noise included (95 % confidence).{named}"
+        )
 
 
 def _in_words(values: FloatArray, is_noise: Sequence[bool]) -> list[str]:
@@ -168,17 +285,24 @@ def _in_words(values: FloatArray, is_noise: Sequence[bool]) -> list[str]:
 
 
 @in_floating_point
-def describe(release: Released) -> Description:
+def describe(release: Released, columns: Sequence[str] | None = None) -> Description:
     """Mean and spread of every feature, each with its noise: post-processing, free of privacy cost.
 
     Parameters
     ----------
     release : Released
+    columns : sequence of str, optional
+        Columns or features; default: all.
 
     Returns
     -------
     Description
-        ``print`` shows it as a table.
+        ``print`` shows it as a table; ``found["age"]`` and ``found[["age", "income"]]`` are parts of it.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown.
 
     Notes
     -----
@@ -199,7 +323,7 @@ def describe(release: Released) -> Description:
     with_mean, with_count = release.noisy_sum is not None, release.noisy_count is not None
     unknown = np.full(len(release.feature_names), np.nan)
     spread = _root(np.diag(release.covariance if with_mean else release.second_moment)) if with_count else unknown
-    return Description(
+    result = Description(
         feature_names=release.feature_names,
         mean=release.mean if with_mean else None,
         mean_noise=_mean_noise(release),
@@ -212,8 +336,11 @@ def describe(release: Released) -> Description:
         noisy_mean=LocalMoments.of(release).location if with_mean else None,
         bounds=release.schema.feature_bounds,
         noise=release.noise,
-        warning=cautions(release),
+        clipping=TableBounds.of(release) if with_mean else None,
+        about_rows=describe_clipping(release),
+        warning=cautions_in_full(release),
     )
+    return result if columns is None else result.part(chosen_features(release, columns))
 
 
 def _root(variance: FloatArray) -> FloatArray:
@@ -330,7 +457,7 @@ def release_card(release: Released) -> str:
             for row in result.table()
         ],
         release.privacy,
-        [cautions(release)],
+        [cautions_in_full(release)],
         [f"release.{call}" for call in _WAYS_ON],
     )
 

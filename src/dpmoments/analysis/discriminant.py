@@ -14,7 +14,6 @@ from dpmoments.analysis.confidence import format_probability
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import (
     NO_MEAN,
-    NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
     SINGULAR,
     Standardised,
@@ -23,7 +22,8 @@ from dpmoments.analysis.functionals import (
 )
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.group_tests import between_groups
-from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.released import Released, cautions_by_code
+from dpmoments.analysis.resolvability import decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.schema.columns import Categorical
@@ -145,9 +145,7 @@ class LinearDiscriminant(Answer):
     @property
     def verdict(self) -> str:
         """Whether the groups differ in some feature, in words."""
-        if math.isnan(self.p_value):
-            return NOISE_UNKNOWN
-        return "groups differ" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE
+        return decided(self.p_value, "groups differ" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE)
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -258,7 +256,7 @@ def lda(
     intercept = np.full(len(priors), -np.inf)
     coef = directions / scale
     intercept[present] = np.log(priors[present]) - middle[present] - coef[present] @ standardised.mean
-    p_values = [between_groups(each)[2] for each in sums]
+    p_values = [between_groups(each)[2][2] for each in sums]
     p_value = math.nan if release.noise is None else min(1.0, len(p_values) * min(p_values))
     return LinearDiscriminant(
         by=by,
@@ -273,7 +271,7 @@ def lda(
         p_value=p_value,
         level=level,
         schema=release.schema,
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 

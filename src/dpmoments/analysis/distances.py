@@ -11,7 +11,7 @@ import numpy as np
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, Standardised, describe_law
-from dpmoments.analysis.released import Released, cautions, chosen_features
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -126,5 +126,5 @@ def mahalanobis(release: Released, frame: Any, columns: Sequence[str] | None = N
         n_directions=int(kept.sum()),
         n_noise=int((~kept).sum()),
         noise_known=release.noise is not None,
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpmoments.analysis.released import Released, chosen_features
+from dpmoments.analysis.resolvability import NOISE_UNKNOWN
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise.terms import NoiseLaw
@@ -17,10 +18,8 @@ from dpmoments.repair.spectral import SpectralNoise
 from dpmoments.schema.constraints import Constraints
 
 NOT_DISTINGUISHABLE = "not distinguishable from noise"
-NOISE_UNKNOWN = "noise unknown"
 WHY_NOISE_UNKNOWN = (
-    f"{NOISE_UNKNOWN}: a bias was left in the moments, releases whose noise was not added cell by cell were pooled, or the file "
-    "says too little"
+    f"{NOISE_UNKNOWN}: the mechanism left a bias in the moments, or does not state its noise distribution"
 )
 """Why ``release.noise`` is None."""
 NO_MEAN = "it is made of deviations from the mean, and no mean was released (mean=False): release with mean=True"

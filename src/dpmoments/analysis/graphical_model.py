@@ -18,7 +18,7 @@ from dpmoments.analysis.functionals import (
     describe_law,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import Released, cautions
+from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -153,7 +153,7 @@ def graphical_lasso(
     if int((np.diag(release.covariance)[chosen] > 0.0).sum()) < 2:
         names = tuple(release.feature_names[feature] for feature in chosen)
         penalty, alone = 1.0 if alpha == "auto" else float(alpha), np.eye(len(chosen))
-        return GraphicalLasso(names, alone, alone, penalty, math.nan, cautions(release))
+        return GraphicalLasso(names, alone, alone, penalty, math.nan, cautions_by_code(release))
     standardised = Standardised.of(release, chosen)
     k = len(standardised.features)
     apart = ~np.eye(k, dtype=bool)
@@ -176,7 +176,7 @@ def graphical_lasso(
         precision=precision,
         alpha=penalty,
         noise=noise,
-        warning=cautions(release),
+        warning=cautions_by_code(release),
     )
 
 

@@ -19,10 +19,11 @@ from dpmoments.analysis.answers import (
     intervals,
     number,
 )
+from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_sums import GroupSums, Levels
-from dpmoments.analysis.released import Released, cautions, chosen_features
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
 from dpmoments.analysis.resolvability import format_findings, half_widths, p_by_inversion, sign_verdicts
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
@@ -203,6 +204,8 @@ class GroupMeans(Answer):
     noise_known : bool
     own_variance : bool
         Whether every group's own variance is in the release, else groups are taken to vary alike.
+    about_rows : str
+        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
     """
 
@@ -221,6 +224,7 @@ class GroupMeans(Answer):
     level: float
     noise_known: bool = True
     own_variance: bool = False
+    about_rows: str = ""
     warning: str = ""
 
     facts = ("by", "level", "means: *", "differences", "warning")
@@ -263,6 +267,7 @@ class GroupMeans(Answer):
             differences.finding if n_pairs else "",
             aligned(differences.table()) if 0 < n_pairs <= _SHOWN_DIFFERENCES else "",
             f"{n_pairs} differences of means: see .differences, or --json" if n_pairs > _SHOWN_DIFFERENCES else "",
+            self.about_rows,
             self.warning,
         )
 
@@ -363,7 +368,8 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
         level=level,
         noise_known=law is not None,
         own_variance=all(bool(each.own.all()) for each in sums),
-        warning=cautions(release),
+        about_rows=describe_clipping(release),
+        warning=cautions_by_code(release),
     )
 
 

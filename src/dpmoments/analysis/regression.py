@@ -14,14 +14,14 @@ from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ClippingEffect, ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import Regressors, regressed_moment
-from dpmoments.analysis.released import Released, describe_contribution
+from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number, shown
 from dpmoments.noise.models import MomentInterval
 from dpmoments.privacy import sensitivity
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.repair.repair import exact_law, few_rows_message
+from dpmoments.repair.repair import exact_law
 from dpmoments.repair.spectral import SpectralNoise
 
 
@@ -324,9 +324,7 @@ def _fitted_line(
         n_rows=release.n_rows,
         with_intercept=chosen.intercept,
         help=_help(equations, [names[index] for index in a]),
-        warning=". ".join(
-            filter(None, [few_rows_message(release.noisy_count, release.noise), describe_contribution(release)])
-        ),
+        warning=cautions_by_code(release),
         schema=release.schema,
     )
 

@@ -14,10 +14,10 @@ import scipy
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
 from dpmoments.analysis.estimate import Estimate
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
+from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.released import Released, describe_caveats
-from dpmoments.analysis.resolvability import NOT_ESTIMABLE
+from dpmoments.analysis.released import Released
+from dpmoments.analysis.resolvability import NOT_ESTIMABLE, decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.foundation.values import is_finite_number
@@ -336,8 +336,8 @@ class ClippingEffect:
             )
         if self.share > _MANY:
             return (
-                f"WARNING: up to {self.share:.0%} of the rows were moved into a ball: coefficients and intervals are of the "
-                "moved rows, and may be far from the table's (AdaptiveBall(dominant_rows=True) moves none)."
+                f"Warning: up to {self.share:.0%} of rows were clipped. Coefficients and intervals are of the clipped rows, and "
+                "may be far from the table's."
             )
         moved = (
             f"Clipping: at most {self.share:.2%} of the rows were moved into a ball (95 % confidence), which the intervals do "
@@ -566,9 +566,7 @@ class FittedLine(Answer):
                 "Noise hides the features from each other: intervals are those of the inverted test, and standard errors half "
                 f"their widths over the normal quantile. {self.help}"
             )
-        law = describe_caveats(self.equations.noise)
-        law = f"{law}." if law else ""
-        return tuple(filter(None, [about, law, self.clipping.in_words, self._describe_bound(), self.warning]))
+        return tuple(filter(None, [about, self.clipping.in_words, self._describe_bound(), self.warning]))
 
     def _columns(self) -> list[Column]:
         if self._is_penalized or self.equations is None:
@@ -651,7 +649,7 @@ class FittedLine(Answer):
     def verdict(self) -> tuple[str, ...]:
         """What is said of each of ``names``: empty where it stands out, else what it cannot be told from; noise unknown."""
         if self.equations is None:
-            return (NOISE_UNKNOWN,) * len(self.names)
+            return (decided(math.nan, ""),) * len(self.names)
         if self._is_penalized:
             return ("",) * len(self.names)
         return tuple(self._verdict(*each) for each in zip(self.names, self.estimates, strict=True))

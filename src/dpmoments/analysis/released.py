@@ -5,18 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputKeyError, InputTypeError, InputValueError
 from dpmoments.foundation.values import plain_mapping, require_kinds, to_plain
+from dpmoments.messages.codes import WARNINGS
+from dpmoments.messages.message import Message, messages_of
 from dpmoments.noise.models import NoiseModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.origin import ReleaseOrigin
@@ -24,7 +26,7 @@ from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
-from dpmoments.schema.derived import SchemaColumn, feature_slices
+from dpmoments.schema.derived import DerivedColumn, SchemaColumn, feature_slices
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
@@ -100,7 +102,7 @@ class Released(Stated, Protocol):
         """What is added to x about the release's centre to give value/scale, shape (d,)."""
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Message, ...]:
         """What the mechanism found, privately, that speaks against trusting the release."""
 
     @property
@@ -180,6 +182,9 @@ class Release(ABC):
 
     def __post_init__(self) -> None:
         self.receipt.require_for(self.privacy)
+        if not self.diagnostics.get("warnings", True):  # a file holds none, and a release is what its file says
+            learned = {name: value for name, value in self.diagnostics.items() if name != "warnings"}
+            object.__setattr__(self, "diagnostics", learned)
 
     @property
     def id(self) -> str:
@@ -197,10 +202,9 @@ class Release(ABC):
         return self.schema.feature_names
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Message, ...]:
         """What the mechanism found, privately, that speaks against trusting the release; mostly nothing."""
-        result = self.diagnostics.get("warnings", ())
-        return tuple(map(str, result)) if isinstance(result, list | tuple) else ()
+        return tuple(self.diagnostics.get("warnings", ()))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the release as JSON, all of it or nothing; :func:`dpmoments.load` reads it."""
@@ -218,7 +222,8 @@ class Release(ABC):
             "receipt": self.receipt.to_dict(),
             "mechanism": self.mechanism,
             "mechanism_options": to_plain(self.mechanism_options),
-            "diagnostics": to_plain(self.diagnostics),
+            "diagnostics": to_plain({key: value for key, value in self.diagnostics.items() if key != "warnings"}),
+            "warnings": [message.to_dict() for message in self.diagnostics.get("warnings", ())],
         }
 
     @staticmethod
@@ -232,7 +237,7 @@ class Release(ABC):
             "receipt": Receipt.from_dict(content["receipt"]),
             "mechanism": content["mechanism"],
             "mechanism_options": plain_mapping(content, "mechanism_options"),
-            "diagnostics": plain_mapping(content, "diagnostics"),
+            "diagnostics": _read_diagnostics(content),
         }
 
     def _described(self, size: str) -> str:
@@ -241,6 +246,15 @@ class Release(ABC):
             f"{type(self).__name__}({size}, mechanism={self.mechanism!r}, "
             f"{self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}{flag})"
         )
+
+
+def _read_diagnostics(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run learned, with its warnings."""
+    learned = plain_mapping(content, "diagnostics")
+    if "warnings" in learned:
+        raise InputValueError("warnings are an entry of a release, and not of its diagnostics")
+    said = messages_of(content["warnings"], WARNINGS, "the warnings")
+    return {**learned, "warnings": said} if said else learned
 
 
 @dataclass(frozen=True, eq=False)
@@ -438,6 +452,19 @@ class Moments(Release):
         """Corr(value), shape (d, d), NaN where a variance is not positive; :meth:`correlations` says how sure it is."""
         return correlation_of(self.unit_ball_covariance)
 
+    def covariance_frame(self) -> Any:
+        """Return :attr:`covariance` as a pandas frame, rows and columns labeled by feature."""
+        return self._labeled(self.covariance)
+
+    def correlation_frame(self) -> Any:
+        """Return :attr:`correlation` as a pandas frame, rows and columns labeled by feature."""
+        return self._labeled(self.correlation)
+
+    def _labeled(self, matrix: FloatArray) -> Any:
+        import pandas as pd
+
+        return pd.DataFrame(matrix, index=list(self.feature_names), columns=list(self.feature_names))
+
 
 def correlation_of(covariance: FloatArray) -> FloatArray:
     """A covariance over its standard deviations, ones on the diagonal, NaN where a variance is not positive.
@@ -459,6 +486,10 @@ def correlation_of(covariance: FloatArray) -> FloatArray:
 
 _SHOWN_NAMES = 8
 """Messages name so many at most."""
+_LONGEST_NAME = 200
+"""Longest name for which a close one is looked for."""
+_CLOSE = 0.7
+"""Smallest similarity of a suggested name, from 0 to 1."""
 _SHOWN_FEATURES = 4
 """Of a categorical column they name so many features."""
 
@@ -475,7 +506,44 @@ def feature_place(release: Stated, name: str) -> int:
             raise InputValueError(
                 f"{name!r} is categorical, and one feature is wanted: name one of its features, {such_as}{listed}"
             )
-    raise InputValueError(f"the release has no feature {name!r}; its features are {shown_names(names)}")
+    raise InputValueError(
+        f"the release has no feature {name!r}{did_you_mean(name, known_names(release))}; its features are {shown_names(names)}"
+    )
+
+
+def known_names(release: Stated) -> tuple[str, ...]:
+    """Return the names of the columns and features of a release."""
+    return tuple(dict.fromkeys([*(column.name for column in release.schema.columns), *release.feature_names]))
+
+
+def places_of(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
+    """Return the positions of one name or several; raise KeyError for a name that is not known.
+
+    Examples
+    --------
+    >>> places_of(["age", "income"], "income"), places_of(["age", "income"], ["income", "age"])
+    ([1], [1, 0])
+    """
+    result = []
+    for name in [names] if isinstance(names, str) else names:
+        if name not in known:
+            raise InputKeyError(f"no {name!r} in this answer{did_you_mean(name, known)}")
+        result.append(list(known).index(name))
+    return result
+
+
+def did_you_mean(name: object, known: Sequence[str]) -> str:
+    """Return a question with the public name that is closest; empty if no name is close.
+
+    Examples
+    --------
+    >>> did_you_mean("incom", ["age", "income"]), did_you_mean("Age", ["age"]), did_you_mean("height", ["age"])
+    (". Did you mean 'income'?", ". Did you mean 'age'?", '')
+    """
+    plain = {each.casefold(): each for each in known}
+    text = name.strip().casefold() if isinstance(name, str) and len(name) <= _LONGEST_NAME else ""
+    close = get_close_matches(text, plain, n=1, cutoff=_CLOSE) if text else []
+    return f". Did you mean {plain[close[0]]!r}?" if close else ""
 
 
 def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:
@@ -520,6 +588,22 @@ def columns_of(release: Stated, features: Sequence[int]) -> tuple[str, ...]:
     return tuple(every[feature] for feature in features)
 
 
+def unrelated(release: Stated, features: Sequence[int]) -> BoolArray:
+    """Return a mask of pairs of features made of different columns of the table, shape (k, k).
+
+    Levels of one column, and a power or product and its factors, are related by construction.
+    """
+    sources = [
+        set(column.stated.factors) if isinstance(column, DerivedColumn) else {column.name}
+        for column in release.schema.columns
+        for _ in column.feature_names
+    ]
+    chosen = [sources[feature] for feature in features]
+    names = sorted(set().union(*chosen))
+    made_of = np.array([[name in each for name in names] for each in chosen], dtype=float).reshape(len(chosen), -1)
+    return np.asarray(made_of @ made_of.T == 0.0)
+
+
 def shown_names(names: Sequence[str]) -> str:
     """Names as a message lists them.
 
@@ -532,52 +616,47 @@ def shown_names(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:_SHOWN_NAMES])) + more
 
 
-# What speaks against reading an answer as that of the table, said below every answer.
+# What speaks against reading an answer as that of the table.
 
 
-def cautions(release: Released) -> str:
-    """Too few rows for the budget, and what the mechanism learned that speaks against its answer; mostly empty.
+def cautions(release: Released) -> tuple[Message, ...]:
+    """Return all warnings about a release that an analyst must know.
 
-    Intervals hold noise and sampling. What moving rows into a ball did to the moments is in none of them: the mechanism's own
-    warning stands here.
+    Intervals include noise and sampling. What clipping rows to a ball did to the moments is in none of them: the mechanism's
+    own warning says it.
 
     Examples
     --------
     >>> import numpy as np, dpmoments as dpm
     >>> table = np.zeros((20, 2))
     >>> released = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=0.1, insecure_seed=0)
-    >>> cautions(released)[:32]
-    'too few rows for this budget: th'
+    >>> [message.code for message in cautions(released)]
+    ['too-few-rows']
     """
     few = few_rows_message(release.noisy_count, release.noise)
-    said = (few, describe_contribution(release), describe_caveats(release.noise), *release.warnings)
-    return ". ".join(dict.fromkeys(words.rstrip(".") for words in said if words))
+    said = (few, dependent_rows(release), *caveats(release.noise), *release.warnings)
+    return tuple(dict.fromkeys(message for message in said if message is not None))
 
 
-_CAVEATS = MappingProxyType(
-    {
-        "linearized": "The law of the noise is linearized about the release: it holds where noise is small beside the moments",
-        "clipped-in-last-step": (
-            "The noise is known about the rows as the last step clipped them: what clipping took away comes on top"
-        ),
-        "asserted-smallest-eigenvalue": (
-            "The law of the noise holds where no eigenvalue is below the stated smallest_eigenvalue"
-        ),
-    }
-)
+def cautions_in_full(release: Released) -> str:
+    """Return all warnings about a release in words, a line each; empty without any."""
+    return "\n".join(f"Warning: {message.text()}" for message in cautions(release))
 
 
-def describe_caveats(law: NoiseLaw | None) -> str:
-    """What the law of the noise is conditional on, in sentences; empty if it holds as it is."""
-    return ". ".join(_CAVEATS[code] for code in law.caveats) if law is not None else ""
+def cautions_by_code(release: Released) -> str:
+    """Return the codes of all warnings about a release in a line; empty without any."""
+    codes = dict.fromkeys(message.code for message in cautions(release))
+    return f"Warnings about this release, explained by describe: {', '.join(codes)}." if codes else ""
 
 
-def describe_contribution(release: Released) -> str:
-    """That rows of one unit may be alike, where several of them count and intervals take rows as independent; else empty."""
+def caveats(law: NoiseLaw | None) -> tuple[Message, ...]:
+    """Return what the noise distribution is conditional on."""
+    return () if law is None else tuple(map(Message, law.caveats))
+
+
+def dependent_rows(release: Released) -> Message | None:
+    """Warn that several rows of one unit may be similar; None if each unit has one row."""
     unit = release.privacy.privacy_unit
     if unit is None or unit.max_rows == 1:
-        return ""
-    return (
-        f"Up to {unit.max_rows:,} rows of one {unit.column} count, and what is said of sampling takes rows as independent: where "
-        "rows of one are alike, intervals are too short and tests reject too often"
-    )
+        return None
+    return Message("dependent-rows", column=unit.column, max_rows=unit.max_rows)

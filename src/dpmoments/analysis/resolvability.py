@@ -24,7 +24,20 @@ MAX_WIDTH_SHARE = 0.5
 NOT_CLEAR_NOISE = "not clear (noise)"
 NOT_CLEAR_ROWS = "not clear (too few rows)"
 NOT_ESTIMABLE = "not estimable at this budget"
-UNKNOWN = "noise unknown"
+NOISE_UNKNOWN = "noise unknown"
+"""Verdict if ``release.noise`` is None, which a note below the table explains."""
+
+
+def decided(value: float, said: str) -> str:
+    """Return what is said, or that the noise is unknown if the value that decides is NaN.
+
+    Examples
+    --------
+    >>> decided(0.01, "groups differ"), decided(np.nan, "groups differ")
+    ('groups differ', 'noise unknown')
+    """
+    return NOISE_UNKNOWN if np.isnan(value) else said
+
 
 _TAILS = np.array([1e-14, 1e-11, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5])
 
@@ -185,7 +198,7 @@ def sign_verdicts(
     result = np.where(privacy >= sampling, NOT_CLEAR_NOISE, NOT_CLEAR_ROWS).astype(object)
     result[~can_be_estimated] = NOT_ESTIMABLE
     result[certain & (estimate > 0.0)], result[certain & (estimate < 0.0)] = words
-    result[np.isnan(p)] = UNKNOWN
+    result[np.isnan(p)] = NOISE_UNKNOWN
     result[~family] = ""
     return [str(word) for word in result]
 
@@ -199,6 +212,6 @@ def format_findings(verdicts: Sequence[str], what: str, found: str) -> str:
     '1 of 2 pairs are related (5 % chance that any of these is false)'
     """
     counted = [word for word in verdicts if word]
-    certain = sum(word not in (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNKNOWN) for word in counted)
+    certain = sum(word not in (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, NOISE_UNKNOWN) for word in counted)
     chance = f" ({100.0 * ERROR_RATE:.0f} % chance that any of these is false)" if certain else ""
     return f"{certain:,} of {len(counted):,} {what} are {found}{chance}"

@@ -81,7 +81,7 @@ def best_events(
                         name, column, float(thresholds[index]), above, swapped, promise=float(scores[index])
                     )
     if not best:
-        raise InputValueError("there is no statistic to choose from")
+        raise InputValueError("no statistic to choose from")
     return best[False], best[True]
 
 
@@ -243,7 +243,8 @@ def _numbers_of(noisy: RunResult) -> Record:
     if noisy.count is not None:
         record["count"] = float(noisy.count)
     for key, value in noisy.diagnostics.items():
-        _flatten(str(key), value, record)
+        plain = [message.to_dict() for message in value] if key == "warnings" else value
+        _flatten(str(key), plain, record)
     if noisy.model is not None:
         _flatten("model", noisy.model.to_dict(), record)
     return record

@@ -87,9 +87,9 @@ def show(
         _show_mean(released)
     else:
         _show_moments(released)
-    for text in released.warnings:
+    for message in released.warnings:
         print_text()
-        print_text(f"WARNING: {text}.")
+        print_text(f"Warning: {message.text()}")
 
 
 def _show_registry_entry(
@@ -107,7 +107,7 @@ def _show_registry_entry(
 def _show_moments(released: MomentRelease) -> None:
     print_text(f"{_mechanism(released)}; repair: {released.repair}")
     if released.chosen_because is not None:
-        print_text(f"chosen: {released.chosen_because}")
+        print_text(f"Chosen: {released.chosen_because.text()}")
     description = released.describe()
     print_text(f"rows: {description.rows_text}")
     print_text()
@@ -215,7 +215,7 @@ def synthetic(
     released = moments_in(file, "synthetic")
     escaped = write_table(released.synthetic(n_rows, seed, format="arrow"), output, raw_text=raw_text)
     if not released.privacy.private:
-        complain("WARNING: NOT PRIVATE: the release was made with an insecure seed, and its rows protect nobody.")
+        complain("Warning: NOT PRIVATE: the release was made with an insecure seed, and its rows protect nobody.")
     print_text(f"Wrote {output}: {n_rows:,} made-up rows of {len(released.schema.columns)} columns.")
     if escaped:
         print_text(
@@ -269,7 +269,7 @@ def verify(file: ReleaseFile) -> None:
     for check in outcomes:
         print_text(f"{_mark(check)}{check.what}: {check.detail}")
     if not released.privacy.private:
-        complain("WARNING: NOT PRIVATE: this release was made with an insecure seed and protects nobody.")
+        complain("Warning: NOT PRIVATE: this release was made with an insecure seed and protects nobody.")
     failed = [check for check in outcomes if check.passed is False]
     if failed:
         complain(f"dpmoments: {file} does not agree with itself: {'; '.join(check.what for check in failed)}")
@@ -296,7 +296,7 @@ def _as_dict(released: MomentRelease) -> dict[str, Any]:
     return {
         **_spent(released),
         "repair": str(released.repair),
-        "warnings": list(released.warnings),
+        "warnings": [message.to_dict() | {"in_words": message.text()} for message in released.warnings],
         "noise": None if released.noise_model is None else released.noise_model.to_dict(),
         "schema": released.schema.to_dict(),
         **{key: described[key] for key in _DESCRIBED if key in described},
@@ -309,7 +309,7 @@ def _as_dict(released: MomentRelease) -> dict[str, Any]:
 def _mean_as_dict(released: MeanRelease) -> dict[str, Any]:
     return {
         **_spent(released),
-        "warnings": list(released.warnings),
+        "warnings": [message.to_dict() | {"in_words": message.text()} for message in released.warnings],
         "schema": released.schema.to_dict(),
         "n_rows": released.n_rows,
         "feature_names": list(released.feature_names),
@@ -376,6 +376,6 @@ def report(
     )
     if not released.privacy.private:
         complain(
-            "WARNING: NOT PRIVATE: the release was made with an insecure seed and protects nobody; its page says so."
+            "Warning: NOT PRIVATE: the release was made with an insecure seed and protects nobody; its page says so."
         )
     print_text(f"Wrote {output}: open it in a browser.")

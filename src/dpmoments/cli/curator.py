@@ -87,7 +87,7 @@ def preflight(options: dict[str, Any]) -> None:
     """
     if not sys.stdout.isatty():
         complain(
-            "dpmoments: warning: standard output is no terminal, and whatever keeps it keeps private facts: treat it as you "
+            "Warning: standard output is no terminal, and whatever keeps it keeps private facts: treat it as you "
             "treat the table"
         )
     if options["progress"] is None:

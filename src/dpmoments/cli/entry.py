@@ -6,7 +6,7 @@ import io
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any, Protocol, TextIO, runtime_checkable
+from typing import Annotated, Protocol, TextIO, runtime_checkable
 
 import typer
 import typer.main
@@ -22,6 +22,7 @@ from dpmoments.cli.ledger import ledger
 from dpmoments.cli.spending import release, release_mean
 from dpmoments.cli.tables import OutputError, complain, drop_output, print_page, print_text, printing, tell_steps
 from dpmoments.foundation.version import __version__
+from dpmoments.releases.release_warning import MessageWarning
 
 _CURATOR = "With the table"
 _ANALYST = "With a release: these cost no privacy"
@@ -171,5 +172,5 @@ def _show_warning(
 ) -> None:
     """Print one line, without the source line that Python adds."""
     del category, filename, lineno, file, line
-    text: Any = message
-    complain(f"dpmoments: warning: {' '.join(str(text).split())}")
+    text = message.message_data.text("shell") if isinstance(message, MessageWarning) else str(message)
+    complain(f"Warning: {' '.join(text.split())}")

@@ -96,7 +96,7 @@ def _ask(options: dict[str, Any], *, yes: bool) -> None:
     check_output(options["output"])
     if options["insecure_seed"] is not None:
         complain(
-            "WARNING: NOT PRIVATE. --insecure-seed makes noise that anyone can repeat and subtract: the release will protect "
+            "Warning: NOT PRIVATE. --insecure-seed makes noise that anyone can repeat and subtract: the release will protect "
             "nobody. Never publish it."
         )
     unit, data = options["privacy_unit"], options["data"]

@@ -15,6 +15,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
+from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.release_warning import ReleaseWarning
 from dpmoments.schema.schema import Schema
@@ -142,11 +143,8 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
             self.precision_ = result if self.store_precision else None
         self.answer_ = released.describe() if centred else released
         if self.n_noise_directions_:
-            text = (
-                f"{self.n_noise_directions_} of {d} directions do not stand out of the noise: precision_ and mahalanobis leave "
-                "them out. More rows, or a larger budget"
-            )
-            warnings.warn(ReleaseWarning(text, released), stacklevel=5)
+            lost = Message("directions-lost", directions=self.n_noise_directions_, features=d)
+            warnings.warn(ReleaseWarning(lost, released), stacklevel=5)
 
     def get_precision(self) -> FloatArray:
         """Return ``precision_``, recomputed if it was not stored."""

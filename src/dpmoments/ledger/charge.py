@@ -11,6 +11,7 @@ from dpmoments.foundation.progress import log
 from dpmoments.foundation.values import shown
 from dpmoments.ledger.grants import ROW, require_dataset, unit_name
 from dpmoments.ledger.ledger import Ledger
+from dpmoments.messages.message import Message
 from dpmoments.privacy.filter import PrivatePlan
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -29,21 +30,18 @@ class Held:
             # The error that ended the run is what its caller must see; a reservation that stays counts as spent.
             with suppress(LedgerError, OSError):
                 self.ledger.refund(self.origin.ledger)
-                log.info("ledger: entry %d given back", self.origin.ledger.number)
+                log.info("ledger: entry %d refunded", self.origin.ledger.number)
 
-    def commit(self) -> str:
-        """Commit the release; return why that failed (it must not be lost), or an empty text."""
+    def commit(self) -> Message | None:
+        """Commit the release; return a warning if that failed: it must not be lost."""
         if self.ledger is None or self.origin.ledger is None:
-            return ""
+            return None
         try:
             self.ledger.commit(self.origin.ledger)
         except (LedgerError, OSError) as reason:
-            return (
-                f"the release was made, and the ledger shows it as reserved in entry {self.origin.ledger.number}, which counts "
-                f"as spent: that it was made could not be recorded ({reason})"
-            )
+            return Message("not-in-ledger", entry=self.origin.ledger.number, reason=str(reason))
         log.info("ledger: entry %d committed", self.origin.ledger.number)
-        return ""
+        return None
 
 
 @dataclass(frozen=True)
@@ -79,12 +77,12 @@ class Charge:
         name = require_dataset(dataset)
         if insecure_seed is not None:
             raise InputValueError(
-                "a release with an insecure seed protects nobody, and a ledger is of private releases: leave ledger out, or "
-                "insecure_seed"
+                "a release with an insecure seed is not private and cannot be charged to a ledger: leave out "
+                "ledger or insecure_seed"
             )
         if privacy_unit is not None and unit == ROW:
             raise InputValueError(
-                f"a column called {ROW!r} that tells people apart would be taken for the rows themselves in a ledger: rename it"
+                f"the privacy unit's column is called {ROW!r}, which in a ledger means single rows: rename it"
             )
         ledger.account(name).require_for(neighbors, unit)
         return cls(ledger, name, unit)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
-
-import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
@@ -29,6 +27,7 @@ from dpmoments.mechanisms.lattice_noise import count_error, noisy_count
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -36,6 +35,7 @@ from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
+from dpmoments.schema.encoding import farthest_distance
 
 MAX_RADIUS = 0.9
 """Largest ball radius; beyond it clipping is not worth its cost."""
@@ -47,10 +47,6 @@ LENIENT_BELOW = 0.8
 """… plus one standard deviation if the radius is below this."""
 _GAUSSIAN_TOLERANCE = 1.05
 """Keep Gaussian noise, with which the search is more accurate, up to this multiple of the final noise of pure ε."""
-_FAR_ROWS = (
-    "some rows may be far from the others: moments were released at the public bounds after a search that found no ball: "
-    "AdaptiveBall(dominant_rows=True) spends nothing on one"
-)
 MAX_SPENT = 0.39
 """Max budget share spent before the last step."""
 
@@ -99,9 +95,7 @@ class AdaptiveBallPlan(Plan):
             least_rows = n_rows - count_error(loss)
         rows_beyond = self.budget.rows_beyond(least_rows) if least_rows >= 1.0 else None
         if rows_beyond is None:
-            return self._at_the_bounds(
-                moments, privacy_filter, "there are too few rows for this budget to look for a smaller ball"
-            )
+            return self._at_the_bounds(moments, privacy_filter, "few-rows-for-ball")
         share = self.budget.center_share(least_rows)
         lower, upper = rows.schema.encoding(mean=True).values_in_ball(*rows.schema.feature_bounds)
         box = lower, upper
@@ -112,19 +106,18 @@ class AdaptiveBallPlan(Plan):
         if screened is not None:
             allowed = self.budget.screened_rows(least_rows, rows_beyond)
             if distances.fills_the_bounds(privacy_filter, self.budget, screened, allowed):
-                return self._at_the_bounds(moments, privacy_filter, "the rows fill the public bounds")
+                return self._at_the_bounds(moments, privacy_filter, "rows-fill-bounds")
         index = distances.radius(privacy_filter, self.budget, self.budget.search_share(least_rows), rows_beyond)
         radius = radius_at(index)
         if radius >= MAX_RADIUS:
-            return self._at_the_bounds(moments, privacy_filter, "the rows fill the public bounds")
-        evidence = BallEvidence.found(distances, privacy_filter, self.budget, index, _farthest(center, box))
+            return self._at_the_bounds(moments, privacy_filter, "rows-fill-bounds")
+        evidence = BallEvidence.found(distances, privacy_filter, self.budget, index, farthest_distance(center, *box))
         last = self.last_step(privacy_filter.left.as_budget)
         saved = last.expected_error * (1.0 - radius**2)
         lenience = evidence.excess_deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
         if evidence.excess > MAX_CLIPPING_PER_NOISE * saved + lenience:
-            return self._at_the_bounds(
-                moments, privacy_filter, "a smaller ball would move rows too far", warnings=[_FAR_ROWS]
-            )
+            warnings = (Message("no-ball", spent=MAX_SPENT),)
+            return self._at_the_bounds(moments, privacy_filter, "ball-clips-too-much", warnings=warnings)
         evidence = evidence.with_rows(distances, privacy_filter, self.budget, index)
         return self._in_the_ball(rows, privacy_filter, center, evidence)
 
@@ -151,11 +144,11 @@ class AdaptiveBallPlan(Plan):
     def has_center(self, diagnostics: Mapping[str, Any]) -> bool | None:
         return "radius" in diagnostics
 
-    def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
+    def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[Message, ...]:
         return BallEvidence.rules(diagnostics)
 
     def _at_the_bounds(
-        self, moments: Moments, privacy_filter: PrivacyFilter, reason: str, **said: Sequence[str]
+        self, moments: Moments, privacy_filter: PrivacyFilter, reason: str, **said: tuple[Message, ...]
     ) -> RunResult:
         plan = self.last_step(privacy_filter.left.as_budget)
         diagnostics = {"public_bounds": reason, **said}
@@ -268,9 +261,3 @@ def _augmentation(
         mean_square=_MEAN_SQUARE if in_ball else 1.0,
         covariance_square=_COVARIANCE_SQUARE if in_ball else 1.0,
     )
-
-
-def _farthest(center: FloatArray, box: tuple[FloatArray, FloatArray]) -> float:
-    """Return the largest possible distance of a row from the center."""
-    corner = np.maximum(np.abs(box[0] - center), np.abs(box[1] - center))
-    return min(float(np.linalg.norm(corner)), 1.0 + float(np.linalg.norm(center)))

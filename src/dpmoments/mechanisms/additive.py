@@ -19,6 +19,7 @@ from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
+from dpmoments.messages.message import Query
 from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -151,7 +152,7 @@ class AdditivePlan(Plan):
         """Sensitivity of the augmented Gram matrix, unit-ball units."""
 
     @abstractmethod
-    def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
+    def add_noise(self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray) -> FloatArray:
         """Return the noisy augmented Gram matrix, unit-ball units; ``query`` is in units of 2^(−2·bits)."""
 
     @property
@@ -164,7 +165,7 @@ class AdditivePlan(Plan):
 
     def released(self, moments: Moments, privacy_filter: PrivacyFilter) -> RunResult:
         """Release moments of rows of norm at most 1, in units of their radius, with noise."""
-        what = "count, sum and Gram matrix" if self.augmentation else "Gram matrix"
+        what = "count-sum-gram" if self.augmentation else "gram"
         values = self.add_noise(privacy_filter, what, augmented_gram(moments, self.augmentation))
         result = taken_apart(values, self.augmentation, self.released_count(moments.count, privacy_filter))
         return replace(result, model=self.model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.adaptive_ball import MAX_SPENT, AdaptiveBall, AdaptiveBallPlan
@@ -17,6 +17,7 @@ from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 
@@ -141,34 +142,19 @@ class Auto(Mechanism):
         return largest * math.log(max(largest, 1.0)) * budget.epsilon <= -math.log(budget.delta)
 
 
-def _because_of_ball(plan: Plan) -> str:
+def _because_of_ball(plan: Plan) -> Message:
     assert isinstance(plan, AdaptiveBallPlan)
-    worst = (
-        f"at worst it is {plan.guaranteed.mechanism.name} at the public bounds with {MAX_SPENT:.0%} less of the budget"
-    )
-    return (
-        f"adaptive-ball, because columns of numbers seldom fill their bounds: {worst}. To do better: fewer columns, "
-        f"tighter bounds from public knowledge, {_more_budget(plan.cost)}"
-    )
+    fallback, kind = plan.guaranteed.mechanism.name, str(plan.cost.kind)
+    facts = {"mechanism": plan.mechanism.name, "kind": kind, "fallback": fallback}
+    return Message("numbers-rarely-fill-bounds", **facts, spent=MAX_SPENT)
 
 
-def _because_of_error(plans: list[Plan], budget: PrivacyBudget) -> str:
-    best, *others = plans
-    compared = "".join(
-        f", {plan.expected_error / best.expected_error:.2g} × of it with {plan.mechanism.name}"
-        for plan in others[:1]
-        if plan.expected_error and best.expected_error
-    )
-    return (
-        f"{best.mechanism.name}, because its expected error is the least of the additive mechanisms at {budget}{compared}. To do "
-        f"better: fewer columns, {_more_budget(best.cost)}"
-    )
-
-
-def _more_budget(cost: PrivacyBudget) -> str:
-    if cost.kind is BudgetKind.PURE:
-        return "more epsilon (error falls as 1/epsilon), or in many columns a small delta"
-    return "more budget"
+def _because_of_error(plans: list[Plan], budget: PrivacyBudget) -> Message:
+    best, second = plans[0], plans[1] if len(plans) > 1 else None
+    facts: dict[str, Any] = {"mechanism": best.mechanism.name, "kind": str(best.cost.kind)}
+    if second is not None and second.expected_error and best.expected_error:
+        facts |= {"second": second.mechanism.name, "times": second.expected_error / best.expected_error}
+    return Message("least-error", **facts, **budget.facts)
 
 
 def _one_column_without_bounds(shape: MomentShape, budget: PrivacyBudget) -> bool:

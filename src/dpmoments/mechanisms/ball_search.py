@@ -16,9 +16,10 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import is_finite_number, no_less
+from dpmoments.foundation.values import is_finite_number
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import RunResult
+from dpmoments.messages.message import Message, Query
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice
@@ -211,7 +212,7 @@ def noisy_center(
     sensitivity = row_sum_l1(budget.neighbors, d) if budget.pure else row_sum_l2(budget.neighbors)
     scale = budget.center_scale(share)
     noisy = with_noise(
-        privacy_filter, "sum of rows", moments.sum, sensitivity, scale, bits=moments.bits, pure=budget.pure
+        privacy_filter, "ball-center", moments.sum, sensitivity, scale, bits=moments.bits, pure=budget.pure
     )
     mean = noisy / n_rows
     square = float(mean @ mean)
@@ -241,9 +242,7 @@ class RowDistances:
 
     def fills_the_bounds(self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, allowed: float) -> bool:
         """Return True if a noisy count puts more than ``allowed`` rows outside the screening radius."""
-        noisy = _noisy_count(
-            privacy_filter, f"rows beyond {radius_at(SCREEN_PLACE):.2f}", self.at(SCREEN_PLACE), budget, share
-        )
+        noisy = _noisy_count(privacy_filter, "ball-screening", self.at(SCREEN_PLACE), budget, share)
         return noisy > allowed
 
     def radius(self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, rows_beyond: int) -> int:
@@ -258,7 +257,7 @@ class RowDistances:
             # Two units in the last place down: the loss is this times the sensitivity of a score, 1.
             law = Choice(math.nextafter(math.nextafter(part.epsilon, 0.0), 0.0))
             scores = [-abs(self.at(index) - rows_beyond) + preference(index, law.epsilon) for index in indices]
-            return indices[int(privacy_filter.draw("radius", law, np.array(scores), rank_score(budget.neighbors)))]
+            return indices[int(privacy_filter.draw("ball-radius", law, np.array(scores), rank_score(budget.neighbors)))]
         losses = part.split(*[1.0] * COMPARISONS)
         step, half = 0, _N_RADII_GAUSSIAN
         for number, loss in enumerate(losses, 1):
@@ -266,14 +265,14 @@ class RowDistances:
             sensitivity = count(budget.neighbors)
             scale = noise_scale_for(loss, sensitivity.value)
             query = [self.at(_STEP_GAUSSIAN * (step + half))]
-            what = f"radius: comparison {number}"
+            what = Message("ball-radius", comparison=number)
             [noisy] = with_noise(privacy_filter, what, query, sensitivity, scale, bits=0, pure=False)
             step += half if noisy <= rows_beyond else 0
         return _STEP_GAUSSIAN * step
 
     def noisy_rows_beyond(self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, place: int) -> float:
         """Return the noisy number of rows outside the radius at index ``place``."""
-        return _noisy_count(privacy_filter, "rows beyond the ball", self.at(place), budget, share)
+        return _noisy_count(privacy_filter, "ball-outside", self.at(place), budget, share)
 
     def noisy_excess(
         self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, place: int, farthest: float
@@ -298,7 +297,7 @@ class RowDistances:
         query += self.at(_OUTERMOST) * 2**_SHARE_BITS
         sensitivity = share_of_rows_l1(budget.neighbors) if budget.pure else share_of_rows(budget.neighbors)
         scale = noise_scale_for(budget.part(share), sensitivity.value)
-        what = "squared distance beyond the ball"
+        what = "ball-excess"
         [noisy] = with_noise(privacy_filter, what, [query], sensitivity, scale, bits=_SHARE_BITS, pure=budget.pure)
         return float(noisy) * most, budget.deviation(share) * most
 
@@ -334,7 +333,7 @@ def preference(place: int, epsilon: float) -> int:
     return round(2.0 * _PREFERENCE * math.log(2.0) * place / _FINENESS / epsilon)
 
 
-def _noisy_count(privacy_filter: PrivacyFilter, what: str, exact: int, budget: BallBudget, share: float) -> float:
+def _noisy_count(privacy_filter: PrivacyFilter, what: Query, exact: int, budget: BallBudget, share: float) -> float:
     sensitivity = count_l1(budget.neighbors) if budget.pure else count(budget.neighbors)
     scale = noise_scale_for(budget.part(share), sensitivity.value)
     [noisy] = with_noise(privacy_filter, what, [exact], sensitivity, scale, bits=0, pure=budget.pure)
@@ -346,8 +345,6 @@ def _noisy_count(privacy_filter: PrivacyFilter, what: str, exact: int, budget: B
 _FAILURE = 0.05
 """Probability that one of the two (independent) bounds on the effect of clipping fails."""
 _BOUNDS = 3
-_NEGLIGIBLE = 0.01
-"""Fraction of the total variance below which the effect of clipping is not reported."""
 
 
 @dataclass(frozen=True)
@@ -396,22 +393,22 @@ class BallEvidence:
         return replace(self, rows_beyond=distances.noisy_rows_beyond(privacy_filter, budget, BEYOND_SHARE, place))
 
     def diagnostics(self, noisy: RunResult) -> dict[str, Any]:
-        """Bound the effect of clipping on the moments, with a warning if it exceeds the noise.
+        """Bound what clipping did to the moments.
 
-        Clipping takes at most E/n off the trace of the second moment about the center, E the excess, and moves the mean by at
-        most E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
+        It takes at most E/n off the trace of the second moment about the center, E the excess, and moves the mean by at most
+        E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
         """
         law, count = None if noisy.model is None else noisy.model.fixed_law, noisy.count
         assert law is not None
         assert count is not None
-        assert noisy.sum is not None
-        most_rows = max(0.0, self.rows_beyond + self._reach(self.rows_deviation))
-        most_excess = max(0.0, self.excess + self._reach(self.excess_deviation))
+        # a noisy answer below 0 is no evidence that nothing was clipped
+        most_rows = max(self.rows_beyond, 0.0) + self._reach(self.rows_deviation)
+        most_excess = max(self.excess, 0.0) + self._reach(self.excess_deviation)
         most_excess = min(most_excess, most_rows * max(0.0, self.farthest**2 - self.radius**2))
         deviation = math.sqrt(law.count_variance)
         count_noise = deviation * law.quantile(1.0 - _FAILURE / _BOUNDS, of="count") if deviation else 0.0
         least_count = max(1.0, count - count_noise)
-        result = {
+        return {
             "radius": self.radius,
             "rows_beyond": self.rows_beyond,
             "excess_beyond": self.excess,
@@ -419,40 +416,15 @@ class BallEvidence:
             "trace_bias_bound": most_excess / least_count,
             "mean_bias_bound": most_excess / (2.0 * self.radius * least_count),
         }
-        trace_noise = math.sqrt(law.trace_variance) / least_count
-        lost = result["trace_bias_bound"]
-        if lost <= trace_noise and result["mean_bias_bound"] <= math.sqrt(law.sum_variances.sum()) / least_count:
-            return result
-        # Of the covariance clipping takes more than of the second moment where it moves the mean away from the centre.
-        at_least_one = max(1.0, count)
-        moved = float(np.linalg.norm(noisy.sum)) / at_least_one
-        lost *= 1.0 + min(1.0, moved / self.radius)
-        spread = float(np.trace(noisy.gram)) / at_least_one - moved**2
-        shown = max(spread, trace_noise)
-        if lost < _NEGLIGIBLE * shown:
-            return result
-        may_be = f"by up to {lost / shown:.0%} of what is shown" if lost < shown else "by more than what is shown"
-        warning = (
-            f"rows beyond a ball of radius {self.radius:.2f} were moved into it: the columns' variances together, in units of "
-            f"their bounds, may be too small {may_be} (95 % confidence), where noise alone "
-            f"moves them by {trace_noise / shown:.1%}. Where few rows make up much of a column, release with "
-            "AdaptiveBall(dominant_rows=True), which moves none"
-        )
-        return result | {"warnings": [warning]}
 
     @staticmethod
-    def rules(diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
+    def rules(diagnostics: Mapping[str, Any]) -> tuple[Message, ...]:
         """Return the clipping rule, for the privacy statement."""
         if "radius" not in diagnostics:
             return ()
-        radius, share = _recorded(diagnostics, "radius"), _recorded(diagnostics, "share_beyond_bound")
+        radius, outside = _recorded(diagnostics, "radius"), _recorded(diagnostics, "share_beyond_bound")
         trace, mean = (_recorded(diagnostics, f"{name}_bias_bound", math.inf) for name in ("trace", "mean"))
-        return (
-            f"Encoded rows were moved into a ball of radius {radius:.3g} about a centre found privately, and the moments are of "
-            f"the moved rows. With 95 % confidence at most {no_less(100 * share, 2)} % of the rows lay outside, and moving them "
-            f"took at most {no_less(trace, 2)} off the mean squared distance from the centre and moved the mean by at most "
-            f"{no_less(mean, 2)}, in units of the ball of all rows.",
-        )
+        return (Message("rows-clipped-to-ball", radius=radius, outside=outside, trace=trace, mean=mean),)
 
     @staticmethod
     def recorded_radius(diagnostics: Mapping[str, Any]) -> float | None:

@@ -18,6 +18,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.lattice_noise import count_error, count_scale, noisy_count, split_for_count
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum, measured_errors
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -55,7 +56,7 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         Exact privacy loss of :meth:`run`.
     count_loss : PrivacyBudget or None
         Part of it for the number of rows, if that is private and has its own planned draw.
-    chosen_because : str or None
+    chosen_because : Message or None
         Reason for the choice by ``auto``, and how to do better; None if the mechanism was named.
     """
 
@@ -64,7 +65,7 @@ class CalibratedPlan(ABC, Generic[Noisy]):
     neighbors: Neighbors
     cost: PrivacyBudget
     count_loss: PrivacyBudget | None = field(default=None, kw_only=True)
-    chosen_because: str | None = field(default=None, kw_only=True)
+    chosen_because: Message | None = field(default=None, kw_only=True)
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
@@ -265,8 +266,8 @@ class Plan(CalibratedPlan[RunResult]):
         del diagnostics
         return None
 
-    def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the treatment of rows in one run, one sentence per rule."""
+    def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[Message, ...]:
+        """Return the treatment of rows in one run, one message per rule."""
         del diagnostics
         return ()
 

@@ -35,6 +35,7 @@ from dpmoments.mechanisms.noisy_step import (
 )
 from dpmoments.mechanisms.row_norm_histogram import noisy_tail_histograms, tail_edges
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, positive_definite
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -353,7 +354,7 @@ def _widened_clip(
     whole, apart = noisy_tail_histograms(
         rows,
         privacy_filter,
-        "histogram of norms",
+        "norm-histogram",
         for_histogram.rho,
         edges=tail_edges(planned.radius),
         center=ellipsoid.center,
@@ -376,7 +377,7 @@ def _widened_clip(
     )
 
 
-# What a run of CoinPress says of itself: every step, and warnings in words.
+# What a run of CoinPress says of itself: every step, and warnings.
 
 _LARGE_TAIL = 0.06
 """Fraction of rows in an unseen tail above which a warning is given."""
@@ -384,50 +385,35 @@ _LARGE_TAIL = 0.06
 
 def _run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: _LastClip, half_seen: bool) -> dict[str, Any]:
     """Return every step's ellipsoid, the predicted error and warnings, from noisy outputs and public numbers."""
-    result: list[str] = []
+    result: list[Message] = []
     final, d = steps[-1], len(steps[-1]["center"])
     planned = rules.last_radius**2
     # Rows that obey the bounds have E‖w‖² ≤ d. The limit on ``fill`` is halfway between d and radius², plus four standard
     # deviations of the noise.
     limit = (d + planned) / (2.0 * planned) + 4.0 * final["noise_scale"] * math.sqrt(d) / final["radius"] ** 2
     if (clip.outside is not None and clip.outside > 0.5) or (final["radius"] ** 2 <= planned and final["fill"] > limit):
-        result.append(
-            "most rows were clipped: they lie far outside the stated bounds (or have very heavy tails); "
-            "widen the schema's scale or radius, or eigenvalue_bounds or mean_radius"
-        )
+        result.append(Message("rows-outside-bounds"))
     # An error of √d leaves nothing of the least directions. A range that stays wide, because one step is best, is no fault.
     if rules.schedule.predicted_error > math.sqrt(d):
-        result.append(
-            "the budget is too small for this range of eigenvalues: the smallest ones are lost in the noise "
-            "(more rows, a larger rho, or a narrower range)"
-        )
+        result.append(Message("small-eigenvalues-lost"))
     if clip.radius > _FAR * rules.last_radius:
-        result.append(
-            f"the last clip is more than {_FAR:g} times as wide as planned, because some rows lie far out: the noise on every "
-            "column has grown with its square. Bounds, or a transformed column, serve such a table better"
-        )
+        result.append(Message("clip-widened", times=clip.radius / rules.last_radius))
     if clip.left_out or half_seen:
-        result.append(
-            "some column or combination of columns gets its variance from few rows, which were clipped, or varies less than "
-            "its least scale: its released variance is far too small, or mostly noise. Declare flags as such, or give bounds"
-        )
+        result.append(Message("variance-of-few-rows"))
     # In units of w the signal is about 1 in every direction, more where the clip had to be widened for all.
     signal = math.sqrt(d) * max(1.0, final["fill"] * final["radius"] ** 2 / d)
     if final["noise_scale"] * math.sqrt(d * (d + 1) / 2.0) > signal:
-        result.append("the expected error is larger than the covariance itself: this release is mostly noise")
+        result.append(Message("noise-above-covariance"))
     if clip.unseen_tail > _LARGE_TAIL:
-        result.append(
-            f"a tail of up to about {min(1.0, clip.unseen_tail):.0%} of the rows, however far out, would not have been seen and "
-            "would have been clipped: if there is one, variances are too small"
-        )
+        result.append(Message("rows-unseen-tail", share=min(1.0, clip.unseen_tail)))
     if rules.n_rows < d:
-        result.append("there are fewer rows than features: the covariance of the rows is singular, whatever its noise")
+        result.append(Message("fewer-rows-than-features"))
     return {
         "steps": steps,
         "predicted_mahalanobis": rules.schedule.predicted_error,
         "share_outside": clip.outside,
         "share_unseen": clip.unseen_tail,
-        "warnings": result,
+        "warnings": tuple(result),
     }
 
 
@@ -473,7 +459,7 @@ class CoinPressPlan(Plan):
         steps: list[dict[str, Any]] = []
         *early, last = PrivacyBudget.zcdp(rho).split(*rules.schedule.shares)
         for budget in early:
-            release = self._step(rows, privacy_filter, f"step {len(steps) + 1}", budget.rho, ellipsoid, rules.radius)
+            release = self._step(rows, privacy_filter, {"step": len(steps) + 1}, budget.rho, ellipsoid, rules.radius)
             steps.append(ellipsoid.record(rules.radius, budget.rho, release, n_rows))
             if options.constants == "paper":
                 ellipsoid = ellipsoid.ridged(release, n_rows, rules.sampling_ridge, rules.failure)
@@ -482,7 +468,7 @@ class CoinPressPlan(Plan):
         clip = _LastClip(last.rho, rules.last_radius)
         if options.widens_last_clip:
             clip = _widened_clip(rows, privacy_filter, clip, ellipsoid, n_rows=n_rows, mean=shape.mean)
-        release = self._step(rows, privacy_filter, "last step", clip.rho, ellipsoid, clip.radius)
+        release = self._step(rows, privacy_filter, {"last": True}, clip.rho, ellipsoid, clip.radius)
         steps.append(ellipsoid.record(clip.radius, last.rho, release, n_rows))
         covariance, mean = ellipsoid.covariance(release, n_rows)
         return RunResult(
@@ -502,14 +488,14 @@ class CoinPressPlan(Plan):
         self,
         rows: Rows,
         privacy_filter: PrivacyFilter,
-        what: str,
+        step: Mapping[str, int | bool],
         rho: float,
         ellipsoid: Ellipsoid,
         radius: float,
     ) -> NoisyStep:
         noise = StepNoise.calibrated(self.shape.n_features, rho, self.neighbors, mean=self.shape.mean)
         return noisy_step(
-            rows, privacy_filter, what, noise, center=ellipsoid.center, linear=ellipsoid.linear, radius=radius
+            rows, privacy_filter, step, noise, center=ellipsoid.center, linear=ellipsoid.linear, radius=radius
         )
 
 

@@ -14,6 +14,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.reliability import noise_margin
+from dpmoments.messages.message import Message, Query
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -79,9 +80,12 @@ def examined_mean(
     )
     noise = examined_noise(loss, half_width, n_rows)
     beyond_clamp, beyond_noise = (
-        _share_beyond(rows, privacy_filter, part, feature=feature, center=center, least=least, n_rows=n_rows, what=what)
-        for part, least, what in zip(
-            checks, (math.nextafter(half_width, math.inf), noise), ("clamp", "noise"), strict=True
+        _share_beyond(rows, privacy_filter, part, feature=feature, center=center, least=least, n_rows=n_rows, code=code)
+        for part, least, code in zip(
+            checks,
+            (math.nextafter(half_width, math.inf), noise),
+            ("clamped-values", "values-beyond-noise"),
+            strict=True,
         )
     )
     # A count's noise is 1/half_width of that of a mean clamped to ±half_width, on half the range.
@@ -130,15 +134,15 @@ def _share_beyond(
     center: float,
     least: float,
     n_rows: float,
-    what: str,
+    code: str,
 ) -> float:
     """Return the noisy fraction of rows with |x − center| ≥ ``least``, x one coordinate; noise may take it out of [0, 1]."""
     exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
     signed = int(exact.counts.sum()) + exact.above - exact.below
     pure, sensitivity = loss.kind is BudgetKind.PURE, _of_total(rows.neighbors, loss)
     scale = noise_scale_for(loss, sensitivity.value)
-    label = f"values of coordinate {feature + 1} beyond the {what}"
-    noisy = with_noise(privacy_filter, label, [signed], sensitivity, scale, bits=0, pure=pure)
+    query = Message(code, feature=feature + 1)
+    noisy = with_noise(privacy_filter, query, [signed], sensitivity, scale, bits=0, pure=pure)
     return 0.5 + 0.5 * float(noisy[0]) / n_rows
 
 
@@ -163,13 +167,13 @@ def clamped_mean(
     scale = noise_scale_for(loss, sensitivity.value)
     bits = choose_bits(scale)
     total = rows.moments(offset, linear, half_width, bits=bits).sum
-    what = f"mean of coordinate {feature + 1}"
+    what = Message("coordinate-mean", feature=feature + 1)
     noisy = with_noise(privacy_filter, what, total, sensitivity, scale, bits=bits, pure=pure)
     return center + float(noisy[0]) * half_width / n_rows
 
 
 def choose(
-    scores: npt.NDArray[Any], sensitivity: Sensitivity, loss: PrivacyBudget, privacy_filter: PrivacyFilter, what: str
+    scores: npt.NDArray[Any], sensitivity: Sensitivity, loss: PrivacyBudget, privacy_filter: PrivacyFilter, what: Query
 ) -> int:
     """Choose an index with probability ∝ exp(ε·score/(2Δ)), Δ the sensitivity of the scores (exponential mechanism).
 

@@ -12,6 +12,7 @@ from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, cho
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism
 from dpmoments.mechanisms.lattice_noise import off_diagonal, with_gaussian_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
+from dpmoments.messages.message import Query
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -51,7 +52,7 @@ class GaussianPlan(AdditivePlan):
     def sensitivity(self) -> Sensitivity:
         return gram_frobenius(self.neighbors, self.shape.n_features, self.augmentation)
 
-    def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
+    def add_noise(self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray) -> FloatArray:
         return with_gaussian_noise(
             privacy_filter,
             what,

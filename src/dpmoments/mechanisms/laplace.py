@@ -13,6 +13,7 @@ from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, cho
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import noise_scale_for, with_laplace_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
+from dpmoments.messages.message import Query
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -50,7 +51,7 @@ class LaplacePlan(AdditivePlan):
         paper = self.mechanism.options["calibration"] == "paper"
         return "the paper's noise is more than its budget requires" if paper else None
 
-    def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
+    def add_noise(self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray) -> FloatArray:
         return with_laplace_noise(privacy_filter, what, query, self.sensitivity, self.noise_scale, bits=2 * self.bits)
 
 

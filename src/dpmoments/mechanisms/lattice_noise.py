@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.messages.message import Query
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.distances import Sensitivity
@@ -41,7 +42,7 @@ def off_diagonal(noise_scale: float) -> float:
 
 def with_noise(
     privacy_filter: PrivacyFilter,
-    what: str,
+    what: Query,
     query: npt.ArrayLike,
     sensitivity: Sensitivity,
     scale: float,
@@ -56,7 +57,13 @@ def with_noise(
 
 
 def with_laplace_noise(
-    privacy_filter: PrivacyFilter, what: str, query: npt.ArrayLike, sensitivity: Sensitivity, scale: float, *, bits: int
+    privacy_filter: PrivacyFilter,
+    what: Query,
+    query: npt.ArrayLike,
+    sensitivity: Sensitivity,
+    scale: float,
+    *,
+    bits: int,
 ) -> FloatArray:
     """Return the answer to an integer query with discrete Laplace noise; see :func:`with_gaussian_noise`."""
     return under_law(privacy_filter, what, DiscreteLaplace(math.ldexp(scale, bits)), query, sensitivity, bits=bits)
@@ -64,7 +71,7 @@ def with_laplace_noise(
 
 def with_gaussian_noise(
     privacy_filter: PrivacyFilter,
-    what: str,
+    what: Query,
     query: npt.ArrayLike,
     sensitivity: Sensitivity,
     scale: float,
@@ -90,7 +97,7 @@ def with_gaussian_noise(
 
 def under_law(
     privacy_filter: PrivacyFilter,
-    what: str,
+    what: Query,
     law: DrawLaw,
     query: npt.ArrayLike,
     sensitivity: Sensitivity,

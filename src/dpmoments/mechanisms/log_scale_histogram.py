@@ -22,6 +22,7 @@ from dpmoments.mechanisms.unbounded_column import (
     column_warnings,
     pure_if_less_noise,
 )
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
@@ -73,9 +74,9 @@ class LogScaleHistogramPlan(Plan):
         scale = noise_scale_for(loss, sensitivity.value)
         bits = choose_bits(scale)
         exact = rows.moments(np.array([center]), np.eye(1), radius, bits=bits)
-        query, what = [int(exact.gram[0, 0])], "sum of squares"
+        query, what = [int(exact.gram[0, 0])], Message("squares")
         if self.shape.mean:
-            query, what = [int(exact.sum[0]) * round(_AUGMENTATION * 2**bits), *query], "sum and sum of squares"
+            query, what = [int(exact.sum[0]) * round(_AUGMENTATION * 2**bits), *query], Message("sum-and-squares")
         values = with_noise(privacy_filter, what, query, sensitivity, scale, bits=2 * bits, pure=pure)
         square, deviation = float(values[-1]) * radius**2, noise_deviation(scale, pure=pure) / n_rows
         mean, of_mean = 0.0, 0.0
@@ -91,10 +92,10 @@ class LogScaleHistogramPlan(Plan):
             "share_unseen": column.share_unseen,
             "noise_on_mean": of_mean if self.shape.mean else None,
             "noise_on_variance": of_variance,
-            "warnings": [
+            "warnings": (
                 *column_warnings(rows.schema.feature_names, [column]),
                 *_doubts(column, variance, of_variance, of_mean),
-            ],
+            ),
         }
         released = self.shape.mean or self.neighbors.table_size_is_public
         return RunResult(
@@ -118,21 +119,16 @@ class LogScaleHistogramPlan(Plan):
         return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
 
 
-def _doubts(column: ClippedColumn, variance: float, of_variance: float, of_mean: float) -> list[str]:
+def _doubts(column: ClippedColumn, variance: float, of_variance: float, of_mean: float) -> list[Message]:
     """Return warnings if noise dominates the variance or the mean."""
     if column.is_constant:
-        return [
-            "most values are alike, as in a column of mostly zeros (or as far as floating point tells them apart beside their "
-            "mean): the variance comes from the other values, and is too small where some of them were not seen"
-        ]
+        return [Message("values-mostly-equal")]
     result = []
     if of_variance > _NOISE_DECIDES * variance:
-        result.append(
-            "noise decides the variance: the budget is too small for so few rows, or the values spread over too many scales"
-        )
+        result.append(Message("variance-lost"))
     # Where the variance is lost in noise the scale found stands for it.
     if of_mean > _NOISE_DECIDES * math.sqrt(max(variance, column.located.histogram.scale**2)):
-        result.append("noise decides the mean: it is large against the values' own spread")
+        result.append(Message("mean-lost"))
     return result
 
 

@@ -14,6 +14,7 @@ from dpmoments.mechanisms.additive import AdditivePlan, augmented_dimension, cho
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import under_law
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
+from dpmoments.messages.message import Query
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -48,7 +49,7 @@ class MatrixLaplacePlan(AdditivePlan):
     def sensitivity(self) -> Sensitivity:
         return gram_nuclear(self.neighbors, self.shape.n_features, self.augmentation)
 
-    def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
+    def add_noise(self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray) -> FloatArray:
         law = MatrixLaplaceDraw(self.laplace_rate, self.bits)
         return under_law(privacy_filter, what, law, query, self.sensitivity, bits=2 * self.bits)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -20,6 +20,7 @@ from dpmoments.mechanisms.lattice_noise import (
     with_gaussian_noise,
 )
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import LastStepModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -122,7 +123,7 @@ def _step_augmentation(n_outputs: int, neighbors: Neighbors, *, mean: bool) -> f
 def noisy_step(
     rows: Rows,
     privacy_filter: PrivacyFilter,
-    what: str,
+    step: Mapping[str, int | bool],
     noise: StepNoise,
     *,
     center: FloatArray,
@@ -132,14 +133,15 @@ def noisy_step(
     """Release the moments of w = linear·(x − center), each w clipped to ‖w‖ ≤ radius; linear has shape (k, d).
 
     **Privacy.** The ρ that ``noise`` was calibrated for. Clipped rows are rounded to the lattice of spacing radius·2^−bits, and
-    their norms are checked there in exact integers, so the sums are exact integers of known sensitivity. ``center``, ``linear``
-    and ``radius`` may depend on the rows only through earlier noisy outputs.
+    their norms are checked there in exact integers, so the sums are exact integers of known sensitivity. ``center``,
+    ``linear`` and ``radius`` may depend on the rows only through earlier noisy outputs. ``step`` names
+    the step in the receipt: ``step``, ``round`` or ``last``.
     """
     moments = rows.moments(center, linear, radius, bits=noise.bits)
     weight = noise.augmentation
     values = with_gaussian_noise(
         privacy_filter,
-        f"{what}: {'sum and Gram matrix' if weight else 'Gram matrix'}",
+        Message("sum-and-gram" if weight else "gram", **step),
         augmented_gram(moments, weight, count=False),
         sum_and_gram_frobenius(noise.neighbors, noise.n_outputs, weight),
         noise.noise_scale,

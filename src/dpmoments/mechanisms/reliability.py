@@ -15,6 +15,7 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.coinpress_schedule import normal_norm_radius
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram
+from dpmoments.messages.message import Message
 
 _FALSE_ALARM = 1e-3
 """Bound on the probability that mere noise raises one kind of warning in a run, all coordinates together."""
@@ -34,8 +35,6 @@ _UNSETTLED = 0.5
 """Fraction of the rows' norm above which a last step after an unsettled search shows that they are far."""
 _HEAVIER = 1.3
 """Ratio of the histogram's best radius to the normal one of equal norm, above which tails count as heavy."""
-_MAX_NAMED = 5
-"""Max number of features named in one warning; beyond it they are counted."""
 
 
 def noise_margin(standard_deviation: float, trials: int, *, pure: bool) -> float:
@@ -97,7 +96,7 @@ def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, sprea
 
 def last_step_warnings(
     moved: float, ball: float, entry: float, noise: float, spread: float, seen: tuple[float, float] | None
-) -> list[str]:
+) -> list[Message]:
     """Return warnings from the length ``moved`` of the last of several shrinking steps.
 
     ``ball`` is the radius of the ball planned for the mean, ``entry`` and ``noise`` the noise of an entry and its RMS norm,
@@ -107,37 +106,24 @@ def last_step_warnings(
     result = []
     far = moved > math.hypot(_FAR * ball, noise) + FROM_EDGE * entry
     if far or (seen is not None and seen[0] >= _HALF and seen[1] > MAX_CLIPPED):
-        result.append(
-            "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
-        )
+        result.append(Message("rows-mostly-clipped"))
     if noise > _NOISE_DECIDES * spread:
-        result.append(
-            "noise decides the mean: it is not small against the rows' own spread. Give more rows, a larger budget, or a "
-            "smaller scale where the stated one is too large"
-        )
+        result.append(Message("mean-lost"))
     return result
 
 
-def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -> list[str]:
+def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -> list[Message]:
     """Return warnings from the length ``moved`` of a last step, given the rows' RMS norm; ``settled`` if the search ended."""
     if noise > _NOISE_DECIDES * spread_about_mean(norm, moved, noise):
-        return [
-            "the budget is too small for so few rows: noise decides the mean, being large against the rows' own spread"
-        ]
+        return [Message("mean-lost")]
     if not settled and moved > math.hypot(_UNSETTLED * norm, noise):
-        return [
-            "the search for the rows had not settled when its share of the budget was spent: the mean's noise is that of "
-            "their distance from 0, not of their spread. Give more rows or a larger budget, or use coinpress with a radius"
-        ]
+        return [Message("search-unsettled", names=())]
     return []
 
 
-def listed(names: Sequence[str], chosen: Sequence[bool]) -> str:
+def marked_names(names: Sequence[str], marked: Sequence[bool]) -> tuple[str, ...]:
     """Return the chosen features as a warning names them."""
-    result = [repr(name) for name, one in zip(names, chosen, strict=True) if one]
-    if len(result) <= _MAX_NAMED:
-        return ", ".join(result)
-    return f"{', '.join(result[:_MAX_NAMED])} and {len(result) - _MAX_NAMED} more"
+    return tuple(name for name, one in zip(names, marked, strict=True) if one)
 
 
 class Examined(Protocol):
@@ -171,32 +157,20 @@ def beyond_radius(found: Sequence[Examined], radius: float) -> list[bool]:
 
 def coordinate_warnings(
     names: Sequence[str], found: Sequence[Examined], radius: float, *, least_noise: float = 0.0
-) -> list[str]:
+) -> list[Message]:
     """Return warnings on clamped means of coordinates whose means are stated to be in [−radius, radius]."""
     warnings = []
     beyond = beyond_radius(found, radius)
     if any(beyond):
-        warnings.append(
-            "the mean found lies beyond the stated radius, by more than noise explains: give a larger radius "
-            f"({listed(names, beyond)})"
-        )
+        warnings.append(Message("mean-beyond-radius", names=marked_names(names, beyond)))
     most = [one.clamping_shows and one.share_clamped > 0.5 for one in found]
     if any(most):
-        warnings.append(
-            "most values were clamped: they lie outside the range that the stated radius and scale, or the search, gave for them "
-            f"({listed(names, most)})"
-        )
+        warnings.append(Message("mostly-clipped", names=marked_names(names, most)))
     some = [one.clamping_shows and not one.share_clamped > 0.5 for one in found]
     if any(some):
         largest = max(one.share_clamped for one, here in zip(found, some, strict=True) if here)
-        warnings.append(
-            f"up to {100.0 * largest:.2g} % of the values were clamped, which moves the mean towards the others: the radius or "
-            f"scale is too small, or there are rare large values ({listed(names, some)})"
-        )
+        warnings.append(Message("values-clipped", share=largest, names=marked_names(names, some)))
     lost = [one.noise_decides and one.noise_scale > least_noise for one in found]
     if any(lost):
-        warnings.append(
-            "noise decides the mean: it is larger than most values are, or differ. Give a smaller radius or scale, more rows or "
-            f"a larger budget ({listed(names, lost)})"
-        )
+        warnings.append(Message("mean-lost", names=marked_names(names, lost)))
     return warnings

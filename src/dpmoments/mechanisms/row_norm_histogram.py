@@ -10,6 +10,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.lattice_noise import with_gaussian_noise
+from dpmoments.messages.message import Query
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import histogram_l2
@@ -147,7 +148,7 @@ def tail_edges(radius: float, *, octaves: int = 24) -> FloatArray:
 def noisy_norm_histogram(
     rows: Rows,
     privacy_filter: PrivacyFilter,
-    what: str,
+    what: Query,
     rho: float,
     *,
     edges: FloatArray,
@@ -165,7 +166,7 @@ def noisy_norm_histogram(
 def noisy_tail_histograms(
     rows: Rows,
     privacy_filter: PrivacyFilter,
-    what: str,
+    what: Query,
     rho: float,
     *,
     edges: FloatArray,
@@ -204,7 +205,7 @@ def _resolution(edges: FloatArray) -> float:
 def _noisy(
     rows: Rows,
     privacy_filter: PrivacyFilter,
-    what: str,
+    what: Query,
     rho: float,
     statistic: TransformedNorm,
     edges: FloatArray,

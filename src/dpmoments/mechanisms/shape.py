@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.schema.schema import Schema
@@ -95,8 +96,8 @@ class RunResult:
         0 hold no covariance: in float64 none is left if the mean is 10⁸ standard deviations away.
     model : NoiseModel or None
         Noise of this run, as stored in files; None if moments are biased on purpose.
-    rules : tuple of str
-        Treatment of rows in the run, one sentence per rule, for the privacy statement.
+    rules : tuple of Message
+        Treatment of rows in the run, for the privacy statement.
     """
 
     count: float | None
@@ -105,7 +106,7 @@ class RunResult:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     center: FloatArray | None = None
     model: NoiseModel | None = None
-    rules: tuple[str, ...] = ()
+    rules: tuple[Message, ...] = ()
 
     @property
     def mean(self) -> FloatArray:

@@ -19,8 +19,9 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.coordinatewise import Coordinate, DistanceFrom, choice_epsilon, choose
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, split_for_count, with_noise
-from dpmoments.mechanisms.reliability import listed, noise_margin
+from dpmoments.mechanisms.reliability import marked_names, noise_margin
 from dpmoments.mechanisms.row_norm_histogram import FALSE_TAIL, NormHistogram
+from dpmoments.messages.message import Message, Query
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, histogram_l2, median_score
@@ -99,7 +100,7 @@ def _private_center(
         if level == 1:  # values beyond count at the ends: else all cells would be alike where most lie there
             ranks[0], ranks[-1] = 0, histogram.total
         before, after = 2 * ranks[:-1] - histogram.total, histogram.total - 2 * ranks[1:]
-        what = f"median of feature {feature + 1}, level {level}"
+        what = Message("median", feature=feature + 1, level=level)
         chosen = choose(-np.maximum(np.maximum(before, after), 0), sensitivity, loss, privacy_filter, what)
         value = float(edges[chosen] + edges[chosen + 1]) / 2.0
         lower, upper = float(edges[max(chosen - 1, 0)]), float(edges[min(chosen + 2, len(edges) - 1)])
@@ -111,7 +112,7 @@ def _private_center(
             rows,
             privacy_filter,
             _count_loss(whole, _COUNT_ERROR * n_rows),
-            f"rows far from that median, level {level}",
+            Message("rows-far-from-median", feature=feature + 1, level=level),
             feature=feature,
             center=value,
             least=math.nextafter(max(upper - value, value - lower), math.inf),
@@ -155,7 +156,7 @@ def _noisy_number_beyond(
     rows: Rows,
     privacy_filter: PrivacyFilter,
     loss: PrivacyBudget,
-    what: str,
+    what: Query,
     *,
     feature: int,
     center: float,
@@ -251,7 +252,7 @@ def _log_scale_histogram(
     sensitivity = histogram_l1(rows.neighbors) if pure else histogram_l2(rows.neighbors)
     scale = noise_scale_for(loss, sensitivity.value)
     query = np.concatenate([[exact.below], exact.counts, [exact.above]])
-    what = f"log-scale histogram of feature {feature + 1}"
+    what = Message("log-scale-histogram", feature=feature + 1)
     counts = with_noise(privacy_filter, what, query, sensitivity, scale, bits=0, pure=pure)
     return OctaveHistogram(edges, counts, noise_deviation(scale, pure=pure), FALSE_TAIL, pure)
 
@@ -306,7 +307,7 @@ class LocatedColumn:
             rows,
             privacy_filter,
             loss,
-            f"clipped rows of feature {self.feature + 1}",
+            Message("clipped-rows-of-feature", feature=self.feature + 1),
             feature=self.feature,
             center=self.center.value,
             least=math.nextafter(radius, math.inf),
@@ -361,33 +362,21 @@ def column_losses(
     return for_count, of_column
 
 
-def column_warnings(names: Sequence[str], columns: Sequence[ClippedColumn]) -> list[str]:
+def column_warnings(names: Sequence[str], columns: Sequence[ClippedColumn]) -> list[Message]:
     """Return the warnings on moments of clipped columns."""
     result = []
     lost = [not (one.located.center.certain and one.located.histogram.stands_out) for one in columns]
     if any(lost):
-        result.append(
-            "noise decides where the values lie: the budget is too small for so few rows to find them on the whole line. Give "
-            f"more rows, a larger budget, or bounds ({listed(names, lost)})"
-        )
+        result.append(Message("location-lost", names=marked_names(names, lost)))
     unsettled = [not one.located.center.settled for one in columns]
     if any(unsettled):
-        result.append(
-            "the search for the values ended before it had found them; the noise is that of its range "
-            f"({listed(names, unsettled)})"
-        )
+        result.append(Message("search-unsettled", names=marked_names(names, unsettled)))
     clipped = [one.clipping_shows for one in columns]
     if any(clipped):
         largest = max(one.share_clipped for one in columns if one.clipping_shows)
-        result.append(
-            f"up to {100.0 * largest:.2g} % of the values were clipped: they are rare and far from the others, or the budget is "
-            f"small; the variance is too small, and the mean moved towards the others ({listed(names, clipped)})"
-        )
+        result.append(Message("values-clipped", share=largest, names=marked_names(names, clipped)))
     unseen = [one.share_unseen > LARGE_TAIL for one in columns]
     if any(unseen):
         largest = max(one.share_unseen for one in columns)
-        result.append(
-            f"up to about {largest:.0%} of the values could lie far from the others without being seen, and would have been "
-            f"clipped: if there are any, the variance is too small ({listed(names, unseen)})"
-        )
+        result.append(Message("values-unseen", share=largest, names=marked_names(names, unseen)))
     return result

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -102,8 +103,8 @@ def plan_for_rows(
         plan = replace(first.mechanism.plan(shape, left, neighbors), chosen_because=first.chosen_because)
     if plan.chosen_because is None:
         return plan
-    said = f"{plan.chosen_because} (chosen at what is left for one row of {unit.max_rows})"
-    return replace(plan, chosen_because=said)
+    reason = plan.chosen_because
+    return replace(plan, chosen_because=Message(reason.code, **reason.facts, unit_rows=unit.max_rows))
 
 
 def plan_before_release(

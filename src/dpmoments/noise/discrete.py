@@ -1,8 +1,8 @@
 """Exact discrete Gaussian and discrete Laplace noise on the integers.
 
 With a :class:`~dpmoments.noise.entropy.SecureGenerator` the draws are OpenDP's, exact in integer arithmetic from operating
-system entropy (Canonne, Kamath & Steinke 2020). With any other generator they are a seeded stand-in for tests: a rounded
-normal, a difference of two geometrics; the release they go into is marked not private.
+system entropy (Canonne, Kamath & Steinke 2020). With any other generator they are a seeded stand-in for tests (a rounded
+normal, a difference of two geometrics), and the release is marked not private.
 """
 
 from __future__ import annotations
@@ -16,31 +16,14 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.noise.entropy import SecureGenerator
 
 _MAX_SCALE = 2.0**52
-"""At larger scales a draw could overflow int64: choose a coarser lattice instead."""
+"""Largest scale: beyond it a draw could overflow int64, so the lattice must be coarser."""
 
 
 def discrete_gaussian(scale: float, size: int, generator: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw integers k with probability ∝ exp(−k²/(2·scale²)).
+    """Draw integers k with probability ∝ exp(−k²/(2·scale²)), shape (size,).
 
-    Parameters
-    ----------
-    scale : float
-        In lattice units, at most ``_MAX_SCALE``; taken as the exact rational number that the float is.
-
-    Returns
-    -------
-    ndarray of shape (size,), int64
-
-    Notes
-    -----
-    Added to an integer query of ℓ2 sensitivity Δ, it is Δ²/(2·scale²)-zCDP exactly (Canonne, Kamath & Steinke 2020,
-    Theorem 4).
-
-    Examples
-    --------
-    >>> from dpmoments.noise.entropy import secure_generator
-    >>> discrete_gaussian(3.0, 4, secure_generator()).dtype
-    dtype('int64')
+    ``scale`` is in lattice units, at most ``_MAX_SCALE``, and used as the exact rational number that the float is. Added to an
+    integer query of ℓ2 sensitivity Δ, the noise is Δ²/(2·scale²)-zCDP exactly (Canonne, Kamath & Steinke 2020, Theorem 4).
     """
     _check(scale)
     if isinstance(generator, SecureGenerator):
@@ -53,16 +36,9 @@ def discrete_gaussian(scale: float, size: int, generator: np.random.Generator) -
 
 
 def discrete_laplace(scale: float, size: int, generator: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw integers k with probability ∝ exp(−|k|/scale).
+    """Draw integers k with probability ∝ exp(−|k|/scale); parameters and result as in :func:`discrete_gaussian`.
 
     Added to an integer query of ℓ1 sensitivity Δ, it is Δ/scale-DP exactly (Ghosh, Roughgarden & Sundararajan 2012).
-    Parameters and result as in :func:`discrete_gaussian`.
-
-    Examples
-    --------
-    >>> from dpmoments.noise.entropy import insecure_generator
-    >>> discrete_laplace(100.0, 2, insecure_generator(0)).shape
-    (2,)
     """
     _check(scale)
     if isinstance(generator, SecureGenerator):
@@ -96,19 +72,8 @@ def choose_by_score(
 ) -> int:
     """Draw an index i with probability ∝ exp(rate·scores[i]).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (m,)
-    generator : numpy.random.Generator
-        With a :class:`~dpmoments.noise.entropy.SecureGenerator` and integer scores the draw is OpenDP's, exact in rational
-        arithmetic; else it is made in floating point by the Gumbel trick, in log space: no weight overflows.
-
-    Examples
-    --------
-    >>> from dpmoments.noise.entropy import insecure_generator, secure_generator
-    >>> scores = np.array([0, 1000, 3])
-    >>> choose_by_score(scores, 1.0, secure_generator()), choose_by_score(scores, 1.0, insecure_generator(0))
-    (1, 1)
+    With a :class:`~dpmoments.noise.entropy.SecureGenerator` and integer scores the draw is OpenDP's, exact in rational
+    arithmetic; otherwise it is the floating-point Gumbel trick, in log space: no weight overflows.
     """
     if scores.dtype == object:
         raise InputTypeError("scores must be float64 or integers that fit in int64")

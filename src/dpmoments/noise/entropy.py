@@ -1,4 +1,4 @@
-"""Where randomness comes from: the operating system, through a cryptographic bit generator."""
+"""Sources of randomness: the operating system, through a cryptographic bit generator."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class SecureGenerator(np.random.Generator):
-    """A ``numpy.random.Generator`` keyed by the operating system; its type is what marks a release as private.
+    """``numpy.random.Generator`` keyed by the operating system; its type marks a release as private.
 
-    Made by :func:`secure_generator` alone. Noise that has an exact integer sampler (``noise/discrete.py``) is drawn by
-    OpenDP from the operating system when given one of these.
+    Only :func:`secure_generator` makes one. Noise with an exact integer sampler (``noise/discrete.py``) is then drawn by OpenDP
+    from the operating system.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ def _fresh_bits() -> AESCounter:
 
 
 def _rekey_after_fork() -> None:
-    """Without this a forked process would draw the same noise as its parent."""
+    """Draw a new key: otherwise a forked process would draw the same noise as its parent."""
     for generator in list(_living):
         generator.bit_generator.state = _fresh_bits().state
 
@@ -50,18 +50,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def secure_generator() -> SecureGenerator:
-    """Return a generator with a fresh 128-bit key from the operating system.
-
-    Examples
-    --------
-    >>> secure_generator().standard_normal(3).shape
-    (3,)
-    """
+    """Return a generator with a fresh 128-bit key from the operating system."""
     return SecureGenerator()
 
 
 def insecure_generator(seed: int) -> np.random.Generator:
-    """Return a generator that repeats itself: for tests and benchmarks; what it releases is not private.
+    """Return a generator that repeats itself, for tests and benchmarks; its releases are not private.
 
     Examples
     --------

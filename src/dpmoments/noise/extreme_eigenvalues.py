@@ -1,9 +1,9 @@
-"""How far the eigenvalues of two random matrices reach: a Wishart matrix, and a symmetric normal one.
+"""Quantiles of the extreme eigenvalues of Wishart and symmetric normal matrices, as bounds up to a stated probability.
 
-Quantiles for bounds, never too small but for a stated chance. Two values of each hold, and the nearer one is taken: a tail
-bound in closed form, and a quantile simulated once from a fixed seed, the same on every machine that has the same NumPy. The
-eigenvalues of both matrices are those of tridiagonal matrices of independent normal and χ entries (Dumitriu & Edelman 2002), so
-that a simulated matrix costs a few numbers a row. No noise is drawn here and no record is seen.
+Two bounds of each hold, and the smaller one is used: a tail bound in closed form, and a quantile simulated once from a fixed
+seed, equal on every machine with the same NumPy. The eigenvalues of both matrices equal those of tridiagonal matrices of
+independent normal and χ entries (Dumitriu & Edelman 2002), so a simulated matrix costs a few numbers per row. No noise is drawn
+here, and no record is read.
 """
 
 from __future__ import annotations
@@ -21,41 +21,23 @@ from dpmoments.foundation.errors import InputValueError
 _SEED = 20_150_701
 _MAX_DRAWS = 20_000
 _MAX_ENTRIES = 200_000
-"""Simulated matrices times their rows, at most; but ``_MIN_DRAWS`` matrices."""
+"""Max number of simulated matrices times their rows, but at least ``_MIN_DRAWS`` matrices."""
 _MIN_DRAWS = 4_000
 _MAX_SIZE = 400
-"""From here on the tail bound is within a few per cent, and serves alone."""
+"""Size from which only the tail bound is used, since it is within a few per cent."""
 _SAFETY = 5.0
-"""Standard deviations of a simulated tail taken off it: it is too light with a chance below e^(−12.5), by Chernoff's bound."""
+"""SDs subtracted from a simulated tail: it is too light with probability below e^(−12.5), by Chernoff's bound."""
 _MIN_BEYOND = 20.0
-"""Simulated matrices that must be left beyond a quantile; with fewer the tail bound serves alone."""
+"""Min number of simulated matrices beyond a quantile; with fewer only the tail bound is used."""
 _BISECTIONS = 40
 
 
 @lru_cache(maxsize=256)
 def wishart_eigenvalue_range(size: int, degrees: float, failure: float) -> tuple[float, float]:
-    """An interval that holds all eigenvalues of a Wishart matrix of scale I but with probability ``failure``, half of it a side.
+    """Return an interval with all eigenvalues of a Wishart matrix of scale I, except with probability ``failure``.
 
-    Parameters
-    ----------
-    size : int
-        m, rows of the matrix.
-    degrees : float
-        ν ≥ m.
-    failure : float
-        Above 0, below 1.
-
-    Notes
-    -----
-    In closed form (√ν − √m − t)₊² and (√ν + √m + t)², t = √(2 ln(2/failure)) (Davidson & Szarek 2001, Theorem II.13). Both ends
-    are exact quantiles of χ²_ν for m = 1.
-
-    Examples
-    --------
-    >>> [round(end, 1) for end in wishart_eigenvalue_range(1, 100, 0.05)]
-    [74.2, 129.6]
-    >>> [round(end) for end in wishart_eigenvalue_range(4, 1000, 0.05)]
-    [850, 1165]
+    Each end has half the failure probability. In closed form (√ν − √m − t)₊² and (√ν + √m + t)², t = √(2 ln(2/failure)), m =
+    ``size`` and ν = ``degrees`` ≥ m (Davidson & Szarek 2001, Theorem II.13). Both ends are exact quantiles of χ²_ν for m = 1.
     """
     if not (size >= 1 and degrees >= size and 0.0 < failure < 1.0):
         raise InputValueError(
@@ -79,18 +61,10 @@ def wishart_eigenvalue_range(size: int, degrees: float, failure: float) -> tuple
 
 @lru_cache(maxsize=256)
 def normal_norm_quantile(size: int, failure: float) -> float:
-    """What the spectral norm of a symmetric normal matrix passes with probability ``failure``, at most; variances 1 and ½.
+    """Bound the spectral norm of a symmetric normal matrix, except with probability ``failure``.
 
-    Variance 1 is that of its diagonal, ½ that of the other entries.
-
-    Notes
-    -----
-    In closed form √(2m) + √(2 ln(2/failure)) (Gaussian concentration about a mean of at most √(2m)).
-
-    Examples
-    --------
-    >>> round(normal_norm_quantile(1, 0.05), 2), round(normal_norm_quantile(5, 0.05), 1)
-    (1.96, 3.8)
+    Variances are 1 on and ½ off the diagonal. In closed form √(2m) + √(2 ln(2/failure)), m = ``size`` (Gaussian concentration
+    about a mean of at most √(2m)).
     """
     if not (size >= 1 and 0.0 < failure < 1.0):
         raise InputValueError(f"no matrix has {size} rows, or failure={failure!r} is no probability")
@@ -112,16 +86,9 @@ def normal_norm_quantile(size: int, failure: float) -> float:
 
 @lru_cache(maxsize=256)
 def wishart_frobenius_quantile(size: int, degrees: float, failure: float) -> float:
-    """What ‖W − νI‖_F passes with probability ``failure``, at most, W a Wishart matrix of scale I.
+    """Bound ‖W − νI‖_F, W a Wishart matrix of scale I, except with probability ``failure``.
 
-    Notes
-    -----
-    Where too few draws would be left, √m times the farther end of :func:`wishart_eigenvalue_range`.
-
-    Examples
-    --------
-    >>> round(wishart_frobenius_quantile(4, 1000, 0.05))  # root mean square √(m(m + 1)ν): 141
-    195
+    With too few draws, √m times the larger distance of an end of :func:`wishart_eigenvalue_range` from ν.
     """
     low, high = wishart_eigenvalue_range(size, degrees, failure)
     bound = math.sqrt(size) * max(high - degrees, degrees - low)
@@ -134,7 +101,7 @@ def wishart_frobenius_quantile(size: int, degrees: float, failure: float) -> flo
 
 
 def _wishart_draws(size: int, degrees: float, draws: int) -> tuple[FloatArray, FloatArray]:
-    """Diagonals, and squared entries beside them, of tridiagonal matrices with the eigenvalues of Wishart ones: a column each."""
+    """Return diagonals and squared off-diagonals of tridiagonal matrices with Wishart eigenvalues, one per column."""
     generator = np.random.default_rng([_SEED, size])
     steps = np.arange(size)
     diagonal = generator.chisquare(degrees - steps, (draws, size)).T
@@ -146,7 +113,7 @@ def _wishart_draws(size: int, degrees: float, draws: int) -> tuple[FloatArray, F
 
 
 def _draws(size: int, tail: float) -> tuple[int, int]:
-    """How many matrices to simulate, and how many of them may lie beyond a quantile; 0 where too few would."""
+    """Return the number of matrices to simulate, and how many may be beyond a quantile; 0 if too few would."""
     draws = max(_MIN_DRAWS, min(_MAX_DRAWS, _MAX_ENTRIES // size))
     expected = draws * tail
     left = expected - _SAFETY * math.sqrt(expected)
@@ -154,7 +121,7 @@ def _draws(size: int, tail: float) -> tuple[int, int]:
 
 
 def _least(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Ends of a short interval from where a condition does not hold to where it does; it holds from some value on."""
+    """Return the ends of a short interval at whose lower end a condition fails and at whose upper end it holds."""
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2.0
         if holds(middle):
@@ -165,7 +132,7 @@ def _least(holds: Callable[[float], bool], low: float, high: float) -> tuple[flo
 
 
 def _all_below(main: FloatArray, beside: FloatArray, value: float) -> BoolArray:
-    """Whether all eigenvalues of each tridiagonal matrix are below ``value``: every pivot of T − value·I is negative."""
+    """Return True for tridiagonal matrices with all eigenvalues below ``value``: every pivot of T − value·I is negative."""
     pivot = main[0] - value
     below: BoolArray = pivot < 0.0
     for entry, square in zip(main[1:], beside, strict=True):
@@ -175,10 +142,10 @@ def _all_below(main: FloatArray, beside: FloatArray, value: float) -> BoolArray:
 
 
 def _outside(within: BoolArray) -> int:
-    """How many draws are not within."""
+    """Count the draws that are not within."""
     return len(within) - int(np.count_nonzero(within))
 
 
 def _all_above(main: FloatArray, beside: FloatArray, value: float) -> BoolArray:
-    """Whether all eigenvalues of each tridiagonal matrix are above ``value``."""
+    """Return True for tridiagonal matrices with all eigenvalues above ``value``."""
     return _all_below(-main, beside, -value)

@@ -1,4 +1,4 @@
-"""Random symmetric matrices: Gaussian, matrix Laplace, isotropic, Wishart, inverse Wishart (continuous, in floating point)."""
+"""Random symmetric matrices: Gaussian, matrix Laplace, isotropic, Wishart, inverse Wishart (in floating point)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,11 @@ from dpmoments.foundation.errors import InputArithmeticError, InputValueError
 def symmetric_gaussian(
     n_features: int, noise_scale: float, rng: np.random.Generator, *, isotropic: bool = True
 ) -> FloatArray:
-    """Draw a symmetric matrix of normal noise, shape (n_features, n_features).
+    """Draw a symmetric matrix of normal noise, shape (n_features, n_features), with SD σ = ``noise_scale`` on the diagonal.
 
-    Parameters
-    ----------
-    noise_scale : float
-        Standard deviation σ of the diagonal entries.
-    isotropic : bool
-        True: variance σ²/2 off the diagonal, so that the noise is isotropic in svec (the Frobenius geometry in
-        which the sensitivity is measured). False: σ² everywhere, as in "Analyze Gauss" (Dwork et al. 2014): the same
-        privacy with √2 more Frobenius error.
-
-    Examples
-    --------
-    >>> noise = symmetric_gaussian(3, 1.0, np.random.default_rng(0))
-    >>> bool((noise == noise.T).all())
-    True
+    With ``isotropic`` the variance is σ²/2 off the diagonal, so that the noise is isotropic in svec (the Frobenius geometry in
+    which the sensitivity is measured); without it σ² everywhere, as in "Analyze Gauss" (Dwork et al. 2014): the same privacy
+    with √2 more Frobenius error.
     """
     off_diagonal = noise_scale / math.sqrt(2.0) if isotropic else noise_scale
     noise = np.triu(off_diagonal * rng.standard_normal((n_features, n_features)), 1)
@@ -39,12 +28,12 @@ def symmetric_gaussian(
 
 
 def matrix_laplace(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
-    r"""Draw the difference of two Wisharts, N = (W₁ − W₂)/(2·rate) with W₁, W₂ ~ Wishart_d(I, d+1) independent.
+    """Draw the difference of two Wisharts, N = (W₁ − W₂)/(2·rate) with W₁, W₂ ~ Wishart_d(I, d+1) independent.
 
-    Its density f satisfies |log f(N + X) − log f(N)| ≤ rate·‖X‖_* for every symmetric X (‖·‖_* the nuclear norm), so
-    added to a query of nuclear sensitivity Δ it is rate·Δ-DP; at d = 1 it is the Laplace law of scale 1/rate. Proof in
-    ``docs/derivations/matrix_laplace.md``. Entries are uncorrelated, with variance (d+1)/rate² on and (d+1)/(2 rate²)
-    off the diagonal.
+    Its density f satisfies |log f(N + X) − log f(N)| ≤ rate·‖X‖_* for every symmetric X (‖·‖_* the nuclear norm), so added to a
+    query of nuclear sensitivity Δ it is rate·Δ-DP; at d = 1 it is the Laplace distribution of scale 1/rate. Proof in
+    ``docs/derivations/matrix_laplace.md``. Entries are uncorrelated, with variance (d+1)/rate² on and (d+1)/(2 rate²) off the
+    diagonal.
 
     Parameters
     ----------
@@ -71,29 +60,12 @@ def matrix_laplace(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
 
 
 def isotropic(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
-    r"""Draw a symmetric matrix N of density ∝ exp(−rate·‖N‖_F), shape (d, d).
+    """Draw a symmetric matrix N of density ∝ exp(−rate·‖N‖_F), shape (d, d).
 
-    In svec coordinates, the diagonal and √2 times the cells above it, m = d(d+1)/2 in all: a uniform direction times a
-    Gamma(m, 1/rate) radius. Added to a query of Frobenius sensitivity Δ it is rate·Δ-DP; at d = 1 it is the Laplace law of
-    scale 1/rate. Proof in ``docs/derivations/isotropic.md``. Entries are uncorrelated, not independent, with variance
-    (m+1)/rate² on and (m+1)/(2 rate²) off the diagonal.
-
-    Parameters
-    ----------
-    d : int
-        Dimension.
-    rate : float
-        c above; noise is proportional to 1/rate.
-
-    Returns
-    -------
-    ndarray of shape (d, d), symmetric
-
-    Examples
-    --------
-    >>> noise = isotropic(4, 0.5, np.random.default_rng(0))
-    >>> noise.shape, bool((noise == noise.T).all())
-    ((4, 4), True)
+    In svec coordinates, the diagonal and √2 times the entries above it, m = d(d+1)/2 in all: a uniform direction times a
+    Gamma(m, 1/rate) radius. Added to a query of Frobenius sensitivity Δ it is rate·Δ-DP; at d = 1 it is the Laplace
+    distribution of scale 1/rate. Proof in ``docs/derivations/isotropic.md``. Entries are uncorrelated, not independent, with
+    variance (m+1)/rate² on and (m+1)/(2 rate²) off the diagonal.
     """
     _check_size_and_rate(d, rate)
     # An isotropic normal matrix has a uniform direction; its norm is 0 with probability 2^−50 at most, and then refused.
@@ -105,21 +77,7 @@ def isotropic(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
 
 
 def wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:
-    """Draw from Wishart_d(L Lᵀ, ν) by the Bartlett decomposition, shape (d, d).
-
-    Parameters
-    ----------
-    scale_factor : ndarray of shape (d, d)
-        L, lower triangular with positive diagonal: the Cholesky factor of the scale matrix.
-    degrees_of_freedom : float
-        ν > d − 1.
-
-    Examples
-    --------
-    >>> draw = wishart(np.eye(3), 5, np.random.default_rng(0))
-    >>> bool((np.linalg.eigvalsh(draw) > 0).all())
-    True
-    """
+    """Draw from Wishart_d(L Lᵀ, ν), ν > d − 1, by the Bartlett decomposition; L is a Cholesky factor, shape (d, d)."""
     factor = scale_factor @ _bartlett(len(scale_factor), degrees_of_freedom, rng)
     return factor @ factor.T
 
@@ -128,12 +86,6 @@ def inverse_wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np
     """Draw from the inverse Wishart with scale matrix L Lᵀ: the inverse of a Wishart_d((L Lᵀ)⁻¹, ν) draw, shape (d, d).
 
     Its mean is L Lᵀ/(ν − d − 1) for ν > d + 1. Parameters as in :func:`wishart`.
-
-    Examples
-    --------
-    >>> draw = inverse_wishart(np.eye(3), 8, np.random.default_rng(0))
-    >>> bool((np.linalg.eigvalsh(draw) > 0).all())
-    True
     """
     # W = L⁻ᵀ B Bᵀ L⁻¹ with B Bartlett's factor, so W⁻¹ = (L B⁻ᵀ)(L B⁻ᵀ)ᵀ.
     bartlett = _bartlett(len(scale_factor), degrees_of_freedom, rng)

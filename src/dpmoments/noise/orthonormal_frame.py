@@ -1,9 +1,8 @@
-"""Orthonormal frames drawn one vector after another by the exponential mechanism, each orthogonal to those before it.
+"""Orthonormal frames drawn vector by vector by the exponential mechanism, each orthogonal to those before it.
 
-The plain algorithm (Amin et al. 2019, Algorithm 1) decomposes a matrix at every step, O(d⁴) in all. Here each step works in
-the eigenbasis of the matrix restricted to the complement of the vectors drawn so far, and finds the next eigenbasis by the
-secular equation in O(d²) (:mod:`dpmoments.noise.orthonormal_frame`). Vectors are mapped back a block at a time by matrix
-products, and the eigenbasis is computed afresh between blocks.
+The plain algorithm (Amin et al. 2019, Algorithm 1) decomposes a matrix at every step, O(d⁴) in all. Here each step works in the
+eigenbasis of the matrix restricted to the complement of the vectors drawn so far, and finds the next eigenbasis by the secular
+equation in O(d²). Vectors are mapped back block by block by matrix products, and the eigenbasis is recomputed between blocks.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from dpmoments.noise.sphere import sample_bingham_diagonal, symmetric_part
 IntArray = npt.NDArray[np.int64]
 
 _CHUNK_CELLS = 1 << 17
-"""Entries of a table worked on at a time: 1 MB an array, so that the passes stay in cache."""
+"""Entries of a table processed together: 1 MB per array, so that the passes stay in cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +44,13 @@ class SecularRoots:
     offsets: FloatArray
 
     def values(self) -> FloatArray:
-        """The roots, rounded; shape (k − 1,)."""
+        """Return the roots, rounded; shape (k − 1,)."""
         return np.asarray(self.poles[self.origins] + self.offsets)
 
     def combine(self, weights: FloatArray, coordinates: FloatArray) -> FloatArray:
-        """Σ_j coordinates_j · (eigenvector j), the eigenvectors being weights_i/(λ_i − μ_j), normalised.
+        """Return Σ_j coordinates_j · (eigenvector j), shape (k, m), the eigenvectors being normalized weights_i/(λ_i − μ_j).
 
-        Parameters
-        ----------
-        weights : ndarray of shape (k,)
-            Signed square roots of the weights.
-        coordinates : ndarray of shape (k − 1, m)
-
-        Returns
-        -------
-        ndarray of shape (k, m)
+        ``weights``, shape (k,), are signed square roots; ``coordinates`` have shape (k − 1, m).
         """
         total = np.zeros((weights.size, coordinates.shape[1]))
         chunks, workspace = _chunks(weights.size, 1)
@@ -75,31 +66,12 @@ class SecularRoots:
 
 
 def _solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> tuple[SecularRoots, FloatArray]:
-    """Find the root between each pair of neighbouring poles.
+    """Find the root between each pair of neighboring poles, and the weights for which the roots are exact (Löwner).
 
-    Parameters
-    ----------
-    poles : ndarray of shape (k,)
-        Strictly descending, with a range near 1 (third powers of the differences are formed).
-    squared_weights : ndarray of shape (k,)
-        Positive.
-
-    Returns
-    -------
-    squared_weights : ndarray of shape (k,)
-        The weights for which the roots found are exact, Π_j (μ_j − λ_i) / Π_{j≠i} (λ_j − λ_i) (Löwner): those given, up to
-        rounding, scaled to sum to 1.
-
-    Notes
-    -----
-    A third-order iteration in the manner of Gragg (Borges & Gragg 1993) inside a bracket, 2.4 evaluations a root on
-    average. Sources: Bunch, Nielsen & Sorensen (1978), Numer. Math. 31; Gu & Eisenstat (1995), SIAM J. Matrix Anal. Appl. 16.
-
-    Examples
-    --------
-    >>> roots, _ = _solve_secular_equation(np.array([1.0, 0.0]), np.array([0.25, 0.75]))
-    >>> roots.values()
-    array([0.75])
+    ``poles`` are strictly descending with a range near 1 (third powers of the differences are formed), ``squared_weights``
+    positive. The exact weights are Π_j (μ_j − λ_i) / Π_{j≠i} (λ_j − λ_i): the given ones up to rounding, scaled to sum to 1. A
+    third-order iteration in the manner of Gragg (Borges & Gragg 1993) inside a bracket, 2.4 evaluations per root on average.
+    Sources: Bunch, Nielsen & Sorensen (1978), Numer. Math. 31; Gu & Eisenstat (1995), SIAM J. Matrix Anal. Appl. 16.
     """
     k = poles.size
     origins = np.empty(max(k - 1, 0), dtype=np.int64)
@@ -118,7 +90,7 @@ def _solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> t
 
 
 def _loewner_factors(differences: FloatArray, spacing: FloatArray, first: int) -> FloatArray:
-    """Π over a chunk of roots of (λ_i − μ_j)/(λ_i − λ_far), λ_far the pole next to μ_j on the side away from λ_i."""
+    """Return Π over a chunk of roots of (λ_i − μ_j)/(λ_i − λ_far), λ_far the pole next to μ_j away from λ_i."""
     # A pole i of the chunk itself has λ_far = λ_{j+1} for roots j ≥ i. Dividing by λ_i − λ_j for j > i, and by the distance to
     # the chunk's last pole for j = i, gives the same product.
     rows = np.arange(len(differences))
@@ -129,7 +101,7 @@ def _loewner_factors(differences: FloatArray, spacing: FloatArray, first: int) -
 
 
 def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Roots below poles first, first + 1, …: the nearest pole of each, as an index in the chunk, and its distance above that."""
+    """Return the roots below poles first, first + 1, …: nearest poles as indices in the chunk, and distances above them."""
     rows = np.arange(len(spacing) - 1)
     gaps = -spacing[rows, first + rows + 1]
     half = 0.5 * gaps
@@ -175,7 +147,7 @@ def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: Floa
 
 
 def _poles_from(spacing: FloatArray, first: int, nearest: IntArray, out: FloatArray) -> None:
-    """Distances of all poles from each root's nearest one; ∞ for that one, whose large term would drown the sum of the others."""
+    """Write distances of all poles from each root's nearest one; ∞ for that one, whose large term would hide the others."""
     np.take(spacing, nearest, axis=0, out=out, mode="clip")
     out[np.arange(nearest.size), first + nearest] = np.inf
 
@@ -183,7 +155,7 @@ def _poles_from(spacing: FloatArray, first: int, nearest: IntArray, out: FloatAr
 def _third_order_step(
     value: FloatArray, slope: FloatArray, curvature: FloatArray, near: FloatArray, x: FloatArray
 ) -> FloatArray:
-    """Step y to the root of −near/(x + y) + (v + (s − κv)y)/(1 − κy), κ = curvature/slope."""
+    """Return the step y to the root of −near/(x + y) + (v + (s − κv)y)/(1 − κy), κ = curvature/slope."""
     ratio = curvature / slope
     bend = slope - ratio * value
     linear = -(value + near * ratio + x * bend)
@@ -193,7 +165,7 @@ def _third_order_step(
 
 
 def _first_guess(rest: FloatArray, near: FloatArray, far: FloatArray, gaps: FloatArray) -> FloatArray:
-    """The root in (0, gap) of rest − near/x + far/(gap − x), without cancellation."""
+    """Return the root in (0, gap) of rest − near/x + far/(gap − x), without cancellation."""
     linear = rest * gaps + near + far
     root = np.sqrt(np.maximum(linear * linear - 4.0 * rest * near * gaps, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -201,7 +173,7 @@ def _first_guess(rest: FloatArray, near: FloatArray, far: FloatArray, gaps: Floa
 
 
 def _chunks(n_poles: int, n_tables: int) -> tuple[list[tuple[int, int]], FloatArray]:
-    """Ranges of roots to work on together, and memory for tables of roots × poles, shape (n_tables, rows, n_poles)."""
+    """Return ranges of roots to process together, and memory for tables of roots × poles, shape (n_tables, rows, n_poles)."""
     n_roots = max(n_poles - 1, 0)
     rows = max(1, _CHUNK_CELLS // max(n_poles, 1))
     ranges = [(first, min(first + rows, n_roots)) for first in range(0, n_roots, rows)]
@@ -210,7 +182,7 @@ def _chunks(n_poles: int, n_tables: int) -> tuple[list[tuple[int, int]], FloatAr
 
 @contextmanager
 def _unbuffered() -> Iterator[None]:
-    """Make NumPy's buffer tiny: otherwise it copies broadcast operands through it, which doubles the time of the tables."""
+    """Make NumPy's buffer tiny: otherwise it copies broadcast operands through it, which doubles the time."""
     with np.errstate():  # leaving it restores the buffer size too
         np.setbufsize(16)
         yield
@@ -220,15 +192,15 @@ def _unbuffered() -> Iterator[None]:
 
 
 _RELATIVE_GAP = 1e-30
-"""Poles nearer than this share of the spectrum's range count as equal; far below rounding, so nothing is lost."""
+"""Gap, as a fraction of the spectrum's range, below which poles count as equal; far below rounding."""
 
 _NEGLIGIBLE = 1e-20
-"""Coordinates of the removed vector below this count as zero."""
+"""Size below which coordinates of the removed vector count as zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Deflation:
-    """The restriction of diag(λ) to the complement of a unit vector."""
+    """Restriction of diag(λ) to the complement of a unit vector."""
 
     eigenvalues: FloatArray
     direction: FloatArray
@@ -240,7 +212,7 @@ class _Deflation:
     _reflection: _Reflection | None
 
     def lift(self, coordinates: FloatArray) -> FloatArray:
-        """Map vectors from the restriction's eigenbasis back to the coordinates λ lives in."""
+        """Map vectors from the restriction's eigenbasis back to the coordinates of λ."""
         unsorted = np.empty_like(coordinates)
         unsorted[self._order] = coordinates
         n_roots = self._roots.offsets.size
@@ -251,26 +223,10 @@ class _Deflation:
 
 
 def _deflate(eigenvalues: FloatArray, direction: FloatArray) -> _Deflation:
-    """Restrict diag(eigenvalues) to the complement of a unit vector.
+    """Restrict diag(eigenvalues), in descending order, to the complement of a unit vector, in O(k²).
 
-    Parameters
-    ----------
-    eigenvalues : ndarray of shape (k,)
-        Finite, in descending order; repeats and zeros are welcome.
-    direction : ndarray of shape (k,)
-        A unit vector.
-
-    Notes
-    -----
-    O(k²): the new eigenvalues solve the secular equation (:mod:`dpmoments.noise.orthonormal_frame`). Equal poles are first
-    merged by a reflection, and poles whose weight is negligible left out; both persist as eigenvalues (Dongarra &
-    Sorensen 1987). See docs/derivations/iterative_eigenvectors.md.
-
-    Examples
-    --------
-    >>> deflation = _deflate(np.array([3.0, 1.0]), np.array([0.6, 0.8]))
-    >>> deflation.eigenvalues, deflation.lift(np.eye(1)).ravel() @ [0.6, 0.8]
-    (array([2.28]), ...)
+    The new eigenvalues solve the secular equation. Equal poles are first merged by a reflection, and poles with negligible
+    weight are skipped; both persist as eigenvalues (Dongarra & Sorensen 1987). See docs/derivations/iterative_eigenvectors.md.
     """
     # Dividing by a power of two near the range changes no significant digit and keeps cubes of differences finite.
     exponent = int(np.frexp(eigenvalues[0] - eigenvalues[-1])[1])
@@ -305,7 +261,7 @@ def _deflate(eigenvalues: FloatArray, direction: FloatArray) -> _Deflation:
 
 @dataclass(frozen=True, slots=True)
 class _Reflection:
-    """One Householder reflection in each group of equal poles: symmetric, orthogonal, and commuting with diag(λ)."""
+    """Householder reflections, one in each group of equal poles: symmetric, orthogonal, commuting with diag(λ)."""
 
     starts: IntArray
     sizes: IntArray
@@ -313,7 +269,7 @@ class _Reflection:
 
     @classmethod
     def onto_first(cls, direction: FloatArray, starts: IntArray) -> _Reflection:
-        """Reflect each group of ``direction`` onto the first coordinate of the group."""
+        """Return the reflection of each group of ``direction`` onto the first coordinate of the group."""
         sizes = np.diff(np.r_[starts, direction.size])
         norms = np.sqrt(np.add.reduceat(direction**2, starts))
         vector = direction.copy()
@@ -329,15 +285,7 @@ class _Reflection:
 
 @dataclass(frozen=True, slots=True)
 class OrthonormalFrame:
-    """Orthonormal vectors in the order they were drawn, and what drawing them took.
-
-    Attributes
-    ----------
-    vectors : ndarray of shape (d, rank)
-        Columns are orthonormal.
-    n_proposals : ndarray of shape (rank,), int64
-        Proposals made for each vector.
-    """
+    """Orthonormal columns ``vectors``, shape (d, rank), in the order drawn, with the proposals made for each."""
 
     vectors: FloatArray
     n_proposals: npt.NDArray[np.int64]
@@ -357,25 +305,17 @@ def sample_orthonormal_frame(
     matrix : array_like of shape (d, d)
         C: symmetric, finite, definite or not.
     temperatures : array_like of shape (rank,)
-        t_i, finite, rank ≤ d. 0 draws uniformly; negative ones favour small eigenvalues. With rank = d the last vector is
-        determined up to its sign by the others, whatever its temperature.
+        t_i, finite, rank ≤ d. 0 draws uniformly; negative ones favor small eigenvalues. With rank = d the others determine the
+        last vector up to its sign, for any temperature.
     block_size : int, optional
-        Steps between two fresh eigendecompositions. It affects speed and rounding, not the distribution. By default a
-        tenth of the remaining dimensions, at least 16.
+        Steps between two fresh eigendecompositions. It affects speed and rounding, not the distribution. By default a tenth of
+        the remaining dimensions, at least 16.
 
     Notes
     -----
-    By itself this guarantees no privacy: that depends on the temperatures (docs/derivations/iterative_eigenvectors.md).
-
-    O(d³) a full-rank draw, apart from matrix products that cost O(d⁴) with a constant below 1/50.
-
-    Source: Amin et al. (2019), "Differentially private covariance estimation", Algorithm 1.
-
-    Examples
-    --------
-    >>> frame = sample_orthonormal_frame(np.diag([5.0, 1.0, 0.0]), [40.0, 40.0, 0.0], np.random.default_rng(0))
-    >>> np.abs(frame.vectors.T @ frame.vectors - np.eye(3)).max() < 1e-14
-    np.True_
+    By itself this guarantees no privacy: that depends on the temperatures (docs/derivations/iterative_eigenvectors.md). A
+    full-rank draw is O(d³), apart from matrix products that cost O(d⁴) with a constant below 1/50. Source: Amin et al. (2019),
+    "Differentially private covariance estimation", Algorithm 1.
     """
     symmetric = symmetric_part(matrix)
     schedule = np.asarray(temperatures, dtype=np.float64)
@@ -407,7 +347,7 @@ def sample_orthonormal_frame(
 def _draw_block(
     eigenvalues: FloatArray, temperatures: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    """Draw one vector for each temperature; columns are coordinates in the eigenbasis to which ``eigenvalues`` belong."""
+    """Draw one vector per temperature; columns are coordinates in the eigenbasis of ``eigenvalues``."""
     deflations: list[_Deflation] = []
     n_proposals = np.empty(temperatures.size, dtype=np.int64)
     for step, temperature in enumerate(temperatures):
@@ -422,7 +362,7 @@ def _draw_block(
 
 
 def _restrict(eigenvalues: FloatArray, basis: FloatArray, removed: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues and eigenvectors of the restriction to the complement of the columns of ``removed``."""
+    """Return eigenvalues and eigenvectors of the restriction to the complement of the columns of ``removed``."""
     complement = np.linalg.qr(removed, mode="complete").Q[:, removed.shape[1] :]
     restricted = (complement.T * eigenvalues) @ complement
     values, rotation = _descending(*np.linalg.eigh(0.5 * (restricted + restricted.T)))

@@ -1,9 +1,8 @@
 """Integrals of positive functions with one peak, given and returned as logarithms.
 
-Privacy curves are such integrals: a density times ``1 - exp(epsilon - loss)`` where that is positive. In the
-far tail the peak is narrow, its place in a wide interval is unknown, and its height is far below the smallest
-float. So the peak is first enclosed, from values of the logarithm alone, and then integrated by Gauss-Legendre
-panels.
+Privacy curves are such integrals: a density times ``1 - exp(epsilon - loss)`` if that is positive. In the far tail the peak is
+narrow, its location in a wide interval is unknown, and its height is far below the smallest float. So the peak is first
+enclosed, using only values of the logarithm, and then integrated by Gauss-Legendre panels.
 """
 
 import math
@@ -24,25 +23,10 @@ _POINT_WEIGHTS = np.tile(0.5 * _WEIGHTS / _PANELS, _PANELS)
 
 
 def log_integral(log_integrand: Callable[[FloatArray], FloatArray], lower: float, upper: float) -> float:
-    """Logarithm of the integral of ``exp(log_integrand)`` over a finite interval.
+    """Return the logarithm of the integral of ``exp(log_integrand)`` over a finite interval.
 
-    Parameters
-    ----------
-    log_integrand : callable
-        Vectorised; smooth inside the interval, with one peak. Never called at the ends.
-    lower, upper : float
-        ``lower < upper``.
-
-    Returns
-    -------
-    float
-        Relative error of the integral around ``1e-13`` beyond that of the integrand.
-
-    Examples
-    --------
-    >>> value = log_integral(lambda x: -0.5 * (x - 3.0) ** 2 * 1e8 - 900.0, 0.0, 1e4)
-    >>> abs(value + 900.0 - 0.5 * math.log(2.0 * math.pi / 1e8)) < 1e-12
-    True
+    The vectorized integrand is smooth inside the interval, with one peak, and never evaluated at the ends. The relative error
+    of the integral is around ``1e-13`` beyond that of the integrand.
     """
     for _ in range(60):
         width = upper - lower
@@ -61,19 +45,9 @@ def log_integral(log_integrand: Callable[[FloatArray], FloatArray], lower: float
 
 
 def log_integral_above(log_integrand: Callable[[FloatArray], FloatArray], lower: float, width: float) -> float:
-    """Logarithm of the integral of ``exp(log_integrand)`` from ``lower`` to infinity.
+    """Return the logarithm of the integral of ``exp(log_integrand)`` from ``lower`` to infinity.
 
-    Parameters
-    ----------
-    log_integrand : callable
-        As in :func:`log_integral`, and falling at least exponentially in the end.
-    width : float
-        A guess, of any quality, of how far the peak reaches above ``lower``.
-
-    Examples
-    --------
-    >>> abs(log_integral_above(lambda x: -x, 0.0, 1.0)) < 1e-12
-    True
+    The integrand falls at least exponentially in the end; ``width`` is any guess of how far the peak reaches above ``lower``.
     """
     steps = 2.0 ** np.arange(-60.0, 61.0)
     values = log_integrand(lower + width * steps)
@@ -85,39 +59,17 @@ def log_integral_above(log_integrand: Callable[[FloatArray], FloatArray], lower:
 
 
 def log_or_minus_infinity(x: FloatArray) -> FloatArray:
-    """Logarithm of non-negative numbers: minus infinity at zero, without a warning.
-
-    >>> log_or_minus_infinity(np.array([0.0, 1.0]))
-    array([-inf,   0.])
-    """
+    """Return the logarithm of non-negative numbers: minus infinity at zero, without a warning."""
     with np.errstate(divide="ignore"):
         logarithm: FloatArray = np.log(x)
     return logarithm
 
 
 def log_gamma_density(x: FloatArray, shape: float) -> FloatArray:
-    """Log density of the gamma distribution of unit scale, accurate in relative terms at large shapes too.
+    """Return the log density of the gamma distribution of unit scale, relatively accurate at large shapes too.
 
-    Written with ``z = x / shape - 1`` as ``-shape (z - log(1 + z)) - log x + log(shape / 2 pi) / 2 -
-    (Stirling's error)``: the large terms of the textbook form cancel here before anything is rounded (Loader
-    2000).
-
-    Parameters
-    ----------
-    x : ndarray
-        Positive.
-    shape : float
-        Positive.
-
-    Returns
-    -------
-    ndarray
-        Of the shape of ``x``.
-
-    Examples
-    --------
-    >>> log_gamma_density(np.array([2.0]), 1.0)
-    array([-2.])
+    Written with ``z = x / shape - 1`` as ``-shape (z - log(1 + z)) - log x + log(shape / 2 pi) / 2 - (Stirling's error)``: the
+    large terms of the textbook form cancel here before anything is rounded (Loader 2000).
     """
     z = (x - shape) / shape
     constant = 0.5 * math.log(shape / (2.0 * math.pi)) - stirling_error(shape)
@@ -128,11 +80,7 @@ def log_gamma_density(x: FloatArray, shape: float) -> FloatArray:
 
 
 def stirling_error(shape: float) -> float:
-    """What Stirling's formula leaves out: ``log Gamma(s) - ((s - 1/2) log s - s + log(2 pi) / 2)``.
-
-    >>> abs(stirling_error(29.9) - stirling_error(30.1)) < 2e-5
-    True
-    """
+    """Return the error of Stirling's formula: ``log Gamma(s) - ((s - 1/2) log s - s + log(2 pi) / 2)``."""
     if shape < 30.0:
         return math.lgamma(shape) - ((shape - 0.5) * math.log(shape) - shape + 0.5 * math.log(2.0 * math.pi))
     s = 1.0 / (shape * shape)

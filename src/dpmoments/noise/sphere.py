@@ -1,8 +1,8 @@
 """Exact draws from the Bingham distribution on the sphere: density ∝ exp(uᵀMu).
 
-Rejection from an angular central Gaussian envelope (Kent, Ganeiber & Mardia 2018, section 3), in the
-eigenbasis of M, where a proposal costs O(d). The derivation, with the two misprints that spread through
-public code, and the exact mean number of proposals are in docs/derivations/bingham.md.
+Rejection from an angular central Gaussian envelope (Kent, Ganeiber & Mardia 2018, section 3), in the eigenbasis of M, with O(d)
+per proposal. The derivation, with the two misprints that spread through public code, and the exact mean number of proposals are
+in docs/derivations/bingham.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 
 _BATCH_CELLS = 1 << 18
-"""Normals drawn at a time: 2 MB, so that a batch stays in cache."""
+"""Normals drawn together: 2 MB, so that a batch stays in cache."""
 
 
 def sample_bingham(
@@ -25,8 +25,8 @@ def sample_bingham(
 ) -> FloatArray:
     """Draw unit vectors with density ∝ exp(uᵀ · matrix · u) on the sphere in R^d.
 
-    This is the exponential mechanism for the direction of largest variance when ``matrix`` is a temperature
-    times a Gram matrix.
+    This is the exponential mechanism for the direction of largest variance when ``matrix`` is a temperature times a Gram
+    matrix.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ def sample_bingham(
         Number of independent draws; None for one vector.
     rng : numpy.random.Generator
     symmetry_tolerance : float
-        Largest |matrix − matrixᵀ| accepted, as a share of the largest entry; only the symmetric part counts.
+        Largest |matrix − matrixᵀ| accepted, as a fraction of the largest entry; only the symmetric part counts.
 
     Returns
     -------
     ndarray of shape (size, d), or (d,) when ``size`` is None
-        Rows are draws.
+        One draw per row.
 
     Raises
     ------
@@ -59,13 +59,13 @@ def sample_bingham(
     repeated leading eigenvalue       uniform in the leading eigenspace as gaps grow
     ================================  =============================================
 
-    On average a draw takes at most about 1.2 √d proposals, whatever the matrix. The distribution is exact in real
-    arithmetic; in floating point no proof of privacy exists for draws on the sphere.
+    On average a draw takes at most about 1.2 √d proposals, for any matrix. The distribution is exact in real arithmetic; in
+    floating point no proof of privacy exists for draws on the sphere.
 
-    Source: Kent, Ganeiber & Mardia (2018), "A new unified approach for the simulation of a wide class of
-    directional distributions", J. Comput. Graph. Statist. 27(2), section 3. Amin et al. (2019),
-    "Differentially private covariance estimation", Algorithm 2, prints the acceptance probability with the
-    power −d/2 in place of +d/2, and Σ 1/(b + 2λ) = 0 for the equation of b, which has no root.
+    Source: Kent, Ganeiber & Mardia (2018), "A new unified approach for the simulation of a wide class of directional
+    distributions", J. Comput. Graph. Statist. 27(2), section 3. Amin et al. (2019), "Differentially private covariance
+    estimation", Algorithm 2, prints the acceptance probability with the power −d/2 in place of +d/2, and Σ 1/(b + 2λ) = 0 for
+    the equation of b, which has no root.
 
     Examples
     --------
@@ -83,34 +83,12 @@ def sample_bingham(
 def sample_bingham_diagonal(
     eigenvalues: npt.ArrayLike, size: int | None, rng: np.random.Generator
 ) -> tuple[FloatArray, int]:
-    """Draw unit vectors with density ∝ exp(Σ eigenvalues_i · u_i²), and count the proposals it took.
+    """Draw unit vectors with density ∝ exp(Σ eigenvalues_i · u_i²), and count the proposals up to the last accepted draw.
 
-    Parameters
-    ----------
-    eigenvalues : array_like of shape (d,)
-        Finite, of any sign and in any order.
-    size : int or None
-        Number of independent draws; None for one vector.
-
-    Returns
-    -------
-    draws : ndarray of shape (size, d), or (d,) when ``size`` is None
-    n_proposals : int
-        Proposals made up to the last accepted draw; its mean over ``size`` is the cost of a draw.
-
-    Notes
-    -----
-    With λ_i = max(eigenvalues) − eigenvalues_i, p_i = 1/(b + 2λ_i) and iid standard normals g_i, the proposal
-    is u ∝ (√p_i · g_i), and (r e^{1−r})^{d/2} the probability to accept it, r = Σ g_i² / (d Σ p_i g_i²): the
-    ratio e^{−uᵀΛu} (uᵀΩu)^{d/2} / M of Kent, Ganeiber & Mardia, Ω = I + 2Λ/b, in a form where nothing
-    overflows or cancels. It is at most 1 for every b > 0, so the accuracy of b affects the speed, never the
-    distribution.
-
-    Examples
-    --------
-    >>> draws, n_proposals = sample_bingham_diagonal([3.0, 1.0, -2.0], 100, np.random.default_rng(0))
-    >>> draws.shape, bool(n_proposals >= 100)
-    ((100, 3), True)
+    With λ_i = max(eigenvalues) − eigenvalues_i, p_i = 1/(b + 2λ_i) and iid standard normals g_i, the proposal is u ∝ (√p_i ·
+    g_i), and (r e^{1−r})^{d/2} the probability to accept it, r = Σ g_i² / (d Σ p_i g_i²): the ratio e^{−uᵀΛu} (uᵀΩu)^{d/2} / M
+    of Kent, Ganeiber & Mardia, Ω = I + 2Λ/b, in a form where nothing overflows or cancels. It is at most 1 for every b > 0, so
+    the accuracy of b affects the speed, never the distribution.
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
     if values.ndim != 1 or values.size == 0:
@@ -150,27 +128,10 @@ def sample_bingham_diagonal(
 
 
 def envelope_parameter(gaps: FloatArray) -> float:
-    """The b that makes rejection cheapest: the root of Σ 1/(b + 2 gaps_i) = 1.
+    """Return the b that makes rejection cheapest: the root of Σ 1/(b + 2 gaps_i) = 1, with gaps λ_i ≥ 0, the smallest 0.
 
-    Parameters
-    ----------
-    gaps : ndarray of shape (d,)
-        λ_i ≥ 0, the least of them 0. Infinite ones add nothing to the sum.
-
-    Returns
-    -------
-    float
-        In [number of zero gaps, d].
-
-    Notes
-    -----
-    Newton's method on 1/S(b), S(b) = Σ 1/(b + 2λ_i): concave and increasing, so the steps climb to the root
-    from the left and cannot overshoot. At equal gaps the first step is exact.
-
-    Examples
-    --------
-    >>> round(envelope_parameter(np.zeros(7)), 12)
-    7.0
+    Newton's method on 1/S(b), S(b) = Σ 1/(b + 2λ_i): concave and increasing, so the steps climb to the root from the left and
+    cannot overshoot. At equal gaps the first step is exact.
     """
     root = float(np.count_nonzero(gaps == 0.0))
     for _ in range(100):
@@ -184,7 +145,7 @@ def envelope_parameter(gaps: FloatArray) -> float:
 
 
 def symmetric_part(matrix: npt.ArrayLike, tolerance: float = 1e-9) -> FloatArray:
-    """(M + Mᵀ)/2, shape (d, d), once M is known to be square, finite and symmetric up to a share of its largest entry."""
+    """Return (M + Mᵀ)/2, shape (d, d), of a square, finite M that is symmetric up to ``tolerance`` of its largest entry."""
     array = np.asarray(matrix, dtype=np.float64)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
         raise InputValueError(f"the matrix has shape {array.shape}: give a square symmetric one")

@@ -20,8 +20,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
-from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, forecast_noise, planned
-from dpmoments.planning.possible_runs import worst_run
+from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, forecast_noise, planned, worst_run
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

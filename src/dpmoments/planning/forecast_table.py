@@ -16,6 +16,7 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import Assumption
+from dpmoments.messages.message import Message
 from dpmoments.planning.changes import Change, Wanted, budget_needed, rows_needed
 from dpmoments.planning.imagined_release import EXPLAINED, ForecastNoise, ReleasePlan
 from dpmoments.planning.picture import MAX_FEATURES, plot_forecast
@@ -59,7 +60,7 @@ class ForecastRow:
         The same for ``mean_error``.
     guaranteed_error : float or None
         What ``second_moment_error`` does not pass in any table, for a mechanism that adapts to the table; None for others.
-    chosen_because : str or None
+    chosen_because : Message or None
         Why ``auto`` chose what it did.
     short_refusal : str or None
         The refusal in a few words.
@@ -80,7 +81,7 @@ class ForecastRow:
     assumed: bool = False
     mean_assumed: bool = False
     guaranteed_error: float | None = None
-    chosen_because: str | None = None
+    chosen_because: Message | None = None
     short_refusal: str | None = None
     typical_noise: float | None = None
     typical_is_noise: bool = False
@@ -114,7 +115,7 @@ class ForecastRow:
             "assumed": self.assumed,
             "mean_assumed": self.mean_assumed,
             "guaranteed_error": self.guaranteed_error,
-            "chosen_because": self.chosen_because,
+            "chosen_because": None if self.chosen_because is None else self.chosen_because.to_dict(),
             "typical_noise": self.typical_noise,
             "typical_is_noise": self.typical_is_noise,
             "clipped": self.clipped,
@@ -517,8 +518,8 @@ class Forecast(Answer):
 
     @property
     def _auto_takes_it(self) -> bool:
-        said = self["auto"].chosen_because or ""
-        return said.startswith(f"{self.best},")
+        reason = self["auto"].chosen_because
+        return reason is not None and reason.facts["mechanism"] == self.best
 
     def table(self) -> list[tuple[str, ...]]:
         """A line per feature: mean and standard deviation as assumed, each with its noise; without any, the mechanisms."""
@@ -565,7 +566,7 @@ class Forecast(Answer):
             *derived,
             *adaptive,
             *of_clipped,
-            *(f"{row.mechanism}: {row.chosen_because}" for row in self.rows if row.chosen_because),
+            *(f"{row.mechanism}: {row.chosen_because.text('curator')}" for row in self.rows if row.chosen_because),
             *((refused,) if refused else ()),
         )
 

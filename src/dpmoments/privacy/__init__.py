@@ -1,4 +1,4 @@
-"""Budgets, neighbouring relations, sensitivities and exact privacy curves."""
+"""Budgets, neighboring relations, sensitivities and exact privacy curves."""
 
 from dpmoments.privacy import curves
 from dpmoments.privacy import sensitivity as sensitivity

@@ -1,4 +1,4 @@
-"""In which unit the losses of one run add up, and how much of it a stated cost allows."""
+"""Units in which the losses of one run add up, and the total loss that a stated cost allows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MIN_COMPOSED_SCALE, discrete_gaussian_rho
 
 _MAX_JOINT_EPSILON = 1e20
-"""Beyond it the curve of one Gaussian mechanism has no use, and its inversion no room in floating point."""
+"""Largest ε for the joint Gaussian curve; beyond it the curve is useless and its inversion overflows."""
 
 
 class LossUnit(StrEnum):
-    """The unit in which losses of draws are counted; the theorems are in ``docs/derivations/composition.md``.
+    """Unit in which losses of draws are counted; the theorems are in ``docs/derivations/composition.md``.
 
-    ``EPSILON``: pure losses ε add up. ``RHO``: zCDP losses ρ add up, and imply an (ε, δ) cost where that is stated.
-    ``GAUSSIAN_RHO``: where every draw is Gaussian, ρ = μ²/2 adds up too, and the whole run loses no more than one Gaussian
+    ``EPSILON``: pure losses ε add up. ``RHO``: zCDP losses ρ add up, and imply an (ε, δ) cost if one is stated.
+    ``GAUSSIAN_RHO``: if every draw is Gaussian, ρ = μ²/2 adds up too, and the whole run loses no more than one Gaussian
     mechanism of that μ, which is less than ρ-zCDP in general. ``EPSILON_DELTA``: (ε, δ) losses add up, part by part.
     """
 
@@ -31,13 +31,13 @@ class LossUnit(StrEnum):
 
     @property
     def least_lattice_scale(self) -> float:
-        """Least standard deviation of discrete Gaussian noise, in lattice units, for which the composition is proven."""
+        """Min SD of discrete Gaussian noise, in lattice units, for which the composition is proven."""
         return MIN_COMPOSED_SCALE if self is LossUnit.GAUSSIAN_RHO else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An amount of loss in one unit, exact; ``delta`` is 0 but for ``EPSILON_DELTA``."""
+    """Exact amount of loss in one unit; ``delta`` is 0 except for ``EPSILON_DELTA``."""
 
     unit: LossUnit
     amount: Fraction
@@ -58,18 +58,18 @@ class Loss:
         return Loss(self.unit, self.amount - other.amount, self.delta - other.delta)
 
     def __str__(self) -> str:
-        """Rounded up, in words of its unit."""
+        """Format the loss in its unit, rounded up."""
         symbol = "ρ" if self.unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO) else "ε"
         amount = f"{symbol} = {no_less(rounded_up(self.amount))}"
         return f"{amount}, δ = {no_less(rounded_up(self.delta), 3)}" if self.unit is LossUnit.EPSILON_DELTA else amount
 
     def within(self, other: Loss) -> bool:
-        """Whether it is no more than ``other``."""
+        """Return True if it is no more than ``other``."""
         return self.unit is other.unit and self.amount <= other.amount and self.delta <= other.delta
 
     @property
     def as_budget(self) -> PrivacyBudget:
-        """The budget that a run can divide among its draws: never more than the loss."""
+        """Budget that a run can divide among its draws: never more than the loss."""
         amount = rounded_down(self.amount)
         if self.unit is LossUnit.EPSILON:
             return PrivacyBudget.pure(amount)
@@ -79,22 +79,13 @@ class Loss:
 
     @classmethod
     def none(cls, unit: LossUnit) -> Loss:
-        """No loss."""
+        """Return no loss."""
         return cls(unit, Fraction(0))
 
 
 @lru_cache(maxsize=256)
 def allowance(cost: PrivacyBudget, unit: LossUnit) -> Loss:
-    """The most that the draws of a run may lose together for it to keep its stated cost.
-
-    Examples
-    --------
-    >>> float(allowance(PrivacyBudget.zcdp(0.5), LossUnit.RHO).amount)
-    0.5
-    >>> budget = PrivacyBudget.approximate(1.0, 1e-6)
-    >>> round(float(allowance(budget, LossUnit.RHO).amount), 4), round(float(allowance(budget, LossUnit.GAUSSIAN_RHO).amount), 4)
-    (0.0244, 0.028)
-    """
+    """Return the largest total loss of a run's draws that keeps its stated cost."""
     kind = cost.kind
     if kind is BudgetKind.PURE and unit is LossUnit.EPSILON:
         return Loss(unit, Fraction(cost.epsilon))

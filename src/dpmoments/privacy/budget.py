@@ -210,6 +210,13 @@ class PrivacyBudget:
 
         return zcdp_rho(self.epsilon, self.delta)
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The amounts by name, for a message."""
+        stated = self.to_dict()
+        del stated["kind"]
+        return stated
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
         if self.kind is BudgetKind.ZCDP:

@@ -1,4 +1,4 @@
-"""How the distance of a query on two neighbours is measured, and a bound on it."""
+"""Distances of a query on two neighbors, and bounds on them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from dpmoments.foundation.values import rounded_up
 from dpmoments.privacy.unit import Neighbors
 
 Argument = float | tuple[float, ...]
-"""A public number, or public weights."""
+"""Public number, or public weights."""
 
 
 class Norm(StrEnum):
-    """How the distance of a query on two neighbours is measured.
+    """Distance of a query on two neighbors.
 
-    ``L1``, ``L2``: of the vector of its entries; of a symmetric matrix, ``L1`` of the upper triangle with the diagonal and ``L2``
-    the Frobenius norm. ``NUCLEAR``: sum of absolute eigenvalues. ``ROW``: the matrices differ by rows z zᵀ taken away or added,
-    and the number bounds ‖z‖²; of a difference alone it can be told exactly where one row is added or the two are orthogonal.
+    ``L1``, ``L2``: of the vector of its entries; of a symmetric matrix, ``L1`` of the upper triangle with the diagonal and
+    ``L2`` the Frobenius norm. ``NUCLEAR``: sum of absolute eigenvalues. ``ROW``: the matrices differ by rows z zᵀ removed or
+    added, and the number bounds ‖z‖²; a difference determines it exactly only if one row is added or the two are orthogonal.
     ``SCORE``: largest change of any one score.
     """
 
@@ -39,12 +39,12 @@ class Norm(StrEnum):
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """A bound on how far a query moves between neighbours; made by the functions of this file alone.
+    """Bound on the change of a query between neighbors; made only by functions of ``sensitivity.py``.
 
     Attributes
     ----------
     name : str
-        The function that made it.
+        Function that made it.
     arguments : mapping
         Its arguments, without ``neighbors``: numbers, and weights as a tuple, which a file holds as a list.
     value : float
@@ -52,7 +52,7 @@ class Sensitivity:
     units : float
         Units of the query in one unit of the encoded rows: a power of two, or a radius's.
     rounding : float
-        What rounding the query to a lattice adds, in units of the query; part of ``value``.
+        Effect of rounding the query to a lattice, in units of the query; part of ``value``.
     """
 
     name: str
@@ -64,14 +64,9 @@ class Sensitivity:
     rounding: float = 0.0
 
     def in_units(self, units: float, *, rounding: float = 0.0) -> Sensitivity:
-        """The same bound for a query counted in smaller units, and rounded to whole ones where ``rounding`` says so.
+        """Return the bound for a query in smaller units, ``units`` new ones in one old one.
 
-        Parameters
-        ----------
-        units : float
-            New units in one old one.
-        rounding : float
-            Most that rounding moves the distance of two queries by, in new units.
+        ``rounding`` is the largest change of the distance of two queries by rounding to whole units, in new units.
         """
         if units < 1.0 or rounding < 0.0:
             raise InputValueError("a query is counted in smaller units, and rounding adds to its distance")
@@ -86,7 +81,7 @@ class Sensitivity:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return {
             "name": self.name,
             "arguments": {
@@ -106,22 +101,9 @@ def _value_in_units(value: float, units: float, rounding: float) -> float:
 
 
 def query_distance(norm: Norm, first: npt.ArrayLike, second: npt.ArrayLike, neighbors: Neighbors) -> float:
-    """Distance of a query on two neighbouring tables, as the norm measures it.
+    """Return the distance of a query on two neighboring tables in this norm; infinite if the shapes differ.
 
-    Parameters
-    ----------
-    first, second : array_like of one shape
-        Vectors, or symmetric matrices; exact integers, or floats.
-
-    Returns
-    -------
-    float
-        Infinite where the shapes differ.
-
-    Examples
-    --------
-    >>> query_distance(Norm.L2, np.eye(2, dtype=int), np.zeros((2, 2), dtype=int), Neighbors.ADD_REMOVE)
-    1.4142135623730951
+    The queries are vectors or symmetric matrices, of exact integers or floats.
     """
     ours, theirs = np.asarray(first), np.asarray(second)
     if ours.shape != theirs.shape:
@@ -161,7 +143,7 @@ def _difference(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray
 
 
 def _moved(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> list[Any]:
-    """The entries of the difference; of integers those that are not zero, of which one row of many makes few."""
+    """Return the entries of the difference; of integers only the nonzero ones, which are few for one row of many."""
     if ours.dtype == theirs.dtype and _in_integers(ours):
         indices = np.asarray(ours != theirs)
         ours, theirs = ours[indices], theirs[indices]

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from dpmoments.foundation.errors import InputRuntimeError, InputTypeError, InputValueError
+from dpmoments.messages.message import Message, Query
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
@@ -67,7 +68,7 @@ class PrivacyFilter:
     >>> law, one_row = laws.DiscreteGaussian(10.0), sensitivity.count(Neighbors.ADD_REMOVE)
     >>> noisy = privacy_filter.draw("count", law, np.array([100]), one_row)
     >>> [draw.what for draw in privacy_filter.close().draws]
-    ['count']
+    [Message('count')]
     """
 
     def __init__(self, plan: PrivatePlan, generator: np.random.Generator) -> None:
@@ -95,7 +96,7 @@ class PrivacyFilter:
 
     def draw(
         self,
-        what: str,
+        what: Query,
         law: DrawLaw,
         query: Any,
         sensitivity: Sensitivity,
@@ -107,8 +108,8 @@ class PrivacyFilter:
 
         Parameters
         ----------
-        what : str
-            What is noised, for the receipt.
+        what : Message or str
+            The query, for the receipt: its code, with facts if it has any.
         query : array_like
             The exact answer. What depends on it is not seen by the receipt or any message.
         sensitivity : Sensitivity
@@ -128,7 +129,7 @@ class PrivacyFilter:
 
     def _draw(
         self,
-        what: str,
+        what: Query,
         law: DrawLaw,
         query: Any,
         sensitivity: Sensitivity,
@@ -141,12 +142,13 @@ class PrivacyFilter:
             self._refuse(f"the sensitivity of {what} is for another relation than the plan's")
         try:
             law.check_shape(np.shape(query))
+            query_of_receipt = Message.of_query(what)
             # A sensitivity that no function of the library makes is no bound.
             _require_made_here(sensitivity)
             loss = law.loss(sensitivity, self.unit, claim)
         except (TypeError, ValueError, ArithmeticError) as reason:  # a price beyond the range of floating point is none
             self._refuse(f"{what}: {reason}")
-        made = Draw(what, law, sensitivity, loss, coordinates_of(query), claim, group)
+        made = Draw(query_of_receipt, law, sensitivity, loss, coordinates_of(query), claim, group)
         spent = self._spent | {group: self._spent.get(group, Loss.none(self.unit)) + loss}
         n_coordinates = self._n_coordinates + made.size
         if not total_loss(spent, self.unit, self._plan.neighbors).within(self._allowance):
@@ -276,7 +278,7 @@ class GroupFilter(PrivacyFilter):
 
     def draw(
         self,
-        what: str,
+        what: Query,
         law: DrawLaw,
         query: Any,
         sensitivity: Sensitivity,

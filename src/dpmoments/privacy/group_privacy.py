@@ -1,4 +1,4 @@
-"""What a run may lose on one row for it to keep its stated cost for units of several rows: group privacy, run backwards.
+"""Largest loss on one row that keeps the stated cost for units of several rows: group privacy, inverted.
 
 Proofs: ``docs/derivations/privacy-units.md``.
 """
@@ -15,38 +15,16 @@ from dpmoments.privacy.curves.inversion import safe_root
 from dpmoments.privacy.unit import PrivacyUnit
 
 _ROUNDING = 1e-12
-"""Relative error allowed for where e^ε is computed."""
+"""Relative error allowed for in computing e^ε."""
 _MIN_EPSILON_SHARE = 2.0**-10
-"""Least fraction of ε/k at which δ stays; below it ρ hardly depends on ε, and a smaller δ is found instead."""
+"""Smallest fraction of ε/k at which δ stays; below it ρ hardly depends on ε, and δ is reduced instead."""
 
 
 def allowance_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: PrivacyUnit | None) -> Loss:
-    """The most that the draws of a run may lose together, at sensitivities of one row, for units of k rows to have the cost.
+    """Return the largest total loss of draws, at sensitivities of one row, for which units of k rows have the cost.
 
-    Parameters
-    ----------
-    cost : PrivacyBudget
-        For units.
-    loss_unit : LossUnit
-        In which the losses of draws add up.
-    privacy_unit : PrivacyUnit or None
-        None: rows are the units.
-
-    Returns
-    -------
-    Loss
-        Where ``loss_unit`` is ε: of ε a k-th. ρ: of ρ, which grows with the square of a distance, a k²-th. (ε, δ): ε/k, and the
-        δ′ for which δ′(e^ε − 1)/(e^(ε/k) − 1) ≤ δ, rounded down.
-
-    Examples
-    --------
-    >>> five = PrivacyUnit("person_id", 5)
-    >>> float(allowance_for_rows(PrivacyBudget.pure(1.0), LossUnit.EPSILON, five).amount)
-    0.2
-    >>> float(allowance_for_rows(PrivacyBudget.zcdp(0.5), LossUnit.RHO, five).amount)
-    0.02
-    >>> print(allowance_for_rows(PrivacyBudget.approximate(1.0, 1e-6), LossUnit.EPSILON_DELTA, five))
-    ε = 0.2, δ = 1.29e-07
+    By ``loss_unit``: ε is divided by k; ρ, which grows with the square of a distance, by k²; (ε, δ) becomes ε/k and the δ′ for
+    which δ′(e^ε − 1)/(e^(ε/k) − 1) ≤ δ, rounded down. ``privacy_unit`` None means that rows are the units.
     """
     whole = allowance(cost, loss_unit)
     k = 1 if privacy_unit is None else privacy_unit.max_rows
@@ -60,7 +38,7 @@ def allowance_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: P
 
 
 def _delta_factor(epsilon: float, k: int) -> float:
-    """(e^ε − 1)/(e^(ε/k) − 1), no less than it is: the sum of e^(iε/k), i = 0, …, k − 1."""
+    """Return (e^ε − 1)/(e^(ε/k) − 1), rounded up: the sum of e^(iε/k), i = 0, …, k − 1."""
     try:
         factor = math.expm1(epsilon) / math.expm1(epsilon / k) * (1.0 + _ROUNDING)
     except (OverflowError, ZeroDivisionError):
@@ -74,13 +52,7 @@ def _delta_factor(epsilon: float, k: int) -> float:
 
 
 def loss_for_units(loss: Loss, rows_per_unit: int) -> Loss | None:
-    """What draws that lose so much on one row lose on a unit of k; None where losses are (ε, δ), of which δ grows with e^ε.
-
-    Examples
-    --------
-    >>> print(loss_for_units(Loss(LossUnit.RHO, Fraction(1, 8)), 2))
-    ρ = 0.5
-    """
+    """Return the loss on a unit of k rows of draws with this loss on one; None if losses are (ε, δ) (δ grows with e^ε)."""
     if rows_per_unit == 1:
         return loss
     if loss.unit is LossUnit.EPSILON_DELTA:
@@ -90,19 +62,10 @@ def loss_for_units(loss: Loss, rows_per_unit: int) -> Loss | None:
 
 
 def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: PrivacyUnit | None) -> PrivacyBudget:
-    """The budget of the cost's kind for which a mechanism is calibrated at sensitivities of one row.
+    """Return the budget of the cost's kind for which a mechanism is calibrated at sensitivities of one row.
 
-    What it allows draws to lose together is what :func:`allowance_for_rows` says, rounded down. Where (ε, δ) is counted in ρ, δ
-    stays and ε is made smaller; if that ρ needs no ε for δ, ε/k is taken and δ made smaller.
-
-    Examples
-    --------
-    >>> four, five = PrivacyUnit("person_id", 4), PrivacyUnit("person_id", 5)
-    >>> budget_for_rows(PrivacyBudget.pure(1.0), LossUnit.EPSILON, four)
-    PrivacyBudget.pure(epsilon=0.25)
-    >>> for_rows = budget_for_rows(PrivacyBudget.approximate(1.0, 1e-6), LossUnit.GAUSSIAN_RHO, five)
-    >>> round(for_rows.epsilon, 4), for_rows.delta
-    (0.1785, 1e-06)
+    It allows draws at most the total loss of :func:`allowance_for_rows`, rounded down. If (ε, δ) is counted in ρ, δ stays and ε
+    is reduced; if that ρ needs no ε for δ, ε/k is used and δ reduced.
     """
     if privacy_unit is None or privacy_unit.max_rows == 1:
         return cost
@@ -119,7 +82,7 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
 
 
 def _smaller_budget(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:
-    """Return the (ε′, δ′) that allows no more ρ than is wanted: δ stays unless no ε is small enough for it."""
+    """Return the (ε′, δ′) that allows no more than the wanted ρ: δ stays unless no ε is small enough for it."""
 
     def excess(epsilon: float, delta: float) -> float:
         allowed = allowance(PrivacyBudget.approximate(epsilon, delta), wanted.unit).amount

@@ -11,6 +11,7 @@ from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_name, check_text, require_kinds, require_known, shown
+from dpmoments.messages.message import Message
 from dpmoments.schema.constraints import Level
 
 _ID_BITS = 128
@@ -39,12 +40,9 @@ class GroupOfRows:
     n_levels: int
 
     @property
-    def rule(self) -> str:
-        """What the group means for privacy, in words."""
-        return (
-            f"One of {self.n_levels} groups of a parallel release by {self.by}: of rows whose {self.by} is {self.level} alone. "
-            "A row is in one group at most, so that all groups together spend the stated budget once."
-        )
+    def rule(self) -> Message:
+        """What the group means for privacy."""
+        return Message("group-of-rows", column=self.by, level=self.level, groups=self.n_levels)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> GroupOfRows:
@@ -137,16 +135,16 @@ class ReleaseOrigin:
         return replace(self, id=_id_of("group", self.id, by, level), group=group)
 
     @property
-    def rules(self) -> tuple[str, ...]:
+    def rules(self) -> tuple[Message, ...]:
         """What the privacy statement says of it beside the rules of schema and run."""
         return () if self.group is None else (self.group.rule,)
 
     @property
-    def words(self) -> str:
-        """The dataset and the group, or the id where neither is known, for a message."""
-        of_group = None if self.group is None else f"{self.group.by} = {self.group.level}"
-        dataset = self.dataset or (None if of_group else f"release {self.id[:8]}…")
-        return ", ".join(filter(None, (dataset, of_group)))
+    def label(self) -> str:
+        """The dataset and the group, or the beginning of the id if neither is known."""
+        of_group = None if self.group is None else group_label(self.group.by, self.group.level)
+        dataset = self.dataset or (None if of_group else f"{self.id[:8]}…")
+        return "/".join(filter(None, (dataset, of_group)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
@@ -170,6 +168,11 @@ class ReleaseOrigin:
             None if group is None else GroupOfRows.from_dict(group),
             None if ledger is None else LedgerEntry.from_dict(ledger),
         )
+
+
+def group_label(by: str, level: Level) -> str:
+    """Return the label of a group in receipts and messages: the name of the level's feature."""
+    return f"{by}={level}"
 
 
 def check_dataset(dataset: object) -> None:

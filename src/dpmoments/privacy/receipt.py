@@ -14,12 +14,13 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import (
     is_finite_number,
     plain_mapping,
-    require_kinds,
     require_known,
     rounded_up,
     shown,
     to_plain,
 )
+from dpmoments.messages.codes import QUERIES
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MAX_COMPOSED_COORDINATES
@@ -44,8 +45,8 @@ class Draw:
 
     Attributes
     ----------
-    what : str
-        What was noised.
+    what : Message
+        The query that got noise.
     size : int
         Number of coordinates that got noise of their own.
     claim : PrivacyBudget or None
@@ -54,7 +55,7 @@ class Draw:
         The level of a disjoint group of rows that it was drawn for.
     """
 
-    what: str
+    what: Message
     law: DrawLaw
     sensitivity: Sensitivity
     loss: Loss
@@ -65,7 +66,7 @@ class Draw:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
         return {
-            "what": self.what,
+            "what": self.what.to_dict(),
             "law": to_plain(self.law.to_dict()),
             "sensitivity": to_plain(self.sensitivity.to_dict()),
             "loss": rounded_up(self.loss.amount),
@@ -78,8 +79,8 @@ class Draw:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], unit: LossUnit) -> Draw:
         """Read a draw, its sensitivity and its loss computed anew; refuse one that is stated as less than it is."""
-        require_kinds(values, what=str)
         require_known(values, _DRAW_ENTRIES, "a draw of the receipt")
+        what = Message.from_dict(values["what"], QUERIES)
         entries = plain_mapping(values, "law")
         name = entries.pop("name")
         if not isinstance(name, str) or name not in LAWS:
@@ -93,15 +94,15 @@ class Draw:
         loss = law.loss(sensitivity, unit, claim)
         for entry in ("loss", "delta"):
             if not is_finite_number(values[entry]):
-                raise InputTypeError(f"the {entry} of {values['what']!r} must be a finite number")
+                raise InputTypeError(f"the {entry} of {what.text('short')!r} must be a finite number")
         if (rounded_up(loss.amount), rounded_up(loss.delta)) != (values["loss"], values["delta"]):
-            raise InputValueError(f"the loss of {values['what']!r} is not what its law and sensitivity come to")
+            raise InputValueError(f"the loss of {what.text('short')!r} is not what its law and sensitivity come to")
         group, size = values["group"], values["size"]
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InputValueError(f"the size of {values['what']!r} must be a whole number, 1 or more")
+            raise InputValueError(f"the size of {what.text('short')!r} must be a whole number, 1 or more")
         if group is not None and not isinstance(group, str):
-            raise InputTypeError(f"the group of {values['what']!r} must be a text")
-        return cls(values["what"], law, sensitivity, loss, size, claim, group)
+            raise InputTypeError(f"the group of {what.text('short')!r} must be a text")
+        return cls(what, law, sensitivity, loss, size, claim, group)
 
 
 @dataclass(frozen=True)
@@ -253,7 +254,7 @@ class Receipt:
         """One line a draw: what, law, sensitivity (in units of 1, not of the lattice), loss; and their sum."""
         shown = [
             (
-                draw.what if draw.group is None else f"{draw.what} of {draw.group}",
+                (draw.what if draw.group is None else draw.what.within(draw.group)).text("short"),
                 draw.law.name,
                 f"{draw.sensitivity.name} = {draw.sensitivity.value / draw.sensitivity.units:.6g}",
                 str(draw.loss),

@@ -1,4 +1,4 @@
-"""Noise added to a query by a law: sampled, rounded and dithered here, so that what comes out is what was paid for."""
+"""Sampling: noise is drawn, rounded and dithered here, so that the output is what was paid for."""
 
 from __future__ import annotations
 
@@ -32,28 +32,21 @@ from dpmoments.privacy.laws import (
 
 _KEPT_BITS = 30
 _DITHER_SHARE = 10
-"""Floating-point noise is resolved to 2^-10 standard deviations; below that, uniform integers replace its bits."""
+"""Bits per SD to which floating-point noise is resolved; uniform integers replace the bits below."""
 
 
 def coordinates_of(query: npt.ArrayLike) -> int:
-    """How many coordinates of a query get noise of their own: of a symmetric matrix its upper triangle."""
+    """Return the number of coordinates of a query with separate noise: the upper triangle of a symmetric matrix."""
     shape = np.shape(query)
     return shape[0] * (shape[0] + 1) // 2 if len(shape) == 2 else math.prod(shape)
 
 
 @singledispatch
 def noised(law: DrawLaw, query: Any, generator: np.random.Generator) -> Any:  # noqa: ARG001 - what samplers take
-    """Draw the answer to a query under a law.
+    """Draw the answer to a query under a noise distribution.
 
-    Parameters
-    ----------
-    query : array_like
-        The exact answer: integers for laws on a lattice.
-
-    Returns
-    -------
-    ndarray, float or int
-        Of the query's shape; integers for laws on a lattice, else values without low bits; the place of the chosen score.
+    Returns an ndarray, float or int of the query's shape: integers for draws on a lattice, else values without low bits; the
+    index of the chosen score.
     """
     raise InputTypeError(f"there is no sampler for a law {type(law).__name__}")
 
@@ -112,7 +105,7 @@ def _(law: AdditiveWishartDraw, query: Any, generator: np.random.Generator) -> I
 def _with_rounded(
     noise: FloatArray, deviation: float, bits: int, query: Any, generator: np.random.Generator
 ) -> IntegerArray:
-    """A symmetric query with floating-point noise rounded to its lattice; ``deviation`` is that of a cell off the diagonal."""
+    """Return a symmetric query plus floating-point noise rounded to its lattice; ``deviation`` is the off-diagonal SD."""
     return _add_integers(_upper_triangle_mirrored(query), _round_to_lattice(noise, bits, deviation, generator))
 
 
@@ -129,7 +122,7 @@ def _(law: RaisedWishartSampling, query: Any, generator: np.random.Generator) ->
 def _drawn_around(
     query: Any, least: float, law: WishartSampling | RaisedWishartSampling, generator: np.random.Generator
 ) -> FloatArray:
-    """A Wishart or inverse Wishart matrix whose mean is the query, eigenvalues below ``least`` raised to it, padded."""
+    """Draw a Wishart or inverse Wishart matrix with the query as mean, eigenvalues below ``least`` raised, padded."""
     eigenvalues, eigenvectors = np.linalg.eigh(np.asarray(query, dtype=np.float64))
     # Any square root of the scale matrix serves; this one exists for singular matrices too.
     root = eigenvectors * np.sqrt(np.maximum(eigenvalues, least) + law.padding)
@@ -158,7 +151,7 @@ def _(law: Directions, query: Any, generator: np.random.Generator) -> FloatArray
 
 
 def _upper_triangle_mirrored(query: npt.ArrayLike) -> IntegerArray:
-    """The symmetric matrix with this upper triangle: noise is drawn for that, and nothing below it may come out without."""
+    """Return the symmetric matrix with this upper triangle, so that nothing below it comes out without noise."""
     mirrored: IntegerArray = np.array(query)
     rows, columns = _above_diagonal(len(mirrored))
     mirrored[columns, rows] = mirrored[rows, columns]
@@ -167,7 +160,7 @@ def _upper_triangle_mirrored(query: npt.ArrayLike) -> IntegerArray:
 
 @lru_cache(maxsize=8)
 def _above_diagonal(size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Rows and columns of the cells above the diagonal, row by row."""
+    """Return rows and columns of the entries above the diagonal, row by row."""
     rows, columns = np.triu_indices(size, 1)
     rows.setflags(write=False)
     columns.setflags(write=False)
@@ -175,7 +168,7 @@ def _above_diagonal(size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int
 
 
 def _add_integers(matrix: IntegerArray, noise: npt.NDArray[np.int64]) -> IntegerArray:
-    """Exact sum of two integer arrays, in int64 where it cannot overflow and in Python integers elsewhere."""
+    """Return the exact sum of two integer arrays, in int64 if it cannot overflow, else in Python integers."""
     # Not by the largest absolute value: that of −2^63 is itself in int64.
     fits = matrix.dtype != object and int(matrix.min(initial=0)) > -(2**62) and int(matrix.max(initial=0)) < 2**62
     total: IntegerArray = (matrix if fits else matrix.astype(object)) + noise
@@ -185,7 +178,7 @@ def _add_integers(matrix: IntegerArray, noise: npt.NDArray[np.int64]) -> Integer
 def _symmetric_from_triangle(
     diagonal: npt.NDArray[np.int64], off_diagonal: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """The symmetric matrix with the given diagonal and, row by row, the cells above it."""
+    """Return the symmetric matrix with this diagonal and, row by row, the entries above it."""
     size = len(diagonal)
     matrix = np.zeros((size, size), dtype=np.int64)
     rows, columns = _above_diagonal(size)
@@ -198,7 +191,7 @@ def _symmetric_from_triangle(
 def _round_to_lattice(
     noise: FloatArray, bits: int, noise_scale: float, generator: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Symmetric noise in unit-ball units, as integers in units of 2^(−2·bits)."""
+    """Round symmetric noise in unit-ball units to integers in units of 2^(−2·bits)."""
     scaled = noise * 4.0**bits
     if not float(np.abs(scaled).max()) < 2.0**52:
         raise InputArithmeticError("a noise draw left the lattice: nothing was released; run again")
@@ -213,21 +206,16 @@ def _round_to_lattice(
 
 
 def _lattice_scale(noise_scale: float, bits: int) -> float:
-    """A noise scale in units of 2^(−2·bits); exact, as a power of two."""
+    """Return a noise scale in units of 2^(−2·bits); exact, as a power of two."""
     return math.ldexp(noise_scale, 2 * bits)
 
 
 def without_low_bits(values: FloatArray, *, down: bool = False) -> FloatArray:
-    """Round what a floating-point sampler returns to 2^−30 of its largest entry, or down to such a multiple.
+    """Round a floating-point sampler's result to 2^−30 of its largest entry, or down to such a multiple.
 
-    The last bits of such a draw follow the arithmetic that made it, and that depends on the exact table: whether an
-    eigenvalue comes out as 1 or as 1 − 2^−53 told two tables apart. Rounded so coarsely, the output is that of real
-    arithmetic but where a value falls within rounding error of a boundary of the grid.
-
-    Examples
-    --------
-    >>> float(without_low_bits(np.array([1.0 - 2.0**-53]))[0])
-    1.0
+    The last bits of such a draw follow the arithmetic that made it, and that depends on the exact table: an eigenvalue of 1 or
+    of 1 − 2^−53 revealed which of two tables it was. Rounded so coarsely, the output equals that of real arithmetic except if a
+    value falls within rounding error of a boundary of the grid.
     """
     largest = float(np.abs(values).max(initial=0.0))
     if not 0.0 < largest < np.inf:

@@ -1,11 +1,11 @@
-r"""How far one row can move each query: the only place in the library where a sensitivity is written down.
+"""Sensitivity of each query to one row: the only place in the library where a sensitivity is written down.
 
-Rows are encoded as x with ‖x‖₂ ≤ 1. A release of count and mean beside the Gram matrix appends a constant w to every
-row, z = (w, x), so that Σ z zᵀ holds w²n, wΣx and G = Σ x xᵀ; ``augmentation`` is w, and 0 means that the Gram matrix is
-released alone. A row dropped by its column rules is z = 0, under both relations: kept rows have the same w, and the entry
-w²n moves under ``replace_one`` only where one of the two neighbours drops the row, as it does under ``add_remove``.
+Rows are encoded as x with ‖x‖₂ ≤ 1. A release of count and mean with the Gram matrix appends a constant w to every row, z = (w,
+x), so that Σ z zᵀ holds w²n, wΣx and G = Σ x xᵀ; ``augmentation`` is w, and 0 means only the Gram matrix. A row dropped by its
+column rules is z = 0, under both relations: kept rows have the same w, and the entry w²n changes under ``replace_one`` only if
+one of the two neighbors drops the row, as it does under ``add_remove``.
 
-Every value below is proved in ``docs/derivations/sensitivities.md`` and attained by explicit neighbours in
+Every value below is proved in ``docs/derivations/sensitivities.md`` and attained by explicit neighbors in
 ``tests/privacy/test_sensitivity.py`` (the one exception, the ℓ1 bound under ``replace_one``, is marked there).
 """
 
@@ -24,24 +24,17 @@ from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
 WEIGHTS = "weights"
-"""An argument of this name is a tuple of public weights, one for each part of a row; every other argument is a number."""
+"""Name of arguments that are tuples of public weights, one for each part of a row; all others are numbers."""
 MAX_WEIGHTS = 2**16
 MAX_UNITS = 2.0**256
-"""Queries are counted in units of 2^−256 at the finest."""
+"""Largest number of query units in one unit: the finest unit is 2^−256."""
 
 
 def gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> Sensitivity:
-    """Frobenius sensitivity of Σ z zᵀ (the ℓ2 sensitivity of its svec).
+    """Return the Frobenius sensitivity of Σ z zᵀ (the ℓ2 sensitivity of its svec).
 
-    Add-remove: ‖z zᵀ‖_F = ‖z‖² ≤ 1 + w². Replace-one: ‖z zᵀ − z′z′ᵀ‖_F² = ‖z‖⁴ + ‖z′‖⁴ − 2⟨z, z′⟩², at most
-    2(1 + w²)², reached where ⟨x, x′⟩ = −w².
-
-    Examples
-    --------
-    >>> gram_frobenius(Neighbors.ADD_REMOVE, 3).value
-    1.0
-    >>> round(gram_frobenius(Neighbors.REPLACE_ONE, 3).value, 6)
-    1.414214
+    Add-remove: ‖z zᵀ‖_F = ‖z‖² ≤ 1 + w². Replace-one: ‖z zᵀ − z′z′ᵀ‖_F² = ‖z‖⁴ + ‖z′‖⁴ − 2⟨z, z′⟩², at most 2(1 + w²)², reached
+    for ⟨x, x′⟩ = −w².
     """
     _check(n_features, augmentation)
     square = _row_square(augmentation)
@@ -55,15 +48,10 @@ def gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float = 
 
 
 def sum_and_gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float) -> Sensitivity:
-    """Frobenius sensitivity of Σ z zᵀ with the count cell w²n left out.
+    """Return the Frobenius sensitivity of Σ z zᵀ without the count entry w²n.
 
-    Add-remove: 2w²‖x‖² + ‖x‖⁴ ≤ 1 + 2w². Replace-one: the count cell does not move between rows that are kept, so the value is
-    that of the whole matrix.
-
-    Examples
-    --------
-    >>> round(sum_and_gram_frobenius(Neighbors.ADD_REMOVE, 1, 1.0).value, 6)
-    1.732051
+    Add-remove: 2w²‖x‖² + ‖x‖⁴ ≤ 1 + 2w². Replace-one: the count entry does not change between kept rows, so the value is that
+    of the whole matrix.
     """
     _check(n_features, augmentation)
     if neighbors is Neighbors.ADD_REMOVE:
@@ -75,13 +63,7 @@ def sum_and_gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: 
 
 
 def gram_nuclear(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> Sensitivity:
-    """Nuclear-norm sensitivity of Σ z zᵀ: the trace ‖z‖² ≤ 1 + w² under add-remove, twice that under replace-one.
-
-    Examples
-    --------
-    >>> gram_nuclear(Neighbors.REPLACE_ONE, 3).value, gram_nuclear(Neighbors.REPLACE_ONE, 1).value
-    (2.0, 1.0)
-    """
+    """Return the nuclear-norm sensitivity of Σ z zᵀ: the trace ‖z‖² ≤ 1 + w² under add-remove, twice that under replace-one."""
     _check(n_features, augmentation)
     square = _row_square(augmentation)
     value = square if neighbors is Neighbors.ADD_REMOVE else 2.0 * square
@@ -91,16 +73,11 @@ def gram_nuclear(neighbors: Neighbors, n_features: int, augmentation: float = 0.
 
 
 def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> Sensitivity:
-    """ℓ1 sensitivity of the upper triangle with diagonal of Σ z zᵀ.
+    """Return the ℓ1 sensitivity of the upper triangle with diagonal of Σ z zᵀ.
 
-    Add-remove: ((Σ|z_i|)² + Σ z_i²)/2 ≤ ((w + √d)² + w² + 1)/2. Replace-one:
-    min(d/√2 + 1, √(d(d+3)/2)) for the Gram matrix (proven, attained at d = 2) and w·2√d for the cells that hold wΣx. The count
-    cell moves, by w², where one of two neighbours alone drops the row; then nothing moves by more than under add-remove.
-
-    Examples
-    --------
-    >>> gram_entrywise_l1(Neighbors.ADD_REMOVE, 3).value
-    2.0
+    Add-remove: ((Σ|z_i|)² + Σ z_i²)/2 ≤ ((w + √d)² + w² + 1)/2. Replace-one: min(d/√2 + 1, √(d(d+3)/2)) for the Gram matrix
+    (proven, attained at d = 2) and w·2√d for the entries of wΣx. The count entry changes, by w², only if just one of two
+    neighbors drops the row; then nothing changes by more than under add-remove.
     """
     _check(n_features, augmentation)
     root = math.sqrt(n_features)
@@ -117,16 +94,16 @@ def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float
 
 
 def row_norm_square(neighbors: Neighbors, augmentation: float = 0.0) -> Sensitivity:
-    """‖z‖² ≤ 1 + w² of the row that one table has and its neighbour lacks, or has otherwise."""
+    """Return the bound ‖z‖² ≤ 1 + w² on the row that one table has and its neighbor lacks, or has otherwise."""
     _check(1, augmentation)
     value = _row_square(augmentation)
     return _made("row_norm_square", neighbors, Norm.ROW, value, augmentation=augmentation)
 
 
 def smallest_eigenvalue(neighbors: Neighbors, augmentation: float = 0.0) -> Sensitivity:
-    """Sensitivity of the smallest eigenvalue of Σ z zᵀ: ‖z‖² ≤ 1 + w² under both relations.
+    """Return the sensitivity of the smallest eigenvalue of Σ z zᵀ: ‖z‖² ≤ 1 + w² under both relations.
 
-    It is between those of the matrix without the row in question and 1 + w² above.
+    It is between the smallest eigenvalue of the matrix without the row in question and 1 + w² above.
     """
     _check(1, augmentation)
     value = _row_square(augmentation)
@@ -136,9 +113,9 @@ def smallest_eigenvalue(neighbors: Neighbors, augmentation: float = 0.0) -> Sens
 def inverse_gram_frobenius(
     neighbors: Neighbors, n_features: int, least_eigenvalue: float, published: float = 0.0
 ) -> Sensitivity:
-    """Frobenius sensitivity of the inverse of G with eigenvalues below w² = ``least_eigenvalue`` raised to it: Δ/w⁴.
+    """Return the Frobenius sensitivity Δ/w⁴ of the inverse of G, with eigenvalues below w² = ``least_eigenvalue`` raised to it.
 
-    Δ is that of G; X ↦ max(X, w²)⁻¹ is Lipschitz with constant 1/w⁴ (``docs/derivations/inverse_gaussian.md``). With
+    Δ is the sensitivity of G; X ↦ max(X, w²)⁻¹ is Lipschitz with constant 1/w⁴ (``docs/derivations/inverse_gaussian.md``). With
     ``published`` = 1 the larger value of Sheffet (2015), Theorem B.5: Δ/(w²(w² − 1)).
     """
     if published not in (0.0, 1.0):
@@ -152,25 +129,25 @@ def inverse_gram_frobenius(
 
 
 def row_sum_l2(neighbors: Neighbors) -> Sensitivity:
-    """ℓ2 sensitivity of Σ x: 1 under add-remove, 2 under replace-one (x′ = −x)."""
+    """Return the ℓ2 sensitivity of Σ x: 1 under add-remove, 2 under replace-one (x′ = −x)."""
     return _made("row_sum_l2", neighbors, Norm.L2, 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
 
 
 def row_sum_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
-    """ℓ1 sensitivity of Σ x: √d times the ℓ2 one."""
+    """Return the ℓ1 sensitivity of Σ x: √d times the ℓ2 one."""
     _check(n_features, 0.0)
     value = row_sum_l2(neighbors).value * math.sqrt(n_features)
     return _made("row_sum_l1", neighbors, Norm.L1, value if n_features == 1 else _up(value), n_features=n_features)
 
 
 def sum_and_count_l2(neighbors: Neighbors) -> Sensitivity:
-    """ℓ2 sensitivity of (Σx, n): √2 under add-remove; under replace-one 2, of Σx, or √2 where one row is dropped."""
+    """Return the ℓ2 sensitivity of (Σx, n): √2 under add-remove; under replace-one 2, of Σx, or √2 if one row is dropped."""
     value = _up(math.sqrt(2.0)) if neighbors is Neighbors.ADD_REMOVE else 2.0
     return _made("sum_and_count_l2", neighbors, Norm.L2, value)
 
 
 def sum_and_count_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
-    """ℓ1 sensitivity of (Σx, n): √d + 1 under add-remove; under replace-one 2√d, which covers a row dropped."""
+    """Return the ℓ1 sensitivity of (Σx, n): √d + 1 under add-remove; under replace-one 2√d, which covers a row dropped."""
     _check(n_features, 0.0)
     add_remove = neighbors is Neighbors.ADD_REMOVE
     value = _up(math.sqrt(n_features) * row_sum_l2(neighbors).value + (1.0 if add_remove else 0.0))
@@ -178,16 +155,16 @@ def sum_and_count_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
 
 
 def sum_and_square_l1(neighbors: Neighbors, augmentation: float) -> Sensitivity:
-    """ℓ1 sensitivity of (wΣx, Σx²), one feature: 1 + w; under replace-one (1 + w/2)², at x = 1 and x′ = −w/2."""
+    """Return the ℓ1 sensitivity of (wΣx, Σx²), one feature: 1 + w; under replace-one (1 + w/2)², at x = 1 and x′ = −w/2."""
     _check(1, augmentation)
     value = 1.0 + augmentation if neighbors is Neighbors.ADD_REMOVE else (1.0 + augmentation / 2.0) ** 2
     return _made("sum_and_square_l1", neighbors, Norm.L1, _up(value), augmentation=augmentation)
 
 
 def sum_and_square_l2(neighbors: Neighbors, augmentation: float) -> Sensitivity:
-    """ℓ2 sensitivity of (wΣx, Σx²), one feature: √(1 + w²); under replace-one at x = 1 and x′ = −t, of which there are two.
+    """Return the ℓ2 sensitivity of (wΣx, Σx²), one feature: √(1 + w²); under replace-one at x = 1 and x′ = −t.
 
-    (1 + t)√(w² + (1 − t)²) is largest at t = 1, or where 2t = 1 − √(1 − 2w²).
+    (1 + t)√(w² + (1 − t)²) is largest at t = 1, or at 2t = 1 − √(1 − 2w²).
     """
     _check(1, augmentation)
     square = augmentation**2
@@ -199,47 +176,47 @@ def sum_and_square_l2(neighbors: Neighbors, augmentation: float) -> Sensitivity:
 
 
 def count(neighbors: Neighbors) -> Sensitivity:
-    """Sensitivity of a number of rows: 1 under both relations (under replace-one a number of kept rows, or of some kind)."""
+    """Return the sensitivity of a number of rows: 1 under both relations (under replace-one of kept rows, or of some kind)."""
     return _made("count", neighbors, Norm.L2, 1.0)
 
 
 def count_l1(neighbors: Neighbors) -> Sensitivity:
-    """:func:`count`, for Laplace noise."""
+    """Return :func:`count`, for Laplace noise."""
     return _made("count_l1", neighbors, Norm.L1, 1.0)
 
 
 def share_of_rows(neighbors: Neighbors) -> Sensitivity:
-    """Sensitivity of a sum over rows of a number between 0 and 1 for each: 1 under both relations; a dropped row gives 0."""
+    """Return the sensitivity of a sum over rows of numbers in [0, 1]: 1 under both relations; a dropped row gives 0."""
     return _made("share_of_rows", neighbors, Norm.L2, 1.0)
 
 
 def share_of_rows_l1(neighbors: Neighbors) -> Sensitivity:
-    """:func:`share_of_rows`, for Laplace noise."""
+    """Return :func:`share_of_rows`, for Laplace noise."""
     return _made("share_of_rows_l1", neighbors, Norm.L1, 1.0)
 
 
 def histogram_l2(neighbors: Neighbors) -> Sensitivity:
-    """ℓ2 sensitivity of counts over disjoint bins: one bin moves by 1, or two bins do under replace-one."""
+    """Return the ℓ2 sensitivity of counts over disjoint bins: one bin changes by 1, or two bins do under replace-one."""
     return _made("histogram_l2", neighbors, Norm.L2, 1.0 if neighbors is Neighbors.ADD_REMOVE else _up(math.sqrt(2.0)))
 
 
 def histogram_l1(neighbors: Neighbors) -> Sensitivity:
-    """ℓ1 sensitivity of counts over disjoint bins: 1, or 2 under replace-one."""
+    """Return the ℓ1 sensitivity of counts over disjoint bins: 1, or 2 under replace-one."""
     return _made("histogram_l1", neighbors, Norm.L1, 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
 
 
 def rank_score(neighbors: Neighbors) -> Sensitivity:
-    """Sensitivity of each of a number of scores that count rows, or measure the distance of a rank: 1 under both relations."""
+    """Return the sensitivity of each of several scores that count rows, or measure a rank's distance: 1 under both relations."""
     return _made("rank_score", neighbors, Norm.SCORE, 1.0)
 
 
 def median_score(neighbors: Neighbors) -> Sensitivity:
-    """Sensitivity of 2·rank − n, and of its distance from 0: 1; under replace-one, where n stays as it is, 2."""
+    """Return the sensitivity of 2·rank − n, and of its distance from 0: 1; under replace-one, with n unchanged, 2."""
     return _made("median_score", neighbors, Norm.SCORE, 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
 
 
 def quadratic_form(neighbors: Neighbors) -> Sensitivity:
-    """Sensitivity of uᵀ G u for one unit vector u: 1 under both relations, since 0 ≤ ⟨u, x⟩² ≤ 1.
+    """Return the sensitivity of uᵀ G u for one unit vector u: 1 under both relations, since 0 ≤ ⟨u, x⟩² ≤ 1.
 
     Amin et al. (2019) use 2 under replace-one.
     """
@@ -247,13 +224,13 @@ def quadratic_form(neighbors: Neighbors) -> Sensitivity:
 
 
 def sorted_eigenvalues_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
-    """ℓ1 sensitivity of the sorted eigenvalues of G (Lidskii: at most the nuclear norm of the difference)."""
+    """Return the ℓ1 sensitivity of the sorted eigenvalues of G (Lidskii: at most the nuclear norm of the difference)."""
     value = gram_nuclear(neighbors, n_features).value
     return _made("sorted_eigenvalues_l1", neighbors, Norm.L1, value, n_features=n_features)
 
 
 def sorted_eigenvalues_l2(neighbors: Neighbors, n_features: int) -> Sensitivity:
-    """ℓ2 sensitivity of the sorted eigenvalues of G (Hoffman & Wielandt: at most the Frobenius norm)."""
+    """Return the ℓ2 sensitivity of the sorted eigenvalues of G (Hoffman & Wielandt: at most the Frobenius norm)."""
     value = gram_frobenius(neighbors, n_features).value
     return _made("sorted_eigenvalues_l2", neighbors, Norm.L2, value, n_features=n_features)
 
@@ -284,11 +261,11 @@ SENSITIVITIES: tuple[Callable[..., Sensitivity], ...] = (
     sum_and_square_l1,
     sum_and_square_l2,
 )
-"""Every sensitivity. Their names and arguments are part of the file format: a release's receipt is added up from these alone."""
+"""Every sensitivity. Names and arguments are part of the file format: receipts are recomputed from these only."""
 
 
 def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
-    """Make the sensitivity that a file states anew, and refuse one that is stated as less than it is."""
+    """Rebuild the sensitivity that a file states, and refuse one that is stated as less than it is."""
     require_kinds(values, name=str, arguments=dict)
     made = next((one for one in SENSITIVITIES if one.__name__ == values["name"]), None)
     if made is None:
@@ -308,7 +285,7 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
 
 
 def _checked_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a file's arguments of a sensitivity, weights as a tuple; raise TypeError or ValueError if they are not its own."""
+    """Return a file's arguments of a sensitivity, weights as a tuple; raise TypeError or ValueError if they do not fit."""
     what = f"the arguments of {made.__name__}"
     _, *parameters = inspect.signature(made).parameters.values()
     require_known(arguments, [parameter.name for parameter in parameters], what)
@@ -344,10 +321,10 @@ def _check(n_features: int, augmentation: float) -> None:
 
 
 def _row_square(augmentation: float) -> float:
-    """1 + w², exact where w is a multiple of 1/64 and else rounded up."""
+    """Return 1 + w², exact if w is a multiple of 1/64 and else rounded up."""
     return rounded_up(1 + Fraction(augmentation) ** 2)
 
 
 def _up(value: float) -> float:
-    """Two units in the last place up: above the true value whatever the two or three roundings before did."""
+    """Round two units in the last place up: above the true value after two or three roundings."""
     return math.nextafter(math.nextafter(value, math.inf), math.inf)

@@ -7,17 +7,16 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import no_less, require_kinds, require_known, shown
+from dpmoments.foundation.values import require_kinds, require_known, shown
+from dpmoments.messages.codes import RULES
+from dpmoments.messages.message import Message, messages_of
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
-ARITHMETIC_WORDS = {
-    "exact-lattice": "Sums are exact integers and the noise is drawn exactly from a discrete law, so the proof holds for the "
-    "program as it ran.",
-    "lattice-rounded": "Sums are exact integers; the noise was drawn in floating point and rounded to the integer lattice, so "
-    "the proof takes the normal generator as ideal.",
-    "idealized": "The proof is for real numbers; the sampler worked in floating point.",
-}
+ARITHMETICS = ("exact-lattice", "lattice-rounded", "idealized")
+"""What a proof rests on, codes of messages, from the least assumed to the most."""
+_EXAMPLE_DELTA = 1e-6
+"""δ of the example that a zCDP guarantee is translated to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +32,8 @@ class PrivacyStatement:
         ``exact-lattice``, ``lattice-rounded`` or ``idealized``.
     private : bool
         False where an insecure seed was used: the noise can be reproduced and nothing is protected.
-    rules : tuple of str
-        Bounds, clipping and missing rules, in words.
+    rules : tuple of Message
+        Bounds, clipping and missing rules; ``print(rule)`` puts one into words.
     version : str
         Version of the library that made the release.
     privacy_unit : PrivacyUnit or None
@@ -45,7 +44,7 @@ class PrivacyStatement:
     neighbors: Neighbors
     arithmetic: str
     private: bool
-    rules: tuple[str, ...]
+    rules: tuple[Message, ...]
     version: str
     privacy_unit: PrivacyUnit | None = None
 
@@ -70,55 +69,35 @@ class PrivacyStatement:
         return self.budget.rho if self.budget.kind is BudgetKind.ZCDP else None
 
     def in_words(self) -> str:
-        """The statement as text, a paragraph and a list of rules."""
-        lines = []
-        if not self.private:
-            lines.append("NOT PRIVATE: the noise came from an insecure seed and can be reproduced and removed.")
-        if self.privacy_unit is not None:
-            unit = (
-                f"tables that differ by all rows with one value of {self.privacy_unit.column} present or absent (add-remove; the "
-                "numbers of units and of rows are private)"
-            )
-        elif self.neighbors is Neighbors.ADD_REMOVE:
-            unit = "tables that differ by one row present or absent (add-remove; the number of rows is private)"
-        else:
-            unit = "tables that differ in one row's values (replace-one; the number of rows of the table is public)"
-        budget = self.budget
-        if budget.kind is BudgetKind.ZCDP:
-            rho, epsilon = no_less(budget.rho), no_less(budget.to_epsilon(1e-6), 4)
-            guarantee = (
-                f"The Rényi divergence of order α between the outputs on any two {unit} is at most {rho}·α for every α > 1 "
-                f"(ρ-zero-concentrated differential privacy, ρ = {rho}); for example it implies ε = {epsilon} at δ = 1e-06."
-            )
-        elif budget.kind is BudgetKind.PURE:
-            epsilon = no_less(budget.epsilon)
-            guarantee = (
-                f"The probability of any set of outputs differs by a factor of at most e^{epsilon} (ε-differential privacy, "
-                f"ε = {epsilon}) between any two {unit}."
-            )
-        else:
-            epsilon, delta = no_less(budget.epsilon), no_less(budget.delta)
-            guarantee = (
-                f"The probability of any set of outputs differs by a factor of at most e^{epsilon}, but for an added {delta} "
-                f"((ε, δ)-differential privacy, ε = {epsilon}, δ = {delta}), between any two {unit}."
-            )
-        lines.append(guarantee)
-        lines.append(self._protected_unit)
-        lines.append(ARITHMETIC_WORDS[self.arithmetic])
-        lines.extend(f"- {rule}" for rule in self.rules)
+        """Return the statement as text, a paragraph and a list of rules."""
+        lines = [message.text() for message in self.sentences]
+        lines.extend(f"- {rule.text()}" for rule in self.rules)
         lines.append(f"Made by dpmoments {self.version}.")
         return "\n".join(lines)
 
     @property
-    def _protected_unit(self) -> str:
-        if self.privacy_unit is None:
-            return "The protected unit is one row. A person with several rows is protected less: the loss adds up over the rows."
-        column, rule = self.privacy_unit.column, self.privacy_unit.missing
-        no_unit = "is left out" if rule == "drop" else "is refused"
-        return (
-            f"The protected unit is {self.privacy_unit.in_words}, chosen at random. A row without a {column} {no_unit}. A person "
-            f"with several values of {column} is protected less: the loss adds up over them."
-        )
+    def sentences(self) -> tuple[Message, ...]:
+        """The guarantee, the privacy unit, and what the proof rests on."""
+        insecure = () if self.private else (Message("not-private"),)
+        return (*insecure, self._guarantee, self._privacy_unit, Message(self.arithmetic))
+
+    @property
+    def _guarantee(self) -> Message:
+        budget, unit = self.budget, {} if self.privacy_unit is None else {"unit": self.privacy_unit.column}
+        about = {"neighbors": str(self.neighbors), **unit}
+        if budget.kind is BudgetKind.ZCDP:
+            epsilon = budget.to_epsilon(_EXAMPLE_DELTA)
+            return Message("zcdp", rho=budget.rho, epsilon=epsilon, delta=_EXAMPLE_DELTA, **about)
+        if budget.kind is BudgetKind.PURE:
+            return Message("pure-dp", epsilon=budget.epsilon, **about)
+        return Message("approximate-dp", epsilon=budget.epsilon, delta=budget.delta, **about)
+
+    @property
+    def _privacy_unit(self) -> Message:
+        unit = self.privacy_unit
+        if unit is None:
+            return Message("unit-is-row")
+        return Message("unit-is-rows", column=unit.column, max_rows=unit.max_rows, missing=unit.missing)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
@@ -128,7 +107,7 @@ class PrivacyStatement:
             "neighbors": str(self.neighbors),
             "arithmetic": self.arithmetic,
             "private": self.private,
-            "rules": list(self.rules),
+            "rules": [rule.to_dict() for rule in self.rules],
             "version": self.version,
             **unit,
         }
@@ -143,10 +122,8 @@ class PrivacyStatement:
             If an entry is absent, unknown, or not what it must be.
         """
         require_known(values, (entry.name for entry in fields(cls)), "the privacy statement")
-        require_kinds(values, rules=list, version=str)
-        if not all(isinstance(rule, str) for rule in values["rules"]):
-            raise InputTypeError("the rules of the privacy statement must be texts")
-        if values["arithmetic"] not in tuple(ARITHMETIC_WORDS):
+        require_kinds(values, version=str)
+        if values["arithmetic"] not in ARITHMETICS:
             raise InputValueError(f"unknown arithmetic {shown(values['arithmetic'])}")
         if not isinstance(values["private"], bool):
             raise InputTypeError("private must be true or false")
@@ -158,7 +135,7 @@ class PrivacyStatement:
             neighbors=neighbors,
             arithmetic=values["arithmetic"],
             private=values["private"],
-            rules=tuple(values["rules"]),
+            rules=messages_of(values["rules"], RULES, "the rules of the privacy statement"),
             version=values["version"],
             privacy_unit=None if of_file is None else PrivacyUnit.from_dict(of_file),
         )

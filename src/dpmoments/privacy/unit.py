@@ -1,4 +1,4 @@
-"""Whom a guarantee is for, where one person may have many rows: a column that tells people apart, and how many rows count."""
+"""Neighboring relations, and privacy units: people with several rows, named by a column, and their contribution bound."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dpmoments.foundation.values import require_known, shown
 
 
 class Neighbors(StrEnum):
-    """Which two tables a guarantee makes hard to tell apart.
+    """Relation between the two tables that a guarantee makes hard to distinguish.
 
-    ``ADD_REMOVE``: they differ by one row present or absent; the number of rows is private.
-    ``REPLACE_ONE``: they differ in one row's values; the number of rows is public.
+    ``ADD_REMOVE``: they differ by one row present or absent; the number of rows is private. ``REPLACE_ONE``: they differ in one
+    row's values; the number of rows is public.
     """
 
     ADD_REMOVE = "add_remove"
@@ -26,12 +26,7 @@ class Neighbors(StrEnum):
 
     @classmethod
     def of(cls, value: Neighbors | str) -> Neighbors:
-        """Return the relation named by ``value``.
-
-        Raises
-        ------
-        ValueError
-            If ``value`` names no relation.
+        """Return the relation named by ``value``; raise ValueError for any other text.
 
         Examples
         --------
@@ -47,14 +42,14 @@ class Neighbors(StrEnum):
 
     @property
     def table_size_is_public(self) -> bool:
-        """Whether the number of rows of the table, dropped ones among them, may be told as it is."""
+        """True if the exact table size, dropped rows included, is public."""
         return self is Neighbors.REPLACE_ONE
 
     def count_is_public(self, drops_rows: bool) -> bool:
-        """Whether the number of rows that count may be told as it is.
+        """Return True if the exact number of kept rows is public.
 
-        A row that its column rules drop contributes nothing to any answer, the count included. Where a rule can drop a row
-        (``drops_rows``), a replaced row may be dropped in one of two neighbours alone, so the number of those kept is private
+        A row that its column rules drop contributes nothing to any answer, the count included. If a rule can drop a row
+        (``drops_rows``), a replaced row may be dropped in just one of two neighbors, so the number of kept rows is private
         under ``replace_one`` too; the table's own number of rows is not.
 
         Examples
@@ -74,33 +69,33 @@ _MAX_ROWS = 2**31
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
-    """All rows with one value of a column, of which ``max_rows`` count at most: what is protected together.
+    """All rows with one value of a column, protected together; at most ``max_rows`` of them are kept.
 
-    Passed as ``privacy_unit=`` to :func:`dpmoments.release` and :func:`dpmoments.release_mean`, and to what plans them. The
-    guarantee is then for tables that differ by all rows of one unit, however many there are and wherever in the table, or in
-    which file, they stand.
+    Passed as ``privacy_unit=`` to :func:`dpmoments.release` and :func:`dpmoments.release_mean`, and to their forecasts. The
+    guarantee is then for tables that differ by all rows of one unit, however many there are, anywhere in the table and in any
+    file.
 
     Parameters
     ----------
     column : str
-        A column of the table that is not in the schema: integers, whole numbers, text or bytes. It is read, is no feature, and
-        nothing but its name is released.
+        A column of the table that is not in the schema: integers, whole numbers, text or bytes. It is read, but not encoded,
+        and only its name is released.
     max_rows : int
-        k: of a unit with more rows, k chosen at random count. Noise grows in proportion to it.
+        k: of a unit with more rows, k are chosen at random. Noise grows in proportion to it.
     missing : {"error", "drop"}
-        What becomes of a row whose cell of the column is empty, or names nobody (a list, 7.5): it belongs to nobody, so that
-        nothing can bound its share.
+        Treatment of a row with a missing or invalid identifier (a list, 7.5): it belongs to no unit, so its contribution cannot
+        be bounded.
 
     Raises
     ------
     ValueError, TypeError
-        If a value cannot be.
+        If a value is invalid.
 
     Notes
     -----
-    **Privacy.** The rows that count are a function of each unit's own rows and of a key that is drawn for the release and thrown
-    away, so that two tables that differ by one unit differ by k of the rows that count at most. Group privacy then gives the
-    guarantee for units from that for rows: ``docs/derivations/privacy-units.md``.
+    **Privacy.** The kept rows are a function of each unit's own rows and of a key that is drawn for the release and discarded,
+    so two tables that differ by one unit differ by at most k kept rows. Group privacy then extends the guarantee for rows to
+    units: ``docs/derivations/privacy-units.md``.
 
     Examples
     --------
@@ -136,41 +131,29 @@ class PrivacyUnit:
 
     @property
     def rows_text(self) -> str:
-        """Which rows a number of rows is of, after the number."""
+        """Name of the counted rows, after their number."""
         return f"rows that count (at most {self.max_rows:,} for each value of {self.column})"
 
     @property
     def in_words(self) -> str:
-        """What is protected, after "the protected unit is"."""
+        """Description of the unit, after "the protected unit is"."""
         counted = f"{self.max_rows:,} count at most" if self.max_rows > 1 else "one counts"
         return f"all rows with one value of {self.column}, of which {counted}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return {"column": self.column, "max_rows": self.max_rows, "missing": self.missing}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PrivacyUnit:
-        """The inverse of :meth:`to_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or not what it must be.
-        """
+        """Return the inverse of :meth:`to_dict`; raise KeyError, TypeError or ValueError for entries that do not fit."""
         known = [entry.name for entry in fields(cls)]
         require_known(values, known, "a privacy unit")
         return cls(**{name: values[name] for name in known})
 
     @classmethod
     def of_file(cls, value: object) -> PrivacyUnit | None:
-        """The unit that a file names as ``"row"``, which is None, or by its entries.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If it is neither.
-        """
+        """Return the unit that a file names as ``"row"`` (None) or by its entries; raise ValueError for anything else."""
         if value == "row":
             return None
         if not isinstance(value, Mapping):
@@ -181,13 +164,7 @@ class PrivacyUnit:
 
 
 def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neighbors) -> None:
-    """Refuse a privacy unit that cannot serve, before a row is read.
-
-    Parameters
-    ----------
-    columns : collection of str
-        Those of the schema.
-    """
+    """Refuse an impossible privacy unit before a row is read; ``columns`` are the schema's."""
     if not isinstance(privacy_unit, PrivacyUnit):
         raise InputTypeError(
             f"privacy_unit must be a dpmoments.PrivacyUnit, got {type(privacy_unit).__name__}: "

@@ -13,7 +13,8 @@ from dpmoments.analysis.description import card, describe
 from dpmoments.foundation.documents import DocumentKind, check_output
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.foundation.values import require_kinds, require_known
-from dpmoments.privacy.origin import GroupOfRows
+from dpmoments.messages.message import Message
+from dpmoments.privacy.origin import GroupOfRows, group_label
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors
@@ -85,15 +86,11 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
     def privacy(self) -> PrivacyStatement:
         """Privacy statement for all groups together."""
         first = self.releases[0]
-        rule = (
-            f"One release for each of the {len(self)} levels of {self.by.name}, by parallel composition: a row is in one group "
-            "at most, so that adding or removing it changes one of them alone, and all together spend the budget once. Rows of "
-            f"no level of {self.by.name} are in no group; empty groups are released like all others."
-        )
-        of_all = first.schema.describe_rules()
+        rule = Message("parallel-groups", column=self.by.name, groups=len(self))
+        of_all = first.schema.rules
         of_runs = [
-            f"{self.by.name} = {level}: {said}"
-            for level, release in self.items()
+            said.within(label)
+            for label, release in self._by_label.items()
             for said in release.privacy.rules
             if said not in (*of_all, *release.origin.rules)
         ]
@@ -104,23 +101,25 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         """List of all noise draws with their groups; of the groups' sums the largest counts."""
         draws = tuple(
             draw
-            for release in self.releases
-            for draw in release.receipt.labelled(f"{self.by.name} = {release.origin.group.level}")  # type: ignore[union-attr]
+            for level, release in self.items()
+            for draw in release.receipt.labelled(group_label(self.by.name, level))
         )
         return replace(self.releases[0].receipt, draws=draws)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """Reasons not to trust a group's release, each after the group's name."""
-        return tuple(
-            f"{self.by.name} = {level}: {text}" for level, release in self.items() for text in release.warnings
-        )
+    def warnings(self) -> tuple[Message, ...]:
+        """Reasons not to trust a group's release, each with the group's label."""
+        return tuple(said.within(label) for label, release in self._by_label.items() for said in release.warnings)
+
+    @property
+    def _by_label(self) -> dict[str, MomentRelease]:
+        return {group_label(self.by.name, level): release for level, release in self.items()}
 
     def __getitem__(self, level: Level) -> MomentRelease:
         for known, release in zip(levels_of(self.by), self.releases, strict=True):
             if type(known) is type(level) and known == level:
                 return release
-        raise InputKeyError(f"{level!r} is no level of {self.by.name}: they are {', '.join(map(repr, self))}")
+        raise InputKeyError(f"{level!r} is not a level of {self.by.name}: use one of {', '.join(map(repr, self))}")
 
     def __iter__(self) -> Iterator[Level]:
         return iter(levels_of(self.by))
@@ -188,7 +187,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
                 *((str(level), each.rows_text) for level, each in zip(self, result, strict=True)),
             ],
             self.privacy,
-            self.warnings,
+            [f"Warning: {message.text()}" for message in self.warnings],
             [f"groups[{next(iter(self))!r}].plot.correlation()", 'save("groups.json")'],
         )
 

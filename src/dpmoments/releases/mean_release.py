@@ -20,14 +20,11 @@ from dpmoments.foundation.values import (
     is_finite_number,
     require_known,
 )
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import MeanModel
 from dpmoments.plots.accessor import MeanPlots
 from dpmoments.releases.disclosed import Disclosed
 
-_BIAS_SUSPECTED = (
-    "the stated noise on the mean is likely not all of its error: clipping may have moved the mean by more, since the rows have "
-    "longer tails than normal rows have, or too few of them stood out of the noise to tell"
-)
 MEAN_RELEASE_FILE = DocumentKind("dpmoments-mean-release", 1, "mean release")
 
 
@@ -82,12 +79,12 @@ class MeanRelease(Release, Disclosed):
         return self.privacy.neighbors.count_is_public(self.schema.drops_rows)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Message, ...]:
         """Reasons not to trust the release that the mechanism found privately; usually none."""
-        texts = super().warnings
-        if not texts and self.noise is not None and self.noise.bias_suspected:
-            return (_BIAS_SUSPECTED,)
-        return texts
+        found = super().warnings
+        if not found and self.noise is not None and self.noise.bias_suspected:
+            return (Message("noise-incomplete"),)
+        return found
 
     @property
     @in_floating_point
@@ -139,7 +136,7 @@ class MeanRelease(Release, Disclosed):
         True
         """
         if self.noise is None:
-            raise InputValueError(f"there is no interval: {self._without_law}")
+            raise InputValueError(f"no interval is available: {self._without_law}")
         half = self.schema.encoding(mean=True).scale * self.noise.half_widths(level)
         if not np.isfinite(half).all():
             raise InputOverflowError("refused in words of its own by in_floating_point")
@@ -147,7 +144,7 @@ class MeanRelease(Release, Disclosed):
 
     @property
     def _without_law(self) -> str:
-        return f"the error of {self.mechanism!r} has no closed form, and the release states no law of its noise"
+        return f"the error of {self.mechanism!r} has no closed form, so the noise distribution is unknown"
 
     @property
     def noise_text(self) -> str:
@@ -156,11 +153,11 @@ class MeanRelease(Release, Disclosed):
             return f"± noise: not known; {self._without_law}."
         clipped = {
             None: "",
-            0.0: " (no clipped rows stood out of the noise on their number)",
+            0.0: " (the number of clipped rows is not distinguishable from noise)",
         }.get(self.noise.clipped, f" (about {100.0 * (self.noise.clipped or 0.0):.2g} % of the rows were clipped)")
         return (
-            "± noise: standard deviation of the noise that privacy adds to the mean of the clipped rows. It leaves out what "
-            f"clipping moved that mean by{clipped}, and that the rows are a sample."
+            "± noise: SD of the privacy noise on the mean of the clipped rows. It does not include the effect of "
+            f"clipping{clipped} or sampling error."
         )
 
     def table(self) -> list[tuple[str, str, str]]:
@@ -179,7 +176,7 @@ class MeanRelease(Release, Disclosed):
             f"rows: {self.n_rows:,} ({exactness})",
             aligned(self.table()),
             self.noise_text,
-            *(f"WARNING: {text}." for text in self.warnings),
+            *(f"Warning: {message.text()}" for message in self.warnings),
         ]
         if not self.privacy.private:
             lines.append("NOT PRIVATE: made with an insecure seed.")
@@ -195,7 +192,7 @@ class MeanRelease(Release, Disclosed):
             [f"rows: {self.n_rows:,} ({exactness})", self.noise_text],
             self.table(),
             self.privacy,
-            self.warnings,
+            [f"Warning: {message.text()}" for message in self.warnings],
             [f"release.{call}" for call in ("mean", "conf_int()", 'save("mean.json")')],
         )
 
@@ -217,7 +214,7 @@ class MeanRelease(Release, Disclosed):
         KeyError, TypeError, ValueError
             If an entry is missing, unknown or invalid.
         """
-        require_known(content, (entry.name for entry in fields(cls)), "it")
+        require_known(content, {entry.name for entry in fields(cls)} | {"warnings"}, "it")
         stated = cls._read_statements(content)
         d, noise = stated["schema"].n_features, content["noise"]
         if not is_finite_number(content["noisy_count"]):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.released import Moments
 from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputAttributeError, InputValueError
 from dpmoments.foundation.values import (
     finite_numbers,
     is_finite_number,
@@ -30,6 +31,8 @@ from dpmoments.foundation.values import (
     require_known,
     to_plain,
 )
+from dpmoments.messages.codes import REASONS
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.plots.accessor import ReleasePlots
 from dpmoments.releases.disclosed import Disclosed
@@ -72,6 +75,31 @@ def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]
     }
 
 
+_QUANTILE = (
+    "quantiles need the order of the values, and a release holds count, mean and covariance; describe() has the mean and the "
+    "standard deviation, and before a release the column can be cut into ranges: a Categorical has the share of each"
+)
+_NOT_IN_MOMENTS = MappingProxyType(
+    {
+        "median": _QUANTILE,
+        "quantile": _QUANTILE,
+        "logit": (
+            "a logistic regression needs every row; ols(...) of a Boolean column is the linear probability model, and lda(...) "
+            "separates groups by the same moments"
+        ),
+        "filter": (
+            "rows cannot be chosen after a release; group_means(...) compares groups, and dpm.release_groups(...) makes one "
+            "release for each group"
+        ),
+        "groupby": (
+            "group_means(by), anova(target, by) and t_test(target, by) compare groups; dpm.release_groups(...) makes one release "
+            "for each group"
+        ),
+    }
+)
+"""Methods of data frames and other libraries that moments do not determine, each with the reason and the alternative."""
+
+
 RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")
 
 
@@ -83,14 +111,14 @@ class MomentRelease(Moments, Disclosed):
 
     Attributes
     ----------
-    chosen_because : str or None
-        Why ``auto`` chose the mechanism, and what would do better; None if the mechanism was named.
+    chosen_because : Message or None
+        Why ``auto`` chose the mechanism, and what it would take to do better; None where it was named.
 
     It also has the attributes of :class:`Release` and :class:`Moments`: ``schema``, ``privacy``, ``receipt``,
     ``noise``, ``repair``, ….
     """
 
-    chosen_because: str | None = None
+    chosen_because: Message | None = None
 
     file_kind = RELEASE_FILE
 
@@ -111,6 +139,14 @@ class MomentRelease(Moments, Disclosed):
     graphical_lasso = graphical_lasso
     _repr_html_ = release_card
 
+    if not TYPE_CHECKING:  # type checkers know which names there are
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise an error with the reason and the alternative if a release has no such method."""
+            if name in _NOT_IN_MOMENTS:
+                raise InputAttributeError(f"a release has no {name}: {_NOT_IN_MOMENTS[name]}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     @property
     def plot(self) -> ReleasePlots:
         """Plots: ``release.plot.correlation()``; the first plot imports matplotlib."""
@@ -127,7 +163,7 @@ class MomentRelease(Moments, Disclosed):
             **self._statements(),
             "details": to_plain(self.details),
             "repair": str(self.repair),
-            "chosen_because": self.chosen_because,
+            "chosen_because": None if self.chosen_because is None else self.chosen_because.to_dict(),
         }
 
     @classmethod
@@ -140,19 +176,17 @@ class MomentRelease(Moments, Disclosed):
             If an entry is missing, unknown or invalid.
         """
         known = {entry.name for entry in fields(cls)} - {"noisy_gram", "noise_model"}
-        known |= {"noisy_gram_upper_triangle", "noise"}
+        known |= {"noisy_gram_upper_triangle", "noise", "warnings"}
         require_known(content, known, "it")
         require_kinds(content, details=dict)
         stated = cls._read_statements(content)
-        chosen_because = content["chosen_because"]
-        if chosen_because is not None and not isinstance(chosen_because, str):
-            raise InputTypeError("chosen_because must be text, or null")
+        reason = content["chosen_because"]
         return cls(
             **_read_moments(content, stated["schema"].n_features),
             **stated,
             details=plain_mapping(content, "details"),
             repair=Repair.of(content["repair"]),
-            chosen_because=chosen_because,
+            chosen_because=None if reason is None else Message.from_dict(reason, REASONS),
         )
 
     def __repr__(self) -> str:

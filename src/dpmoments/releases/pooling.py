@@ -16,22 +16,19 @@ from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import require_kinds, require_known
 from dpmoments.foundation.version import __version__
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import PooledModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.profile import RunCurve
 from dpmoments.privacy.receipt import PooledReceipt
-from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.statement import ARITHMETICS, PrivacyStatement
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.release_warning import ReleaseWarning
 from dpmoments.repair.repair import Repair
 
 POOLED_FILE = DocumentKind("dpmoments-pooled-release", 1, "pooled release")
-_MAX_NAMED = 5
-"""Releases that a warning names, at most."""
-_ARITHMETICS = ("exact-lattice", "lattice-rounded", "idealized")
-"""From what takes least on trust to what takes most."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,7 +137,7 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     (array([0.05, 0.05]), 'pooled', PrivacyBudget.pure(epsilon=1.0))
     """
     pooled = _pooled(releases, Repair.of(repair))
-    if unchecked := _unchecked(pooled.parts):
+    if (unchecked := _unchecked(pooled.parts)) is not None:
         warnings.warn(ReleaseWarning(unchecked, pooled), stacklevel=2)
     return pooled
 
@@ -154,13 +151,13 @@ def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
     center = _center_of_all(parts)
     carried = [_Carried.of(part, center) for part in parts]
     model = _noise_model(parts, carried)
-    names = {part.id: f"{index}. {part.origin.words}" for index, part in enumerate(parts, start=1)}
+    names = {part.id: f"{index}:{part.origin.label}" for index, part in enumerate(parts, start=1)}
     privacy = _statement(parts, names)
     counts = [part.noisy_count for part in parts]
     sums = [entry.sum for entry in carried if entry.sum is not None]
-    cautions = [f"{names[part.id]}: {text}" for part in parts for text in part.warnings]
-    if unchecked := _unchecked(parts):
-        cautions = [unchecked, *cautions]
+    unchecked = _unchecked(parts)
+    cautions = [said.within(names[part.id]) for part in parts for said in part.warnings]
+    cautions = cautions if unchecked is None else [unchecked, *cautions]
     return PooledRelease(
         schema=first.schema,
         privacy=privacy,
@@ -174,7 +171,7 @@ def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
         noisy_sum=np.sum(sums, axis=0) if sums else None,
         noisy_gram=np.sum([entry.gram for entry in carried], axis=0),
         center=center,
-        diagnostics={"warnings": cautions} if cautions else {},
+        diagnostics={"warnings": tuple(cautions)} if cautions else {},
         origin=ReleaseOrigin.of_parts(tuple(part.origin for part in parts)),
         parts=parts,
     )
@@ -218,7 +215,7 @@ def _check(parts: tuple[MomentRelease, ...]) -> None:
         raise InputValueError("there is no release to pool: pass those of the tables, [release_a, release_b]")
     first = parts[0]
     for one, other in itertools.combinations(parts, 2):
-        words = f"{one.origin.words} and {other.origin.words}"
+        words = f"{one.origin.label} and {other.origin.label}"
         if one.id == other.id:
             raise InputValueError(
                 f"the release {one.id} is given twice, perhaps inside one that was pooled before: its rows would count twice. "
@@ -230,7 +227,7 @@ def _check(parts: tuple[MomentRelease, ...]) -> None:
                 "add up. Pass one of them"
             )
     for part in parts[1:]:
-        words = f"{first.origin.words} and {part.origin.words}"
+        words = f"{first.origin.label} and {part.origin.label}"
         if part.schema != first.schema:
             raise InputValueError(
                 f"{words} have different schemas ({_where_schemas_differ(first, part)}), so that their numbers are in different "
@@ -259,8 +256,8 @@ def _check(parts: tuple[MomentRelease, ...]) -> None:
             )
 
 
-def _unchecked(parts: tuple[MomentRelease, ...]) -> str:
-    """Say which releases nothing shows to be of tables of their own; empty if all name a dataset or are groups of one run."""
+def _unchecked(parts: tuple[MomentRelease, ...]) -> Message | None:
+    """Warn of releases that nothing shows to be of tables of their own; None if all name a dataset or are groups of one run."""
     doubtful = {
         part.id
         for one, other in itertools.combinations(parts, 2)
@@ -269,14 +266,8 @@ def _unchecked(parts: tuple[MomentRelease, ...]) -> str:
         if part.dataset is None
     }
     if not doubtful:
-        return ""
-    named = [part.origin.words for part in parts if part.id in doubtful]
-    shown = ", ".join(named[:_MAX_NAMED]) + (f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else "")
-    return (
-        f"nobody checked that the pooled tables are disjoint: no dataset is named by {shown}. If two releases are of one "
-        "table, its rows count twice, and its privacy loss is the sum of both budgets. Make releases with dataset='…', one "
-        "name for each table"
-    )
+        return None
+    return Message("tables-not-checked", names=[part.origin.label for part in parts if part.id in doubtful])
 
 
 def _describe_unit(part: MomentRelease) -> str:
@@ -317,25 +308,20 @@ def _noise_model(parts: tuple[MomentRelease, ...], carried: list[_Carried]) -> P
 
 def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> PrivacyStatement:
     """The largest budget, and why it is that of all tables together."""
-    of_all = parts[0].schema.describe_rules()
+    of_all = parts[0].schema.rules
     neighbors = parts[0].privacy.neighbors
-    stays = (
-        " A row that is replaced stays in its table; the number of rows of each is public."
-        if neighbors.table_size_is_public
-        else ""
-    )
     unit = parts[0].privacy.privacy_unit
-    one, in_common = ("a row is", "row") if unit is None else (f"all rows of a {unit.column} are", unit.column)
-    rule = (
-        f"Pooled from {len(parts)} releases of disjoint tables: {one} in one of them, so that the largest of their budgets is "
-        f"that of all together (parallel composition).{stays} That the tables have no {in_common} in common is taken on trust."
-    )
-    spent = [f"{names[part.id]}: {part.mechanism}, {part.privacy.budget}." for part in parts]
-    of_runs = [f"{names[part.id]}: {said}" for part in parts for said in part.privacy.rules if said not in of_all]
+    of_unit = {} if unit is None else {"unit": unit.column}
+    rule = Message("pooled-tables", tables=len(parts), neighbors=str(neighbors), **of_unit)
+    spent = [
+        Message("pooled-part", mechanism=part.mechanism, **part.privacy.budget.facts).within(names[part.id])
+        for part in parts
+    ]
+    of_runs = [said.within(names[part.id]) for part in parts for said in part.privacy.rules if said not in of_all]
     return PrivacyStatement(
         budget=_largest([part.privacy.budget for part in parts]),
         neighbors=neighbors,
-        arithmetic=max((part.privacy.arithmetic for part in parts), key=_ARITHMETICS.index),
+        arithmetic=max((part.privacy.arithmetic for part in parts), key=ARITHMETICS.index),
         private=all(part.privacy.private for part in parts),
         rules=(*of_all, rule, *spent, *of_runs),
         version=__version__,

@@ -18,8 +18,8 @@ import yaml
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import no_less, shown
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.privacy.statement import ARITHMETIC_WORDS
 from dpmoments.releases.facts import (
     Told,
     describe_composition,
@@ -134,8 +134,8 @@ def registry_entry(
     """
     if not release.privacy.private:
         raise InputValueError(
-            "this release was made with an insecure seed and protects nobody: it is no deployment of differential privacy. "
-            "Release the table again without insecure_seed"
+            "this release was made with an insecure seed and is not private: release the table again without "
+            "insecure_seed"
         )
     given = {
         "name": name,
@@ -209,7 +209,7 @@ def registry_entry(
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": _listed(
                     [
-                        *privacy.rules,
+                        *map(str, privacy.rules),
                         told("tuning", "what was looked at or tuned beforehand, and whether its cost was counted"),
                     ]
                 ),
@@ -217,7 +217,7 @@ def registry_entry(
                     [
                         *describe_runs(release),
                         f"Implemented by the Python library dpmoments, version {privacy.version}.",
-                        ARITHMETIC_WORDS[privacy.arithmetic],
+                        Message(privacy.arithmetic).text(),
                         "Time, memory and the fact of an error are not protected.",
                     ]
                 ),
@@ -264,7 +264,7 @@ def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
             raise InputTypeError(f"{field} must be a text, got {type(value).__name__}")
         if field in _CHOICES and value not in _CHOICES[field]:
             raise InputValueError(
-                f"{field}={shown(value)} is none the registry knows: use one of {', '.join(_CHOICES[field])}"
+                f"{field}={shown(value)} is not a value of the registry: use one of {', '.join(_CHOICES[field])}"
             )
     if isinstance(authors, str) or not all(isinstance(author, str) for author in authors):
         raise InputTypeError("authors must be a list of names")

@@ -13,6 +13,7 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import shown
+from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.levels import CompletedLevels, possible_covariance, possible_mean
 from dpmoments.repair.linear_constraints import NoisySums
@@ -297,15 +298,20 @@ def floored_count(noisy_count: float, noise: NoiseLaw | None) -> float:
     return max(1.0, noisy_count, _MIN * _deviation(noise))
 
 
-def few_rows_message(noisy_count: float | None, noise: NoiseLaw | None) -> str:
-    """Return a warning if the noisy count is small against its noise, else an empty text."""
+def few_rows_message(noisy_count: float | None, noise: NoiseLaw | None) -> Message | None:
+    """Warn of a noisy count that is small against its noise; None if it is not, or is not noisy.
+
+    Examples
+    --------
+    >>> from dpmoments.noise.cells import GaussianCells
+    >>> law = NoiseLaw.additive(GaussianCells(), 2, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=100.0)
+    >>> few_rows_message(43.0, law)
+    Message('too-few-rows', noise=10.0, rows=43.0)
+    """
     deviation = _deviation(noise)
     if noisy_count is None or noisy_count >= _FEW_ROWS * deviation:
-        return ""
-    return (
-        f"too few rows for this budget: their number was found to be {noisy_count:,.0f} ± {deviation:,.0f}, and all that is "
-        "divided by it may be mostly noise: more rows, or a larger budget"
-    )
+        return None
+    return Message("too-few-rows", rows=noisy_count, noise=deviation)
 
 
 def _deviation(noise: NoiseLaw | None) -> float:

@@ -14,9 +14,10 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from dpmoments.analysis.answers import Answer
-from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
+from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.regression_results import NO_EFFECT
+from dpmoments.analysis.resolvability import NOISE_UNKNOWN
 from dpmoments.foundation.errors import visible
 from dpmoments.plots.letters import StandIns, fonts_of_reader
 

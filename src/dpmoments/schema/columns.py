@@ -11,6 +11,7 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_choice, check_description, check_name, check_text, shown
+from dpmoments.messages.message import Message
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import MissingNumber, Numeric
 
@@ -61,9 +62,9 @@ class Boolean:
         return "true or false"
 
     @property
-    def rule_text(self) -> str:
+    def rule(self) -> Message:
         """Treatment of the column's values, for the privacy statement."""
-        return f"{self.name}: true or false; missing cells: {self.missing}."
+        return Message("two-values", column=self.name, missing=self.missing)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -159,11 +160,10 @@ class Categorical:
         return f"{first}, … ({len(self.levels)} levels)" if len(self.levels) > 4 else first
 
     @property
-    def rule_text(self) -> str:
+    def rule(self) -> Message:
         """Treatment of the column's values, for the privacy statement."""
-        return (
-            f"{self.name}: {len(self.levels)} public levels; missing cells: {self.missing}; other values: {self.other}."
-        )
+        facts = {"column": self.name, "missing": self.missing, "other": self.other}
+        return Message("public-levels", **facts, levels=len(self.levels))
 
     @property
     def feature_names(self) -> tuple[str, ...]:

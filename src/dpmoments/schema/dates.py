@@ -14,6 +14,7 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_choice, check_description, check_name, shown
+from dpmoments.messages.message import Message
 from dpmoments.schema.numeric import MissingNumber
 
 # How dates and times are written in text: formats as of ``strptime``, as patterns with a group for each part.
@@ -230,12 +231,10 @@ class Date:
         return f"{self.lower} to {self.upper}, in {self.counted_in} since {self.origin}"
 
     @property
-    def rule_text(self) -> str:
+    def rule(self) -> Message:
         """Treatment of the column's values, for the privacy statement."""
-        return (
-            f"{self.name}: {self.counted_in} since {self.origin} (UTC), moved into [{self.lower}, {self.upper}]; "
-            f"missing cells: {self.missing}."
-        )
+        facts = {"column": self.name, "missing": self.missing, "unit": self.counted_in, "origin": str(self.origin)}
+        return Message("dates-clipped-to-bounds", **facts, lower=str(self.lower), upper=str(self.upper))
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_name, shown
+from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import MAX_BOUND, Numeric
@@ -281,9 +282,9 @@ class DerivedColumn:
         return f"{lower:g} to {upper:g}" + ("" if self.levels is None else f", by level of {self.levels.name}")
 
     @property
-    def rule_text(self) -> str:
+    def rule(self) -> Message:
         """Treatment of the column's values, for the privacy statement."""
-        return f"{self.name}: computed from the cells of {' and '.join(self.stated.factors)}, after the rules for them."
+        return Message("derived-feature", column=self.name, factors=self.stated.factors)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""

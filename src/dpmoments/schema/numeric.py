@@ -12,6 +12,7 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_choice, check_description, check_name, number_as_text, shown
+from dpmoments.messages.message import Message
 
 MissingNumber = Literal["error", "center", "drop"]
 
@@ -217,16 +218,17 @@ class Numeric:
         return f"standard deviation from {least:g} to {largest:g}, mean within {radius:g} of {center:g}"
 
     @property
-    def rule_text(self) -> str:
+    def rule(self) -> Message:
         """Treatment of the column's values, for the privacy statement."""
-        if self.scale is not None:
-            return (
-                f"{self.name}: taken as it is; expected: {self.public_values_text} (accuracy may depend on that, "
-                f"privacy does not); missing cells: {self.missing}."
-            )
+        column = {"column": self.name, "missing": self.missing}
+        if self.rough is not None:
+            least, largest, center, radius = self.rough
+            return Message("scale-range", **column, least=least, largest=largest, center=center, radius=radius)
         lower, upper = self.bounds
-        typical = "" if self.typical is None else "; expected within {:g} to {:g}".format(*self.typical)
-        return f"{self.name}: moved into [{lower:g}, {upper:g}]{typical}; missing cells: {self.missing}."
+        typical = (
+            {} if self.typical is None else dict(zip(("typical_lower", "typical_upper"), self.typical, strict=True))
+        )
+        return Message("values-clipped-to-bounds", **column, lower=lower, upper=upper, **typical)
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import shown
+from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, coordinates
 from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn, with_factors
 from dpmoments.schema.drafting import SchemaDraft, draft
@@ -258,20 +259,17 @@ class Schema:
         lower, upper = np.array(pairs).T
         return lower, upper
 
-    def describe_rules(self) -> tuple[str, ...]:
-        """Describe the treatment of values and rows for the privacy statement, one sentence per rule."""
-        rules = [column.rule_text for column in self.columns if not isinstance(column, Coordinate)]
+    @property
+    def rules(self) -> tuple[Message, ...]:
+        """Treatment of values and rows, for the privacy statement, a message for each rule."""
+        rules = [column.rule for column in self.columns if not isinstance(column, Coordinate)]
         if coordinates := [column for column in self.columns if isinstance(column, Coordinate)]:
-            missing = ", ".join(sorted({column.missing for column in coordinates}))
-            rules.append(f"{len(coordinates)} coordinates, taken as they are; missing cells: {missing}.")
-        if self.row_norm is None:
-            rules.append("Rows have no public bound; the mechanism clipped them at radii it chose privately.")
-        else:
-            rules.append(f"Encoded rows were clipped to Euclidean norm {self.row_norm:g}.")
+            missing = sorted({column.missing for column in coordinates})
+            rules.append(Message("coordinates", coordinates=len(coordinates), missing=missing))
+        norm = self.row_norm
+        rules.append(Message("no-row-norm-bound") if norm is None else Message("row-norm-bound", norm=norm))
         if self.encoding().weight is not None:
-            rules.append(
-                "Columns share the noise by the ranges expected (accuracy may depend on them, privacy does not)."
-            )
+            rules.append(Message("noise-by-typical-range"))
         return tuple(rules)
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
+from dpmoments.privacy.origin import ReleaseOrigin, check_dataset, group_label
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.repair.repair import Repair
@@ -41,11 +41,6 @@ from dpmoments.spending.run import (
 # One plan run on each of several disjoint groups of rows, by parallel composition.
 
 
-def _group_label(by: str, level: Level) -> str:
-    """Return the label of a group in receipts and messages."""
-    return f"{by} = {level}"
-
-
 @dataclass(frozen=True)
 class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
     """Plan that runs one plan on the rows of every level of a column.
@@ -59,9 +54,7 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
 
     def __post_init__(self) -> None:
         if self.neighbors is not Neighbors.ADD_REMOVE:
-            raise InputValueError(
-                "groups of rows are planned for add_remove: a row that is replaced may leave one for another"
-            )
+            raise InputValueError("groups of rows are planned for add_remove: a replaced row may change its group")
 
     @classmethod
     def of(cls, plan: Plan, by: Categorical | Boolean) -> GroupsPlan:
@@ -104,7 +97,7 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
         if any(column.missing == "error" for column in rows.schema.table_columns):
             rows.count()
         return {
-            level: self.of_group.run(rows.where(name, level), privacy_filter.for_group(_group_label(name, level)))
+            level: self.of_group.run(rows.where(name, level), privacy_filter.for_group(group_label(name, level)))
             for level in self.levels
         }
 
@@ -200,17 +193,16 @@ def release_groups(
     require_schema(schema)
     if privacy_unit is not None:
         raise InputValueError(
-            "groups cannot be released for a privacy unit: a person may have rows in several groups, so that several of their "
-            "releases change at once, and not one. Release the whole table with privacy_unit=, the column of the groups being "
-            "one of its features"
+            "groups cannot be released for a privacy unit: a person may have rows in several groups, so several "
+            "releases would change at once. Release the whole table with privacy_unit= and the grouping column "
+            "as one of its features"
         )
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     neighbors = Neighbors.of(neighbors)
     if neighbors is not Neighbors.ADD_REMOVE:
         raise InputValueError(
-            f"groups cannot be released under neighbors={str(neighbors)!r}: a row that is replaced may leave one group for "
-            "another, so that two releases change, at twice the budget, and groups' numbers of rows are private all the same. "
-            "Use neighbors='add_remove'"
+            f"groups cannot be released under neighbors={str(neighbors)!r}: a replaced row may change its group, "
+            "so that two releases would change, at twice the budget. Use neighbors='add_remove'"
         )
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
     check_dataset(dataset)
@@ -244,7 +236,7 @@ def release_groups(
                 moment_release(
                     plan,
                     noisy[level],
-                    receipt.of_group(_group_label(by, level)),
+                    receipt.of_group(group_label(by, level)),
                     of_groups,
                     repair=repair,
                     origin=held.origin.of_group(by, level, len(levels)),

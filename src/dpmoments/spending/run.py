@@ -11,6 +11,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dpmoments.analysis.clipping import clipping_warning
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
 from dpmoments.foundation.progress import Watch, log
@@ -19,6 +20,7 @@ from dpmoments.ledger.charge import Held
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.origin import ReleaseOrigin
@@ -28,7 +30,7 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.releases.release_warning import ReleaseWarning
+from dpmoments.releases.release_warning import MessageWarning, ReleaseWarning
 from dpmoments.repair.repair import Repair, few_rows_message
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.threads import blas_threads
@@ -117,7 +119,8 @@ def planned(
     """Return the plan for rows, and the table size if it is public; refuse before a row is read."""
     if rows.privacy_unit is not None and n_rows is not None:
         raise InputValueError(
-            "n_rows cannot be public beside a privacy unit: how many rows count depends on how many each unit has. Leave it out"
+            "n_rows cannot be public with a privacy unit, since the number of counted rows depends on each "
+            "unit's rows. Leave it out"
         )
     chosen.check_support(shape, budget, rows.neighbors)
     if output is not None:
@@ -214,10 +217,10 @@ def moment_release(
         diagnostics=diagnostics,
         origin=origin,
     )
-    few_rows = "" if plan.neighbors.table_size_is_public else few_rows_message(count, release.noise)
-    if not few_rows:
+    few_rows = None if plan.neighbors.table_size_is_public else few_rows_message(count, release.noise)
+    if not (said := tuple(filter(None, [clipping_warning(release), few_rows]))):
         return release
-    return replace(release, diagnostics={**diagnostics, "warnings": [*diagnostics.get("warnings", ()), few_rows]})
+    return replace(release, diagnostics={**diagnostics, "warnings": (*diagnostics.get("warnings", ()), *said)})
 
 
 def require_schema(schema: object) -> None:
@@ -237,7 +240,7 @@ def require_whole_numbers(**values: object) -> None:
 
 
 def privacy_statement(
-    plan: CalibratedPlan[Any], schema: Schema, receipt: Receipt, *, private: bool, rules: tuple[str, ...] = ()
+    plan: CalibratedPlan[Any], schema: Schema, receipt: Receipt, *, private: bool, rules: tuple[Message, ...] = ()
 ) -> PrivacyStatement:
     """Return the guarantee of a release; ``rules`` adds what the run did to rows."""
     return PrivacyStatement(
@@ -245,7 +248,7 @@ def privacy_statement(
         neighbors=plan.neighbors,
         arithmetic=str(plan.arithmetic),
         private=private,
-        rules=(*schema.describe_rules(), *rules),
+        rules=(*schema.rules, *rules),
         version=__version__,
         privacy_unit=receipt.privacy_unit,
     )
@@ -279,33 +282,24 @@ def within_table(
         return noisy_count, diagnostics
     error = plan.expected_count_error
     allowed = _SHARE_LEFT_OUT * table_size + _NOISE_DEVIATIONS * error if error is not None else 0.5 * table_size
-    result: list[str] = []
+    result: list[Message] = []
     if table_size - noisy_count > allowed:
         share = min(1.0 - noisy_count / table_size, 1.0)
-        result.append(
-            f"about {share:.0%} of the table's {table_size:,} rows were dropped by the schema's rules (missing cells, or levels "
-            "that it does not list): the release is of the others"
-        )
+        result.append(Message("rows-dropped", share=share, rows=table_size))
     if error is not None and error > _LITTLE_KNOWN * max(noisy_count, 1.0):
-        result.append(
-            f"the number of rows that the schema's rules keep is known to ± {error:,.0f} only, and means and second moments are "
-            "divided by it: more rows, a larger budget, or rules that drop no row"
-        )
+        result.append(Message("row-count-uncertain", noise=error, rows=max(noisy_count, 1.0)))
     if result:
-        diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), *result]}
+        diagnostics = {**diagnostics, "warnings": (*diagnostics.get("warnings", ()), *result)}
     return min(noisy_count, float(table_size)), diagnostics
 
 
 def warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> None:
     """Warn of a δ that allows publishing whole rows."""
     delta = plan.cost.delta if plan.cost.kind is BudgetKind.APPROXIMATE else 0.0
-    allows = "such a delta allows whole rows to be published"
     if public_rows is not None and delta * public_rows >= 1:
-        warnings.warn(f"delta={delta:g} is not below one over the number of rows: {allows}", stacklevel=3)
+        warnings.warn(MessageWarning(Message("delta-too-large", delta=delta, rows=public_rows)), stacklevel=3)
     elif public_rows is None and delta > _LARGE_DELTA:
-        warnings.warn(
-            f"delta={delta:g} is not below one over the number of rows of any but a small table: {allows}", stacklevel=3
-        )
+        warnings.warn(MessageWarning(Message("delta-too-large", delta=delta)), stacklevel=3)
 
 
 # What becomes of a release that was made: its file, and its warnings.
@@ -336,9 +330,9 @@ def keep(released: MomentRelease | MeanRelease | GroupReleases, output: str | Pa
         except OSError as reason:
             unsaved = UnsavedReleaseError(output, reason, released)
             if uncommitted := held.commit():
-                unsaved.add_note(uncommitted)
+                unsaved.add_note(str(uncommitted))
             raise unsaved from reason
         log.info("written: %s", output)
     uncommitted = held.commit()
-    for text in filter(None, (*released.warnings, uncommitted)):
-        warnings.warn(ReleaseWarning(text, released), stacklevel=3)
+    for message in filter(None, (*released.warnings, uncommitted)):
+        warnings.warn(ReleaseWarning(message, released), stacklevel=3)

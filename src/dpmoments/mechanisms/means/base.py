@@ -16,6 +16,7 @@ from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, Confi
 from dpmoments.mechanisms.coordinatewise import ClampedMean
 from dpmoments.mechanisms.lattice_noise import split_for_count, with_gaussian_noise
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import MeanModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -155,7 +156,7 @@ class ClippedSums:
 def noisy_clipped_sums(
     rows: Rows,
     privacy_filter: PrivacyFilter,
-    what: str,
+    step: int,
     *,
     rho: float,
     center: FloatArray,
@@ -175,12 +176,14 @@ def noisy_clipped_sums(
     squares_scale = zcdp_noise_scale(squares_rho, of_squares.value) if squares_rho else 0.0
     bits = choose_bits(max(scale, squares_scale), k)
     moments = rows.moments(center, linear, radius, bits=bits)
-    total = with_gaussian_noise(privacy_filter, f"{what}: sum", moments.sum, of_sum, scale, bits=bits) * radius
+    total = (
+        with_gaussian_noise(privacy_filter, Message("sum", step=step), moments.sum, of_sum, scale, bits=bits) * radius
+    )
     if not squares_rho:
         return ClippedSums(total, scale * radius)
     exact_squares = np.diagonal(moments.gram)
     squares = with_gaussian_noise(
-        privacy_filter, f"{what}: squares", exact_squares, of_squares, squares_scale, bits=2 * bits
+        privacy_filter, Message("squares", step=step), exact_squares, of_squares, squares_scale, bits=2 * bits
     )
     return ClippedSums(total, scale * radius, squares * radius**2, squares_scale * radius**2)
 

@@ -43,6 +43,7 @@ from dpmoments.mechanisms.noisy_step import (
 from dpmoments.mechanisms.reliability import FROM_EDGE, MAX_SEEN, clipped_norm, last_step_warnings, spread_about_mean
 from dpmoments.mechanisms.row_norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, positive_definite
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
@@ -138,9 +139,8 @@ class CoinPressMeanPlan(MeanPlan):
             if index == len(balls.radii) - 1 and options.widens_last_clip:
                 last = self._last_clip(rows, privacy_filter, spend, radius, center, linear, balls)
                 spend, radius = last.rho, last.radius
-            what = f"step {index + 1}"
             sums = noisy_clipped_sums(
-                rows, privacy_filter, what, rho=spend, center=center, linear=linear, radius=radius
+                rows, privacy_filter, index + 1, rho=spend, center=center, linear=linear, radius=radius
             )
             # Rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}; the mean was known to lie within mean_radius.
             steps.append(
@@ -163,7 +163,7 @@ class CoinPressMeanPlan(MeanPlan):
         distance = float(np.linalg.norm(whitened))
         bound = balls.schedule.scales[0]
         if distance > math.hypot(bound, noise) + FROM_EDGE * entry:
-            warnings.append("the mean lies beyond the stated radius, by more than noise explains: give a larger radius")
+            warnings.append(Message("mean-beyond-radius"))
         elif distance > bound:
             center = back @ (whitened * (bound / distance))
         diagnostics: dict[str, Any] = {
@@ -171,7 +171,7 @@ class CoinPressMeanPlan(MeanPlan):
             "linear": linear.tolist(),
             "predicted_error": balls.schedule.predicted_error,
             "share_outside": None if last is None else last.share_outside,
-            "warnings": warnings,
+            "warnings": tuple(warnings),
         }
         law = noise_of_last_step(
             back,
@@ -200,7 +200,7 @@ class CoinPressMeanPlan(MeanPlan):
         histogram = noisy_norm_histogram(
             rows,
             privacy_filter,
-            "histogram of norms",
+            "norm-histogram",
             for_histogram.rho,
             edges=norm_edges(math.sqrt(d)),
             center=center,

@@ -13,7 +13,7 @@ from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
 from dpmoments.mechanisms.coordinatewise import clamped_mean
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.reliability import listed
+from dpmoments.mechanisms.reliability import marked_names
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.mechanisms.unbounded_column import (
     CLIP_SHARE,
@@ -27,6 +27,7 @@ from dpmoments.mechanisms.unbounded_column import (
     pure_if_less_noise,
     share_of,
 )
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import MeanModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -89,7 +90,7 @@ class LogScaleHistogramMeanPlan(MeanPlan):
             "noise_scales": noises,
             "shares_clamped": [one.share_clipped for one in columns],
             "shares_unseen": [one.share_unseen for one in columns],
-            "warnings": _warnings(rows.schema.feature_names, columns, noises),
+            "warnings": tuple(_warnings(rows.schema.feature_names, columns, noises)),
         }
         moved = np.abs(np.array(means) - np.array(diagnostics["centers"]))
         law = MeanModel(
@@ -108,7 +109,7 @@ class LogScaleHistogramMeanPlan(MeanPlan):
         return noise_deviation(noise_scale_for(loss, sensitivity.value), pure=pure)
 
 
-def _warnings(names: tuple[str, ...], columns: list[ClippedColumn], noises: list[float]) -> list[str]:
+def _warnings(names: tuple[str, ...], columns: list[ClippedColumn], noises: list[float]) -> list[Message]:
     result = column_warnings(names, columns)
     spreads = [one.located.histogram.upper_quartile(one.located.n_rows) for one in columns]
     decided = [
@@ -116,10 +117,7 @@ def _warnings(names: tuple[str, ...], columns: list[ClippedColumn], noises: list
         for one, noise, spread in zip(columns, noises, spreads, strict=True)
     ]
     if any(decided):
-        result.append(
-            "noise decides the mean: it is large against the values' own spread. Give more rows or a larger budget "
-            f"({listed(names, decided)})"
-        )
+        result.append(Message("mean-lost", names=marked_names(names, decided)))
     return result
 
 

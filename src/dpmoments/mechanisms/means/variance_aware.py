@@ -37,6 +37,7 @@ from dpmoments.mechanisms.reliability import (
 )
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
@@ -76,7 +77,7 @@ def _far_rows(
     counted = noisy_norm_histogram(
         rows,
         privacy_filter,
-        "count of far rows",
+        "outlying-rows",
         _far_rows_cost(rows.neighbors, n_rows, total),
         edges=np.array([_FAR_ROWS * radius, 2.0 * _FAR_ROWS * radius]),
         center=center,
@@ -250,7 +251,7 @@ class _Run:
         return noisy_norm_histogram(
             self.rows,
             self.privacy_filter,
-            f"histogram of norms {len(self.steps) + 1}",
+            Message("norm-histogram", histogram=len(self.steps) + 1),
             rho,
             edges=norm_edges(typical, octaves=octaves),
             center=self.center,
@@ -264,7 +265,7 @@ class _Run:
         sums = noisy_clipped_sums(
             self.rows,
             self.privacy_filter,
-            f"step {len(self.steps) + 1}",
+            len(self.steps) + 1,
             rho=rho,
             squares_rho=squares_rho,
             center=self.center,
@@ -374,18 +375,11 @@ class _Run:
         rest = self.left
         noise, outside = self.noise_error(rest) * radius, histogram.share_above(radius)
         sums = self.clipped(rest, linear, radius, shrink=False)
-        warnings = (
-            ["the budget is too small to see where the rows are: more rows or a larger rho are needed"]
-            if unseen
-            else []
-        )
+        warnings = [Message("rows-unseen")] if unseen else []
         if outside > MAX_CLIPPED:
-            warnings.append("most rows were clipped: their values are larger than the mechanism can serve")
+            warnings.append(Message("rows-mostly-clipped"))
         elif far_shows:
-            warnings.append(
-                f"about {100.0 * far:.2g} % of the rows lie far from the others and were clipped: the mean is nearly that of the "
-                "others. A mechanism with a public radius and scale counts them in"
-            )
+            warnings.append(Message("outlying-rows-clipped", share=far))
         if not unseen:
             norm = clipped_norm(histogram, radius) or typical
             warnings += search_warnings(norm, self.moved, noise, settled=self.settled)
@@ -394,7 +388,7 @@ class _Run:
             "spread": self.spread.tolist() if self.d > 1 else None,
             "share_outside": outside,
             "share_far": far,
-            "warnings": warnings,
+            "warnings": tuple(warnings),
         }
         law = noise_of_last_step(
             np.diag(np.sqrt(self.spread)),

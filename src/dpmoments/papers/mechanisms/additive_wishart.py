@@ -22,6 +22,7 @@ from dpmoments.mechanisms.additive import (
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import under_law
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, positive_definite
+from dpmoments.messages.message import Query
 from dpmoments.noise.models import AdditiveModel, ScaledWishartModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -89,7 +90,7 @@ class AdditiveWishartPlan(AdditivePlan):
     def sensitivity(self) -> Sensitivity:
         return row_norm_square(self.neighbors, self.augmentation)
 
-    def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
+    def add_noise(self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray) -> FloatArray:
         law = AdditiveWishartDraw(self.dimension, self.degrees, self.scale, self.bits)
         return under_law(privacy_filter, what, law, query, self.sensitivity, bits=2 * self.bits, claim=self.matrix_cost)
 
@@ -148,7 +149,7 @@ class ScaledWishartPlan(Plan):
         plan, (eigenvalues, eigenvectors) = self.whitened, np.linalg.eigh(np.array(self.mechanism.scale_matrix))
         root = (eigenvectors * np.sqrt(eigenvalues)) @ eigenvectors.T
         moments = rows.moments(None, np.linalg.inv(root), bits=plan.bits)
-        noisy = plan.add_noise(privacy_filter, "sums of mapped rows", augmented_gram(moments, plan.augmentation))
+        noisy = plan.add_noise(privacy_filter, "mapped-rows", augmented_gram(moments, plan.augmentation))
         result = taken_apart(noisy, plan.augmentation, self.released_count(moments.count, privacy_filter))
         gram = root @ result.gram @ root
         total = None if result.sum is None else root @ result.sum

@@ -76,7 +76,7 @@ class InverseGaussianPlan(Plan):
         exact = (eigenvectors / np.maximum(eigenvalues, self.smallest_eigenvalue)) @ eigenvectors.T
         sensitivity = self.mechanism.sensitivity(self.shape.n_features, self.neighbors)
         law = GaussianDraw(self.inverse_scale, symmetric=True)
-        inverse = privacy_filter.draw("inverse of the Gram matrix", law, exact, sensitivity)
+        inverse = privacy_filter.draw("inverse-gram", law, exact, sensitivity)
         total, noisy_count = None, self.released_count(moments.count, privacy_filter)
         if self.sum_scale is not None:
             exact_sum = moments.sum.astype(np.float64) * moments.scale

@@ -10,6 +10,7 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.papers.mechanisms.spectral import (
     Calibration,
     SpectralPlan,
@@ -50,7 +51,9 @@ class KapralovTalwarPlan(SpectralPlan):
         remaining = gram
         for step, strength in enumerate(temperatures):
             law = Directions((strength,), len(gram), projected=False)
-            drawn = privacy_filter.draw(f"direction {step + 1}", law, remaining, quadratic_form(self.neighbors))[:, 0]
+            drawn = privacy_filter.draw(
+                Message("direction", direction=step + 1), law, remaining, quadratic_form(self.neighbors)
+            )[:, 0]
             direction = drawn / np.linalg.norm(drawn)  # the filter has rounded it
             directions[:, step] = direction
             remaining = remaining - eigenvalues[step] * np.outer(direction, direction)

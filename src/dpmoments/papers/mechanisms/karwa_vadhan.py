@@ -24,8 +24,9 @@ from dpmoments.mechanisms.coordinatewise import (
     zoom,
 )
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows, noise_of_coordinates
-from dpmoments.mechanisms.reliability import coordinate_warnings, listed
+from dpmoments.mechanisms.reliability import coordinate_warnings, marked_names
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.papers.mechanisms.symmetric_quantiles import CERTAIN, RESOLUTION, private_quantile
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -87,17 +88,14 @@ class KarwaVadhanPlan(MeanPlan):
         names = rows.schema.feature_names
         warnings = coordinate_warnings(names, result, self.radius, least_noise=least_noise)
         if not all(certain):
-            warnings.append(
-                "noise decides the mean: the budget is too small for so few rows to find where they are. Give more rows or a "
-                f"larger budget ({listed(names, [not one for one in certain])})"
-            )
+            warnings.append(Message("location-lost", names=marked_names(names, [not one for one in certain])))
         diagnostics = {
             "scales": scales.tolist(),
             "centers": centers.tolist(),
             "half_widths": widths.tolist(),
             "noise_scales": [one.noise_scale for one in result],
             "shares_clamped": [one.share_clamped for one in result],
-            "warnings": warnings,
+            "warnings": tuple(warnings),
         }
         means = np.array([one.mean for one in result])
         pure = self.mean_loss.kind is BudgetKind.PURE
@@ -117,7 +115,7 @@ class KarwaVadhanPlan(MeanPlan):
         for index, (width, part) in enumerate(zip(widths, self.location_loss.split(*[1.0] * len(widths)), strict=True)):
             edges = np.linspace(lower, upper, round((upper - lower) / width) + 1)
             counts = rows.histogram(Coordinate(feature), edges).counts
-            what = f"bin of coordinate {feature + 1}, level {index + 1}"
+            what = Message("coordinate-bin", feature=feature + 1, level=index + 1)
             chosen = choose(counts, rank_score(rows.neighbors), part, privacy_filter, what)
             lower, upper = float(edges[chosen]), float(edges[chosen + 1])
         return min(max((lower + upper) / 2.0, -self.radius), self.radius)
@@ -225,5 +223,5 @@ def private_scale(
     counts = np.array(exact.counts)
     counts[0] += exact.below
     counts[-1] += exact.above
-    what = f"scale of coordinate {feature + 1}"
+    what = Message("coordinate-scale", feature=feature + 1)
     return float(edges[1:][choose(counts, rank_score(rows.neighbors), for_scale, privacy_filter, what)])

@@ -53,7 +53,7 @@ class NaivePlan(MeanPlan):
         diagnostics = {
             "noise_scales": [one.noise_scale for one in result],
             "shares_clamped": [one.share_clamped for one in result],
-            "warnings": coordinate_warnings(rows.schema.feature_names, result, self.radius),
+            "warnings": tuple(coordinate_warnings(rows.schema.feature_names, result, self.radius)),
         }
         pure = self.loss.kind is BudgetKind.PURE
         noise = noise_of_coordinates(result, [0.0] * len(result), self.expected_count_error, n_rows, pure=pure)

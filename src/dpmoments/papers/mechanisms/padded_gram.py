@@ -129,7 +129,7 @@ class PaddedGramPlan(Plan):
         if self.raised > 0.0:
             law = RaisedWishartSampling(degrees, padding, self.raised, self.mechanism.inverse)
             sensitivity = gram_frobenius(self.neighbors, self.shape.n_features, self.augmentation)
-        noisy = privacy_filter.draw("padded Gram matrix", law, exact, sensitivity, self.parts[-1])
+        noisy = privacy_filter.draw("padded-gram", law, exact, sensitivity, self.parts[-1])
         if self.mechanism.subtract_padding:
             noisy = noisy - padding * np.eye(len(noisy))
         count = self.released_count(moments.count, privacy_filter)
@@ -177,7 +177,7 @@ class PaddedGramPlan(Plan):
         allowance = scale * max(math.log(0.5 / first.delta), 0.0) * (1.0 + 2.0**-40)
         smallest = float(np.linalg.eigvalsh(exact)[0])
         law = EigenvalueBound(scale, allowance)
-        return float(privacy_filter.draw("bound on the smallest eigenvalue", law, smallest, sensitivity))
+        return float(privacy_filter.draw("eigenvalue-bound", law, smallest, sensitivity))
 
     def _adapt(self, bound: float) -> tuple[int, float, float]:
         """Return degrees of freedom, padding, and the smallest eigenvalue relied upon, given ``bound``."""

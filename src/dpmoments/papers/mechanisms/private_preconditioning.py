@@ -25,6 +25,7 @@ from dpmoments.mechanisms.noisy_step import (
     require_workable_budget,
 )
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
+from dpmoments.messages.message import Message
 from dpmoments.papers.bounds.lecture import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -71,13 +72,12 @@ class PrivatePreconditioningPlan(Plan):
         *rounds, last = PrivacyBudget.zcdp(rho).split(*_shares(self.n_rounds))
         for budget in rounds:
             radius = options.radius(kappa, d, n_rows)
-            what = f"round {len(steps) + 1}"
-            release = self._step(rows, privacy_filter, what, budget.rho, linear, radius)
+            release = self._step(rows, privacy_filter, {"round": len(steps) + 1}, budget.rho, linear, radius)
             steps.append(_record(linear, radius, kappa, release, n_rows))
             linear = RESCALE * _shrink_long(release.gram / n_rows, kappa / 2.0) @ linear
             kappa *= CONTRACTION
         radius = options.radius(kappa, d, n_rows)
-        release = self._step(rows, privacy_filter, "last step", last.rho, linear, radius)
+        release = self._step(rows, privacy_filter, {"last": True}, last.rho, linear, radius)
         steps.append(_record(linear, radius, kappa, release, n_rows))
         # P⁻¹ M P⁻ᵀ: P, a product of symmetric matrices, is not symmetric itself.
         half = np.linalg.solve(linear, release.gram)
@@ -98,26 +98,23 @@ class PrivatePreconditioningPlan(Plan):
         self,
         rows: Rows,
         privacy_filter: PrivacyFilter,
-        what: str,
+        step: Mapping[str, int | bool],
         rho: float,
         linear: FloatArray,
         radius: float,
     ) -> NoisyStep:
         d = self.shape.n_features
         noise = StepNoise.calibrated(d, rho, self.neighbors, mean=False)
-        return noisy_step(rows, privacy_filter, what, noise, center=np.zeros(d), linear=linear, radius=radius)
+        return noisy_step(rows, privacy_filter, step, noise, center=np.zeros(d), linear=linear, radius=radius)
 
-    def _warnings(self, steps: list[dict[str, Any]], n_rows: float) -> list[str]:
+    def _warnings(self, steps: list[dict[str, Any]], n_rows: float) -> tuple[Message, ...]:
         edge = spectral_edge(self.shape.n_features)
-        result = []
+        result: list[Message] = []
         if any(step["noise_scale"] * edge > step["kappa"] / 10.0 for step in steps[:-1]):
-            result.append(
-                "the noise of a round was above a tenth of the bound it had to test: directions may have been halved wrongly; "
-                "this method needs many more rows, coinpress needs fewer"
-            )
+            result.append(Message("rounds-too-noisy"))
         if n_rows < self.shape.n_features:
-            result.append("there are fewer rows than features: their second moment is singular")
-        return result
+            result.append(Message("fewer-rows-than-features"))
+        return tuple(result)
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ class SpectralPlan(Plan):
             return public, None
         sums, what = moments.sum.astype(object), "sum"  # Python integers: nothing overflows
         if public is None:
-            sums, what = np.append(sums, moments.count << moments.bits), "sum and count"
+            sums, what = np.append(sums, moments.count << moments.bits), "sum-and-count"
         noisy = with_noise(
             privacy_filter,
             what,

@@ -15,8 +15,9 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
 from dpmoments.mechanisms.coordinatewise import CELLS, Coordinate, choice_epsilon, choose, zoom
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.reliability import listed
+from dpmoments.mechanisms.reliability import marked_names
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -83,18 +84,13 @@ class SymmetricQuantilesPlan(MeanPlan):
         beyond &= pairs[:, 0] * pairs[:, 1] > 0.0
         resolves = self._resolves(low, n_rows)
         beyond &= resolves
-        warnings = []
+        warnings: list[Message] = []
         if beyond.any():
-            warnings.append(
-                "most values lie beyond the stated radius, and are searched no farther than twice as far: give a larger radius "
-                f"({listed(rows.schema.feature_names, beyond.tolist())})"
-            )
+            names = marked_names(rows.schema.feature_names, beyond.tolist())
+            warnings.append(Message("values-beyond-radius", names=names))
         if not resolves:
-            warnings.append(
-                "noise decides the mean: the budget is too small for so few rows to find their quantiles. Give more rows or a "
-                "larger budget"
-            )
-        diagnostics = {"quantiles": pairs.tolist(), "scales": scales.tolist(), "warnings": warnings}
+            warnings.append(Message("mean-lost"))
+        diagnostics = {"quantiles": pairs.tolist(), "scales": scales.tolist(), "warnings": tuple(warnings)}
         return NoisyMean(np.where(beyond, means, np.clip(means, -self.radius, self.radius)), n_rows, diagnostics)
 
     def _resolves(self, level: float, n_rows: float) -> bool:
@@ -177,7 +173,7 @@ def private_quantile(
         ranks[-1] = histogram.total if upper >= 2.0 * radius else ranks[-1]
         target = level * histogram.total
         distance = np.maximum(np.maximum(ranks[:-1] - target, target - ranks[1:]), 0.0)
-        what = f"quantile {level:g} of coordinate {feature + 1}, level {index + 1}"
+        what = Message("coordinate-quantile", quantile=level, feature=feature + 1, level=index + 1)
         chosen = choose(-distance, rank_score(rows.neighbors), part, privacy_filter, what)
         lower, upper = float(edges[chosen]), float(edges[chosen + 1])
     return (lower + upper) / 2.0

@@ -1,7 +1,7 @@
 """Exact privacy curves and their inversion, always rounded to the safe side.
 
-A curve is the smallest delta for which a mechanism is (epsilon, delta)-differentially private, as a function
-of epsilon. Calibration inverts a curve and is rechecked by evaluating the curve at its result.
+A curve is the smallest delta for which a mechanism is (epsilon, delta)-differentially private, as a function of epsilon.
+Calibration inverts a curve and is rechecked by evaluating the curve at its result.
 """
 
 from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_delta as discrete_gaussian_delta

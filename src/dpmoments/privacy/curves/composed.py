@@ -1,9 +1,9 @@
-r"""The curve of several draws together, from the curves of each.
+r"""Privacy curve of several draws together, from the curves of each.
 
-A privacy curve δ(ε), as a function of :math:`\gamma = e^\varepsilon`, is convex: it is that of a pair of laws (P, Q) which
-stands for the draw. Its chords over a grid of ε lie above it, and are the curve of a discrete pair, whose privacy losses are the
-grid. Losses of draws add up, so that the laws of their sum are convolved; the curve read off them lies above the true one
-("connecting the dots", Doroshenko, Ghazi, Kamath, Kumar & Manurangsi 2022; composition: Zhu, Dong & Wang 2022, Theorem 10).
+A privacy curve δ(ε), as a function of :math:`\gamma = e^\varepsilon`, is convex: it belongs to a pair of distributions (P, Q)
+that represents the draw. Its chords over a grid of ε lie above it, and are the curve of a discrete pair with privacy losses on
+the grid. Losses of draws add up, so their distributions are convolved; the resulting curve lies above the true one ("connecting
+the dots", Doroshenko, Ghazi, Kamath, Kumar & Manurangsi 2022; composition: Zhu, Dong & Wang 2022, Theorem 10).
 ``docs/derivations/privacy-profile.md`` has the proof.
 """
 
@@ -18,25 +18,25 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 
 _N_STEPS = 2_000
-"""Of the grid, from 0 to the largest loss of all draws together."""
+"""Steps of the grid, from 0 to the largest loss of all draws together."""
 _MAX_LOSS = 100.0
-"""Beyond it e^ε has no room beside 1 in floating point."""
+"""Largest loss: beyond it 1 is lost in e^ε + 1 in floating point."""
 _MAX_CURVES = 5_000
-"""More take minutes; no mechanism has as many draws that are composed."""
+"""Max number of curves: more take minutes, and no mechanism composes as many draws."""
 _ROUNDING = 1e-10
-"""Added to δ: the second differences of a curve lose what its values do not have. The tests find less than a tenth of it."""
+"""Addition to δ for rounding of second differences; the tests find less than a tenth of it."""
 
 
 @dataclass(frozen=True)
 class PrivacyCurve:
-    """δ(ε) of one draw, and up to which loss it is followed.
+    """Curve δ(ε) of one draw, and the loss up to which it is followed.
 
     Attributes
     ----------
     delta : callable
-        δ at an ε, which may be negative; the same for either order of the two tables.
+        δ at an ε, which may be negative; equal for either order of the two tables.
     reach : float
-        The largest loss, or one beyond which so little is left that it may count as infinite.
+        The largest loss, or one beyond which the rest is so small that it may count as infinite.
     """
 
     delta: Callable[[float], float]
@@ -45,42 +45,21 @@ class PrivacyCurve:
 
 @dataclass(frozen=True)
 class ComposedCurve:
-    """The law of the privacy loss of several draws together, on a grid.
-
-    Attributes
-    ----------
-    losses, masses : ndarray of shape (k,)
-        Losses, and the probabilities of each.
-    infinite : float
-        Probability of a loss beyond all.
-    """
+    """Distribution of the total privacy loss of several draws on a grid; ``infinite`` is the probability of any larger loss."""
 
     losses: FloatArray
     masses: FloatArray
     infinite: float
 
     def delta(self, epsilon: float) -> float:
-        """δ at an ε: never less than that of the draws."""
+        """Return δ at an ε: never less than the draws have."""
         above = self.losses > epsilon
         beyond = -np.expm1(epsilon - self.losses[above])
         return min(float(self.masses[above] @ beyond) + self.infinite + _ROUNDING, 1.0)
 
 
 def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:
-    """The draws that have these curves, one after another, each chosen as the results before it suggest.
-
-    Returns
-    -------
-    ComposedCurve or None
-        None where their losses are beyond the range of floating point, or they are too many.
-
-    Examples
-    --------
-    >>> from dpmoments.privacy.curves.composed import laplace_delta
-    >>> two = composed([PrivacyCurve(lambda epsilon: laplace_delta(epsilon, 0.5), 0.5)] * 2)
-    >>> round(two.delta(0.0), 4), round(1.0 - math.exp(-0.5) * (1.0 + 0.5 / 2.0), 4)
-    (0.2418, 0.2418)
-    """
+    """Return the curve of draws with these curves, each chosen adaptively; None if it overflows or there are too many."""
     reach = math.fsum(curve.reach for curve in curves)
     if not 0.0 < reach <= _MAX_LOSS or len(curves) > _MAX_CURVES:
         return None
@@ -97,7 +76,7 @@ def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:
 
 
 def _masses(curve: PrivacyCurve, step: float, last: int) -> tuple[FloatArray, float]:
-    """Probabilities of the losses −last…last times ``step`` in the pair whose curve connects the dots; and of an infinite one."""
+    """Return the probabilities of losses −last…last times ``step`` (connecting the dots), and of an infinite one."""
     losses = step * np.arange(-last, last + 1)
     # Dots in γ, with (0, 1) before the first.
     gammas = np.concatenate([[0.0], np.exp(losses)])
@@ -111,7 +90,7 @@ def _masses(curve: PrivacyCurve, step: float, last: int) -> tuple[FloatArray, fl
 
 
 def _convex(gammas: FloatArray, deltas: FloatArray) -> list[int]:
-    """The dots on the lower convex hull: bounds on a convex curve may be joined wherever that is lower."""
+    """Return the indices on the lower convex hull: bounds on a convex curve may be joined if that is lower."""
     kept: list[int] = []
     for index in range(len(gammas)):
         while len(kept) > 1:
@@ -127,7 +106,7 @@ def _convex(gammas: FloatArray, deltas: FloatArray) -> list[int]:
 # r"""Privacy curves of pure mechanisms: how little their δ is at an ε below their own.
 
 _SLACK = 2.0**-50
-"""Added to every δ above 0: more than the rounding of the few operations that make it."""
+"""Addition to every δ above 0: more than the rounding of the few operations that make it."""
 
 
 def _rounded_up(delta: float) -> float:
@@ -135,35 +114,18 @@ def _rounded_up(delta: float) -> float:
 
 
 def _beyond(epsilon: float, loss: float) -> float | None:
-    """δ where ε is not within (−t, t), for all pure mechanisms of loss t; None within."""
+    """Return δ if ε is outside (−t, t), for all pure mechanisms of loss t; None inside."""
     if epsilon >= loss:
         return 0.0
     return _rounded_up(-math.expm1(epsilon)) if epsilon <= -loss else None
 
 
 def randomised_response_delta(epsilon: float, loss: float) -> float:
-    r"""Least :math:`\delta(\varepsilon)` that every pure mechanism of a given loss keeps.
+    r"""Return the least :math:`\delta(\varepsilon)` that every pure mechanism of loss t keeps, rounded up; 0 from ε = t on.
 
     .. math:: \delta = \frac{1 - e^{\varepsilon - t}}{1 + e^{-t}}
 
-    Parameters
-    ----------
-    loss : float
-        t, the ε of the mechanism; non-negative.
-
-    Returns
-    -------
-    float
-        Rounded up; 0 at ``epsilon >= loss``.
-
-    References
-    ----------
     Kairouz, Oh & Viswanath (2015), *The composition theorem for differential privacy*, Theorem 2.
-
-    Examples
-    --------
-    >>> round(randomised_response_delta(0.0, 1.0), 6), randomised_response_delta(1.0, 1.0)
-    (0.462117, 0.0)
     """
     if (certain := _beyond(epsilon, loss)) is not None:
         return certain
@@ -171,24 +133,11 @@ def randomised_response_delta(epsilon: float, loss: float) -> float:
 
 
 def laplace_delta(epsilon: float, loss: float) -> float:
-    r"""Least :math:`\delta(\varepsilon)` of Laplace noise, and a bound for all noise that is Lipschitz in some norm.
+    r"""Return the least :math:`\delta(\varepsilon)` of Laplace noise, a bound for all noise that is Lipschitz in some norm.
 
     .. math:: \delta = 1 - e^{(\varepsilon - t)/2}
 
-    Parameters
-    ----------
-    loss : float
-        t: the sensitivity over the scale, non-negative.
-
-    Returns
-    -------
-    float
-        Rounded up; 0 at ``epsilon >= loss``.
-
-    Examples
-    --------
-    >>> round(laplace_delta(0.0, 1.0), 6), laplace_delta(1.0, 1.0)
-    (0.393469, 0.0)
+    t = ``loss`` is the sensitivity over the scale. Rounded up; 0 at ``epsilon >= loss``.
     """
     if (certain := _beyond(epsilon, loss)) is not None:
         return certain
@@ -196,27 +145,11 @@ def laplace_delta(epsilon: float, loss: float) -> float:
 
 
 def discrete_laplace_delta(epsilon: float, shift: int, scale: float) -> float:
-    r"""Least :math:`\delta(\varepsilon)` of discrete Laplace noise on an integer that moves by ``shift``.
+    r"""Return the least :math:`\delta(\varepsilon)` of discrete Laplace noise on an integer that moves by ``shift``.
 
-    With :math:`r = e^{-1/b}`, the largest over integers j of :math:`1 - (r^{t+1-j} + e^{\varepsilon} r^j)/(1 + r)`. It bounds
-    independent noise on several integers that move by ``shift`` in all.
-
-    Parameters
-    ----------
-    shift : int
-        t, at least 0.
-    scale : float
-        b, in the same units.
-
-    Returns
-    -------
-    float
-        Rounded up; 0 at ``epsilon >= shift/scale``.
-
-    Examples
-    --------
-    >>> round(discrete_laplace_delta(0.0, 1, 1.0), 6), round(discrete_laplace_delta(0.0, 10**6, 1e6), 6)
-    (0.462117, 0.393469)
+    With :math:`r = e^{-1/b}`, b the scale, the largest over integers j of :math:`1 - (r^{t+1-j} + e^{\varepsilon} r^j)/(1 +
+    r)`. It bounds independent noise on several integers that move by t = ``shift`` in all. Rounded up; 0 at ``epsilon >=
+    shift/scale``.
     """
     if (certain := _beyond(epsilon, shift / scale)) is not None:
         return certain
@@ -229,28 +162,12 @@ def discrete_laplace_delta(epsilon: float, shift: int, scale: float) -> float:
 
 
 def bounded_range_delta(epsilon: float, width: float) -> float:
-    r"""Least :math:`\delta(\varepsilon)` that every mechanism keeps whose log-ratios range over an interval of a given length.
+    r"""Return the least :math:`\delta(\varepsilon)` of every mechanism with log-ratios in an interval of length η = ``width``.
 
     .. math:: \delta = \frac{(1 - e^{(\varepsilon - \eta)/2})^2}{1 - e^{-\eta}}
 
-    Parameters
-    ----------
-    width : float
-        η: of the exponential mechanism ∝ exp(ε₀·score/2) with scores of sensitivity Δ, it is ε₀Δ.
-
-    Returns
-    -------
-    float
-        Rounded up; 0 at ``epsilon >= width``.
-
-    References
-    ----------
-    Dong, Durfee & Rogers (2020), *Optimal differential privacy composition for exponential mechanisms*, section 3.
-
-    Examples
-    --------
-    >>> round(bounded_range_delta(0.0, 1.0), 6), round(randomised_response_delta(0.0, 0.5), 6)
-    (0.244919, 0.244919)
+    For the exponential mechanism ∝ exp(ε₀·score/2) with scores of sensitivity Δ, η is ε₀Δ. Rounded up; 0 at ``epsilon >=
+    width``. Dong, Durfee & Rogers (2020), *Optimal differential privacy composition for exponential mechanisms*, section 3.
     """
     if (certain := _beyond(epsilon, width)) is not None:
         return certain

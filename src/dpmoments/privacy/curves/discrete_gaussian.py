@@ -1,10 +1,9 @@
-"""The analytic Gaussian calibration for exact discrete Gaussian noise, with a proven margin.
+"""Analytic Gaussian calibration for exact discrete Gaussian noise, with a proven margin.
 
-Discrete Gaussian noise of scale s on the integers is compared with a *continuous* normal of variance
-``s^2 - 1/12`` rounded to the nearest integer: the rounding puts the 1/12 back, so the two agree to fourth
-order. The rounded normal is a post-processing of the continuous one and inherits its exact privacy curve; the
-remaining difference is bounded coordinate by coordinate on a set of almost full probability. The proof is in
-``docs/derivations/discrete-gaussian.md``.
+Discrete Gaussian noise of scale s on the integers is compared with a *continuous* normal of variance ``s^2 - 1/12`` rounded to
+the nearest integer: the rounding puts the 1/12 back, so the two agree to fourth order. The rounded normal is a post-processing
+of the continuous one and inherits its exact privacy curve; the remaining difference is bounded coordinate by coordinate on a
+set of almost full probability. The proof is in ``docs/derivations/discrete-gaussian.md``.
 """
 
 import math
@@ -14,9 +13,9 @@ from dpmoments.privacy.curves.gaussian import RELATIVE_ERROR, gaussian_log_delta
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
 MIN_COMPOSED_SCALE = 2.0**20
-"""Draws that are composed have at least this standard deviation, in lattice units, ..."""
+"""Min SD of composed draws, in lattice units; then the margin to continuous noise is below 1e-9 …"""
 MAX_COMPOSED_COORDINATES = 2**30
-"""... and together at most so many coordinates: then the margin between discrete and continuous noise is below 1e-9."""
+"""… for at most this number of coordinates together."""
 
 _ROUNDING = 1e-12  # allowed relative error of a coordinate's scale against noise_scale times its ratio
 _TAIL = 30.0  # the high-probability set leaves out exp(-30) times delta
@@ -25,15 +24,7 @@ _TAIL = 30.0  # the high-probability set leaves out exp(-30) times delta
 def discrete_gaussian_log_delta(
     epsilon: float, sensitivity: float, noise_scale: float, n_coordinates: int, smallest_ratio: float = 1.0
 ) -> float:
-    """Return the natural logarithm of :func:`discrete_gaussian_delta`.
-
-    Examples
-    --------
-    >>> bound = discrete_gaussian_log_delta(1.0, 1000.0, 4000.0, n_coordinates=10)
-    >>> exact_continuous = gaussian_log_delta(1.0, 1000.0, 4000.0)
-    >>> 0.0 < bound - exact_continuous < 1e-6
-    True
-    """
+    """Return the natural logarithm of :func:`discrete_gaussian_delta`."""
     epsilon = require_nonnegative("epsilon", epsilon)
     sensitivity = require_positive("sensitivity", sensitivity)
     noise_scale = require_positive("noise_scale", noise_scale)
@@ -73,40 +64,28 @@ def discrete_gaussian_log_delta(
 def discrete_gaussian_delta(
     epsilon: float, sensitivity: float, noise_scale: float, n_coordinates: int, smallest_ratio: float = 1.0
 ) -> float:
-    r"""Proven upper bound on the delta of independent discrete Gaussian noise added to an integer vector.
+    r"""Return a proven upper bound on the delta of independent discrete Gaussian noise added to an integer vector.
 
     Parameters
     ----------
     epsilon : float
         Non-negative.
     sensitivity : float
-        Bound on :math:`\sqrt{\sum_i (\Delta_i / w_i)^2}` over neighbouring integer queries, where the noise
-        on coordinate i is the discrete Gaussian of scale ``noise_scale`` :math:`\times w_i`. For noise that
-        is isotropic in svec (:math:`\sigma` on the diagonal, :math:`\sigma/\sqrt2` off it) this is the
-        Frobenius sensitivity of the integer matrix.
+        Bound on :math:`\sqrt{\sum_i (\Delta_i / w_i)^2}` over neighboring integer queries, with discrete Gaussian noise of
+        scale ``noise_scale`` :math:`\times w_i` on coordinate i. For noise that is isotropic in svec (:math:`\sigma` on the
+        diagonal, :math:`\sigma/\sqrt2` off it) this is the Frobenius sensitivity of the integer matrix.
     noise_scale : float
         In lattice units, positive.
     n_coordinates : int
-        Number of coordinates that get noise.
+        Number of noisy coordinates.
     smallest_ratio : float
         A lower bound on every :math:`w_i`: ``1/sqrt(2)`` for svec-isotropic noise on a symmetric matrix.
 
     Returns
     -------
     float
-        The delta of a continuous normal whose variance is smaller by 1/12, increased by a margin of relative
-        order ``n_coordinates**2 / noise_scale**4``. 1 where the proof does not apply (scales below 1).
-
-    References
-    ----------
-    Canonne, Kamath & Steinke (2020) for the discrete Gaussian; the margin is proven in
-    ``docs/derivations/discrete-gaussian.md``.
-
-    Examples
-    --------
-    >>> delta = discrete_gaussian_delta(1.0, 2.0**20, 2.0**22, n_coordinates=5050, smallest_ratio=0.5**0.5)
-    >>> round(delta * 1e6, 6)
-    2.924272
+        The delta of a continuous normal whose variance is smaller by 1/12, increased by a margin of relative order
+        ``n_coordinates**2 / noise_scale**4``. 1 if the proof does not apply (scales below 1).
     """
     log_delta = discrete_gaussian_log_delta(epsilon, sensitivity, noise_scale, n_coordinates, smallest_ratio)
     return math.exp(log_delta)
@@ -115,34 +94,11 @@ def discrete_gaussian_delta(
 def discrete_gaussian_noise_scale(
     epsilon: float, delta: float, sensitivity: float, n_coordinates: int, smallest_ratio: float = 1.0
 ) -> float:
-    r"""Noise scale, by the analytic calibration, at which discrete Gaussian noise is (epsilon, delta)-DP.
+    """Return the noise scale, by the analytic calibration, at which discrete Gaussian noise is (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        In (0, 1).
-    sensitivity : float
-        As in :func:`discrete_gaussian_delta`, in lattice units.
-    n_coordinates : int
-        Number of coordinates that get noise.
-    smallest_ratio : float
-        A lower bound on every coordinate's ratio :math:`w_i`; ``1/sqrt(2)`` for a symmetric matrix.
-
-    Returns
-    -------
-    float
-        Noise scale in lattice units, rechecked by evaluating :func:`discrete_gaussian_delta` there. It
-        exceeds the continuous calibration by a relative ``1 / (24 * smallest_scale**2)`` and terms of fourth
-        order: less than ``1e-8`` for scales of ``2**16`` or more, 500,000 coordinates and epsilon of 0.01 or
-        more.
-
-    Examples
-    --------
-    >>> scale = discrete_gaussian_noise_scale(1.0, 1e-9, 2.0**20, n_coordinates=5050, smallest_ratio=0.5**0.5)
-    >>> 0.0 < scale / gaussian_noise_scale(1.0, 1e-9, 2.0**20) - 1.0 < 1e-9
-    True
+    Arguments are as in :func:`discrete_gaussian_delta`, which is evaluated at the result as a recheck. The scale exceeds the
+    continuous calibration by a relative ``1 / (24 * smallest_scale**2)`` and terms of fourth order: less than ``1e-8`` for
+    scales of ``2**16`` or more, 500,000 coordinates and epsilon of 0.01 or more.
     """
     epsilon = require_positive("epsilon", epsilon)
     target = math.log(require_delta(delta)) - RELATIVE_ERROR
@@ -154,37 +110,16 @@ def discrete_gaussian_noise_scale(
 
 
 def discrete_gaussian_rho(epsilon: float, delta: float, n_coordinates: int = MAX_COMPOSED_COORDINATES) -> float:
-    r"""Most that adaptively chosen discrete Gaussian draws may spend together for (epsilon, delta)-privacy.
+    r"""Return the most ρ that adaptively chosen discrete Gaussian draws may spend together for (epsilon, delta)-privacy.
 
-    A draw of scale :math:`\sigma` on an integer query that moves by :math:`\Delta` spends
-    :math:`\rho = \Delta^2/(2\sigma^2)`. However each draw is chosen from the results of those before it, draws that spend
-    no more than the result together lose no more than one Gaussian mechanism of :math:`\mu = \sqrt{2\rho}`, plus the
-    margin of :func:`discrete_gaussian_delta` for all their coordinates.
+    A draw of scale :math:`\sigma` on an integer query that moves by :math:`\Delta` spends :math:`\rho = \Delta^2/(2\sigma^2)`.
+    However each draw is chosen from earlier results, draws that spend no more than the result together lose no more than one
+    Gaussian mechanism of :math:`\mu = \sqrt{2\rho}`, plus the margin of :func:`discrete_gaussian_delta` for all their
+    coordinates. This holds for draws of scale ``MIN_COMPOSED_SCALE`` at least, in lattice units, with at most ``n_coordinates``
+    coordinates in all; the margin grows with its square.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        In (0, 1).
-    n_coordinates : int
-        The most coordinates that all draws have together; the margin grows with its square.
-
-    Returns
-    -------
-    float
-        On the safe side, for draws of scale ``MIN_COMPOSED_SCALE`` at least, in lattice units, with so many coordinates at
-        most in all.
-
-    References
-    ----------
     Dong, Roth & Su (2022) for :math:`\mu`; Smith & Thakurta (2022) for adaptively chosen :math:`\mu`;
     ``docs/derivations/composition.md`` for discrete noise.
-
-    Examples
-    --------
-    >>> round(discrete_gaussian_rho(1.0, 1e-6), 5)
-    0.02801
     """
     epsilon = require_positive("epsilon", epsilon)
     target = math.log(require_delta(delta)) - RELATIVE_ERROR

@@ -1,13 +1,12 @@
-"""The exact privacy curve of the Gaussian mechanism, and its inverse.
+"""Exact privacy curve of the Gaussian mechanism, and its inverse.
 
-With ``mu = sensitivity / noise_scale``, ``a = mu/2 - epsilon/mu`` and ``b = a - mu`` (Balle & Wang 2018,
-Theorem 8),
+With ``mu = sensitivity / noise_scale``, ``a = mu/2 - epsilon/mu`` and ``b = a - mu`` (Balle & Wang 2018, Theorem 8),
 
-    delta(epsilon) = Phi(a) - exp(epsilon) Phi(b).
+delta(epsilon) = Phi(a) - exp(epsilon) Phi(b).
 
 Since ``exp(epsilon) phi(b) = phi(a)``, and ``Phi(x) / phi(x) = M(x) = int_0^inf exp(x t - t^2/2) dt``, it is
 
-    delta(epsilon) = phi(a) (M(a) - M(b)) = phi(a) int_0^inf exp(a t - t^2/2) (1 - exp(-mu t)) dt,
+delta(epsilon) = phi(a) (M(a) - M(b)) = phi(a) int_0^inf exp(a t - t^2/2) (1 - exp(-mu t)) dt,
 
 a positive integrand: nothing cancels, nothing overflows, and only the factor ``phi(a)`` is tiny in the far tail.
 """
@@ -33,7 +32,7 @@ _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
 
 
 def _log_delta(a: FloatArray, mu: FloatArray) -> FloatArray:
-    """Log delta from the upper argument and the ratio of sensitivity to noise scale, elementwise."""
+    """Return log delta from the upper argument and the ratio of sensitivity to noise scale, elementwise."""
     close = mu < 0.5 * (1.0 + np.abs(a))
     # Where M(a) and M(b) are close, integrate their difference, up to where exp(-45) of it is left.
     c, m = np.where(close, a, 0.0), np.where(close, mu, 0.1)
@@ -59,25 +58,7 @@ def _log_delta(a: FloatArray, mu: FloatArray) -> FloatArray:
 
 
 def log_delta_of_ratio(epsilon: float, mu: FloatArray) -> FloatArray:
-    """Log delta of Gaussian mechanisms, elementwise in the ratio of sensitivity to noise scale.
-
-    Parameters
-    ----------
-    epsilon : float
-        Non-negative.
-    mu : ndarray
-        Positive.
-
-    Returns
-    -------
-    ndarray
-        Of the shape of ``mu``.
-
-    Examples
-    --------
-    >>> np.exp(log_delta_of_ratio(1.0, np.array([1.0]))).round(6)
-    array([0.126937])
-    """
+    """Return log delta of Gaussian mechanisms, elementwise in the ratio of sensitivity to noise scale."""
     return _log_delta(np.clip(0.5 * mu - epsilon / mu, -_MAX_ARGUMENT, _MAX_ARGUMENT), mu)
 
 
@@ -91,27 +72,7 @@ def _upper_argument(epsilon: float, sensitivity: float, noise_scale: float) -> f
 
 
 def gaussian_log_delta(epsilon: float, sensitivity: float, noise_scale: float) -> float:
-    r"""Return the natural logarithm of :func:`gaussian_delta`, finite where that underflows.
-
-    Parameters
-    ----------
-    epsilon : float
-        Non-negative.
-    sensitivity : float
-        l2 sensitivity of the query, positive.
-    noise_scale : float
-        Standard deviation of the noise in every coordinate, positive.
-
-    Returns
-    -------
-    float
-        ``log(delta)``, relative error of ``delta`` below ``1e-11``.
-
-    Examples
-    --------
-    >>> round(gaussian_log_delta(1.0, sensitivity=1.0, noise_scale=100.0), 2)
-    -5014.23
-    """
+    """Return the natural logarithm of :func:`gaussian_delta`, finite if that underflows; relative error of delta < 1e-11."""
     epsilon = require_nonnegative("epsilon", epsilon)
     sensitivity = require_positive("sensitivity", sensitivity)
     noise_scale = require_positive("noise_scale", noise_scale)
@@ -123,32 +84,14 @@ def gaussian_log_delta(epsilon: float, sensitivity: float, noise_scale: float) -
 
 
 def gaussian_delta(epsilon: float, sensitivity: float, noise_scale: float) -> float:
-    r"""Exact :math:`\delta(\varepsilon)` of the Gaussian mechanism.
+    r"""Return the exact :math:`\delta(\varepsilon)` of the Gaussian mechanism (Balle & Wang 2018, Theorem 8).
 
     .. math:: \delta(\varepsilon) = \Phi\Bigl(\frac{\Delta}{2\sigma} - \frac{\varepsilon\sigma}{\Delta}\Bigr)
               - e^{\varepsilon}\,\Phi\Bigl(-\frac{\Delta}{2\sigma} - \frac{\varepsilon\sigma}{\Delta}\Bigr)
 
-    Parameters
-    ----------
-    epsilon : float
-        Non-negative.
-    sensitivity : float
-        l2 sensitivity :math:`\Delta` of the query, positive.
-    noise_scale : float
-        Standard deviation :math:`\sigma` of the noise in every coordinate, positive.
+    :math:`\Delta` is the ℓ2 sensitivity and :math:`\sigma` the noise SD of every coordinate. The result is the smallest delta
+    for which the mechanism is (epsilon, delta)-differentially private; relative error below ``1e-11`` down to ``1e-300``.
 
-    Returns
-    -------
-    float
-        The smallest delta for which the mechanism is (epsilon, delta)-differentially private; relative error
-        below ``1e-11`` down to ``1e-300``.
-
-    References
-    ----------
-    Balle & Wang (2018), "Improving the Gaussian mechanism for differential privacy", Theorem 8.
-
-    Examples
-    --------
     >>> round(gaussian_delta(1.0, sensitivity=1.0, noise_scale=1.0), 6)
     0.126937
     """
@@ -156,34 +99,13 @@ def gaussian_delta(epsilon: float, sensitivity: float, noise_scale: float) -> fl
 
 
 def gaussian_noise_scale(epsilon: float, delta: float, sensitivity: float) -> float:
-    r"""Smallest noise scale at which the Gaussian mechanism is (epsilon, delta)-differentially private.
+    r"""Return the smallest noise scale at which the Gaussian mechanism is (epsilon, delta)-differentially private.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive; from ``1e-6`` to ``1e12`` is tested.
-    delta : float
-        In (0, 1).
-    sensitivity : float
-        l2 sensitivity of the query, positive.
+    The scale is on the safe side: ``gaussian_delta`` was evaluated there and, allowing for its own rounding error, does not
+    exceed ``delta``. Epsilon from ``1e-6`` to ``1e12`` is tested. The textbook formula
+    :math:`\Delta\sqrt{2\ln(1.25/\delta)}/\varepsilon` is wasteful for epsilon below 1 and *not private* for large epsilon, so
+    it is not offered. Balle & Wang (2018), Theorem 8 and Algorithm 1.
 
-    Returns
-    -------
-    float
-        Noise scale on the safe side: ``gaussian_delta`` was evaluated there and, with its own rounding error
-        allowed for, does not exceed ``delta``.
-
-    Notes
-    -----
-    The textbook formula :math:`\Delta\sqrt{2\ln(1.25/\delta)}/\varepsilon` is wasteful for epsilon below 1
-    and *not private* for large epsilon; it is not offered.
-
-    References
-    ----------
-    Balle & Wang (2018), Theorem 8 and Algorithm 1.
-
-    Examples
-    --------
     >>> round(gaussian_noise_scale(1.0, 1e-6, sensitivity=1.0), 4)
     4.2247
     """
@@ -201,26 +123,9 @@ def gaussian_noise_scale(epsilon: float, delta: float, sensitivity: float) -> fl
 
 
 def gaussian_epsilon(delta: float, sensitivity: float, noise_scale: float) -> float:
-    """Smallest epsilon at which a given Gaussian mechanism is (epsilon, delta)-differentially private.
+    """Return the smallest epsilon at which a Gaussian mechanism is (epsilon, delta)-differentially private.
 
-    Parameters
-    ----------
-    delta : float
-        In (0, 1).
-    sensitivity : float
-        l2 sensitivity of the query, positive.
-    noise_scale : float
-        Standard deviation of the noise in every coordinate, positive.
-
-    Returns
-    -------
-    float
-        Epsilon on the safe side, rechecked on the curve; 0 if ``delta`` alone covers the loss.
-
-    Examples
-    --------
-    >>> round(gaussian_epsilon(1e-6, sensitivity=1.0, noise_scale=4.2247), 4)
-    1.0
+    The result is on the safe side, rechecked on the curve; 0 if ``delta`` by itself covers the loss.
     """
     delta = require_delta(delta)
     target = math.log(delta) - RELATIVE_ERROR
@@ -236,40 +141,18 @@ def gaussian_epsilon(delta: float, sensitivity: float, noise_scale: float) -> fl
 
 _RELATIVE_ERROR = 1e-12
 _SMALL = 1.0
-"""Below it the probability 1/(1 + e^ε) is near one half, and its normal quantile loses digits."""
+"""Limit below which the probability 1/(1 + e^ε) is near one half, and its normal quantile loses digits."""
 
 
 def pure_to_gaussian(epsilon: float) -> float:
-    r"""Smallest mu such that every epsilon-DP mechanism is mu-Gaussian differentially private.
+    r"""Return the smallest mu such that every epsilon-DP mechanism is mu-Gaussian differentially private, rounded up.
 
-    Parameters
-    ----------
-    epsilon : float
-        Non-negative.
-
-    Returns
-    -------
-    float
-        Mu, rounded up.
-
-    Notes
-    -----
-    It is :math:`\mu = -2\,\Phi^{-1}\bigl(1/(1 + e^{\varepsilon})\bigr)`. The trade-off curve of randomised response, which every
-    :math:`\varepsilon`-DP pair of laws post-processes, is made of two straight lines with a corner at
-    :math:`(a, a)`, :math:`a = 1/(1 + e^{\varepsilon})`. The curve of two normals, :math:`\Phi(\Phi^{-1}(1 - \alpha) - \mu)`, is
-    convex with the same ends, so it lies below both lines exactly where it does not exceed :math:`a` at :math:`a`; there it is
-    :math:`a` for this :math:`\mu`. So the constant is the best possible.
-
-    References
-    ----------
-    Kairouz, Oh & Viswanath (2015) for randomised response; Dong, Roth & Su (2022), Section 2, for trade-off curves.
-
-    Examples
-    --------
-    >>> round(pure_to_gaussian(1.0), 6)
-    1.232035
-    >>> round(pure_to_gaussian(1e-6) / 1e-6, 6)
-    1.253314
+    It is :math:`\mu = -2\,\Phi^{-1}\bigl(1/(1 + e^{\varepsilon})\bigr)`. The trade-off curve of randomized response, which
+    every :math:`\varepsilon`-DP pair of distributions post-processes, is made of two straight lines with a corner at :math:`(a,
+    a)`, :math:`a = 1/(1 + e^{\varepsilon})`. The curve of two normals, :math:`\Phi(\Phi^{-1}(1 - \alpha) - \mu)`, is convex
+    with the same ends, so it lies below both lines exactly if it does not exceed :math:`a` at :math:`a`; there it is :math:`a`
+    for this :math:`\mu`. So the constant is the best possible. Kairouz, Oh & Viswanath (2015) for randomized response; Dong,
+    Roth & Su (2022), Section 2, for trade-off curves.
     """
     epsilon = require_nonnegative("epsilon", epsilon)
     if epsilon == 0.0:

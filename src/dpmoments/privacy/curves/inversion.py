@@ -15,27 +15,10 @@ _MAX_STEPS = 200
 def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["above", "below"]) -> float:
     """Find the root of a monotone function of a positive number, on the side where it is not positive.
 
-    Parameters
-    ----------
-    excess : callable
-        Monotone in its argument; the argument is safe exactly when ``excess(x) <= 0``. Usually
-        ``log(delta(x)) - log(delta_wanted)`` plus an allowance for rounding.
-    start : float
-        Any positive starting point; near the root is faster.
-    safe : {"above", "below"}
-        Whether large or small arguments are the safe ones.
-
-    Returns
-    -------
-    float
-        A point at which ``excess`` *was evaluated* and was not positive, within a few units in the last place
-        of the boundary (or as close as rounding errors in ``excess`` allow).
-
-    Examples
-    --------
-    >>> root = safe_root(lambda x: 2.0 - x * x, 1.0, safe="above")
-    >>> root * root >= 2.0, abs(root - 2.0**0.5) < 1e-14
-    (True, True)
+    An argument is safe exactly when ``excess(x) <= 0``, usually ``log(delta(x)) - log(delta_wanted)`` plus an allowance for
+    rounding; ``safe`` says whether large or small arguments are. Any positive ``start`` works; near the root is faster. At the
+    result ``excess`` *was evaluated* and was not positive; it is within a few units in the last place of the boundary (or as
+    close as rounding errors in ``excess`` allow).
     """
 
     def finite_excess(x: float) -> float:
@@ -75,11 +58,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
 
 
 def require_positive(name: str, value: float) -> float:
-    """Return ``value`` as a float, or raise if it is not a positive finite number.
-
-    >>> require_positive("epsilon", 1)
-    1.0
-    """
+    """Return ``value`` as a float, or raise if it is not a positive finite number."""
     number = float(value)
     if not (math.isfinite(number) and number > 0.0):
         raise InputValueError(f"{name} must be a positive finite number; got {value!r}")
@@ -87,11 +66,7 @@ def require_positive(name: str, value: float) -> float:
 
 
 def require_nonnegative(name: str, value: float) -> float:
-    """Return ``value`` as a float, or raise if it is negative, infinite or not a number.
-
-    >>> require_nonnegative("epsilon", 0)
-    0.0
-    """
+    """Return ``value`` as a float, or raise if it is negative, infinite or not a number."""
     number = float(value)
     if not (math.isfinite(number) and number >= 0.0):
         raise InputValueError(f"{name} must be a non-negative finite number; got {value!r}")
@@ -99,11 +74,7 @@ def require_nonnegative(name: str, value: float) -> float:
 
 
 def require_delta(value: float) -> float:
-    """Return ``value`` as a float, or raise if it is not strictly between 0 and 1.
-
-    >>> require_delta(1e-9)
-    1e-09
-    """
+    """Return ``value`` as a float, or raise if it is not strictly between 0 and 1."""
     number = float(value)
     if not 0.0 < number < 1.0:
         raise InputValueError(

@@ -36,19 +36,13 @@ _RELATIVE_ERROR = 1e-9
 
 
 _KNEES = (1.0, 6.0, 40.0)
-"""1 - exp(-loss) rises from 0 within losses of about 1, after which it is flat: the integrals are cut here."""
+"""Losses at which the integrals are split: 1 - exp(-loss) rises from 0 within losses of about 1, then is flat."""
 
 
 def wishart_sampling_log_delta(
     epsilon: float, degrees_of_freedom: float, padding: float, neighbors: Neighbors | str
 ) -> float:
-    """Return the natural logarithm of :func:`wishart_sampling_delta`.
-
-    Examples
-    --------
-    >>> round(wishart_sampling_log_delta(1.0, 50, 200.0, "add_remove"), 3)
-    -154.823
-    """
+    """Return the natural logarithm of :func:`wishart_sampling_delta`."""
     epsilon = require_nonnegative("epsilon", epsilon)
     degrees = require_positive("degrees_of_freedom", degrees_of_freedom)
     padding = require_positive("padding", padding)
@@ -62,7 +56,7 @@ def wishart_sampling_log_delta(
 
 
 def _with_row(epsilon: float, degrees: float, padding: float) -> float:
-    """Log delta of the law with the row against the law without: the loss is large at large sums of squares."""
+    """Return log delta with the row against without it: the loss is large at large sums of squares."""
     slope = 0.5 / (1.0 + padding)  # k; the loss is k T - (r/2) log(1 + q), T the sum of squares
     threshold = (epsilon + 0.5 * degrees * math.log1p(1.0 / padding)) / slope
     unit = 2.0 * (1.0 + 1.0 / padding)  # T / unit is gamma of shape r/2
@@ -80,7 +74,7 @@ def _with_row(epsilon: float, degrees: float, padding: float) -> float:
 
 
 def _without_row(epsilon: float, degrees: float, padding: float) -> float:
-    """Log delta of the law without the row against the law with it: the loss is large at small sums of squares."""
+    """Return log delta without the row against with it: the loss is large at small sums of squares."""
     slope = 0.5 / (1.0 + padding)
     threshold = (0.5 * degrees * math.log1p(1.0 / padding) - epsilon) / slope
     if threshold <= 0.0:
@@ -103,13 +97,13 @@ def _without_row(epsilon: float, degrees: float, padding: float) -> float:
 
 
 def _log_sum(logarithms: list[float]) -> float:
-    """Logarithm of a sum of numbers given by theirs."""
+    """Return the logarithm of a sum of numbers given by their logarithms."""
     largest = max(logarithms)
     return largest if largest == -math.inf else largest + math.log(math.fsum(math.exp(x - largest) for x in logarithms))
 
 
 def _replaced(epsilon: float, degrees: float, padding: float) -> float:
-    """Log delta of one row against another orthogonal to it: a normal of random scale."""
+    """Return log delta of one row against another orthogonal to it: a normal of random scale."""
     factor = math.sqrt(2.0 / (padding * (1.0 + padding)))  # q sqrt(2 / (1 + q))
 
     def log_integrand(root: FloatArray) -> FloatArray:
@@ -123,38 +117,25 @@ def _replaced(epsilon: float, degrees: float, padding: float) -> float:
 def wishart_sampling_delta(
     epsilon: float, degrees_of_freedom: float, padding: float, neighbors: Neighbors | str
 ) -> float:
-    r"""Exact :math:`\delta(\varepsilon)` of drawing from Wishart(G + w² I, r), or from its inverse.
+    r"""Return the exact :math:`\delta(\varepsilon)` of drawing from Wishart(G + w² I, r), or from its inverse.
 
     Parameters
     ----------
     epsilon : float
         Non-negative.
     degrees_of_freedom : float
-        r (for the inverse Wishart law, ν); at least 1. Not necessarily an integer.
+        r (for the inverse Wishart, ν); at least 1. Not necessarily an integer.
     padding : float
-        :math:`w^2/B^2`: a public lower bound on the smallest eigenvalue of the scale matrix *without* the row
-        in question, in units of the squared row norm.
+        :math:`w^2/B^2`: a public lower bound on the smallest eigenvalue of the scale matrix *without* the row in question, in
+        units of the squared row norm.
     neighbors : Neighbors or str
         ``"add_remove"``, or ``"replace_one"`` (derived for two features or more; an upper bound for one).
 
-    Returns
-    -------
-    float
-        Attained where the other rows leave the directions of the rows in question empty, so that only the padding
-        is there, and these rows have full norm.
-
-    References
-    ----------
-    Sheffet (2015), "Private approximations of the 2nd-moment matrix using existing techniques in linear
-    regression", Theorems 3.1 and 5.1, whose bounds it replaces;
-    ``docs/derivations/johnson_lindenstrauss.md``.
-
-    Examples
-    --------
-    >>> round(wishart_sampling_delta(1.0, 50, 26.86, "add_remove") * 1e6, 2)
-    1.0
-    >>> round(wishart_sampling_delta(1.0, 50, 31.60, "replace_one") * 1e6, 2)
-    1.0
+    Notes
+    -----
+    Attained if the other rows leave the directions of the rows in question empty, so that only the padding is there, and these
+    rows have full norm. It replaces the bounds of Sheffet (2015), "Private approximations of the 2nd-moment matrix using
+    existing techniques in linear regression", Theorems 3.1 and 5.1; ``docs/derivations/johnson_lindenstrauss.md``.
     """
     return math.exp(wishart_sampling_log_delta(epsilon, degrees_of_freedom, padding, neighbors))
 
@@ -162,28 +143,9 @@ def wishart_sampling_delta(
 def wishart_sampling_padding(
     epsilon: float, delta: float, degrees_of_freedom: float, neighbors: Neighbors | str
 ) -> float:
-    """Smallest padding w²/B² at which the draw is (epsilon, delta)-differentially private.
+    """Return the smallest padding w²/B² at which the draw is (epsilon, delta)-differentially private.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        In (0, 1).
-    degrees_of_freedom : float
-        At least 1.
-
-    Returns
-    -------
-    float
-        On the safe side, rechecked by evaluating :func:`wishart_sampling_delta` there.
-
-    Examples
-    --------
-    >>> round(wishart_sampling_padding(1.0, 1e-6, 50, "add_remove"), 2)
-    26.86
-    >>> round(wishart_sampling_padding(0.1, 1e-6, 50, "replace_one"), 2)
-    270.45
+    The padding is on the safe side, rechecked by evaluating :func:`wishart_sampling_delta` there.
     """
     epsilon = require_positive("epsilon", epsilon)
     target = math.log(require_delta(delta)) - _RELATIVE_ERROR
@@ -199,26 +161,9 @@ def wishart_sampling_padding(
 
 
 def wishart_sampling_degrees(epsilon: float, delta: float, padding: float, neighbors: Neighbors | str) -> int:
-    """Largest number of degrees of freedom for which the draw is (epsilon, delta)-differentially private.
+    """Return the largest number of degrees of freedom for which the draw is (epsilon, delta)-differentially private.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        In (0, 1).
-    padding : float
-        As in :func:`wishart_sampling_delta`.
-
-    Returns
-    -------
-    int
-        On the safe side, rechecked by evaluating :func:`wishart_sampling_delta` there.
-
-    Examples
-    --------
-    >>> wishart_sampling_degrees(1.0, 1e-6, 99.995, "add_remove")
-    1000
+    It is on the safe side, rechecked by evaluating :func:`wishart_sampling_delta` there.
     """
     epsilon = require_positive("epsilon", epsilon)
     target = math.log(require_delta(delta)) - _RELATIVE_ERROR
@@ -250,13 +195,7 @@ _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
 def additive_wishart_log_delta(
     epsilon: float, excess_degrees: float, scale: float, neighbors: Neighbors | str
 ) -> float:
-    """Return the natural logarithm of :func:`additive_wishart_delta`.
-
-    Examples
-    --------
-    >>> round(additive_wishart_log_delta(1.0, 200, 1.0, "add_remove"), 2)
-    -50.22
-    """
+    """Return the natural logarithm of :func:`additive_wishart_delta`."""
     epsilon = require_nonnegative("epsilon", epsilon)
     m = require_positive("excess_degrees", excess_degrees)
     if m < 1.0:
@@ -273,7 +212,7 @@ def _log_chi_square_density(x: FloatArray, degrees: float) -> FloatArray:
 
 
 def _without_row_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
-    """Log delta of chi^2_{m+1} against chi^2_{m+1} + a: the loss is large at small values, infinite below a."""
+    """Return log delta of chi^2_{m+1} against chi^2_{m+1} + a: the loss is infinite below a."""
 
     def log_certain(root: FloatArray) -> FloatArray:
         density: FloatArray = _log_chi_square_density(root * root, m + 1.0) + np.log(2.0 * root)
@@ -300,7 +239,7 @@ def _without_row_of_additive_wishart(epsilon: float, m: float, a: float) -> floa
 
 
 def _with_row_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
-    """Log delta of chi^2_{m+1} + a against chi^2_{m+1}: the loss is large at large values, but below a/2."""
+    """Return log delta of chi^2_{m+1} + a against chi^2_{m+1}: the loss is below a/2, and rises."""
     if a <= 2.0 * epsilon:
         return -math.inf
     if m == 1.0:
@@ -327,7 +266,7 @@ def _with_row_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
 
 
 def _replaced_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
-    """Log delta of the orthogonal replacement: a symmetric beta distribution shifted by a/p, averaged over p."""
+    """Return log delta of the orthogonal replacement: a symmetric beta shifted by a/p, averaged over p."""
     n = m + 2.0
     # The density of p is p^(n-1) K_0(p) / (2^(n-2) Gamma(n/2)^2): nearly a gamma density of shape n - 1/2.
     constant = (
@@ -359,7 +298,7 @@ def _replaced_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
 
 
 def _log_correlation_delta(epsilon: float, m: float, shift: FloatArray) -> FloatArray:
-    """Log delta of two densities proportional to ``(1 - c^2)^((m-1)/2)`` whose centres are ``shift`` apart."""
+    """Return log delta of two densities ∝ ``(1 - c^2)^((m-1)/2)`` with centers ``shift`` apart."""
     power = 0.5 * (m - 1.0)
     h = np.minimum(shift, 2.0)
     certain: FloatArray = scipy.special.betainc(power + 1.0, power + 1.0, 0.5 * h)  # where the other density is 0
@@ -389,7 +328,7 @@ def _log_correlation_delta(epsilon: float, m: float, shift: FloatArray) -> Float
 
 
 def additive_wishart_delta(epsilon: float, excess_degrees: float, scale: float, neighbors: Neighbors | str) -> float:
-    r"""Exact :math:`\delta(\varepsilon)` of adding a Wishart matrix of scale s² I and k degrees of freedom.
+    r"""Return the exact :math:`\delta(\varepsilon)` of adding a Wishart matrix of scale s² I and k degrees of freedom.
 
     Parameters
     ----------
@@ -402,52 +341,21 @@ def additive_wishart_delta(epsilon: float, excess_degrees: float, scale: float, 
     neighbors : Neighbors or str
         ``"add_remove"``, or ``"replace_one"`` (derived for two features or more; an upper bound for one).
 
-    Returns
-    -------
-    float
-        Attained by a full-norm row, or by the replacement of one full-norm row by another orthogonal to it.
-        (With few degrees of freedom the replacement of a full-norm row by a zero row can be worse still; the
-        larger value is returned.)
-
     Notes
     -----
-    Where rows can be told apart with certainty — where ``G + W`` less the row is not positive definite — the
-    loss is infinite, and so is the Rényi divergence of every order: this mechanism has no Rényi or zCDP
-    guarantee.
-
-    References
-    ----------
-    Sheffet (2015), Theorem 4.1, whose bound it replaces; ``docs/derivations/additive_wishart.md``.
-
-    Examples
-    --------
-    >>> additive_wishart_delta(1.0, 42, 1.0, "add_remove") < 1e-6 < additive_wishart_delta(1.0, 41, 1.0, "add_remove")
-    True
+    Attained by a full-norm row, or by the replacement of one full-norm row by another orthogonal to it. (With few degrees of
+    freedom the replacement of a full-norm row by a zero row can be worse still; the larger value is returned.) If ``G + W``
+    less the row is not positive definite, the two tables are distinguished with certainty and the loss is infinite, and so is
+    the Rényi divergence of every order: this mechanism has no Rényi or zCDP guarantee. It replaces the bound of Sheffet (2015),
+    Theorem 4.1; ``docs/derivations/additive_wishart.md``.
     """
     return math.exp(additive_wishart_log_delta(epsilon, excess_degrees, scale, neighbors))
 
 
 def additive_wishart_degrees(epsilon: float, delta: float, scale: float, neighbors: Neighbors | str) -> int:
-    """Smallest excess k − d of degrees of freedom at which the noise is (epsilon, delta)-differentially private.
+    """Return the smallest excess k − d of degrees of freedom at which the noise is (epsilon, delta)-differentially private.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        In (0, 1).
-    scale : float
-        s²/B², as in :func:`additive_wishart_delta`.
-
-    Returns
-    -------
-    int
-        Rounded to the safe side, and rechecked by evaluating :func:`additive_wishart_delta` there.
-
-    Examples
-    --------
-    >>> additive_wishart_degrees(1.0, 1e-6, 1.0, "add_remove"), additive_wishart_degrees(0.5, 1e-6, 1.0, "add_remove")
-    (42, 85)
+    It is rounded to the safe side, and rechecked by evaluating :func:`additive_wishart_delta` there.
     """
     epsilon = require_positive("epsilon", epsilon)
     target = math.log(require_delta(delta)) - _RELATIVE_ERROR
@@ -469,31 +377,11 @@ def additive_wishart_degrees(epsilon: float, delta: float, scale: float, neighbo
 
 
 def additive_wishart_scale(epsilon: float, delta: float, excess_degrees: float, neighbors: Neighbors | str) -> float:
-    """Smallest noise scale s²/B² at which the noise is (epsilon, delta)-differentially private.
+    """Return the smallest noise scale s²/B² at which the noise is (epsilon, delta)-differentially private.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        In (0, 1).
-    excess_degrees : float
-        k − d, at least 1.
-
-    Returns
-    -------
-    float
-        On the safe side, rechecked by evaluating :func:`additive_wishart_delta` there.
-
-    Notes
-    -----
-    As k grows the noise tends to the symmetric Gaussian noise of the same guarantee, from above:
-    ``scale * sqrt(2 * excess_degrees)`` tends to the noise scale of the Gaussian mechanism.
-
-    Examples
-    --------
-    >>> round(additive_wishart_scale(1.0, 1e-6, 42, "add_remove"), 4)
-    0.9964
+    It is on the safe side, rechecked by evaluating :func:`additive_wishart_delta` there. As k grows the noise tends to the
+    symmetric Gaussian noise of the same guarantee, from above: ``scale * sqrt(2 * excess_degrees)`` tends to the noise scale of
+    the Gaussian mechanism.
     """
     epsilon = require_positive("epsilon", epsilon)
     target = math.log(require_delta(delta)) - _RELATIVE_ERROR
@@ -510,13 +398,7 @@ def additive_wishart_scale(epsilon: float, delta: float, excess_degrees: float, 
 
 
 def raised_wishart_log_delta(epsilon: float, degrees_of_freedom: float, ratio: float) -> float:
-    """Return the natural logarithm of :func:`raised_wishart_delta`.
-
-    Examples
-    --------
-    >>> round(raised_wishart_log_delta(1.0, 50, 200.0), 1)
-    -151.2
-    """
+    """Return the natural logarithm of :func:`raised_wishart_delta`."""
     epsilon = require_nonnegative("epsilon", epsilon)
     degrees = require_positive("degrees_of_freedom", degrees_of_freedom)
     ratio = require_positive("ratio", ratio)
@@ -528,7 +410,7 @@ def raised_wishart_log_delta(epsilon: float, degrees_of_freedom: float, ratio: f
         return 0.0  # there is no order of 2 or more whose divergence is finite
 
     def slope(beta: float) -> float:
-        """Derivative of the exponent, increasing in the order less 1."""
+        """Return the derivative of the exponent, increasing in the order less 1."""
         within = 1.0 - beta * kappa
         return half * (beta * kappa * kappa / within - _log1p_beyond(kappa)) - epsilon - math.log1p(1.0 / beta)
 
@@ -545,65 +427,43 @@ def raised_wishart_log_delta(epsilon: float, degrees_of_freedom: float, ratio: f
 
 
 def _log1p_beyond(x: float) -> float:
-    """log(1 + x) − x, without cancellation."""
+    """Return log(1 + x) − x, without cancellation."""
     if abs(x) > 0.01:
         return math.log1p(x) - x
     return -x * x * math.fsum((-x) ** k / (k + 2.0) for k in range(9))
 
 
 def raised_wishart_delta(epsilon: float, degrees_of_freedom: float, ratio: float) -> float:
-    r"""An upper bound on :math:`\delta(\varepsilon)` of drawing from Wishart(f(G) + pI, r), or its inverse.
+    r"""Return an upper bound on :math:`\delta(\varepsilon)` of drawing from Wishart(f(G) + pI, r), or its inverse.
 
     Parameters
     ----------
     epsilon : float
         Non-negative.
     degrees_of_freedom : float
-        r (for the inverse Wishart law, ν); at least 1.
+        r (for the inverse Wishart, ν); at least 1.
     ratio : float
-        :math:`\psi/F`: the least eigenvalue that f(G) + pI can have, over the Frobenius sensitivity of G.
+        :math:`\psi/F`: the smallest possible eigenvalue of f(G) + pI, over the Frobenius sensitivity of G.
 
     Returns
     -------
     float
         :math:`\min_{1 \le \beta < \psi/F} e^{\beta(D_{1+\beta} - \varepsilon)} \beta^\beta (1 + \beta)^{-(1+\beta)}` with
-        :math:`D_{1+\beta} = -\tfrac{r}{2}[\log(1 + \kappa) + \log(1 - \beta\kappa)/\beta]`; 1 where that is not below 1. Not
-        attained: a ratio some 5 to 12 percent above that of the exact curve of padding is needed at usual budgets.
+        :math:`D_{1+\beta} = -\tfrac{r}{2}[\log(1 + \kappa) + \log(1 - \beta\kappa)/\beta]`; at most 1. Not attained: a ratio
+        some 5 to 12 percent above that of the exact curve of padding is needed at usual budgets.
 
-    References
-    ----------
-    Sheffet (2015), Theorems 3.1 and 5.1, Corollary B.2, which assert the bound instead; Canonne, Kamath & Steinke (2020),
-    Proposition 12, for the conversion; ``docs/derivations/johnson_lindenstrauss.md``.
-
-    Examples
-    --------
-    >>> round(raised_wishart_delta(1.0, 50, 29.86) * 1e6, 2)
-    1.0
+    Notes
+    -----
+    Sheffet (2015), Theorems 3.1 and 5.1, Corollary B.2, assert the bound instead; Canonne, Kamath & Steinke (2020), Proposition
+    12, for the conversion; ``docs/derivations/johnson_lindenstrauss.md``.
     """
     return math.exp(raised_wishart_log_delta(epsilon, degrees_of_freedom, ratio))
 
 
 def raised_wishart_ratio(epsilon: float, delta: float, degrees_of_freedom: float) -> float:
-    """Smallest ψ/F at which the draw is shown to be (epsilon, delta)-differentially private.
+    """Return the smallest ψ/F at which the draw is proven to be (epsilon, delta)-differentially private.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        In (0, 1).
-    degrees_of_freedom : float
-        At least 1.
-
-    Returns
-    -------
-    float
-        On the safe side, rechecked by evaluating :func:`raised_wishart_delta` there.
-
-    Examples
-    --------
-    >>> round(raised_wishart_ratio(1.0, 1e-6, 50), 2)
-    29.86
+    It is on the safe side, rechecked by evaluating :func:`raised_wishart_delta` there.
     """
     epsilon = require_positive("epsilon", epsilon)
     target = math.log(require_delta(delta)) - _RELATIVE_ERROR
@@ -615,26 +475,9 @@ def raised_wishart_ratio(epsilon: float, delta: float, degrees_of_freedom: float
 
 
 def raised_wishart_degrees(epsilon: float, delta: float, ratio: float) -> int:
-    """Largest number of degrees of freedom for which the draw is shown to be (epsilon, delta)-differentially private.
+    """Return the largest number of degrees of freedom for which the draw is proven (epsilon, delta)-differentially private.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        In (0, 1).
-    ratio : float
-        As in :func:`raised_wishart_delta`.
-
-    Returns
-    -------
-    int
-        On the safe side, rechecked by evaluating :func:`raised_wishart_delta` there; 0 where not even one is.
-
-    Examples
-    --------
-    >>> raised_wishart_degrees(1.0, 1e-6, 30.0), raised_wishart_degrees(1.0, 1e-6, 1.0)
-    (50, 0)
+    It is on the safe side, rechecked by evaluating :func:`raised_wishart_delta` there; 0 if not even one is.
     """
     epsilon = require_positive("epsilon", epsilon)
     target = math.log(require_delta(delta)) - _RELATIVE_ERROR

@@ -25,26 +25,11 @@ _MAX_LOG = 690.0  # orders from 1 + exp(-690) to 1 + exp(690) are searched
 
 
 def zcdp_noise_scale(rho: float, sensitivity: float) -> float:
-    r"""Noise scale :math:`\Delta/\sqrt{2\rho}` at which the Gaussian mechanism is rho-zCDP, rounded up.
+    r"""Return the noise scale :math:`\Delta/\sqrt{2\rho}` at which the Gaussian mechanism is rho-zCDP, rounded up.
 
-    Parameters
-    ----------
-    rho : float
-        Positive.
-    sensitivity : float
-        l2 sensitivity of the query, positive.
+    The smallest float with ``sensitivity**2 <= 2 * rho * noise_scale**2`` in exact arithmetic. Bun & Steinke (2016),
+    Proposition 1.6; for the discrete Gaussian, Canonne, Kamath & Steinke (2020), Theorem 4.
 
-    Returns
-    -------
-    float
-        The smallest float with ``sensitivity**2 <= 2 * rho * noise_scale**2`` in exact arithmetic.
-
-    References
-    ----------
-    Bun & Steinke (2016), Proposition 1.6. The discrete Gaussian: Canonne, Kamath & Steinke (2020), Theorem 4.
-
-    Examples
-    --------
     >>> zcdp_noise_scale(0.5, sensitivity=2.0)
     2.0
     """
@@ -66,20 +51,14 @@ def zcdp_noise_scale(rho: float, sensitivity: float) -> float:
 
 
 def _log_delta_at_order(order_excess: float, rho: float, epsilon: float) -> float:
-    """Return the bound on log delta at the order ``1 + order_excess``, rounding allowed for."""
+    """Return the bound on log delta at the order ``1 + order_excess``, allowing for rounding."""
     b = order_excess
     terms = (b * (1.0 + b) * rho, -b * epsilon, -b * math.log1p(1.0 / b), -math.log1p(b))
     return math.fsum(terms) + 8.0 * _UNIT * math.fsum(abs(term) for term in terms)
 
 
 def zcdp_log_delta(rho: float, epsilon: float) -> float:
-    """Return the natural logarithm of :func:`zcdp_delta`, finite where that underflows.
-
-    Examples
-    --------
-    >>> round(zcdp_log_delta(0.001, 10.0), 1)
-    -25004.5
-    """
+    """Return the natural logarithm of :func:`zcdp_delta`, finite if that underflows."""
     rho = require_positive("rho", rho)
     epsilon = require_nonnegative("epsilon", epsilon)
 
@@ -98,55 +77,21 @@ def zcdp_log_delta(rho: float, epsilon: float) -> float:
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    r"""Smallest delta such that, by the bound below, any rho-zCDP mechanism is (epsilon, delta)-DP.
+    r"""Return the smallest delta such that, by the bound below, any rho-zCDP mechanism is (epsilon, delta)-DP, rounded up.
 
     .. math:: \delta = \inf_{\alpha > 1}
-              \frac{e^{(\alpha-1)(\alpha\rho-\varepsilon)}}{\alpha-1}\Bigl(1-\frac1\alpha\Bigr)^{\alpha}
+        \frac{e^{(\alpha-1)(\alpha\rho-\varepsilon)}}{\alpha-1}\Bigl(1-\frac1\alpha\Bigr)^{\alpha}
 
-    Parameters
-    ----------
-    rho : float
-        Positive.
-    epsilon : float
-        Non-negative.
-
-    Returns
-    -------
-    float
-        Delta, rounded up; 1 where the bound says nothing.
-
-    References
-    ----------
-    Canonne, Kamath & Steinke (2020), "The discrete Gaussian for differential privacy", Proposition 12 and
-    Corollary 13; it improves on Bun & Steinke (2016), Lemma 3.5.
-
-    Examples
-    --------
-    >>> round(zcdp_delta(0.5, 4.0), 5)
-    0.0002
+    Canonne, Kamath & Steinke (2020), "The discrete Gaussian for differential privacy", Proposition 12 and Corollary 13; it
+    improves on Bun & Steinke (2016), Lemma 3.5. At most 1.
     """
     return min(math.exp(zcdp_log_delta(rho, epsilon)) * (1.0 + 4.0 * _UNIT), 1.0)
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Smallest epsilon such that, by :func:`zcdp_delta`, any rho-zCDP mechanism is (epsilon, delta)-DP.
+    """Return the smallest epsilon such that, by :func:`zcdp_delta`, any rho-zCDP mechanism is (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    rho : float
-        Positive.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        Epsilon on the safe side, rechecked by evaluating ``zcdp_delta``; 0 if ``delta`` alone suffices.
-
-    Examples
-    --------
-    >>> round(zcdp_epsilon(0.5, 1e-6), 3)
-    5.222
+    It is on the safe side, rechecked by evaluating ``zcdp_delta``; 0 if ``delta`` by itself suffices.
     """
     rho = require_positive("rho", rho)
     delta = require_delta(delta)
@@ -167,22 +112,10 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Largest rho such that, by :func:`zcdp_delta`, any rho-zCDP mechanism is (epsilon, delta)-DP.
+    """Return the largest rho such that, by :func:`zcdp_delta`, any rho-zCDP mechanism is (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        In (0, 1).
+    It is on the safe side, rechecked by evaluating ``zcdp_delta``.
 
-    Returns
-    -------
-    float
-        Rho on the safe side, rechecked by evaluating ``zcdp_delta``.
-
-    Examples
-    --------
     >>> rho = zcdp_rho(1.0, 1e-6)
     >>> round(rho, 5), zcdp_delta(rho, 1.0) <= 1e-6
     (0.02436, True)
@@ -204,35 +137,14 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 
 def pure_to_zcdp(epsilon: float) -> float:
-    r"""Smallest rho such that every epsilon-DP mechanism is rho-zCDP.
+    r"""Return the smallest rho such that every epsilon-DP mechanism is rho-zCDP, rounded up.
 
-    Parameters
-    ----------
-    epsilon : float
-        Non-negative.
-
-    Returns
-    -------
-    float
-        Rho, rounded up; never more than ``epsilon**2 / 2`` beyond rounding.
-
-    Notes
-    -----
-    It is :math:`\varepsilon\tanh(\varepsilon/2)`. Every :math:`\varepsilon`-DP pair of laws
-    post-processes randomised response (Kairouz, Oh & Viswanath 2015), whose Rényi divergence of order
-    :math:`\alpha` is :math:`(f(s) - f(u))/(\alpha - 1)` with :math:`f = \log\cosh`, :math:`u = \varepsilon/2`
-    and :math:`s = (2\alpha - 1)u`. As a function of :math:`s^2`, :math:`f` has the decreasing derivative
-    :math:`\tanh(s)/(2s)`; so, by the mean value theorem,
-    :math:`f(s) - f(u) \le (s^2 - u^2)\tanh(u)/(2u) = \alpha(\alpha - 1)\,\varepsilon\tanh(\varepsilon/2)`.
-    Equality holds as :math:`\alpha \to 1`: the constant is the best possible. It improves on the
-    :math:`\varepsilon^2/2` of Bun & Steinke (2016), Proposition 1.4.
-
-    Examples
-    --------
-    >>> round(pure_to_zcdp(1.0), 6)
-    0.462117
-    >>> round(pure_to_zcdp(0.001) / (0.001**2 / 2), 6)
-    1.0
+    It is :math:`\varepsilon\tanh(\varepsilon/2)`. Every :math:`\varepsilon`-DP pair of distributions post-processes randomized
+    response (Kairouz, Oh & Viswanath 2015), whose Rényi divergence of order :math:`\alpha` is :math:`(f(s) - f(u))/(\alpha -
+    1)` with :math:`f = \log\cosh`, :math:`u = \varepsilon/2` and :math:`s = (2\alpha - 1)u`. As a function of :math:`s^2`,
+    :math:`f` has the decreasing derivative :math:`\tanh(s)/(2s)`; so, by the mean value theorem, :math:`f(s) - f(u) \le (s^2 -
+    u^2)\tanh(u)/(2u) = \alpha(\alpha - 1)\,\varepsilon\tanh(\varepsilon/2)`. Equality holds as :math:`\alpha \to 1`: the
+    constant is the best possible. It improves on the :math:`\varepsilon^2/2` of Bun & Steinke (2016), Proposition 1.4.
     """
     epsilon = require_nonnegative("epsilon", epsilon)
     if epsilon == 0.0:

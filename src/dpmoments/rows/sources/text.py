@@ -361,10 +361,8 @@ class _WholeLineEnds:
 
 
 _streams: WeakSet[_WholeLineEnds] = WeakSet()
-_SECONDS_TO_FIND_END = 2.0
-"""Max seconds until Arrow's thread sees the end."""
-_SECONDS_TO_LEAVE = 0.3
-"""Seconds for it to leave Python after that."""
+_SECONDS_TO_LEAVE = 0.5
+"""Seconds for Arrow's thread to see the end and leave Python, in a script that an error ended."""
 
 
 @atexit.register
@@ -373,9 +371,6 @@ def _end_all() -> None:
     for stream in waiting:
         stream.end()
     if waiting:
-        latest = time.monotonic() + _SECONDS_TO_FIND_END
-        while time.monotonic() < latest and not all(stream.found_end for stream in waiting):
-            time.sleep(0.01)
         time.sleep(_SECONDS_TO_LEAVE)
 
 

@@ -1,0 +1,337 @@
+"""Bounds on what clipping rows to a ball hides, column by column (``docs/derivations/clipped-rows.md``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import scipy
+
+from dpmoments.analysis.functionals import shows_shares
+from dpmoments.analysis.released import Released
+from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import is_finite_number, no_less
+from dpmoments.messages.message import Message
+from dpmoments.schema.constraints import Constraints
+from dpmoments.schema.encoding import farthest_distance
+
+NAMED_RATIO = 1.5
+"""Name a column if the table's own standard deviation may be more than this multiple of the one shown."""
+_WARNED_RATIO = 1.75
+"""Warn of a named column if its standard deviation may be more than this multiple of the one shown."""
+_FEW_ROWS = 0.03
+"""Warn if at most this fraction of the rows was clipped; of a table too small to say so, every column may be named."""
+_GRAM_LEVEL = 0.95
+"""One-sided confidence of the upper end of the clipped rows' sums of squares."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClippingBounds:
+    """Largest differences between the moments of a table and of its clipped rows, about the center, in encoded units.
+
+    Attributes
+    ----------
+    excess : float
+        Clipped excess Σ(‖u‖² − r²), at most.
+    squares : ndarray of shape (d,)
+        Increase of Σu_j², at most: L_j.
+    sum_below, sum_above : ndarray of shape (d,)
+        Decrease and increase of Σu_j, at most.
+    """
+
+    excess: float
+    squares: FloatArray
+    sum_below: FloatArray
+    sum_above: FloatArray
+
+    @classmethod
+    def of_ball(
+        cls,
+        radius: float,
+        max_rows: float,
+        max_excess: float,
+        box: tuple[FloatArray, FloatArray],
+        farthest: float,
+        clipped_squares: FloatArray,
+    ) -> Self:
+        """Return the bounds that hold for every table.
+
+        Parameters
+        ----------
+        radius : float
+            r.
+        max_rows, max_excess : float
+            K and E: number of rows outside the ball, and their clipped excess.
+        box : tuple of two ndarrays of shape (d,)
+            Public bounds of the columns, less the center.
+        farthest : float
+            Largest distance of a row from the center.
+        clipped_squares : ndarray of shape (d,)
+            Σu_j² of the clipped rows.
+        """
+        below, above = np.maximum(-box[0], 0.0), np.maximum(box[1], 0.0)
+        if max_rows <= 0.0 or max_excess <= 0.0:
+            none = np.zeros(len(below))
+            return cls(0.0, none, none, none)
+        square = radius**2
+        share = max_excess / max_rows
+        norm = np.sqrt(square + share)
+        # all three functions of a row's excess are concave, so that equal shares are the worst case
+        squares = max_rows * share * np.minimum(1.0, np.maximum(below, above) ** 2 / norm**2)
+        most = max(min(farthest**2, square + max_excess) - square, 0.0)
+        squares = np.minimum(squares, np.maximum(clipped_squares, 0.0) * most / square)
+        ends = (max_rows * np.minimum(norm - radius, side * (1.0 - radius / norm)) for side in (below, above))
+        return cls(max_excess, squares, *ends)
+
+    def variance_change(self, mean: FloatArray, n_rows: float) -> tuple[FloatArray, FloatArray]:
+        """Return by how much the table's variances are below and above those of the clipped rows, at most.
+
+        Parameters
+        ----------
+        mean : ndarray of shape (d,)
+            Of the clipped rows, about the center.
+        """
+        least, most = -self.sum_below / n_rows, self.sum_above / n_rows
+        nearest = np.clip(-mean, least, most)
+        fall = np.maximum(2.0 * mean * least + least**2, 2.0 * mean * most + most**2)
+        return np.maximum(fall, 0.0), self.squares / n_rows - 2.0 * mean * nearest - nearest**2
+
+    def of_features(self, features: Sequence[int]) -> Self:
+        """Return the bounds of some features."""
+        chosen = list(features)
+        return replace(
+            self,
+            squares=self.squares[chosen],
+            sum_below=self.sum_below[chosen],
+            sum_above=self.sum_above[chosen],
+        )
+
+    def correlation_ends(
+        self, ends: tuple[FloatArray, FloatArray], variances: FloatArray, mean: FloatArray, n_rows: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the lowest and highest correlations of the table, shape (d, d) each.
+
+        Parameters
+        ----------
+        ends : tuple of two ndarrays of shape (d, d)
+            Intervals of the correlations of the clipped rows.
+        variances, mean : ndarray of shape (d,)
+            Of the clipped rows; the mean about the center.
+        """
+        shift = np.maximum(self.sum_below, self.sum_above) / n_rows
+        size = np.abs(mean)
+        own = 2.0 * size * shift + shift**2
+        cross = np.outer(size, shift) + np.outer(shift, size) + np.outer(shift, shift)
+        least, most = np.maximum(variances - own, 0.0), variances + 2.0 * size * shift
+        low, high = ends
+        root = np.sqrt(np.outer(variances, variances))
+        top = _highest(_of_variances(high * root + cross, least, most), self.squares / n_rows, least)
+        bottom = -_highest(_of_variances(-low * root + cross, least, most), self.squares / n_rows, least)
+        return np.clip(bottom, -1.0, low), np.clip(top, high, 1.0)
+
+
+def _of_variances(covariance: FloatArray, least: FloatArray, most: FloatArray) -> FloatArray:
+    """Return the largest correlation that a covariance makes with variances between these; 1 if one of them may be 0."""
+    smallest, largest = np.sqrt(np.outer(least, least)), np.sqrt(np.outer(most, most))
+    root = np.where(covariance > 0.0, smallest, largest)
+    result = np.divide(covariance, root, out=np.ones_like(covariance), where=root > 0.0)
+    return np.clip(np.where(smallest > 0.0, result, 1.0), -1.0, 1.0)
+
+
+def _highest(correlation: FloatArray, added: FloatArray, least: FloatArray) -> FloatArray:
+    """Return the maximum of (r + ab)/√((1 + a²)(1 + b²)) over a ≤ A_j and b ≤ A_k, A_j² = L_j/(n S_jj)."""
+    size = np.sqrt(np.divide(added, least, out=np.full_like(added, np.inf), where=least > 0.0))
+    first, second = np.broadcast_arrays(size[:, None], size[None, :])
+    positive = correlation > 0.0
+    slope = np.where(positive, correlation, 1.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        a = np.where(positive, np.minimum(first, second / slope), first)
+        b = np.where(positive, np.minimum(second, first / slope), second)
+        result = (correlation + a * b) / np.sqrt((1.0 + a**2) * (1.0 + b**2))
+    return np.where(np.isfinite(a) & np.isfinite(b), np.nan_to_num(result, nan=1.0), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class TableBounds:
+    """Limits on the columns of the table itself if its rows were clipped to a ball, in the table's units.
+
+    They hold with 95 % confidence and leave out the noise.
+
+    Attributes
+    ----------
+    share : float
+        Fraction of the rows that were clipped, at most.
+    clearly : bool
+        True if the clipped excess is distinguishable from noise.
+    n_rows : float
+    bounds : ClippingBounds
+    variance, center_mean : ndarray of shape (d,)
+        Of the clipped rows before repair, the mean about the center, both in encoded units.
+    mean_below, mean_above : ndarray of shape (d,)
+        How far the table's mean is below and above the mean of the clipped rows, at most.
+    variance_below, variance_above : ndarray of shape (d,)
+        The same for variances.
+    largest_ratio : ndarray of shape (d,)
+        Standard deviations of the table over those of the clipped rows, at most, noise included; 0 if the latter are noise.
+    """
+
+    share: float
+    clearly: bool
+    n_rows: float
+    bounds: ClippingBounds
+    variance: FloatArray
+    center_mean: FloatArray
+    mean_below: FloatArray
+    mean_above: FloatArray
+    variance_below: FloatArray
+    variance_above: FloatArray
+    largest_ratio: FloatArray
+
+    @property
+    def named(self) -> BoolArray:
+        """Columns of which clipping may hide much of the standard deviation, shape (d,)."""
+        return np.asarray(self.largest_ratio > NAMED_RATIO)
+
+    @classmethod
+    def of(cls, release: Released) -> TableBounds | None:
+        """Return the limits; None if no row was clipped to a ball, or nothing was spent on knowing how many were."""
+        names = "radius", "share_beyond_bound", "trace_bias_bound", "excess_beyond"
+        stated = [release.diagnostics.get(name) for name in names]
+        center, law = release.center, release.noise
+        if center is None or law is None or release.noisy_sum is None or release.schema.row_norm is None:
+            return None
+        if not all(map(is_finite_number, stated)):
+            return None
+        radius, share, trace, excess = (float(value) for value in stated)  # type: ignore[arg-type]
+        if not (radius > 0.0 and share > 0.0 and trace > 0.0):
+            return None
+        n_rows, scale, gram = float(release.n_rows), release.encoding.scale, np.diag(release.noisy_gram)
+        lower, upper = release.encoding.values_in_ball(*release.schema.feature_bounds)
+        noise = np.sqrt(np.diag(law.cell_variances())[1:])
+        bounds = ClippingBounds.of_ball(
+            radius,
+            share * n_rows,
+            trace * n_rows,
+            (lower - center, upper - center),
+            farthest_distance(center, lower, upper),
+            gram + float(scipy.special.ndtri(_GRAM_LEVEL)) * noise,
+        )
+        mean = np.clip(release.noisy_sum / n_rows, lower - center, upper - center)
+        variance = gram / n_rows - mean**2
+        fall, rise = bounds.variance_change(mean, n_rows)
+        value, below, above = center + mean, bounds.sum_below / n_rows, bounds.sum_above / n_rows
+        shares = _shown_by_shares(release)
+        low, high = np.maximum(value - below, lower), np.minimum(value + above, upper)
+        variance = np.where(shares, (upper - value) * (value - lower), variance)
+        ends = np.minimum((upper - low) * (low - lower), (upper - high) * (high - lower))
+        fall = np.where(shares, np.maximum(variance - ends, 0.0), fall)
+        rise = np.clip(largest_variance(low, high, (lower, upper)) - variance, 0.0, rise)
+        shown = np.sqrt(np.maximum(variance, 0.0))
+        halved = np.divide(noise / n_rows, 2.0 * shown, out=np.full_like(shown, np.inf), where=shown > 0.0)
+        own_noise = np.minimum(np.sqrt(noise / n_rows), halved)
+        most = np.sqrt((shown + float(scipy.special.ndtri((1.0 + _GRAM_LEVEL) / 2.0)) * own_noise) ** 2 + rise)
+        return cls(
+            share=share,
+            n_rows=n_rows,
+            bounds=bounds,
+            variance=variance,
+            center_mean=mean,
+            mean_below=scale * below,
+            mean_above=scale * above,
+            variance_below=scale**2 * fall,
+            variance_above=scale**2 * rise,
+            clearly=2.0 * excess > bounds.excess,
+            largest_ratio=np.where(own_noise < shown, most / np.maximum(shown, np.finfo(float).tiny), 0.0),
+        )
+
+    def of_features(self, features: Sequence[int]) -> Self:
+        """Return the limits of some features."""
+        chosen = list(features)
+        names = (
+            "variance",
+            "center_mean",
+            "mean_below",
+            "mean_above",
+            "variance_below",
+            "variance_above",
+            "largest_ratio",
+        )
+        parts = {name: getattr(self, name)[chosen] for name in names}
+        return replace(self, bounds=self.bounds.of_features(chosen), **parts)
+
+    def correlation_ends(
+        self, lower: FloatArray, upper: FloatArray, features: Sequence[int]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return limits of the correlations of the table, shape (k, k) each, from intervals for the clipped rows."""
+        part = self.of_features(features)
+        variances = np.maximum(part.variance, 0.0)
+        return part.bounds.correlation_ends((lower, upper), variances, part.center_mean, self.n_rows)
+
+
+def largest_variance(low: FloatArray, high: FloatArray, box: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Return the largest variance of values in the box with a mean between ``low`` and ``high``, shape (d,).
+
+    Bhatia & Davis (2000): (upper − mean)(mean − lower), which a column of two values attains.
+    """
+    lower, upper = box
+    mean = np.clip((lower + upper) / 2.0, low, high)
+    return np.asarray((upper - mean) * (mean - lower))
+
+
+def _shown_by_shares(release: Released) -> BoolArray:
+    """Return True for levels and Booleans whose standard deviation is computed from their share, shape (d,)."""
+    result = np.zeros(len(release.feature_names), dtype=bool)
+    if shows_shares(release):
+        constraints = Constraints.of(release.schema, mean=True)
+        for block in constraints.blocks:
+            result[block.features] = True
+        result[list(constraints.flags)] = True
+    return result
+
+
+ABOUT_TABLE = (
+    "Intervals hold for the table itself: they allow for what clipping its rows to a ball hides (95 % confidence)."
+)
+"""Remark below intervals that were asked for the table."""
+
+
+def is_of_table(of: str) -> bool:
+    """Return True for ``"table"`` and False for ``"clipped rows"``; raise ValueError for anything else.
+
+    Examples
+    --------
+    >>> is_of_table("table"), is_of_table("clipped rows")
+    (True, False)
+    """
+    if of not in ("table", "clipped rows"):
+        raise InputValueError(f"of={of!r}: intervals are of the 'clipped rows' or of the 'table' itself")
+    return of == "table"
+
+
+def describe_clipping(release: Released) -> str:
+    """Return a sentence on clipping: answers are about the clipped rows; empty if no row was clipped to a ball."""
+    bounds = TableBounds.of(release)
+    if bounds is None:
+        return ""
+    return (
+        f"Answers are about the clipped rows: at most {no_less(100.0 * bounds.share, 2)} % of the rows were clipped to a ball "
+        "(95 % confidence), and intervals leave out what that hides, which describe() bounds."
+    )
+
+
+def clipping_warning(release: Released) -> Message | None:
+    """Return a warning that names the columns of which few rows may make up much; None if there is no such column."""
+    bounds = TableBounds.of(release)
+    if bounds is None or not (bounds.clearly or bounds.share <= _FEW_ROWS):
+        return None
+    columns = np.flatnonzero(bounds.largest_ratio > _WARNED_RATIO)
+    if not len(columns):
+        return None
+    shown = np.sqrt(bounds.variance[columns]) * release.encoding.scale[columns]
+    most = np.sqrt(shown**2 + bounds.variance_above[columns])
+    order = np.argsort(-most / shown, kind="stable")
+    names = [release.feature_names[column] for column in columns[order].tolist()]
+    return Message("clipped-rows", names=names, shown=shown[order].tolist(), at_most=most[order].tolist())

@@ -1,0 +1,1 @@
+"""Messages as data: a code with plain facts in files, receipts, warnings and errors, and their words for each audience."""

@@ -1,0 +1,237 @@
+"""Codes of all messages, each with the kinds of its facts. A file that holds another code, or another fact, is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+Fact = bool | int | float | str | tuple["Fact", ...]
+"""A plain fact."""
+Kinds = Mapping[str, str]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_.-]{1,80}", value) is not None
+
+
+def _every(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, tuple) and all(map(check, value))
+
+
+KINDS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
+    {
+        "number": _is_number,
+        "numbers": _every(_is_number),
+        "integer": _is_integer,
+        "flag": lambda value: isinstance(value, bool),
+        "name": _is_text,
+        "names": _every(_is_text),
+        "level": lambda value: isinstance(value, str | int),
+        "word": _is_word,
+        "words": _every(_is_word),
+    }
+)
+"""Kinds of facts: a ``name`` is text that a person wrote; a ``word`` is one that the library defines."""
+
+_BUDGET = {"epsilon?": "number", "delta?": "number", "rho?": "number"}
+_STEP = {"step?": "integer", "last?": "flag", "round?": "integer"}
+_FEATURE = {"feature": "integer"}
+_LEVEL = {"feature": "integer", "level": "integer"}
+_NAMES: Kinds = {"names": "names"}
+_SHARE: Kinds = {"share": "number"}
+_NONE: Kinds = {}
+
+_RULES: Mapping[str, Kinds] = {
+    "values-clipped-to-bounds": {
+        "column": "name",
+        "lower": "number",
+        "upper": "number",
+        "missing": "word",
+        "typical_lower?": "number",
+        "typical_upper?": "number",
+    },
+    "dates-clipped-to-bounds": {
+        "column": "name",
+        "lower": "name",
+        "upper": "name",
+        "missing": "word",
+        "unit": "word",
+        "origin": "name",
+    },
+    "scale-range": {
+        "column": "name",
+        "least": "number",
+        "largest": "number",
+        "center": "number",
+        "radius": "number",
+        "missing": "word",
+    },
+    "two-values": {"column": "name", "missing": "word"},
+    "public-levels": {"column": "name", "levels": "integer", "missing": "word", "other": "word"},
+    "derived-feature": {"column": "name", "factors": "names"},
+    "coordinates": {"coordinates": "integer", "missing": "words"},
+    "row-norm-bound": {"norm": "number"},
+    "no-row-norm-bound": _NONE,
+    "noise-by-typical-range": _NONE,
+    "rows-clipped-to-ball": {"radius": "number", "outside": "number", "trace": "number", "mean": "number"},
+    "group-of-rows": {"column": "name", "level": "level", "groups": "integer"},
+    "parallel-groups": {"column": "name", "groups": "integer"},
+    "pooled-tables": {"tables": "integer", "neighbors": "word", "unit?": "name"},
+    "pooled-part": {"mechanism": "word", **_BUDGET},
+}
+"""Rules of the privacy statement: what was done to values and rows, and why budgets need not be added."""
+
+_GUARANTEE: Mapping[str, Kinds] = {
+    "zcdp": {"rho": "number", "epsilon": "number", "delta": "number", "neighbors": "word", "unit?": "name"},
+    "pure-dp": {"epsilon": "number", "neighbors": "word", "unit?": "name"},
+    "approximate-dp": {"epsilon": "number", "delta": "number", "neighbors": "word", "unit?": "name"},
+    "unit-is-row": _NONE,
+    "unit-is-rows": {"column": "name", "max_rows": "integer", "missing": "word"},
+    "exact-lattice": _NONE,
+    "lattice-rounded": _NONE,
+    "idealized": _NONE,
+    "not-private": _NONE,
+}
+"""Sentences of the privacy statement that follow from its entries; no file stores them."""
+
+_WARNINGS: Mapping[str, Kinds] = {
+    "clipped-rows": {"names": "names", "shown": "numbers", "at_most": "numbers"},
+    "no-ball": {"spent": "number"},
+    "rows-dropped": {"share": "number", "rows": "integer"},
+    "row-count-uncertain": {"noise": "number", "rows": "number"},
+    "too-few-rows": {"rows": "number", "noise": "number"},
+    "delta-too-large": {"delta": "number", "rows?": "integer"},
+    "location-lost": _NAMES,
+    "search-unsettled": _NAMES,
+    "values-clipped": {"share": "number", "names": "names"},
+    "values-unseen": {"share": "number", "names": "names"},
+    "values-mostly-equal": _NONE,
+    "variance-lost": _NONE,
+    "mean-lost": {"names?": "names"},
+    "mean-beyond-radius": {"names?": "names"},
+    "values-beyond-radius": _NAMES,
+    "mostly-clipped": {"names?": "names"},
+    "rows-mostly-clipped": _NONE,
+    "rows-unseen": _NONE,
+    "outlying-rows-clipped": _SHARE,
+    "noise-incomplete": _NONE,
+    "rows-outside-bounds": _NONE,
+    "small-eigenvalues-lost": _NONE,
+    "clip-widened": {"times": "number"},
+    "variance-of-few-rows": _NONE,
+    "noise-above-covariance": _NONE,
+    "rows-unseen-tail": _SHARE,
+    "fewer-rows-than-features": _NONE,
+    "rounds-too-noisy": _NONE,
+    "tables-not-checked": _NAMES,
+    "dependent-rows": {"column": "name", "max_rows": "integer"},
+    "not-in-ledger": {"entry": "integer", "reason": "name"},
+    "directions-lost": {"directions": "integer", "features": "integer"},
+}
+"""Reasons not to trust a release, or an answer."""
+
+_CAVEATS: Mapping[str, Kinds] = {
+    "linearized": _NONE,
+    "clipped-in-last-step": _NONE,
+    "asserted-smallest-eigenvalue": _NONE,
+}
+"""Conditions under which the noise of a release is known; codes of :class:`dpmoments.noise.terms.NoiseLaw`."""
+
+_REASONS: Mapping[str, Kinds] = {
+    "numbers-rarely-fill-bounds": {
+        "mechanism": "word",
+        "kind": "word",
+        "fallback": "word",
+        "spent": "number",
+        "unit_rows?": "integer",
+    },
+    "least-error": {
+        "mechanism": "word",
+        "kind": "word",
+        "second?": "word",
+        "times?": "number",
+        "unit_rows?": "integer",
+        **_BUDGET,
+    },
+    "few-rows-for-ball": _NONE,
+    "rows-fill-bounds": _NONE,
+    "ball-clips-too-much": _NONE,
+}
+"""Reasons of a choice: why ``auto`` took a mechanism, why a run took no clipping ball."""
+
+_QUERIES: Mapping[str, Kinds] = {
+    "query": {"name": "name"},
+    "count": _NONE,
+    "sum": _STEP,
+    "sum-and-count": _NONE,
+    "gram": _STEP,
+    "sum-and-gram": _STEP,
+    "squares": _STEP,
+    "count-sum-gram": _NONE,
+    "sum-and-squares": _NONE,
+    "mapped-rows": _NONE,
+    "eigenvalues": _NONE,
+    "directions": _NONE,
+    "direction": {"direction": "integer"},
+    "inverse-gram": _NONE,
+    "padded-gram": _NONE,
+    "eigenvalue-bound": _NONE,
+    "norm-histogram": {"histogram?": "integer"},
+    "outlying-rows": _NONE,
+    "ball-center": _NONE,
+    "ball-screening": _NONE,
+    "ball-radius": {"comparison?": "integer"},
+    "ball-outside": _NONE,
+    "ball-excess": _NONE,
+    "coordinate-mean": _FEATURE,
+    "coordinate-scale": _FEATURE,
+    "coordinate-bin": _LEVEL,
+    "coordinate-quantile": {**_LEVEL, "quantile": "number"},
+    "clamped-values": _FEATURE,
+    "values-beyond-noise": _FEATURE,
+    "median": _LEVEL,
+    "rows-far-from-median": _LEVEL,
+    "log-scale-histogram": _FEATURE,
+    "clipped-rows-of-feature": _FEATURE,
+}
+"""Queries of a receipt: what got noise. Features, levels and steps are numbered from 1."""
+
+CODES: Mapping[str, Kinds] = MappingProxyType({**_RULES, **_GUARANTEE, **_WARNINGS, **_CAVEATS, **_REASONS, **_QUERIES})
+"""Kinds of the facts of every message; a ``?`` marks a fact that may be absent."""
+QUERIES = frozenset(_QUERIES)
+RULES = frozenset(_RULES)
+GUARANTEES = frozenset(_GUARANTEE)
+WARNINGS = frozenset(_WARNINGS)
+CAVEATS = frozenset(_CAVEATS)
+REASONS = frozenset(_REASONS)
+PART = "part"
+"""A fact of any message: the group or pooled table that it is about, from the outside in."""
+
+
+def fault_of(code: object, facts: Mapping[str, object]) -> str | None:
+    """Return what is wrong with the facts of a code; None if they are sound."""
+    if not isinstance(code, str) or code not in CODES:
+        return "unknown code"
+    kinds = {name.removesuffix("?"): kind for name, kind in CODES[code].items()} | {PART: "names"}
+    needed = {name for name in CODES[code] if not name.endswith("?")}
+    if missing := needed - facts.keys():
+        return f"without {', '.join(sorted(missing))}"
+    for name, value in facts.items():
+        if name not in kinds:
+            return "with an unknown fact"
+        if not KINDS[kinds[name]](value):
+            return f"{name} is not of kind {kinds[name]}"
+    return None

@@ -1,0 +1,83 @@
+"""Advice to a curator, who can make another release: as a Python call, and as a command at the shell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from dpmoments.messages.codes import Fact
+from dpmoments.messages.wording import Words
+
+
+def _to_do_better(facts: Mapping[str, Fact]) -> str:
+    """Return what makes the error of a mechanism that ``auto`` chose smaller."""
+    budget = "more budget"
+    if facts["kind"] == "pure":
+        budget = "more epsilon (the error falls as 1/epsilon), or, with many columns, a small delta"
+    bounds = "tighter bounds from public knowledge, " if "fallback" in facts else ""
+    return f"To do better: fewer columns, {bounds}{budget}."
+
+
+_BOTH: Mapping[str, Words] = {
+    "numbers-rarely-fill-bounds": _to_do_better,
+    "least-error": _to_do_better,
+    "row-count-uncertain": "More rows, a larger budget, or rules that drop no rows would help.",
+    "location-lost": "Give public bounds, more rows or a larger budget.",
+    "search-unsettled": "Give more rows or a larger budget, or use coinpress with a radius.",
+    "values-clipped": "Give public bounds, or a larger radius or scale.",
+    "values-unseen": "Public bounds, more rows or a larger budget would help.",
+    "variance-lost": "Give public bounds, more rows or a larger budget.",
+    "mean-lost": "Give more rows or a larger budget, or a smaller radius or scale if the stated one is too large.",
+    "mean-beyond-radius": "Give a larger radius.",
+    "values-beyond-radius": "Give a larger radius.",
+    "mostly-clipped": "Use a larger radius or scale.",
+    "rows-unseen": "More rows or a larger rho are needed.",
+    "outlying-rows-clipped": "A mechanism with a public radius and scale includes them.",
+    "rows-outside-bounds": "Widen the schema's scale or radius, or eigenvalue_bounds or mean_radius.",
+    "rows-mostly-clipped": "Give a larger radius or scale.",
+    "small-eigenvalues-lost": "Give more rows, a larger rho or a narrower range.",
+    "clip-widened": "Give public bounds, or release a transformed column (its logarithm).",
+    "variance-of-few-rows": "Declare columns of two values as Boolean, or give bounds.",
+    "rounds-too-noisy": "This mechanism needs many more rows; coinpress needs fewer.",
+    "dependent-rows": "A contribution bound of one row per unit avoids this.",
+    "not-in-ledger": "Do not release again; the budget is counted.",
+    "directions-lost": "More rows or a larger budget would help.",
+}
+
+IN_PYTHON: Mapping[str, Words] = MappingProxyType(
+    {
+        **_BOTH,
+        "clipped-rows": (
+            "A new release with mechanism=dpm.mechanisms.AdaptiveBall(dominant_rows=True) clips no row, but has more noise: "
+            "compare with dpm.forecast."
+        ),
+        "no-ball": (
+            "Nothing to do for this release. Next time, mechanism=dpm.mechanisms.AdaptiveBall(dominant_rows=True) skips the "
+            "search."
+        ),
+        "rows-dropped": "The release describes the rest. dpm.preflight shows which columns dropped them.",
+        "too-few-rows": "More rows or a larger budget would help; see dpm.forecast before the next release.",
+        "delta-too-large": "Use a delta well below 1/n.",
+        "tables-not-checked": "Make releases with dataset='…', one name for each table.",
+    }
+)
+"""Advice by code, as Python calls."""
+
+AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
+    {
+        **_BOTH,
+        "clipped-rows": (
+            "A new release with --mechanism adaptive-ball --option dominant_rows=true clips no row, but has more noise: compare "
+            "with 'dpmoments forecast'."
+        ),
+        "no-ball": (
+            "Nothing to do for this release. Next time, --mechanism adaptive-ball --option dominant_rows=true skips the search."
+        ),
+        "rows-dropped": "The release describes the rest. 'dpmoments preflight' shows which columns dropped them.",
+        "too-few-rows": "More rows or a larger budget would help; see 'dpmoments forecast' before the next release.",
+        "delta-too-large": "Use a --delta well below 1/n.",
+        "dependent-rows": "--max-rows-per-unit 1 avoids this.",
+        "tables-not-checked": "Make releases with --dataset NAME, one name for each table.",
+    }
+)
+"""Advice by code, as commands."""

@@ -1,0 +1,328 @@
+"""Sentences that every reader gets: what was done, what was found, what a guarantee says. They name no remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from dpmoments.foundation.values import no_less
+from dpmoments.messages.codes import Fact
+from dpmoments.messages.wording import MAX_NAMED, Words, at_most_percent, budget_text, listed
+
+Facts = Mapping[str, Fact]
+
+
+def _tables(facts: Facts) -> str:
+    """Return which two tables a guarantee is about."""
+    if "unit" in facts:
+        return (
+            f"tables that differ by all rows with one value of {facts['unit']}, present or absent (add-remove; the numbers of "
+            "units and of rows are private)"
+        )
+    if facts["neighbors"] == "add_remove":
+        return "tables that differ by one row, present or absent (add-remove; the number of rows is private)"
+    return "tables that differ in one row's values (replace-one; the number of rows of the table is public)"
+
+
+def _zcdp(facts: Facts) -> str:
+    rho, epsilon, delta = _losses(facts, "rho"), _losses(facts, "epsilon", 4), f"{facts['delta']:g}"
+    return (
+        f"The Rényi divergence of order α between the outputs on any two {_tables(facts)} is at most {rho}·α for every α > 1 "
+        f"(ρ-zero-concentrated differential privacy, ρ = {rho}). For example, it implies ε = {epsilon} at δ = {delta}."
+    )
+
+
+def _pure(facts: Facts) -> str:
+    epsilon = _losses(facts, "epsilon")
+    return (
+        f"For every set of outputs, its probabilities under any two {_tables(facts)} differ by a factor of at most e^{epsilon} "
+        f"(ε-differential privacy, ε = {epsilon})."
+    )
+
+
+def _approximate(facts: Facts) -> str:
+    epsilon, delta = _losses(facts, "epsilon"), _losses(facts, "delta")
+    return (
+        f"For every set of outputs, its probabilities under any two {_tables(facts)} differ by a factor of at most e^{epsilon}, "
+        f"up to an additive {delta} ((ε, δ)-differential privacy, ε = {epsilon}, δ = {delta})."
+    )
+
+
+def _losses(facts: Facts, name: str, digits: int = 6) -> str:
+    value = facts[name]
+    assert isinstance(value, int | float)
+    return no_less(value, digits)
+
+
+def _rows_of_unit(facts: Facts) -> str:
+    column, most = facts["column"], facts["max_rows"]
+    used = (
+        f"of which at most {most:,}, chosen at random, are used"
+        if most != 1
+        else "of which one, chosen at random, is used"
+    )
+    unlabeled = "is dropped" if facts["missing"] == "drop" else "is refused"
+    return (
+        f"The privacy unit is all rows with one value of {column}, {used}. A row without a {column} {unlabeled}. A person with "
+        f"several values of {column} is protected less: the loss adds up over them."
+    )
+
+
+def _values_clipped(facts: Facts) -> str:
+    typical = ""
+    if "typical_lower" in facts and "typical_upper" in facts:
+        typical = f" Typical range: {facts['typical_lower']:g} to {facts['typical_upper']:g}."
+    return (
+        f"{facts['column']}: values clipped to [{facts['lower']:g}, {facts['upper']:g}]; missing values: "
+        f"{facts['missing']}.{typical}"
+    )
+
+
+def _ball(facts: Facts) -> str:
+    trace, mean = _losses(facts, "trace", 2), _losses(facts, "mean", 2)
+    return (
+        f"Encoded rows were clipped to a ball of radius {facts['radius']:.3g} about a private center; the moments are those of "
+        f"the clipped rows. With 95% confidence, at most {at_most_percent(facts['outside'])} of rows lay outside, clipping "
+        f"lowered the mean squared distance from the center by at most {trace}, and it moved the mean by at most {mean} (both "
+        "in encoded units)."
+    )
+
+
+def _pooled(facts: Facts) -> str:
+    one, common = (f"all rows of a {facts['unit']} are", f"{facts['unit']}") if "unit" in facts else ("a row is", "row")
+    stays = ""
+    if facts["neighbors"] == "replace_one":
+        stays = " A row that is replaced stays in its table; the number of rows of each table is public."
+    return (
+        f"Pooled from {facts['tables']} releases of disjoint tables: {one} in one of them, so the largest of their budgets "
+        f"covers all of them together (parallel composition).{stays} Nobody checked that the tables have no {common} in common."
+    )
+
+
+def _of(facts: Facts) -> str:
+    names = facts.get("names", ())
+    assert isinstance(names, tuple)
+    return f"{listed(list(map(str, names)))}: " if names else ""
+
+
+def _about(sentence: str) -> Words:
+    """Return words that begin with the names of the columns, if there are any."""
+
+    def words(facts: Facts) -> str:
+        of = _of(facts)
+        return f"{of}{sentence}" if of else f"{sentence[:1].upper()}{sentence[1:]}"
+
+    return words
+
+
+def _clipped_rows(facts: Facts) -> str:
+    names, shown, most = (facts[name] for name in ("names", "shown", "at_most"))
+    assert isinstance(names, tuple)
+    assert isinstance(shown, tuple)
+    assert isinstance(most, tuple)
+    columns = [
+        f"{listed([str(name)])} (shown: {one:,.3g}, at most {other:,.3g})"
+        for name, one, other in zip(names, shown, most, strict=False)
+    ]
+    more = f" and {len(columns) - MAX_NAMED} more" if len(columns) > MAX_NAMED else ""
+    return (
+        "Outlying rows were clipped. The table's own standard deviation may be far larger than the one shown (95% confidence): "
+        f"{', '.join(columns[:MAX_NAMED])}{more}."
+    )
+
+
+def _delta(facts: Facts) -> str:
+    if "rows" not in facts:
+        return f"delta={facts['delta']:g} is too large for any but a small table: it allows publishing whole rows."
+    rows, delta = facts["rows"], facts["delta"]
+    assert isinstance(rows, int)
+    assert isinstance(delta, int | float)
+    published = max(1, round(rows * delta))
+    return f"delta={delta:g} is too large for {rows:,} rows: it allows publishing about {published:,} whole rows."
+
+
+def _row_count(facts: Facts) -> str:
+    noise, rows = facts["noise"], facts["rows"]
+    assert isinstance(noise, int | float)
+    assert isinstance(rows, int | float)
+    share = noise / max(rows, 1.0)
+    return f"The number of kept rows is known only to ± {noise:,.0f} ({share:.0%}); means and second moments are divided by it."
+
+
+def _at_unit(facts: Facts) -> str:
+    return f" Chosen for the budget left for one row of {facts['unit_rows']:,}." if "unit_rows" in facts else ""
+
+
+def _numbers_rarely_fill(facts: Facts) -> str:
+    return (
+        f"{facts['mechanism']}, because numeric columns rarely fill their bounds. At worst it is {facts['fallback']} at the "
+        f"public bounds with {facts['spent']:.0%} less of the budget.{_at_unit(facts)}"
+    )
+
+
+def _least_error(facts: Facts) -> str:
+    second = (
+        f"; {facts['second']} has {facts['times']:.2g} times as much" if "second" in facts and "times" in facts else ""
+    )
+    return (
+        f"{facts['mechanism']}, because it has the least expected error of the additive mechanisms at {budget_text(facts)}"
+        f"{second}.{_at_unit(facts)}"
+    )
+
+
+FINDINGS: Mapping[str, Words] = MappingProxyType(
+    {
+        # Guarantees (the theorems: docs/derivations/composition.md, privacy-units.md, README of the proofs)
+        "zcdp": _zcdp,
+        "pure-dp": _pure,
+        "approximate-dp": _approximate,
+        "unit-is-row": (
+            "The privacy unit is one row. A person with several rows is protected less: the loss adds up over the rows."
+        ),
+        "unit-is-rows": _rows_of_unit,
+        "exact-lattice": (
+            "Sums are exact integers and noise is drawn exactly from a discrete distribution, so the proof holds for the program "
+            "as it ran."
+        ),
+        "lattice-rounded": (
+            "Sums are exact integers; noise was drawn in floating point and rounded to the integer lattice, so the proof assumes "
+            "an ideal normal generator."
+        ),
+        "idealized": "The proof is for real numbers; the sampler worked in floating point.",
+        "not-private": "NOT PRIVATE: the noise came from an insecure seed and can be reproduced and removed.",
+        # Rules
+        "values-clipped-to-bounds": _values_clipped,
+        "dates-clipped-to-bounds": (
+            "{column}: {unit} since {origin} (UTC), clipped to [{lower}, {upper}]; missing values: {missing}."
+        ),
+        "scale-range": (
+            "{column}: values not clipped to public bounds. Expected: standard deviation from {least:g} to {largest:g}, mean "
+            "within {radius:g} of {center:g} (accuracy may depend on that, privacy does not); missing values: {missing}."
+        ),
+        "two-values": "{column}: true or false; missing values: {missing}.",
+        "public-levels": "{column}: {levels:,} public levels; missing values: {missing}; other values: {other}.",
+        "derived-feature": "{column}: computed from {factors:plain}, after the rules for them.",
+        "coordinates": "{coordinates:,} coordinates, not clipped one by one; missing values: {missing:plain}.",
+        "row-norm-bound": "Encoded rows were clipped to Euclidean norm {norm:g}.",
+        "no-row-norm-bound": "Rows have no public bound; the mechanism clipped them at radii that it chose privately.",
+        "noise-by-typical-range": (
+            "Noise is divided among columns by their typical ranges (accuracy may depend on them, privacy does not)."
+        ),
+        "rows-clipped-to-ball": _ball,
+        "group-of-rows": (
+            "One of {groups:,} groups of a parallel release by {column}: only rows whose {column} is {level}. A row is in at "
+            "most one group, so all groups together spend the stated budget once."
+        ),
+        "parallel-groups": (
+            "One release for each of the {groups:,} levels of {column} (parallel composition). A row is in at most one group, so "
+            "adding or removing it changes one group only, and all groups together spend the budget once. Rows of no level of "
+            "{column} are in no group; empty groups are released like the others."
+        ),
+        "pooled-tables": _pooled,
+        "pooled-part": lambda facts: f"{facts['mechanism']}, {budget_text(facts)}.",
+        # Warnings
+        "clipped-rows": _clipped_rows,
+        "no-ball": (
+            "Clipping would have changed a few outlying rows too much, so noise was calibrated to the public bounds; the search "
+            "used up to {spent:.0%} of the budget."
+        ),
+        "rows-dropped": (
+            "About {share:.0%} of the table's {rows:,} rows were dropped (missing values, or values outside the schema)."
+        ),
+        "row-count-uncertain": _row_count,
+        "too-few-rows": (
+            "Too few rows for this budget: the row count is {rows:,.0f} ± {noise:,.0f}. Everything computed from it may be "
+            "mostly noise."
+        ),
+        "delta-too-large": _delta,
+        "location-lost": _about("too few rows to locate the values at this budget; mean and variance are noise."),
+        "search-unsettled": _about(
+            "the search for the values ended before it found them, so noise is that of the range left."
+        ),
+        "values-clipped": (
+            "{names}: up to {share:.1%} of the values were clipped, because they are rare and distant or the budget is small. "
+            "The variance is too small, and the mean is pulled toward the other values."
+        ),
+        "values-unseen": (
+            "{names}: up to about {share:.0%} of the values could be outlying without being detected, and would have been "
+            "clipped. If there are any, the variance is too small."
+        ),
+        "values-mostly-equal": (
+            "Most values are equal (within floating-point precision). The variance comes from the others, and is too small "
+            "if some of them were not detected."
+        ),
+        "variance-lost": "Noise dominates the variance: too few rows for this budget, or values that span too many scales.",
+        "mean-lost": _about("noise dominates the mean."),
+        "mean-beyond-radius": _about("the estimated mean is outside the stated radius by more than noise explains."),
+        "values-beyond-radius": _about(
+            "most values are outside the stated radius; the search ends at twice the radius."
+        ),
+        "mostly-clipped": _about("over half the values were clipped, so the result is not the mean of the column."),
+        "rows-mostly-clipped": (
+            "Most rows were clipped: they are far outside the stated radius or scale, or have very heavy tails."
+        ),
+        "rows-unseen": "The budget is too small to locate the rows.",
+        "outlying-rows-clipped": (
+            "About {share:.1%} of rows are outlying and were clipped: the mean is nearly that of the other rows."
+        ),
+        "noise-incomplete": (
+            "The stated noise is probably not the whole error of the mean: clipping may have moved it by more. The rows have "
+            "longer tails than normal rows, or too few of them were distinguishable from noise to judge."
+        ),
+        "rows-outside-bounds": (
+            "Most rows were clipped: they are far outside the stated bounds, or have very heavy tails."
+        ),
+        "small-eigenvalues-lost": "The budget is too small for this range of eigenvalues: the smallest are lost in noise.",
+        "clip-widened": (
+            "A few outlying rows widened the last clipping region to {times:.2g} times its planned radius; noise on every "
+            "column grew with its square."
+        ),
+        "variance-of-few-rows": (
+            "Some column or combination of columns gets its variance from few rows, which were clipped, or varies less than its "
+            "scale range allows. Its released variance is far too small, or mostly noise."
+        ),
+        "noise-above-covariance": "The expected error exceeds the covariance itself: this release is mostly noise.",
+        "rows-unseen-tail": (
+            "A tail of up to about {share:.0%} of rows, at any distance, would not have been detected and would have been "
+            "clipped. If there is one, variances are too small."
+        ),
+        "fewer-rows-than-features": (
+            "There are fewer rows than features: the second moment of the rows is singular, whatever its noise."
+        ),
+        "rounds-too-noisy": (
+            "The noise of a round exceeded a tenth of the bound that it tests: directions may have been halved wrongly."
+        ),
+        "tables-not-checked": (
+            "Nobody checked that the pooled tables are disjoint: no dataset is named by {names:plain}. If two releases are of "
+            "one table, its rows count twice, and its privacy loss is the sum of both budgets."
+        ),
+        "dependent-rows": (
+            "Each {column} contributes up to {max_rows:,} rows, which may be similar. Sampling errors assume independent rows: "
+            "intervals may be too narrow and p-values too small."
+        ),
+        "not-in-ledger": (
+            "The release was made, but the ledger could not record it ({reason}). Entry {entry} shows its budget as reserved, "
+            "which counts as spent."
+        ),
+        "directions-lost": (
+            "{directions} of {features} directions are not distinguishable from noise: precision_ and mahalanobis leave them out."
+        ),
+        # Caveats of the noise
+        "linearized": (
+            "The noise distribution is linearized about the release: it is accurate if noise is small compared with the moments."
+        ),
+        "clipped-in-last-step": (
+            "The stated noise is about the rows as the last step clipped them; the effect of clipping is not included."
+        ),
+        "asserted-smallest-eigenvalue": (
+            "The noise distribution holds if no eigenvalue is below the stated smallest_eigenvalue."
+        ),
+        # Reasons
+        "numbers-rarely-fill-bounds": _numbers_rarely_fill,
+        "least-error": _least_error,
+        "few-rows-for-ball": "There are too few rows for this budget to search for a clipping ball.",
+        "rows-fill-bounds": "The rows fill the public bounds.",
+        "ball-clips-too-much": "A clipping ball would clip rows by too much.",
+    }
+)
+"""Words by code, without a remedy."""

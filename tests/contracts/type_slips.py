@@ -1,0 +1,40 @@
+"""Code that ``make lint`` checks and nothing runs: what is right has no type error, and each slip has the one it names.
+
+A slip that is not found is an unused ``type: ignore``, which is an error too.
+"""
+
+# ruff: noqa: B018, F841
+from __future__ import annotations
+
+import numpy as np
+
+import dpmoments as dpm
+
+
+def right() -> None:
+    mechanism: dpm.mechanisms.Gaussian = dpm.mechanisms.Gaussian(variance="entrywise")
+    plan = dpm.mechanisms.CoinPress(eigenvalue_bounds=(1.0, 10.0), steps=3)
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Boolean("smoker"))
+    released: dpm.MomentRelease = dpm.release(np.zeros((3, 2)), schema, epsilon=1.0, mechanism=mechanism, mean=True)
+    fit = released.ridge("age", ["smoker"], alpha=0.1, level=0.9)
+    slope: float = float(fit.coefficients[0])
+    released.pca(1, scaling="bounds").components
+    again: dpm.MomentRelease = dpm.load("people.json")
+    mean: dpm.MeanRelease = dpm.release_mean(
+        np.zeros((3, 2)), schema, rho=1.0, mechanism=dpm.mechanisms.means.Naive(radius=1.0)
+    )
+    moments = dpm.rows.Rows.of(np.zeros((3, 2)), dpm.Schema.unit_ball(2)).moments()
+    exact = moments.gram * moments.scale**2
+
+
+def slips() -> None:
+    dpm.mechanisms.Gausian()  # type: ignore[attr-defined]
+    dpm.mechanisms.Gaussian(varience="entrywise")  # type: ignore[call-arg]
+    dpm.mechanisms.MatrixLaplace(variance="entrywise")  # type: ignore[call-arg]
+    dpm.mechanisms.CoinPress(steps="three")  # type: ignore[arg-type]
+    dpm.mechanisms.Laplace(calibration="loose")  # type: ignore[arg-type]
+    dpm.release(None, dpm.Schema.unit_ball(1), epsilom=1.0)  # type: ignore[call-arg]
+    # What a file holds may be a release of either kind.
+    dpm.load("a.json").ridg("age")  # type: ignore[union-attr]
+    dpm.release(None, dpm.Schema.unit_ball(1), rho=1.0).ridg("age")  # type: ignore[attr-defined]
+    dpm.load("a.json").ridge("age", alfa=1.0)  # type: ignore[call-arg]
