@@ -78,10 +78,10 @@ class Estimate:
 
     @property
     def estimable(self) -> bool:
-        """Whether the interval is bounded."""
+        """True if the interval is bounded."""
         return math.isfinite(self.lower) and math.isfinite(self.upper)
 
     @property
     def standard_error(self) -> float:
-        """Of the privacy noise and sampling together."""
+        """Standard error of the privacy noise and sampling together."""
         return math.hypot(self.privacy, self.sampling)

@@ -389,7 +389,7 @@ class NormalEquations:
 
     @cached_property
     def p_values(self) -> FloatArray:
-        """Of the hypotheses that coefficients are 0, two-sided, shape (k,); NaN for those that are not estimable."""
+        """Two-sided p-values of "the coefficient is 0", shape (k,); NaN for those that are not estimable."""
         return np.array([each.p_value for each in self.estimates(0.95)])
 
     @unless_beyond_floating_point(_unknown_value)

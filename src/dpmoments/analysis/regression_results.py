@@ -437,7 +437,7 @@ class FittedLine(Answer):
 
     @property
     def identified(self) -> Identification:
-        """Whether noise is small beside the features, as a truth value, and which coefficients are estimable."""
+        """Estimability: of the whole fit by the delta method (as a truth value), and of each coefficient."""
         estimable = [each.estimable for each in self.estimates]
         return Identification(self.features, tuple(self._slopes(estimable)), self._is_identified)
 
