@@ -186,7 +186,7 @@ def test_a_forecast_of_clipped_rows_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     assert table["tight-ball"].clipped > 0.1
     assert table["tight-ball"].assumed
     assert (
-        f"errors of clipped rows, on the table assumed: tight-ball ({table['tight-ball'].clipped:.2g} of them)"
+        f"errors include the clipping of assumed rows: tight-ball ({table['tight-ball'].clipped:.2g} of them)"
         in str(table)
     )
     assert table.to_dict()["mechanisms"][0]["clipped"] == table["tight-ball"].clipped

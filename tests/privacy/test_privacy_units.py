@@ -628,7 +628,7 @@ def test_the_command_line_protects_units(capsys: pytest.CaptureFixture[str], nam
 @pytest.mark.parametrize(
     ("extra", "words"),
     [
-        (["--privacy-unit", "person_id"], "say how many rows of a unit count"),
+        (["--privacy-unit", "person_id"], "state the contribution bound"),
         (["--max-rows-per-unit", "5"], "name its column"),
         (["--missing-unit", "drop"], "name its column"),
         (["--privacy-unit", "person_id", "--max-rows-per-unit", "0"], "at least 1 row"),

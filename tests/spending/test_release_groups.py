@@ -229,7 +229,7 @@ def test_progress_is_of_the_table_and_not_of_the_groups() -> None:
     [
         (
             dict(by="place"),
-            "by='place' is no column of the schema: groups are the levels of one of its columns, use 'region' or",
+            "by='place' is not a column of the schema: groups are the levels of one of its columns, use 'region' or",
         ),
         (
             dict(by="age"),

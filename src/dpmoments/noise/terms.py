@@ -671,7 +671,7 @@ class NoiseLaw:
 
     def _share(self, failure: float, n_terms: int) -> float:
         if not 0.0 < failure < 1.0:
-            raise InputValueError(f"failure={failure!r} is a probability, above 0 and below 1")
+            raise InputValueError(f"failure={failure!r} must be a probability, above 0 and below 1")
         return failure / max(n_terms, 1)
 
     # Other laws -------------------------------------------------------------------------------------------------------------
