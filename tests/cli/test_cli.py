@@ -630,7 +630,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "negative delta": (release_command(delta="-0.1"), 2, "above 0 and below 1"),
     "delta beside rho": (release_command(epsilon=None, rho="1", delta="1e-6"), 2, "delta goes with epsilon"),
     "delta of a pure mechanism": (
-        release_command(delta="1e-6", mechanism="laplace"), 1, "give it epsilon alone (delta = 0)",
+        release_command(delta="1e-6", mechanism="laplace"), 1, "give it epsilon only (delta = 0)",
     ),
     "no delta for gaussian": (release_command(mechanism="gaussian"), 1, "give it epsilon and delta > 0 or rho"),
     "no neighbors": (release_command(neighbors=None), 2, "Missing option '--neighbors'"),
