@@ -153,7 +153,7 @@ class PrincipalComponents(Answer):
     about_rows : str
         Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
-        What speaks against reading them as those of the table: too few rows for the budget; mostly empty.
+        What speaks against reading them as facts on the table: too few rows for the budget; mostly empty.
     """
 
     components: FloatArray

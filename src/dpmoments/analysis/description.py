@@ -64,7 +64,7 @@ class Description(Answer):
     about_rows : str
         Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
-        What speaks against reading the numbers as those of the table: too few rows for the budget; mostly empty.
+        What speaks against reading the numbers as facts on the table: too few rows for the budget; mostly empty.
     """
 
     feature_names: tuple[str, ...]
