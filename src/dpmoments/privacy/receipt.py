@@ -190,12 +190,12 @@ class Receipt:
             raise InputValueError("the receipt is not for the stated protected unit")
 
     def of_group(self, group: str) -> Receipt:
-        """Return the receipt of one of several disjoint groups: its draws, and those of no group."""
+        """Return the receipt of one of several disjoint groups: its draws, and draws for no group."""
         draws = tuple(replace(draw, group=None) for draw in self.draws if draw.group in (None, group))
         return replace(self, draws=draws)
 
     def labeled(self, group: str) -> tuple[Draw, ...]:
-        """Return the draws labeled as those of one of several disjoint groups of rows."""
+        """Return the draws labeled with one of several disjoint groups of rows."""
         return tuple(replace(draw, group=group) for draw in self.draws)
 
     def to_dict(self) -> dict[str, Any]:
