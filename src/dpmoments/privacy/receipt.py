@@ -182,7 +182,7 @@ class Receipt:
         draws = tuple(replace(draw, group=None) for draw in self.draws if draw.group in (None, group))
         return replace(self, draws=draws)
 
-    def labelled(self, group: str) -> tuple[Draw, ...]:
+    def labeled(self, group: str) -> tuple[Draw, ...]:
         """Return the draws labeled with one of several disjoint groups of rows."""
         return tuple(replace(draw, group=group) for draw in self.draws)
 
@@ -273,7 +273,7 @@ class PooledReceipt(Receipt):
     def of(cls, receipts: Mapping[str, Receipt], cost: PrivacyBudget) -> PooledReceipt:
         """Return the receipt of these tables by name, whose losses are counted in one unit."""
         first = next(iter(receipts.values()))
-        draws = tuple(draw for table, receipt in receipts.items() for draw in receipt.labelled(table))
+        draws = tuple(draw for table, receipt in receipts.items() for draw in receipt.labeled(table))
         return cls(first.neighbors, cost, first.unit, draws, first.privacy_unit)
 
     @cached_property
