@@ -383,7 +383,7 @@ def test_a_sparse_matrix(refused: Callable[..., str]) -> None:
         (dict(epsilon=1.0, delta=1e-9, mechanism="matrix-laplace"), "give it epsilon alone (delta = 0)"),
         (dict(epsilon=1.0, delta=0.0, mechanism="gaussian"), "give it epsilon and delta > 0 or rho"),
         (dict(epsilon=None, rho=0.5, mechanism="laplace"), "cannot spend a budget of 0.5-zCDP"),
-        (dict(epsilon=1.0, mechanism="magic"), "there is no mechanism 'magic': use one of"),
+        (dict(epsilon=1.0, mechanism="magic"), "Unknown mechanism 'magic'. Known: "),
         (dict(epsilon=1.0, neighbors="both"), "neighbors='both' is not a neighbouring relation"),
         (dict(epsilon=1.0, repair="magic"), "repair='magic'"),
         (dict(epsilon=1.0, n_rows=0), "n_rows=0 must be a positive whole number"),

@@ -18,6 +18,7 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import plain_mapping, require_kinds, to_plain
 from dpmoments.messages.codes import WARNINGS
 from dpmoments.messages.message import Message, messages_of
+from dpmoments.messages.wording import closest
 from dpmoments.noise.models import NoiseModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.origin import ReleaseOrigin
@@ -483,12 +484,9 @@ def feature_place(release: Stated, name: str) -> int:
         return names.index(name)
     for column in release.schema.columns:
         if column.name == name:
-            such_as = "such as " if len(column.feature_names) > _SHOWN_FEATURES else ""
-            listed = ", ".join(map(repr, column.feature_names[:_SHOWN_FEATURES]))
-            raise InputValueError(
-                f"{name!r} is categorical, and one feature is wanted: name one of its features, {such_as}{listed}"
-            )
-    raise InputValueError(f"the release has no feature {name!r}; its features are {shown_names(names)}")
+            raise InputValueError(Message("column-of-several-features", name=name, features=column.feature_names))
+    known = (*names, *(column.name for column in release.schema.columns))
+    raise InputValueError(Message("unknown-feature", name=str(name), features=len(names), **closest(name, known)))
 
 
 def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:

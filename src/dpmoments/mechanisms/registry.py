@@ -9,6 +9,8 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
 from dpmoments.mechanisms.entries import MEANS, MOMENTS, LoadedClasses
 from dpmoments.mechanisms.means.base import MeanMechanism
+from dpmoments.messages.message import Message
+from dpmoments.messages.wording import closest
 
 Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
 
@@ -44,5 +46,6 @@ def _class_named(name: object, known: Mapping[str, type[Configured]], noun: str)
     if not isinstance(name, str):
         raise InputTypeError(f"mechanism must be a name or a configured {noun}, got {type(name).__name__}")
     if name not in known:
-        raise InputValueError(f"there is no {noun} {name!r}: use one of {', '.join(known)}")
+        facts = {"name": name, "of_means": noun != "mechanism", "known": tuple(known)}
+        raise InputValueError(Message("unknown-mechanism", **facts, **closest(name, known)))
     return known[name]
