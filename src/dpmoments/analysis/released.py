@@ -15,7 +15,7 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import plain_mapping, require_kinds, to_plain
+from dpmoments.foundation.values import finite_numbers, plain_mapping, require_kinds, require_known, to_plain
 from dpmoments.messages.codes import WARNINGS
 from dpmoments.messages.message import Message, messages_of
 from dpmoments.messages.wording import closest
@@ -218,6 +218,7 @@ class Release(ABC):
         return {
             "origin": self.origin.to_dict(),
             "schema": self.schema.to_dict(),
+            "features": _features(self.schema, mean=getattr(self, "noisy_sum", ()) is not None),
             "privacy": self.privacy.to_dict(),
             "receipt": self.receipt.to_dict(),
             "mechanism": self.mechanism,
@@ -230,9 +231,11 @@ class Release(ABC):
     def _read_statements(content: Mapping[str, Any]) -> dict[str, Any]:
         require_kinds(content, mechanism=str, mechanism_options=dict, diagnostics=dict)
         require_kinds(content, privacy=dict, receipt=dict, origin=dict)
+        schema = Schema.from_dict(content["schema"])
+        _check_features(content["features"], _features(schema, mean=content.get("noisy_sum", ()) is not None))
         return {
             "origin": ReleaseOrigin.from_dict(content["origin"]),
-            "schema": Schema.from_dict(content["schema"]),
+            "schema": schema,
             "privacy": PrivacyStatement.from_dict(content["privacy"]),
             "receipt": Receipt.from_dict(content["receipt"]),
             "mechanism": content["mechanism"],
@@ -246,6 +249,22 @@ class Release(ABC):
             f"{type(self).__name__}({size}, mechanism={self.mechanism!r}, "
             f"{self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}{flag})"
         )
+
+
+def _features(schema: Schema, *, mean: bool) -> dict[str, Any]:
+    """Return names of the features and their encoding, for readers in other languages: value = offset + scale · encoded."""
+    encoding = schema.encoding(mean=mean)
+    return {"names": list(schema.feature_names), "offset": encoding.offset.tolist(), "scale": encoding.scale.tolist()}
+
+
+def _check_features(given: object, expected: Mapping[str, Any]) -> None:
+    """Raise unless a file states the features that follow from its schema."""
+    require_known(given, expected, "features")  # type: ignore[arg-type]
+    assert isinstance(given, Mapping)
+    d = len(expected["names"])
+    numbers = [(finite_numbers(given[name], d, name), np.array(expected[name])) for name in ("offset", "scale")]
+    if given["names"] != expected["names"] or not all(np.allclose(one, other, 1e-9, 0.0) for one, other in numbers):
+        raise InputValueError("the features are not those of the schema")
 
 
 def _read_diagnostics(content: Mapping[str, Any]) -> dict[str, Any]:

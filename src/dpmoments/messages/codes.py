@@ -90,7 +90,7 @@ _RULES: Mapping[str, Kinds] = {
     "group-of-rows": {"column": "name", "level": "level", "groups": "integer"},
     "parallel-groups": {"column": "name", "groups": "integer"},
     "pooled-tables": {"tables": "integer", "neighbors": "word", "unit?": "name"},
-    "pooled-part": {"mechanism": "word", **_BUDGET},
+    "pooled-part": {"mechanism": "name", **_BUDGET},
 }
 """Rules of the privacy statement: what was done to values and rows, and why budgets need not be added."""
 

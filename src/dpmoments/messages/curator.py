@@ -88,7 +88,8 @@ AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
         "unknown-mechanism": "'dpmoments mechanisms' lists all.",
         "not-a-date": "Set format: '%d.%m.%Y' (as the values are written) at the column in the schema, or clean the table.",
         "no-grant": (
-            "Grant one first: 'dpmoments ledger grant LEDGER {dataset:shell} --epsilon 1 --neighbors add_remove'. Nothing was spent."
+            "Grant one first: 'dpmoments ledger grant LEDGER {dataset:shell} --epsilon 1 --neighbors add_remove'. Nothing was "
+            "spent."
         ),
         "dependent-rows": "--max-rows-per-unit 1 avoids this.",
         "tables-not-checked": "Make releases with --dataset NAME, one name for each table.",
