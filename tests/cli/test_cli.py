@@ -1007,9 +1007,7 @@ def test_show_of_a_mean_release(mean_json: Path, run: Run) -> None:
     assert "income numeric 0 to 120000 error" in outcome.words
     for name, mean, noise in released.table()[1:]:
         assert f"{name} {mean} {noise}" in outcome.words
-    assert (
-        "± noise: standard deviation of the noise that privacy adds to the mean of the clipped rows." in outcome.words
-    )
+    assert "± noise: SD of the privacy noise on the mean of the clipped rows." in outcome.words
     shown = json.loads(run("show", mean_json, "--json").out)
     assert list(shown) == [
         "origin", "privacy", "receipt", "mechanism", "mechanism_options", "warnings", "schema", "n_rows", "feature_names", "mean",
@@ -1108,7 +1106,7 @@ def test_verify_of_a_mean_release(mean_json: Path, run: Run) -> None:
     forge(mean_json, lambda content: content.update(mechanism="magic"))
     outcome = run("verify", mean_json)
     assert outcome.code == 0  # it may come from outside the library: that cannot be told
-    assert "there is no mechanism 'magic' for such a release in this library" in outcome.words
+    assert "this library has no mechanism 'magic' for such a release" in outcome.words
     forge(mean_json, lambda content: content.update(mechanism="naive", mechanism_options={}))
     outcome = run("verify", mean_json)
     assert outcome.code == 1

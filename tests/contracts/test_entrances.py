@@ -396,7 +396,7 @@ def test_the_rows_of_a_unit_depend_on_its_own_rows(name: str, rule: str, every: 
     entrance = LOCAL[name]
     ask = asked(entrance, rule, tmp_path / "t", unit=True)
     report = examine_units(
-        ask, rule, thinned(units_of(entrance), turn_of(name, LOCAL, rule), every=every, some=5), entrance.ids
+        ask, rule, thinned(units_of(entrance), turn_of(name, LOCAL, rule), every=every, some=3), entrance.ids
     )
     if not report.applicable:
         report = examine_units(ask, rule, units_of(entrance), entrance.ids)

@@ -212,7 +212,7 @@ def test_a_ledger_is_the_same_ledger_wherever_its_copy_is(ledger: dpm.Ledger) ->
     written = pickle.dumps(ledger)
     Path(ledger.path).unlink()
     dpm.Ledger(ledger.path).grant("people", epsilon=1.0)
-    with pytest.raises(dpm.LedgerError, match="is not the ledger that was opened"):
+    with pytest.raises(dpm.LedgerError, match="is no longer the ledger that was opened"):
         pickle.loads(written).account("people")
 
 

@@ -549,7 +549,7 @@ def test_a_statement_of_rows_is_written_as_before_there_were_units() -> None:
     ("changes", "kind", "words"),
     [
         ({"neighbors": "replace_one"}, ValueError, "not supported under neighbors='replace_one'"),
-        ({"n_rows": 100}, ValueError, "n_rows cannot be public beside a privacy unit"),
+        ({"n_rows": 100}, ValueError, "n_rows cannot be public with a privacy unit"),
         ({"privacy_unit": PrivacyUnit("age", 3)}, ValueError, "is in the schema"),
         ({"privacy_unit": PrivacyUnit("person", 3)}, ValueError, "has no column 'person'"),
         ({"privacy_unit": "person_id"}, TypeError, "must be a dpmoments.PrivacyUnit, got str"),

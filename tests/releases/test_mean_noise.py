@@ -169,7 +169,7 @@ def test_symq_states_no_law() -> None:
     )
     assert found.noise is None
     assert np.isnan(found.standard_errors).all()
-    with pytest.raises(ValueError, match=r"there is no interval: the error of 'symq' has no closed form"):
+    with pytest.raises(ValueError, match=r"no interval is available: the error of 'symq' has no closed form"):
         found.conf_int()
     assert "± noise: not known" in str(found)
 
@@ -239,7 +239,7 @@ def test_the_summary_has_a_line_a_feature(release: dpm.MeanRelease) -> None:
         assert float(noise) == pytest.approx(error, rel=1e-4)
         assert abs(float(mean) - exact) <= 0.05 * error  # to the second digit of the noise
     assert "NOT PRIVATE" in text
-    assert "It leaves out what clipping moved that mean by (no clipped rows stood out" in text
+    assert "It does not include the effect of clipping (the number of clipped rows is not" in text
 
 
 def test_the_law_comes_back_from_a_file(release: dpm.MeanRelease, tmp_path: Path) -> None:

@@ -1032,9 +1032,6 @@ def test_plans_that_store_rows_are_refused_on_a_cluster_that_may_spill(tmp_path:
     frame = dd.from_pandas(marked.table, npartitions=4)
     array = da.from_array(marked.table[["x", "y"]].to_numpy(float), chunks=(33, 1))
     numbers = dpm.Schema(*marked.schema.columns[:2])
-    with dask.config.set(scheduler="threads"):
-        expected = {name: Rows.of(step(frame), marked.schema).moments() for name, step in STORING.items()}
-        counted = Rows.of((array * 1.0).rechunk((10, 1)), numbers).moments()
     with spilling_cluster(tmp_path / "spills", SPILLING) as client:
         with watched(tmp_path / "spills") as seen:
             for step in STORING.values():
@@ -1048,7 +1045,18 @@ def test_plans_that_store_rows_are_refused_on_a_cluster_that_may_spill(tmp_path:
         with pytest.raises(TypeError, match="persist"):
             Rows.of(kept, numbers).moments()
         del kept
-    with spilling_cluster(tmp_path / "keeps", NEVER_SPILLING):
+
+
+@pytest.mark.slow
+def test_plans_that_store_rows_are_read_on_a_cluster_that_never_spills(tmp_path: Path) -> None:
+    marked = Marked.of(200)
+    frame = dd.from_pandas(marked.table, npartitions=4)
+    array = da.from_array(marked.table[["x", "y"]].to_numpy(float), chunks=(33, 1))
+    numbers = dpm.Schema(*marked.schema.columns[:2])
+    with dask.config.set(scheduler="threads"):
+        expected = {name: Rows.of(step(frame), marked.schema).moments() for name, step in STORING.items()}
+        counted = Rows.of((array * 1.0).rechunk((10, 1)), numbers).moments()
+    with spilling_cluster(tmp_path, NEVER_SPILLING):
         for name, step in STORING.items():
             assert Rows.of(step(frame), marked.schema).moments() == expected[name], name
         assert Rows.of((array * 1.0).rechunk((10, 1)), numbers).moments() == counted
@@ -1065,6 +1073,7 @@ def test_shuffles_by_way_of_a_disk_are_refused_wherever_they_run() -> None:
     assert Rows.of(frame.shuffle("level"), marked.schema).moments() == Rows.of(marked.table, marked.schema).moments()
 
 
+@pytest.mark.slow
 def test_no_log_of_a_worker_quotes_a_cell(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """An error of reading is caught within our task: Dask would log it, and what it was called with."""
     marked = Marked.of(20)

@@ -91,11 +91,11 @@ def of_dask(make: Callable[[Any, Any, Path], Any]) -> Any:
     return pytest.param(made, marks=NO_WARNINGS)
 
 
-def on_spark(make: Callable[[Any, Path], Any]) -> Any:
+def on_spark(make: Callable[[Any, Path], Any], *marks: Any) -> Any:
     def made(tmp: Path, request: pytest.FixtureRequest) -> Any:
         return make(request.getfixturevalue("spark"), tmp)
 
-    return pytest.param(made, marks=of_spark)
+    return pytest.param(made, marks=[*of_spark, *marks])
 
 
 KINDS: dict[str, Any] = {
@@ -111,8 +111,12 @@ KINDS: dict[str, Any] = {
     "Dask frame of files": of_dask(lambda dd, _, tmp: dd.read_parquet(parquet(tmp / "t.parquet", PLAIN))),
     "files on Dask": of_dask(lambda _, __, tmp: dpm.EngineFiles(write(tmp / "t.csv", csv_text(PLAIN)), "dask")),
     "Spark frame": on_spark(lambda spark, _: spark.createDataFrame(PLAIN).repartition(3)),
-    "Spark frame of files": on_spark(lambda spark, tmp: spark.read.parquet(str(parquet(tmp / "t.parquet", PLAIN)))),
-    "files on Spark": on_spark(lambda _, tmp: dpm.EngineFiles(parquet(tmp / "t.parquet", PLAIN), "spark")),
+    "Spark frame of files": on_spark(
+        lambda spark, tmp: spark.read.parquet(str(parquet(tmp / "t.parquet", PLAIN))), pytest.mark.slow
+    ),
+    "files on Spark": on_spark(
+        lambda _, tmp: dpm.EngineFiles(parquet(tmp / "t.parquet", PLAIN), "spark"), pytest.mark.slow
+    ),
 }
 
 

@@ -230,7 +230,7 @@ def test_progress_is_of_the_table_and_not_of_the_groups() -> None:
         (dict(by="place"), "'place' is not a column of the schema. Groups are the levels of"),
         (dict(by="age"), "'age' is numeric. Groups are the levels of a categorical or Boolean column: 'region'"),
         (dict(by=None), "'None' is not a column"),
-        (dict(by="region", neighbors="replace_one"), "may leave one group for another"),
+        (dict(by="region", neighbors="replace_one"), "may change its group"),
         (dict(by="region", dataset=""), "must name the table"),
     ],
 )
@@ -516,7 +516,7 @@ def test_groups_cannot_be_changed_and_show_no_row(saved: Path) -> None:
     with pytest.raises(AttributeError):
         groups.releases = ()
     assert repr(groups).startswith("GroupReleases(by='region', levels: 'north', 'south', 'east'; 3 features")
-    with pytest.raises(KeyError, match="is no level of region: they are 'north', 'south', 'east'"):
+    with pytest.raises(KeyError, match="is not a level of region: use one of 'north', 'south', 'east'"):
         groups["west"]
     assert dict(groups.items())["north"] is groups["north"]
 

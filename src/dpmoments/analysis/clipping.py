@@ -20,6 +20,8 @@ from dpmoments.schema.encoding import farthest_distance
 
 NAMED_RATIO = 1.5
 """Name a column if the table's own standard deviation may be more than this multiple of the one shown."""
+_WARNED_RATIO = 1.75
+"""Warn of a named column if its standard deviation may be more than this multiple of the one shown."""
 _FEW_ROWS = 0.03
 """Warn if at most this fraction of the rows was clipped; of a table too small to say so, every column may be named."""
 _GRAM_LEVEL = 0.95
@@ -172,8 +174,8 @@ class TableBounds:
         How far the table's mean is below and above the mean of the clipped rows, at most.
     variance_below, variance_above : ndarray of shape (d,)
         The same for variances.
-    named : ndarray of bool, shape (d,)
-        True for columns of which clipping may hide much of the standard deviation.
+    largest_ratio : ndarray of shape (d,)
+        Standard deviations of the table over those of the clipped rows, at most, noise included; 0 if the latter are noise.
     """
 
     share: float
@@ -186,7 +188,12 @@ class TableBounds:
     mean_above: FloatArray
     variance_below: FloatArray
     variance_above: FloatArray
-    named: BoolArray
+    largest_ratio: FloatArray
+
+    @property
+    def named(self) -> BoolArray:
+        """Columns of which clipping may hide much of the standard deviation, shape (d,)."""
+        return np.asarray(self.largest_ratio > NAMED_RATIO)
 
     @classmethod
     def of(cls, release: Released) -> TableBounds | None:
@@ -237,18 +244,31 @@ class TableBounds:
             variance_below=scale**2 * fall,
             variance_above=scale**2 * rise,
             clearly=2.0 * excess > bounds.excess,
-            named=(own_noise < shown) & (most > NAMED_RATIO * shown),
+            largest_ratio=np.where(own_noise < shown, most / np.maximum(shown, np.finfo(float).tiny), 0.0),
         )
+
+    def of_features(self, features: Sequence[int]) -> Self:
+        """Return the limits of some features."""
+        chosen = list(features)
+        names = (
+            "variance",
+            "center_mean",
+            "mean_below",
+            "mean_above",
+            "variance_below",
+            "variance_above",
+            "largest_ratio",
+        )
+        parts = {name: getattr(self, name)[chosen] for name in names}
+        return replace(self, bounds=self.bounds.of_features(chosen), **parts)
 
     def correlation_ends(
         self, lower: FloatArray, upper: FloatArray, features: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
         """Return limits of the correlations of the table, shape (k, k) each, from intervals for the clipped rows."""
-        chosen = list(features)
-        variances = np.maximum(self.variance[chosen], 0.0)
-        return self.bounds.of_features(chosen).correlation_ends(
-            (lower, upper), variances, self.center_mean[chosen], self.n_rows
-        )
+        part = self.of_features(features)
+        variances = np.maximum(part.variance, 0.0)
+        return part.bounds.correlation_ends((lower, upper), variances, part.center_mean, self.n_rows)
 
 
 def largest_variance(low: FloatArray, high: FloatArray, box: tuple[FloatArray, FloatArray]) -> FloatArray:
@@ -303,11 +323,13 @@ def describe_clipping(release: Released) -> str:
 
 
 def clipping_warning(release: Released) -> Message | None:
-    """Return a warning that names the columns of which few rows may make up much; None if no column is named."""
+    """Return a warning that names the columns of which few rows may make up much; None if there is no such column."""
     bounds = TableBounds.of(release)
-    if bounds is None or not bounds.named.any() or not (bounds.clearly or bounds.share <= _FEW_ROWS):
+    if bounds is None or not (bounds.clearly or bounds.share <= _FEW_ROWS):
         return None
-    columns = np.flatnonzero(bounds.named)
+    columns = np.flatnonzero(bounds.largest_ratio > _WARNED_RATIO)
+    if not len(columns):
+        return None
     shown = np.sqrt(bounds.variance[columns]) * release.encoding.scale[columns]
     most = np.sqrt(shown**2 + bounds.variance_above[columns])
     order = np.argsort(-most / shown, kind="stable")

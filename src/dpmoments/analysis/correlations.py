@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from dpmoments.analysis.clipping import ABOUT_TABLE, TableBounds, describe_clipp
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import (
     NO_MEAN,
-    NOT_DISTINGUISHABLE,
     SINGULAR,
     FeatureVariances,
     LocalMoments,
@@ -23,9 +23,24 @@ from dpmoments.analysis.functionals import (
     opposite_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_of
+from dpmoments.analysis.released import (
+    Released,
+    cautions_by_code,
+    chosen_features,
+    columns_of,
+    places_of,
+    unrelated,
+)
 from dpmoments.analysis.released import correlation_of as correlation_of
-from dpmoments.analysis.resolvability import decided
+from dpmoments.analysis.resolvability import (
+    ERROR_RATE,
+    NOISE_UNKNOWN,
+    NOT_ESTIMABLE,
+    estimable,
+    format_findings,
+    p_values,
+    sign_verdicts,
+)
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -94,8 +109,12 @@ class Correlations(Answer):
     identified : bool
         False where the noise is too large to invert the covariance (partial correlations only): every number is then NaN.
     noise_known : bool
+    p_value : ndarray of shape (k, k) or None
+        Of each correlation by itself; below 0.05 exactly when 0 is outside its 95 % interval. NaN if the noise is unknown.
+    comparable : ndarray of bool, shape (k, k), or None
+        False for features made of the same column (levels, powers, products), which get no verdict and are left out of the text.
     columns_of_features : tuple of str
-        The column of each feature: pairs of levels of one column, whose shares say it all, are left out of the text.
+        The column of each feature.
     of : str
         What the intervals are for: ``"clipped rows"`` or ``"table"``.
     about_rows : str
@@ -113,6 +132,8 @@ class Correlations(Answer):
     partial: bool = False
     identified: bool = True
     noise_known: bool = True
+    p_value: FloatArray | None = None
+    comparable: BoolArray | None = None
     columns_of_features: tuple[str, ...] = ()
     table_lower: FloatArray | None = None
     table_upper: FloatArray | None = None
@@ -122,17 +143,44 @@ class Correlations(Answer):
 
     facts = ("feature_names", "level", "of", "partial", "identified", "pairs: *", "warning")
 
-    @property
+    def __getitem__(self, names: Sequence[str]) -> Correlations:
+        """Return the correlations of some of the features, by name; verdicts are of a table of these pairs only."""
+        chosen = places_of(self.feature_names, names)
+        if len(chosen) < 2:
+            raise InputValueError("a correlation is of two features: name two at least")
+        block, columns = np.ix_(chosen, chosen), self.columns_of_features
+        every = ((field.name, getattr(self, field.name)) for field in fields(self))
+        parts: dict[str, Any] = {name: value[block] for name, value in every if isinstance(value, np.ndarray)}
+        return replace(
+            self,
+            feature_names=tuple(self.feature_names[index] for index in chosen),
+            columns_of_features=tuple(columns[index] for index in chosen) if columns else (),
+            **parts,
+        )
+
+    @cached_property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
-        """What is said of each cell, empty on the diagonal: positive, negative, noise unknown, or why the sign is not known."""
-        every = np.indices(self.lower.shape).reshape(2, -1)
-        result = np.array(self._verdicts(every[0], every[1]), dtype=object).reshape(self.lower.shape)
-        np.fill_diagonal(result, "")
+        """Conclusion for each pair: at most 5 % chance that any sign of the table is false; empty if not comparable."""
+        result = np.full(self.lower.shape, "", dtype=object)
+        first, second = self._pairs
+        result[first, second] = result[second, first] = self._verdicts
         return tuple(map(tuple, result.tolist()))
 
-    def _verdicts(self, first: Any, second: Any) -> list[str]:
-        """Return the verdict of each pair; a sign that the table itself may not have is not clear."""
-        words = _verdicts(self.lower[first, second], self.upper[first, second])
+    @cached_property
+    def _verdicts(self) -> list[str]:
+        """Return the verdict of every pair; a sign that the table itself may not have is not clear."""
+        first, second = self._pairs
+        unknown = np.full(len(first), np.nan)
+        words = sign_verdicts(
+            self.lower[first, second] + self.upper[first, second],
+            unknown if self.p_value is None else self.p_value[first, second],
+            np.nan_to_num(self.privacy_noise[first, second] ** 2, nan=1.0),
+            np.nan_to_num(self.sampling_noise[first, second] ** 2, nan=0.0),
+            estimable(self.lower[first, second], self.upper[first, second], -1.0, 1.0),
+            counted=self._counted,
+        )
+        if not self.identified:
+            words = [NOT_ESTIMABLE if word == NOISE_UNKNOWN and self.noise_known else word for word in words]
         if self.table_lower is None or self.table_upper is None:
             return words
         low, high = self.table_lower[first, second], self.table_upper[first, second]
@@ -147,49 +195,48 @@ class Correlations(Answer):
         return np.tril_indices(len(self.feature_names), -1)
 
     @property
-    def _pairs_shown(self) -> tuple[Any, Any]:
+    def _counted(self) -> BoolArray:
         first, second = self._pairs
-        if not self.columns_of_features:
-            return first, second
-        columns = np.array(self.columns_of_features, dtype=object)
-        apart = columns[first] != columns[second]
-        return first[apart], second[apart]
+        return np.ones(len(first), dtype=bool) if self.comparable is None else self.comparable[first, second]
+
+    @property
+    def _shown(self) -> list[int]:
+        """Indices of comparable pairs, by decreasing |correlation| in standard errors."""
+        if not self.identified:
+            return []
+        first, second = self._pairs
+        total = np.hypot(self.privacy_noise, self.sampling_noise)[first, second]
+        size = np.abs(np.nan_to_num(self.correlation[first, second]))
+        order = np.argsort(-np.divide(size, total, out=np.zeros_like(size), where=total > 0.0), kind="stable")
+        return order[self._counted[order]].tolist()  # type: ignore[no-any-return]
 
     @property
     def heading(self) -> tuple[str, ...]:
         kind = "partial correlations, given all others of these features" if self.partial else "correlations"
         if not self.identified:
-            return (
-                f"{kind}: {NOT_DISTINGUISHABLE}: too noisy to invert the covariance; fewer columns, more rows or a larger budget",
-            )
-        first = self._pairs[0]
-        certain = sum(word in ("positive", "negative") for word in self._verdicts(*self._pairs))
-        return (f"{kind}: {certain} of {len(first)} stand out of the noise",)
+            return (f"{kind}: {NOT_ESTIMABLE}: too noisy to invert the covariance; use fewer columns",)
+        return (f"{kind}: {format_findings(self._verdicts, 'pairs', 'related')}",)
 
     def table(self) -> list[tuple[str, ...]]:
-        """A pair a line, those that stand out most first."""
-        first, second = self._pairs_shown if self.identified else ([], [])
-        total = np.hypot(self.privacy_noise, self.sampling_noise)[first, second]
-        size = np.abs(self.correlation[first, second])
-        order = np.argsort(-np.divide(size, total, out=np.zeros_like(size), where=total > 0.0), kind="stable")
-        words = self._verdicts(first, second)
+        """A pair a line, the clearest first."""
+        first, second = self._pairs
         lines = [
             (
-                f"{self.feature_names[second[place]]} ~ {self.feature_names[first[place]]}",
-                _three(self.correlation[first[place], second[place]]),
-                number(self.privacy_noise[first[place], second[place]]),
-                number(self.sampling_noise[first[place], second[place]]),
-                f"[{_three(self.lower[first[place], second[place]])}, {_three(self.upper[first[place], second[place]])}]",
-                words[place],
+                f"{self.feature_names[second[pair]]} ~ {self.feature_names[first[pair]]}",
+                _three(self.correlation[first[pair], second[pair]]),
+                number(self.privacy_noise[first[pair], second[pair]]),
+                number(self.sampling_noise[first[pair], second[pair]]),
+                f"[{_three(self.lower[first[pair], second[pair]])}, {_three(self.upper[first[pair], second[pair]])}]",
+                self._verdicts[pair],
             )
-            for place in order[:_SHOWN_PAIRS].tolist()
+            for pair in self._shown[:_SHOWN_PAIRS]
         ]
         head = ("pair", "correlation", "± privacy", "± sampling", format_level(self.level), "verdict")
         return [head, *lines]
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        hidden = len(self._pairs_shown[0]) - _SHOWN_PAIRS if self.identified else 0
+        hidden = len(self._shown) - _SHOWN_PAIRS
         more = f"… {hidden} more pairs: to_pandas() and --json hold all" if hidden > 0 else ""
         return more, "" if self.noise_known else describe_law(None), self.about_rows, self.warning
 
@@ -200,7 +247,8 @@ class Correlations(Answer):
             Column("feature", [self.feature_names[index] for index in second], label=True),
             Column("other", [self.feature_names[index] for index in first], label=True),
             *(Column(name, getattr(self, name)[first, second]) for name in numbers),
-            Column("verdict", self._verdicts(first, second)),
+            Column("p_value", None if self.p_value is None else self.p_value[first, second]),
+            Column("verdict", self._verdicts),
         ]
 
 
@@ -208,29 +256,17 @@ def _three(value: float) -> str:
     return f"{value:.3f}" if np.isfinite(value) else "–"
 
 
-def _verdicts(lower: FloatArray, upper: FloatArray) -> list[str]:
-    """What an interval says of a sign.
-
-    Examples
-    --------
-    >>> _verdicts(np.array([0.1, -0.1, np.nan]), np.array([0.2, 0.1, np.nan]))
-    ['positive', 'not distinguishable from noise', 'noise unknown']
-    """
-    result = np.full(len(lower), NOT_DISTINGUISHABLE, dtype=object)
-    result[lower > 0.0], result[upper < 0.0] = "positive", "negative"
-    return [decided(low, str(word)) for low, word in zip(lower.tolist(), result, strict=True)]
-
-
 def _fisher_interval(
     correlation: FloatArray, privacy: FloatArray, sampling: FloatArray, half: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """tanh(artanh r ± half·deviation/(1 − r²)): the interval of Fisher (1921) with the noise in its deviation."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return tanh(artanh r ± half·deviation/(1 − r²)), Fisher's (1921) interval with noise, and |r| in standard errors."""
     deviation = np.sqrt(privacy + sampling)
     most = np.minimum(_CLOSE_TO_ONE, np.maximum(1.0 - deviation, 0.0))
     inside = np.clip(correlation, -most, most)
-    reach = half * deviation / (1.0 - inside**2)
+    unit = deviation / (1.0 - inside**2)
     middle = np.arctanh(inside)
-    return np.tanh(middle - reach), np.tanh(middle + reach)
+    size = np.divide(np.abs(middle), unit, out=np.where(middle != 0.0, np.inf, 0.0), where=unit > 0.0)
+    return np.tanh(middle - half * unit), np.tanh(middle + half * unit), size
 
 
 @in_floating_point
@@ -305,7 +341,8 @@ def correlations(
     privacy = moments.variances(indices, weights)
     sampling = _sampling_variances(bounded, variances, i, j) / moments.n_rows
     half = deviations_for(level, moments.law, privacy, sampling)
-    lower, upper = _fisher_interval(bounded, privacy, sampling, half)
+    lower, upper, standard_errors = _fisher_interval(bounded, privacy, sampling, half)
+    p_value = p_values(np.where(usable, standard_errors, 0.0), privacy, sampling, moments.law)
     lower[of_opposites] = upper[of_opposites] = -1.0
     lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
     size = len(chosen)
@@ -317,22 +354,26 @@ def correlations(
         low[of_opposites] = high[of_opposites] = -1.0
         if of_table:
             lower, upper, about_rows = low, high, ABOUT_TABLE
+            p_value = np.where((low <= 0.0) & (high >= 0.0), np.maximum(p_value, ERROR_RATE), p_value)
         else:
             unnamed = ~(clipping.named[i] | clipping.named[j])
             low[unnamed] = high[unnamed] = np.nan
             of_clipped = _symmetric(low, size, 1.0), _symmetric(high, size, 1.0)
     result = release.correlation[i, j]
-    shown = np.clip(result, lower, upper) if moments.law is not None else result
+    if moments.law is not None:
+        result = np.where(estimable(lower, upper, -1.0, 1.0), np.clip(result, lower, upper), np.nan)
     privacy[~usable] = sampling[~usable] = np.nan
     return Correlations(
         feature_names=tuple(release.feature_names[index] for index in chosen),
-        correlation=_symmetric(shown, size, 1.0),
+        correlation=_symmetric(result, size, 1.0),
         privacy_noise=_symmetric(np.sqrt(privacy), size, 0.0),
         sampling_noise=_symmetric(np.sqrt(sampling), size, 0.0),
         lower=_symmetric(lower, size, 1.0),
         upper=_symmetric(upper, size, 1.0),
         level=level,
         noise_known=moments.law is not None,
+        p_value=_symmetric(p_value, size, 0.0),
+        comparable=unrelated(release, chosen.tolist()),
         columns_of_features=columns_of(release, chosen.tolist()),
         table_lower=None if of_clipped is None else of_clipped[0],
         table_upper=None if of_clipped is None else of_clipped[1],
@@ -393,7 +434,7 @@ def partial_correlation(
     >>> table = np.hstack([x, x + rng.normal(0, 0.1, (50_000, 1)), x + rng.normal(0, 0.1, (50_000, 1))])
     >>> released = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=3.0, insecure_seed=0)
     >>> released.partial_correlation().verdict[2][1]
-    'not distinguishable from noise'
+    'not clear (too few rows)'
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
@@ -417,8 +458,12 @@ def partial_correlation(
     privacy = _privacy_variances(standardised, inverse / root, result)
     sampling = (1.0 - result**2) ** 2 / max(n - k, 1.0)
     lower, upper = np.full((k, k), np.nan), np.full((k, k), np.nan)
+    p_value = np.full((k, k), np.nan)
     if law is not None:
-        lower, upper = _fisher_interval(result, privacy, sampling, deviations_for(level, law, privacy, sampling))
+        half = deviations_for(level, law, privacy, sampling)
+        lower, upper, standard_errors = _fisher_interval(result, privacy, sampling, half)
+        p_value = p_values(standard_errors, privacy, sampling, law)
+        result = np.where(estimable(lower, upper, -1.0, 1.0), np.clip(result, lower, upper), np.nan)
     for values, diagonal in ((result, 1.0), (lower, 1.0), (upper, 1.0), (privacy, 0.0), (sampling, 0.0)):
         np.fill_diagonal(values, diagonal)
     return Correlations(
@@ -431,6 +476,8 @@ def partial_correlation(
         level=level,
         partial=True,
         noise_known=law is not None,
+        p_value=p_value,
+        comparable=unrelated(release, features.tolist()),
         columns_of_features=columns_of(release, features.tolist()),
         about_rows=describe_clipping(release),
         warning=cautions_by_code(release),
@@ -470,6 +517,7 @@ def _not_identified(release: Released, features: Sequence[int], level: float) ->
         level=level,
         partial=True,
         identified=False,
+        comparable=unrelated(release, features),
         noise_known=known,
         columns_of_features=columns_of(release, features),
         about_rows=describe_clipping(release),

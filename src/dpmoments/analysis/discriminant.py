@@ -256,7 +256,7 @@ def lda(
     intercept = np.full(len(priors), -np.inf)
     coef = directions / scale
     intercept[present] = np.log(priors[present]) - middle[present] - coef[present] @ standardised.mean
-    p_values = [between_groups(each)[2] for each in sums]
+    p_values = [between_groups(each)[2][2] for each in sums]
     p_value = math.nan if release.noise is None else min(1.0, len(p_values) * min(p_values))
     return LinearDiscriminant(
         by=by,

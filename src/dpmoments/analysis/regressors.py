@@ -14,6 +14,7 @@ import numpy as np
 from dpmoments.analysis.released import (
     Released,
     columns_with_places,
+    did_you_mean,
     feature_place,
     named_features,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -12,9 +13,9 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputKeyError, InputTypeError, InputValueError
 from dpmoments.foundation.values import finite_numbers, plain_mapping, require_kinds, require_known, to_plain
 from dpmoments.messages.codes import WARNINGS
 from dpmoments.messages.message import Message, messages_of
@@ -26,7 +27,7 @@ from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
-from dpmoments.schema.derived import SchemaColumn, feature_slices
+from dpmoments.schema.derived import DerivedColumn, SchemaColumn, feature_slices
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
@@ -471,6 +472,19 @@ class Moments(Release):
         """Corr(value), shape (d, d), NaN where a variance is not positive; :meth:`correlations` says how sure it is."""
         return correlation_of(self.unit_ball_covariance)
 
+    def covariance_frame(self) -> Any:
+        """Return :attr:`covariance` as a pandas frame, rows and columns labeled by feature."""
+        return self._labeled(self.covariance)
+
+    def correlation_frame(self) -> Any:
+        """Return :attr:`correlation` as a pandas frame, rows and columns labeled by feature."""
+        return self._labeled(self.correlation)
+
+    def _labeled(self, matrix: FloatArray) -> Any:
+        import pandas as pd
+
+        return pd.DataFrame(matrix, index=list(self.feature_names), columns=list(self.feature_names))
+
 
 def correlation_of(covariance: FloatArray) -> FloatArray:
     """A covariance over its standard deviations, ones on the diagonal, NaN where a variance is not positive.
@@ -492,6 +506,10 @@ def correlation_of(covariance: FloatArray) -> FloatArray:
 
 _SHOWN_NAMES = 8
 """Messages name so many at most."""
+_LONGEST_NAME = 200
+"""Longest name for which a close one is looked for."""
+_CLOSE = 0.7
+"""Smallest similarity of a suggested name, from 0 to 1."""
 _SHOWN_FEATURES = 4
 """Of a categorical column they name so many features."""
 
@@ -548,6 +566,22 @@ def columns_of(release: Stated, features: Sequence[int]) -> tuple[str, ...]:
     """The name of the column that each feature belongs to."""
     every = [column.name for column in release.schema.columns for _ in column.feature_names]
     return tuple(every[feature] for feature in features)
+
+
+def unrelated(release: Stated, features: Sequence[int]) -> BoolArray:
+    """Return a mask of pairs of features made of different columns of the table, shape (k, k).
+
+    Levels of one column, and a power or product and its factors, are related by construction.
+    """
+    sources = [
+        set(column.stated.factors) if isinstance(column, DerivedColumn) else {column.name}
+        for column in release.schema.columns
+        for _ in column.feature_names
+    ]
+    chosen = [sources[feature] for feature in features]
+    names = sorted(set().union(*chosen))
+    made_of = np.array([[name in each for name in names] for each in chosen], dtype=float).reshape(len(chosen), -1)
+    return np.asarray(made_of @ made_of.T == 0.0)
 
 
 def shown_names(names: Sequence[str]) -> str:

@@ -27,10 +27,10 @@ def _option(found: re.Match[str]) -> str:
 
 _PHRASES: tuple[tuple[str, _Words], ...] = (
     (
-        r"there is no ledger (.+): ledger\.grant\('people-2026', epsilon=…\) makes one",
+        r"the ledger (.+) does not exist: create it with ledger\.grant\('people-2026', epsilon=…\)",
         lambda found: (
-            f"there is no ledger {found[1]}: 'dpmoments ledger grant {shlex.quote(found[1])} people-2026 --epsilon 1 --neighbors "
-            "add_remove' makes one"
+            f"the ledger {found[1]} does not exist: create it with 'dpmoments ledger grant {shlex.quote(found[1])} people-2026 "
+            "--epsilon 1 --neighbors add_remove'"
         ),
     ),
     (r"grant more with ledger\.grant\b", "grant more with 'dpmoments ledger grant'"),
@@ -41,7 +41,7 @@ _PHRASES: tuple[tuple[str, _Words], ...] = (
         r"privacy_unit=PrivacyUnit\((['\"])(.*?)\1, max_rows=…\)",
         lambda found: f"--privacy-unit {shlex.quote(found[2])} --max-rows-per-unit K",
     ),
-    (r"\bprivacy_unit=(?=,)", "--privacy-unit"),
+    (r"\bprivacy_unit=(?=[, ])", "--privacy-unit"),
     (r"choose another name, or pass overwrite=True", "name another, or pass --overwrite"),
     (r"release with mean=True", "release without --no-mean"),
     (r"release with mean=False", "release with --no-mean"),

@@ -13,7 +13,6 @@ import numpy as np
 from dpmoments.analysis.correlations import Correlations, correlations
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.functionals import (
-    NOT_DISTINGUISHABLE,
     FeatureVariances,
     LocalMoments,
     describe_law,
@@ -21,7 +20,7 @@ from dpmoments.analysis.functionals import (
     shows_shares,
 )
 from dpmoments.analysis.released import Released, chosen_features, columns_of
-from dpmoments.analysis.resolvability import NOISE_UNKNOWN
+from dpmoments.analysis.resolvability import NOT_ESTIMABLE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.plots.canvas import (
     DIVERGING,
@@ -249,7 +248,7 @@ def draw_correlations(found: Correlations, ax: Axes | None = None) -> Axes:
         Normalize(-1.0, 1.0),
         rows=found.feature_names,
         columns=found.feature_names,
-        is_noise=(verdict == NOT_DISTINGUISHABLE) | (verdict == NOISE_UNKNOWN),
+        is_noise=_unclear(verdict),
         groups=found.columns_of_features,
         cells=NumberedCells(_numbers(found.correlation), _numbers(half, "±")),
     )
@@ -265,19 +264,24 @@ def _meaning(
     found: Correlations, verdict: np.ndarray[tuple[int, ...], np.dtype[np.object_]], typical: float
 ) -> list[str]:
     half = (
-        f"black lines on the colour bar: half a {found.level:.0%} interval, ±{typical:.2g} (the median)"
+        f"black lines on the color bar: half a {found.level:.0%} interval, ±{typical:.2g} (the median)"
         if np.isfinite(typical)
-        else "no pair has both variances out of the noise, so that every correlation may be anything from −1 to 1"
+        else "no pair has two variances above their noise: every correlation may be anything from −1 to 1"
     )
     if not found.noise_known:
         said = [f"hatched: {describe_law(None)}"]
-    elif (verdict == NOT_DISTINGUISHABLE).any():
-        said = [f"hatched: {NOT_DISTINGUISHABLE}, since the interval holds 0; {half}"]
+    elif _unclear(verdict).any():
+        said = [f"hatched: the sign is not clear; {half}"]
     else:
         said = [half]
     if not np.isfinite(found.correlation).all():
-        said.append("grey and crossed: no correlation, since a released variance is not above 0")
+        said.append(f"gray and crossed: {NOT_ESTIMABLE}")
     return said
+
+
+def _unclear(verdict: np.ndarray[tuple[int, ...], np.dtype[np.object_]]) -> BoolArray:
+    """Return a mask of pairs that have a verdict and no sign."""
+    return np.asarray((verdict != "positive") & (verdict != "negative") & (verdict != ""))
 
 
 def _numbers(values: FloatArray, sign: str = "") -> list[list[str]]:
@@ -374,16 +378,16 @@ def plot_covariance(
         ax, image, "covariance, each column over half its range", noise=typical, ticks=_ticks(linear, largest)
     )
     off = np.tril_indices(len(chosen), -1)
-    stand_out = f"{int((~lost)[off].sum())} of {len(off[0])} pairs stand out of the noise" if known else "noise unknown"
-    cells = "numbers in cells: in the table's units" + (", ± the standard deviation of the noise" if known else "")
-    colors = f"colours are linear up to the noise (black lines, ±{typical:.2g}) and logarithmic above"
+    stand_out = (
+        f"{int((~lost)[off].sum())} of {len(off[0])} pairs are distinguishable from noise" if known else "noise unknown"
+    )
+    cells = "numbers in cells: in original units" + (", ± noise SD" if known else "")
+    colors = f"colors are linear up to the noise (black lines, ±{typical:.2g}) and logarithmic above"
     entitle(
         ax,
         f"covariances: {stand_out}" if len(chosen) > 1 else f"variance of {label(names[0])}",
         cells if len(chosen) <= _MAX_NUMBERED else "",
-        f"{f'hatched: {NOT_DISTINGUISHABLE}; ' if lost.any() else ''}{colors}"
-        if known
-        else f"hatched: {describe_law(None)}",
+        f"{'hatched: not clear; ' if lost.any() else ''}{colors}" if known else f"hatched: {describe_law(None)}",
         warning,
         grow=grow,
     )
@@ -399,7 +403,7 @@ def _decided_by_noise(release: Released, chosen: Sequence[int], level: float) ->
     if len(chosen) > 1:
         names = [release.feature_names[index] for index in chosen]
         verdict = np.array(correlations(release, names, level=level).verdict, dtype=object)
-        lost = lost | (verdict == NOT_DISTINGUISHABLE) | (verdict == NOISE_UNKNOWN)
+        lost = lost | _unclear(verdict)
     return lost, described.warning
 
 
