@@ -14,7 +14,6 @@ import numpy as np
 from dpmoments.analysis.released import (
     Released,
     columns_with_places,
-    did_you_mean,
     feature_place,
     named_features,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -506,10 +505,6 @@ def correlation_of(covariance: FloatArray) -> FloatArray:
 
 _SHOWN_NAMES = 8
 """Messages name so many at most."""
-_LONGEST_NAME = 200
-"""Longest name for which a close one is looked for."""
-_CLOSE = 0.7
-"""Smallest similarity of a suggested name, from 0 to 1."""
 _SHOWN_FEATURES = 4
 """Of a categorical column they name so many features."""
 
@@ -522,8 +517,41 @@ def feature_place(release: Stated, name: str) -> int:
     for column in release.schema.columns:
         if column.name == name:
             raise InputValueError(Message("column-of-several-features", name=name, features=column.feature_names))
-    known = (*names, *(column.name for column in release.schema.columns))
-    raise InputValueError(Message("unknown-feature", name=str(name), features=len(names), **closest(name, known)))
+    facts = {"name": str(name), "features": len(names), **closest(name, known_names(release))}
+    raise InputValueError(Message("unknown-feature", **facts))
+
+
+def known_names(release: Stated) -> tuple[str, ...]:
+    """Return the names of the columns and features of a release."""
+    return tuple(dict.fromkeys([*(column.name for column in release.schema.columns), *release.feature_names]))
+
+
+def places_of(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
+    """Return the positions of one name or several; raise KeyError for a name that is not known.
+
+    Examples
+    --------
+    >>> places_of(["age", "income"], "income"), places_of(["age", "income"], ["income", "age"])
+    ([1], [1, 0])
+    """
+    result = []
+    for name in [names] if isinstance(names, str) else names:
+        if name not in known:
+            raise InputKeyError(f"no {name!r} in this answer{did_you_mean(name, known)}")
+        result.append(list(known).index(name))
+    return result
+
+
+def did_you_mean(name: object, known: Sequence[str]) -> str:
+    """Return a question with the public name that is closest; empty if no name is close.
+
+    Examples
+    --------
+    >>> did_you_mean("incom", ["age", "income"]), did_you_mean("Age", ["age"]), did_you_mean("height", ["age"])
+    (". Did you mean 'income'?", ". Did you mean 'age'?", '')
+    """
+    found = closest(name, known)
+    return f". Did you mean {found['close']!r}?" if found else ""
 
 
 def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:

@@ -16,6 +16,12 @@ MAX_NAMED = 5
 """Names that one message lists; of more it says how many there are."""
 
 
+_CLOSE = 0.7
+"""Smallest similarity of a name that is suggested."""
+_LONGEST_NAME = 200
+"""Longest name that is compared, in characters."""
+
+
 class _Name(str):
     """Name that is quoted as code when it is formatted as ``python`` or ``shell``."""
 
@@ -68,15 +74,17 @@ def listed(names: Sequence[str], *, quoted: bool = True) -> str:
 
 
 def closest(name: object, known: Iterable[str]) -> dict[str, str]:
-    """Return the fact of a close match among public names; nothing if there is none.
+    """Return the fact of the public name that is closest; nothing if no name is close.
 
     Examples
     --------
-    >>> closest("agee", ["age", "income"]), closest("zzz", ["age"])
-    ({'close': 'age'}, {})
+    >>> closest("incom", ["age", "income"]), closest("Age", ["age"]), closest("height", ["age"])
+    ({'close': 'income'}, {'close': 'age'}, {})
     """
-    found = get_close_matches(str(name), list(known), n=1)
-    return {"close": found[0]} if found else {}
+    plain = {each.casefold(): each for each in known}
+    text = name.strip().casefold() if isinstance(name, str) and len(name) <= _LONGEST_NAME else ""
+    close = get_close_matches(text, plain, n=1, cutoff=_CLOSE) if text else []
+    return {"close": plain[close[0]]} if close else {}
 
 
 def budget_text(facts: Mapping[str, Fact]) -> str:
