@@ -332,7 +332,7 @@ def test_init_of_globs_folders_and_compressed_text(run: Run) -> None:
         ("t.csv", b"\xff\xfe\x00a\n", "not a text file in UTF-8"),
         ("t.csv.gz", b"not compressed\n", "cannot be read"),
         ("t.parquet", b"PAR1 and then nothing", "damaged, truncated, or not a Parquet file"),
-        ("t.xlsx", b"", "endings must be"),
+        ("t.xlsx", b"", "cannot tell how to read"),
     ],
 )
 def test_init_refuses_what_it_cannot_read(tmp_path: Path, run: Run, name: str, content: bytes, message: str) -> None:
@@ -1256,7 +1256,7 @@ def test_pca_is_the_librarys(people_json: Path, run: Run) -> None:
     ("command", "code", "message"),
     [
         (("ridge", "people.json", "height"), 1, "Unknown feature 'height'."),
-        (("ridge", "people.json", "region"), 1, "name one of its features"),
+        (("ridge", "people.json", "region"), 1, "Name one of its features"),
         (("ridge", "people.json", "income", "--feature", "income"), 1, "leave it out"),
         (("ridge", "people.json", "income", "--alpha", "-1"), 1, "a positive number"),
         (("ridge", "people.json", "income", "--alpha", "much"), 2, "--alpha"),

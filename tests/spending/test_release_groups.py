@@ -480,7 +480,7 @@ def other_version(content: dict[str, Any]) -> None:
         (twice, "not of the group region = south"),
         (other_run, "groups of several runs"),
         (other_dataset, "groups of several runs"),
-        (other_schema, "groups of several runs"),
+        (other_schema, "features are not those of the schema"),
         (other_version, "do not state one budget"),
         (lambda content: content["releases"][2].update(receipt=None), "receipt must be a mapping"),
     ],
