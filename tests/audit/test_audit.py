@@ -702,7 +702,7 @@ def test_the_command_ends_with_1_where_more_is_spent(
     assert main(["audit", "laplace", "--draws", "200", "--seed", "2", "--neighbors", "replace_one"]) == 1
     printed = capsys.readouterr()
     assert "EXCEEDED" in printed.out
-    assert "more is spent than stated: telling-error" in printed.err
+    assert "privacy loss above the stated one: telling-error" in printed.err
 
 
 def test_the_command_names_a_measured_temperature(

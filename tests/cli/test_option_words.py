@@ -56,8 +56,8 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         ("--n-rows 9.700 --epsilon 1", "--n-rows must be a whole number, got the text '9.700': write 9700"),
         ("--n-rows=1,234,567 --epsilon 1", "'1,234,567': write 1234567"),
         ("--n-rows 1e4 --epsilon 1", "'1e4': write 10000"),
-        ("--n-rows 12.5 --epsilon 1", "'12.5': digits alone"),
-        ("--n-rows 1.2.345 --epsilon 1", "'1.2.345': digits alone"),
+        ("--n-rows 12.5 --epsilon 1", "'12.5': digits only"),
+        ("--n-rows 1.2.345 --epsilon 1", "'1.2.345': digits only"),
         ("--n-rows 9700 --epsilon 0,5", "--epsilon must be a number, got the text '0,5': write 0.5"),
         ("--n-rows 9700 --epsilon=0,5", "'0,5': write 0.5"),
         ("--n-rows 9700 --epsilon one", "'one': digits with a decimal point"),
@@ -85,7 +85,7 @@ def test_cures_are_options(terminal: Terminal) -> None:
     assert 'write format: "%d.%m.%Y" at the column in the schema' in refusal
     Path("visits.csv").write_text("a;seen\n0,5;2020-01-31\n")
     refusal = terminal.refused(f"{RELEASE} --output r.json")
-    assert "say how the file is written, --decimal, --thousands, --null" in refusal
+    assert "state the file's format, --decimal, --thousands, --null" in refusal
     assert "TextFormat" not in refusal
 
 

@@ -340,7 +340,7 @@ def test_a_forecast_is_drawn_as_it_is_printed() -> None:
     assert best.get_ydata()[at] == pytest.approx(noise.typical_correlation())
     with pytest.raises(ValueError, match="use 'columns' or 'budget'"):
         forecast.plot("rows")
-    with pytest.raises(ValueError, match="no picture of this forecast"):
+    with pytest.raises(ValueError, match="cannot plot this forecast"):
         dpm.forecast(dpm.Schema.unbounded(2), n_rows=100, rho=1.0).plot()
 
 

@@ -197,7 +197,7 @@ def refusals() -> dict[str, tuple[Any, type[Exception], str]]:
     tighter = replace(two, schema=dpm.Schema(*COLUMNS.columns, row_norm=1.2))
     mean = dpm.release_mean(np.zeros((9, 2)), dpm.Schema.unit_ball(2), rho=0.5)
     return {
-        "nothing": ([], ValueError, "there is no release to pool"),
+        "nothing": ([], ValueError, "no releases to pool"),
         "one twice": ([one, one], ValueError, "is given twice"),
         "one read another way": ([one, one.with_repair("none")], ValueError, "is given twice"),
         "one inside a pool": ([same_run, two], ValueError, "perhaps inside one that was pooled before"),
@@ -209,7 +209,7 @@ def refusals() -> dict[str, tuple[Any, type[Exception], str]]:
         "another mean=": ([one, columns(2, mean=False)], ValueError, "mean=True and the other with mean=False"),
         "other neighbours": ([one, columns(2, neighbors="replace_one")], ValueError, "hide different things"),
         "another kind of budget": ([one, columns(2, rho=0.5)], ValueError, "counted in different ways"),
-        "a mean alone": ([one, mean], TypeError, "a mean alone has no second moment"),
+        "a mean alone": ([one, mean], TypeError, "a mean-only release has no second moment"),
         "no release": ([one, "north.json"], TypeError, "a list of releases is pooled, got str"),
     }
 
@@ -408,7 +408,7 @@ def test_a_pooled_release_comes_back_to_the_bit_and_is_verified(saved: Path) -> 
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        (lambda content: content.update(releases=[]), "there is no release to pool"),
+        (lambda content: content.update(releases=[]), "no releases to pool"),
         (lambda content: content.update(releases=None), "releases must be a list"),
         (lambda content: content.update(more=1), "more"),
         (lambda content: content.update(repair="magic"), "repair='magic'"),

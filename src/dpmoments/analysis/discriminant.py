@@ -111,7 +111,9 @@ class LinearDiscriminant(Answer):
         """
         scores = self.decision_function(frame)
         if np.isnan(scores).any():
-            raise InputValueError("rows with an empty cell have no prediction: fill the cells, or leave those rows out")
+            raise InputValueError(
+                "rows with a missing value have no prediction: fill the values, or leave those rows out"
+            )
         return np.array(self.classes)[np.argmax(scores, axis=1)]
 
     @property

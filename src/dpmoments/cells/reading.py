@@ -67,8 +67,8 @@ def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | N
             chunk = pc.cast(chunk, pa.string())
         elif pa.types.is_temporal(kind):
             raise InputTypeError(
-                f"column {column.name!r} holds dates or times in the table and a {column.kind} column needs numbers: describe it "
-                "as Date, with dates for bounds"
+                f"column {column.name!r} holds dates or times, and a {column.kind} column needs numbers: "
+                f"describe it as Date, with dates for bounds"
             )
         elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
             raise InputTypeError(
@@ -95,7 +95,7 @@ def _unreadable_cell(column: NumberColumn) -> Message | str:
         written = {} if column.format is None else {"format": column.format}
         return Message("not-a-date", column=column.name, **written)
     return (
-        f"column {column.name!r} holds objects, and one of them is not a number: convert the column to numbers first, or "
+        f"column {column.name!r} holds objects, one of which is not a number: convert the column to numbers first, or "
         "describe it as Categorical"
     )
 

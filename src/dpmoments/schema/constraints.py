@@ -31,12 +31,10 @@ class LevelBlock:
 
     @property
     def features(self) -> slice:
-        """Feature slice of the block."""
         return slice(self.start, self.stop)
 
     @property
     def size(self) -> int:
-        """Number of levels."""
         return self.stop - self.start
 
 
@@ -177,7 +175,7 @@ def schema_of_groups(schema: Schema, by: str) -> Schema:
     ]
     if not columns:
         raise InputValueError(
-            f"by={shown(by)} is the schema's only column: describe another, of which groups have moments"
+            f"by={shown(by)} is the schema's only column: add another, whose moments each group will have"
         )
     # A bound of its own is kept; one that is the default of more columns comes out as the default of these.
     return Schema(*columns, row_norm="default" if schema.row_norm is None else schema.row_norm)
