@@ -218,7 +218,7 @@ class Release(ABC):
         return {
             "origin": self.origin.to_dict(),
             "schema": self.schema.to_dict(),
-            "features": _features(self.schema, mean=getattr(self, "noisy_sum", ()) is not None),
+            "features": features_entry(self.schema, mean=getattr(self, "noisy_sum", ()) is not None),
             "privacy": self.privacy.to_dict(),
             "receipt": self.receipt.to_dict(),
             "mechanism": self.mechanism,
@@ -232,7 +232,7 @@ class Release(ABC):
         require_kinds(content, mechanism=str, mechanism_options=dict, diagnostics=dict)
         require_kinds(content, privacy=dict, receipt=dict, origin=dict)
         schema = Schema.from_dict(content["schema"])
-        _check_features(content["features"], _features(schema, mean=content.get("noisy_sum", ()) is not None))
+        _check_features(content["features"], features_entry(schema, mean=content.get("noisy_sum", ()) is not None))
         return {
             "origin": ReleaseOrigin.from_dict(content["origin"]),
             "schema": schema,
@@ -251,7 +251,7 @@ class Release(ABC):
         )
 
 
-def _features(schema: Schema, *, mean: bool) -> dict[str, Any]:
+def features_entry(schema: Schema, *, mean: bool) -> dict[str, Any]:
     """Return names of the features and their encoding, for readers in other languages: value = offset + scale · encoded."""
     encoding = schema.encoding(mean=mean)
     return {"names": list(schema.feature_names), "offset": encoding.offset.tolist(), "scale": encoding.scale.tolist()}
