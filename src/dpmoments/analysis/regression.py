@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -38,9 +38,9 @@ def ols(
 ) -> FittedLine:
     """Least squares of one released feature on others, with standard errors and intervals: free of privacy cost.
 
-    Where noise lets the fit be identified, the coefficients solve the normal equations of the moments as they were released, so
-    that their errors are known; else they are steadied by a penalty of the size of the noise (``alpha`` of the answer), and the
-    intervals are those of the inverted test.
+    Where the noise is small, the coefficients solve the normal equations of the released moments. Else they are the coefficients
+    nearest to those of ``ridge("auto")`` that the release does not refute, so that each lies in its confidence interval. A
+    coefficient whose interval is unbounded is not estimable at this budget.
 
     Parameters
     ----------
@@ -88,17 +88,16 @@ def ols(
     level = confidence_level(level)
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     equations = NormalEquations.of(release, chosen)
-    if equations is not None and equations.identified:
-        slopes = equations.solution[1 if chosen.intercept else 0 :]
-        moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
-        return _fitted_line(release, chosen, equations, "least squares", slopes, 0.0, level, moment)
-    if equations is None:
-        alpha = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
-    else:
-        alpha = math.sqrt(equations.noise_variance * equations.n_regressors) / equations.n_rows
     moment = regressed_moment(release, intercept=chosen.intercept)
-    slopes = _penalised_slopes(moment, chosen, alpha)
-    return _fitted_line(release, chosen, equations, "least squares", slopes, alpha, level, moment)
+    penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
+    slopes = _penalised_slopes(moment, chosen, penalty)
+    if equations is None:
+        return _fitted_line(release, chosen, equations, "least squares", slopes, penalty, level, moment)
+    if not equations.delta_method_valid:
+        equations = replace(equations, toward=np.concatenate([[np.nan], slopes]) if chosen.intercept else slopes)
+    slopes = equations.estimate[1 if chosen.intercept else 0 :]
+    raw_moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
+    return _fitted_line(release, chosen, equations, "least squares", slopes, 0.0, level, raw_moment)
 
 
 @in_floating_point
@@ -138,7 +137,7 @@ def ridge(
     Returns
     -------
     FittedLine
-        Its intervals and p-values are for the coefficients of least squares, which no penalty shrinks.
+        Without errors, intervals or p-values: those of a penalized fit are not known.
 
     Raises
     ------
@@ -203,7 +202,7 @@ def lasso(
     Returns
     -------
     FittedLine
-        Its intervals and p-values are for the coefficients of least squares on all of the features.
+        Without errors, intervals or p-values: those of a penalized fit are not known.
 
     Raises
     ------
@@ -293,14 +292,14 @@ def _fitted_line(
     coefficients = slopes * scale[y] / scale[a]
     constant = 0.0
     if chosen.intercept:
-        if method == "least squares" and equations is not None and equations.identified:
+        if method == "least squares" and equations is not None:
             constant = float(equations.coefficients[0])
         else:
             constant = float(release.mean[y] - coefficients @ release.mean[a])
     variance = float(moment[y, y])
     explained = float(2.0 * slopes @ moment[a, y] - slopes @ moment[np.ix_(a, a)] @ slopes)
     smallest = float(np.linalg.eigvalsh(moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a)))[0])
-    if method == "lasso":
+    if method == "lasso" or (equations is not None and equations.toward is not None):
         value, note = None, "the bound is for ridge fits"
     else:
         value, note = _error_bound(
@@ -338,6 +337,8 @@ def _explained(
         return None
     if method == "least squares" and equations.identified:
         return ExplainedVariance.of_population(equations)
+    if method == "least squares":
+        alpha = math.sqrt(equations.noise_variance * equations.n_regressors) / equations.n_rows
     return ExplainedVariance.of_line(equations, slopes, 2.0 * alpha * equations.n_rows)
 
 
