@@ -239,7 +239,7 @@ def test_init_of_a_text_file_guesses_nothing(run: Run) -> None:
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_a_template_is_a_function_of_the_header_alone(run: Run, ending: str) -> None:
-    """Neighbouring tables, as far apart as can be, give the same bytes; so does an empty one."""
+    """Neighboring tables, as far apart as can be, give the same bytes; so does an empty one."""
     tables = {
         "usual": people_table(50),
         "empty": people_table(50)[:0],

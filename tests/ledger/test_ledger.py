@@ -71,7 +71,7 @@ def no_row_is_read(patch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: Any, **options: Any) -> Any:
         raise AssertionError(f"a row was read: {arguments}, {options}")
 
-    for name in ("moments", "count", "histogram", "summarise", "table_size"):
+    for name in ("moments", "count", "histogram", "summarize", "table_size"):
         if hasattr(Rows, name):
             patch.setattr(Rows, name, fail)
     patch.setattr(PrivacyFilter, "draw", fail)

@@ -368,7 +368,7 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("epsilon of text", put("privacy", "budget", "epsilon"), "1", "must be a finite number"),
     ("unknown kind", put("privacy", "budget", "kind"), "magic", "magic"),
     ("delta of 2", put("privacy", "budget", "delta"), 2.0, "delta"),
-    ("unknown neighbours", put("privacy", "neighbors"), "none", "neighbors='none'"),
+    ("unknown neighbors", put("privacy", "neighbors"), "none", "neighbors='none'"),
     ("unknown arithmetic", put("privacy", "arithmetic"), "exact", "unknown arithmetic"),
     ("private by a number", put("privacy", "private"), 1, "private must be true or false"),
     ("rules of text", put("privacy", "rules"), "abc", "must be a list"),

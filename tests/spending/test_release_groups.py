@@ -277,7 +277,7 @@ def test_a_bound_on_the_row_norm_stays_and_the_default_is_that_of_fewer_columns(
     assert schema_of_groups(typical, "b").encoding().weight is not None
 
 
-# Privacy: neighbours ------------------------------------------------------------------------------------------------------
+# Privacy: neighbors ------------------------------------------------------------------------------------------------------
 
 ROWS = {
     "of a group": dict(age=50.0, region="south", pay=0.0, flag=True),

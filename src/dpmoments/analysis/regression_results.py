@@ -220,7 +220,7 @@ class ExplainedVariance:
         Parameters
         ----------
         equations : NormalEquations
-            Encoded rows about the release's centre.
+            Encoded rows about the release's center.
         slopes : ndarray
             Of the encoded features, without the constant.
         penalty : float

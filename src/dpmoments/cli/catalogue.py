@@ -26,7 +26,7 @@ _PAGE_HEAD = """\
 Written from the registry by `dpmoments mechanisms --markdown > docs/mechanisms.md`; `dpmoments mechanisms NAME` describes one
 with its options. Each page has its formula, guarantee and options, and a picture of when it has the smallest error.
 
-| name | what it does | budgets | neighbours | needs a row norm | source | |
+| name | what it does | budgets | neighbors | needs a row norm | source | |
 | --- | --- | --- | --- | --- | --- | --- |
 """
 _MEANS_HEAD = """
@@ -35,7 +35,7 @@ _MEANS_HEAD = """
 For `dpmoments.release_mean` and `dpmoments release-mean`. If rows need a bound, a schema with bounds implies it; otherwise it is
 an option, `radius`, and for some `scale`.
 
-| name | what it does | budgets | neighbours | rows need a bound | source | |
+| name | what it does | budgets | neighbors | rows need a bound | source | |
 | --- | --- | --- | --- | --- | --- | --- |
 """
 BUDGETS_SHOWN = {BudgetKind.PURE: "ε", BudgetKind.APPROXIMATE: "(ε, δ)", BudgetKind.ZCDP: "ρ"}
