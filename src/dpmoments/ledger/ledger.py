@@ -337,7 +337,7 @@ class Ledger:
         BudgetExceededError
             If the grant does not allow it.
         LedgerError
-            If there is no grant, or it is for another relation or unit; or the file cannot be used.
+            If the dataset has no grant, or one for another relation or unit; or the file cannot be used.
         """
         name, relation = require_dataset(dataset), Neighbors.of(neighbors)
         counted = LossUnit(loss_unit)

@@ -301,7 +301,7 @@ def _sentence(words: str) -> str:
 
 # What a report says of a release of a mean alone.
 
-_ALONE = "Only a mean was released: without a second moment there are no correlations, components or regressions."
+_ALONE = "Only a mean was released: correlations, components and regressions need a second moment."
 _BEYOND = "Intervals are for the mean of the table's rows, up to clipping; they do not include sampling error."
 
 
