@@ -251,7 +251,7 @@ def test_a_level_is_a_confidence(name: str, arguments: dict[str, Any], level: fl
 
 
 @pytest.mark.parametrize(("name", "arguments"), [*ASKED, ("describe", {}), ("pca", {}), ("graphical_lasso", {})])
-def test_answers_are_labelled_tables(name: str, arguments: dict[str, Any]) -> None:
+def test_answers_are_labeled_tables(name: str, arguments: dict[str, Any]) -> None:
     answer = getattr(usual(), name)(**arguments)
     head, *rows = answer.table()
     assert all(len(row) == len(head) for row in rows)

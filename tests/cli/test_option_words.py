@@ -56,8 +56,8 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         ("--n-rows 9.700 --epsilon 1", "--n-rows must be a whole number, got the text '9.700': write 9700"),
         ("--n-rows=1,234,567 --epsilon 1", "'1,234,567': write 1234567"),
         ("--n-rows 1e4 --epsilon 1", "'1e4': write 10000"),
-        ("--n-rows 12.5 --epsilon 1", "'12.5': digits alone"),
-        ("--n-rows 1.2.345 --epsilon 1", "'1.2.345': digits alone"),
+        ("--n-rows 12.5 --epsilon 1", "'12.5': digits only"),
+        ("--n-rows 1.2.345 --epsilon 1", "'1.2.345': digits only"),
         ("--n-rows 9700 --epsilon 0,5", "--epsilon must be a number, got the text '0,5': write 0.5"),
         ("--n-rows 9700 --epsilon=0,5", "'0,5': write 0.5"),
         ("--n-rows 9700 --epsilon one", "'one': digits with a decimal point"),
@@ -85,7 +85,7 @@ def test_cures_are_options(terminal: Terminal) -> None:
     assert 'write format: "%d.%m.%Y" at the column in the schema' in refusal
     Path("visits.csv").write_text("a;seen\n0,5;2020-01-31\n")
     refusal = terminal.refused(f"{RELEASE} --output r.json")
-    assert "say how the file is written, --decimal, --thousands, --null" in refusal
+    assert "state the file's format, --decimal, --thousands, --null" in refusal
     assert "TextFormat" not in refusal
 
 
@@ -172,9 +172,9 @@ def test_commands_follow_the_signatures_of_functions(monkeypatch: pytest.MonkeyP
 
 
 def test_a_new_parameter_without_words_is_found() -> None:
-    def ask(*, mean: bool = True, colour: str = "red") -> None:
+    def ask(*, mean: bool = True, color: str = "red") -> None:
         """A parameter that no option is described for."""
 
-    with pytest.raises(TypeError, match="colour"):
+    with pytest.raises(TypeError, match="color"):
         options_of(ask)
-    assert callable(options_of(ask, leave_out=("colour",))(lambda _: None))
+    assert callable(options_of(ask, leave_out=("color",))(lambda _: None))

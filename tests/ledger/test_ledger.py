@@ -71,7 +71,7 @@ def no_row_is_read(patch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: Any, **options: Any) -> Any:
         raise AssertionError(f"a row was read: {arguments}, {options}")
 
-    for name in ("moments", "count", "histogram", "summarise", "table_size"):
+    for name in ("moments", "count", "histogram", "summarize", "table_size"):
         if hasattr(Rows, name):
             patch.setattr(Rows, name, fail)
     patch.setattr(PrivacyFilter, "draw", fail)
@@ -460,7 +460,7 @@ def test_show_says_what_a_stopped_release_left(ledger: dpm.Ledger, capsys: pytes
     cost = dpm.PrivacyBudget.pure(0.1)
     ledger.reserve("people", cost, LossUnit.EPSILON, neighbors="add_remove", release="a")
     assert main(["ledger", "show", str(ledger.path)]) == 0
-    assert "count as spent for ever" in " ".join(capsys.readouterr().out.split())
+    assert "stay spent" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_page_on_the_ledger_runs_as_written(

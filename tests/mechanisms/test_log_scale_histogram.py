@@ -234,7 +234,7 @@ def test_noise_is_what_the_diagnostics_say(budget: PrivacyBudget, neighbors: Nei
     centers = np.array([0.0 if one.center is None else one.center[0] for one in runs])
     exact = 3000 * (1.0 + centers**2)
     noise = np.array([one.gram[0, 0] for one in runs]) - exact
-    # The variance's noise has that of the mean in it, which is little: the mean is near the centre.
+    # The variance's noise has that of the mean in it, which is little: the mean is near the center.
     n_rows = np.array([3000.0 if one.count is None or neighbors is REPLACE_ONE else one.count for one in runs])
     stated = np.array([one.diagnostics["noise_on_variance"] for one in runs]) * n_rows
     if mean:
@@ -337,7 +337,7 @@ def test_auto_takes_it_for_one_column_without_bounds(budget: PrivacyBudget) -> N
     named = auto.plan(MomentShape.of(rough, mean=True), budget, ADD_REMOVE).mechanism.name
     assert named == ("log-scale-histogram" if budget.kind is BudgetKind.PURE else "coinpress")
     two = MomentShape(2, row_norm=None)
-    for mechanism, words in ((auto, "bound"), (LogScaleHistogram(), "takes 1 feature at most and the table has 2")):
+    for mechanism, words in ((auto, "bound"), (LogScaleHistogram(), "takes at most 1 feature, and the table has 2")):
         with pytest.raises(ValueError, match=words):
             mechanism.plan(two, budget, ADD_REMOVE)
 
@@ -383,5 +383,5 @@ def test_a_public_number_of_rows_and_an_empty_table() -> None:
     assert "count" not in [draw.what.code for draw in released.receipt.draws]
     with pytest.raises(ValueError, match="publicly empty"):
         LogScaleHistogram().plan(MomentShape(1, n_rows=0, row_norm=None), BUDGETS[0], REPLACE_ONE)
-    with pytest.raises(ValueError, match="so small that the noise"):
+    with pytest.raises(ValueError, match="the budget is too small: noise of"):
         LogScaleHistogram().plan(MomentShape(1, row_norm=None), PrivacyBudget.pure(1e-12), ADD_REMOVE)

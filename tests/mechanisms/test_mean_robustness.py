@@ -66,7 +66,7 @@ def said(noisy: NoisyMean) -> list[str]:
 
 @pytest.mark.parametrize(("n", "d", "most"), [(250, 50, 0.65), (250, 100, 1.4), (100, 30, 2.0), (100, 10, 0.6)])
 def test_the_variance_aware_mean_survives_few_rows(n: int, d: int, most: float) -> None:
-    """It clipped every row about a centre that noise had moved: 1.0, 5.0, over 4 and 1.2."""
+    """It clipped every row about a center that noise had moved: 1.0, 5.0, over 4 and 1.2."""
     errors, outside = [], []
     for seed in range(6):
         table = np.random.default_rng(seed).normal(1.0, 1.0, (n, d))
@@ -210,7 +210,7 @@ def test_public_numbers_beyond_floating_point_are_refused_before_anything_is_spe
 
 @pytest.mark.parametrize("name", ["naive", "karwa-vadhan"])
 def test_a_budget_below_the_lattice_is_refused_by_the_plan(name: str) -> None:
-    with pytest.raises(ValueError, match="budget is so small"):
+    with pytest.raises(ValueError, match="budget is too small: noise of"):
         make_mean_mechanism(name, **OPTIONS[name]).plan(
             MomentShape(100, n_rows=10, row_norm=None), PrivacyBudget.pure(1e-10), "replace_one"
         )

@@ -151,10 +151,10 @@ def test_extreme_budgets_have_a_forecast(budget: dict[str, float], neighbors: st
 
 def test_auto_takes_what_remains_where_a_candidate_refuses() -> None:
     shape = MomentShape(1000, mean=False)
-    with pytest.raises(ValueError, match="the budget is so small"):
+    with pytest.raises(ValueError, match="the budget is too small: noise of"):
         dpm.mechanisms.Laplace().plan(shape, PrivacyBudget.pure(1e-8), "add_remove")
     assert dpm.mechanisms.Auto().plan(shape, PrivacyBudget.pure(1e-8), "add_remove").mechanism.name == "matrix-laplace"
-    with pytest.raises(ValueError, match="the budget is so small"):
+    with pytest.raises(ValueError, match="the budget is too small: noise of"):
         dpm.mechanisms.Auto().plan(shape, PrivacyBudget.pure(1e-30), "add_remove")
 
 

@@ -54,7 +54,7 @@ def test_half_widths_are_quantiles(ratio: float, level: float) -> None:
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, math.nan, True, "0.9"])
 def test_levels_that_are_no_probabilities_are_refused(level: Any) -> None:
-    with pytest.raises(ValueError, match="is a probability, above 0 and below 1"):
+    with pytest.raises(ValueError, match="must be a probability, above 0 and below 1"):
         law_of("laplace", [1.0], [0.0]).half_widths(level)
 
 
@@ -87,7 +87,7 @@ def runs_of(name: str, trials: int) -> tuple[np.ndarray, list[NoisyMean]]:
     """Errors of means of rows of which none is clipped, (trials, d); and what the runs said."""
     mechanism, options, budget, neighbors, missing = ESTIMATORS[name]
     schema = dpm.Schema(*(dpm.Numeric(f"x{j}", scale=(1.0, 1.0), radius=9.0, missing=missing) for j in range(D)))
-    # A mean far from the centre makes the noise on the count show.
+    # A mean far from the center makes the noise on the count show.
     table = np.array([2.0, -1.0, 0.0]) + np.random.default_rng(0).uniform(-0.2, 0.2, (N_ROWS, D))
     rows = Rows.of(table, schema, neighbors=neighbors, threads=1)
     shape = replace(MomentShape.of(schema, mean=True), n_rows=N_ROWS if neighbors == "replace_one" else None)
@@ -127,7 +127,7 @@ def test_the_stated_law_is_that_of_the_noise(name: str) -> None:
     "name", ["naive, pure, rows dropped", "naive, ρ, rows dropped", "coinpress, one step, private count"]
 )
 def test_the_noise_of_the_count_is_part_of_it(name: str) -> None:
-    """The coordinate whose mean is farthest from the centre has most of it, and the one at the centre none worth the name."""
+    """The coordinate whose mean is farthest from the center has most of it, and the one at the center none worth the name."""
     _, found = runs_of(name, 5)
     for noisy in found:
         assert noisy.noise is not None
@@ -259,12 +259,12 @@ def test_the_law_comes_back_from_a_file(release: dpm.MeanRelease, tmp_path: Path
         ("law", "normal", "the noise of a mean is gaussian or laplace, not 'normal'"),
         ("law", None, "law must be a text"),
         ("deviations", [1.0], "deviations must hold 2 finite numbers"),
-        ("deviations", [1.0, -1.0], "standard deviations that are no finite numbers, 0 or above"),
+        ("deviations", [1.0, -1.0], "must be finite and 0 or above"),
         ("count_deviations", [0.0, 10**400], "count_deviations must hold 2 finite numbers"),
         ("count_deviations", "00", "count_deviations must hold 2 finite numbers"),
-        ("clipped", 1.5, "clipped=1.5, which is no share of rows"),
-        ("clipped", "half", "clipped='half', which is no share of rows"),
-        ("clipped", True, "clipped=True, which is no share of rows"),
+        ("clipped", 1.5, "clipped=1.5, which must be a fraction of rows"),
+        ("clipped", "half", "clipped='half', which must be a fraction of rows"),
+        ("clipped", True, "clipped=True, which must be a fraction of rows"),
         ("bias_suspected", 1, "bias_suspected must be true or false"),
         ("skew", 0.0, "noise has unknown entries 'skew'"),
     ],

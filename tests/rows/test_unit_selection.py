@@ -241,12 +241,12 @@ class Cluster:
 
     order: tuple[int, ...]
 
-    def summarise_units(self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Any = None) -> Any:
+    def summarize_units(self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Any = None) -> Any:
         del threads, on_block
         parts = [TABLE.slice(0, 300), TABLE.slice(300, 0), TABLE.slice(300, 1), TABLE.slice(301)]
         unit = dpm.PrivacyUnit("person_id", 3)
         results = [
-            sent(Rows.of(parts[place], SCHEMA, privacy_unit=unit).source.summarise_units(sent(summary), threads=1))
+            sent(Rows.of(parts[place], SCHEMA, privacy_unit=unit).source.summarize_units(sent(summary), threads=1))
             for place in self.order
         ]
         return reduce(summary.merge, results, summary.finish(summary.start()))
@@ -435,7 +435,7 @@ def test_rows_of_units_answer_nothing_before_they_are_bounded() -> None:
         rows.count()
     with pytest.raises(ValueError, match="divided into groups"):
         rows.where("region", "north")
-    with pytest.raises(ValueError, match="opened for no privacy unit"):
+    with pytest.raises(ValueError, match="have no privacy unit"):
         Rows.of(TABLE, SCHEMA).bounded(KEY)
 
 
@@ -456,7 +456,7 @@ def test_progress_does_not_tell_how_often_the_table_was_read(monkeypatch: pytest
 
 # A table that does not stand still -------------------------------------------------------------------------------------------
 
-MOVED = "the table was not the same at every pass"
+MOVED = "the table changed between passes"
 ONE_COLUMN = dpm.Schema(dpm.Numeric("x", 0, 10))
 CHANGES = {
     "rows of one person more": lambda text: text + "P,10\n" * 500,

@@ -229,7 +229,7 @@ def test_progress_is_of_the_table_and_not_of_the_groups() -> None:
     [
         (
             dict(by="place"),
-            "by='place' is no column of the schema: groups are the levels of one of its columns, use 'region' or",
+            "by='place' is not a column of the schema: groups are the levels of one of its columns, use 'region' or",
         ),
         (
             dict(by="age"),
@@ -283,7 +283,7 @@ def test_a_bound_on_the_row_norm_stays_and_the_default_is_that_of_fewer_columns(
     assert schema_of_groups(typical, "b").encoding().weight is not None
 
 
-# Privacy: neighbours ------------------------------------------------------------------------------------------------------
+# Privacy: neighbors ------------------------------------------------------------------------------------------------------
 
 ROWS = {
     "of a group": dict(age=50.0, region="south", pay=0.0, flag=True),

@@ -1,4 +1,4 @@
-"""What every analysis answers with: text for people, a labelled table for frames, plain values for programs."""
+"""What every analysis answers with: text for people, a labeled table for frames, plain values for programs."""
 
 from __future__ import annotations
 

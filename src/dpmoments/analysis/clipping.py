@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.functionals import shows_shares
+from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
@@ -40,12 +41,15 @@ class ClippingBounds:
         Increase of Σu_j², at most: L_j.
     sum_below, sum_above : ndarray of shape (d,)
         Decrease and increase of Σu_j, at most.
+    sum_norm : float
+        Norm of the change of Σu, at most.
     """
 
     excess: float
     squares: FloatArray
     sum_below: FloatArray
     sum_above: FloatArray
+    sum_norm: float
 
     @classmethod
     def of_ball(
@@ -75,7 +79,7 @@ class ClippingBounds:
         below, above = np.maximum(-box[0], 0.0), np.maximum(box[1], 0.0)
         if max_rows <= 0.0 or max_excess <= 0.0:
             none = np.zeros(len(below))
-            return cls(0.0, none, none, none)
+            return cls(0.0, none, none, none, 0.0)
         square = radius**2
         share = max_excess / max_rows
         norm = np.sqrt(square + share)
@@ -83,8 +87,10 @@ class ClippingBounds:
         squares = max_rows * share * np.minimum(1.0, np.maximum(below, above) ** 2 / norm**2)
         most = max(min(farthest**2, square + max_excess) - square, 0.0)
         squares = np.minimum(squares, np.maximum(clipped_squares, 0.0) * most / square)
-        ends = (max_rows * np.minimum(norm - radius, side * (1.0 - radius / norm)) for side in (below, above))
-        return cls(max_excess, squares, *ends)
+        sum_below, sum_above = (
+            max_rows * np.minimum(norm - radius, side * (1.0 - radius / norm)) for side in (below, above)
+        )
+        return cls(max_excess, squares, sum_below, sum_above, max_rows * float(norm - radius))
 
     def variance_change(self, mean: FloatArray, n_rows: float) -> tuple[FloatArray, FloatArray]:
         """Return by how much the table's variances are below and above those of the clipped rows, at most.
@@ -98,6 +104,20 @@ class ClippingBounds:
         nearest = np.clip(-mean, least, most)
         fall = np.maximum(2.0 * mean * least + least**2, 2.0 * mean * most + most**2)
         return np.maximum(fall, 0.0), self.squares / n_rows - 2.0 * mean * nearest - nearest**2
+
+    def product_range(self, left: FloatArray, right: FloatArray) -> tuple[float, float]:
+        """Return the lowest and highest change of leftᵀ G right, G the moments of (1, u); vectors of shape (d + 1,)."""
+        weights, one, other = left[0] * right[1:] + right[0] * left[1:], left[1:], right[1:]
+        up, down = (
+            float(np.maximum(sign * weights, 0.0) @ self.sum_above + np.maximum(-sign * weights, 0.0) @ self.sum_below)
+            for sign in (1.0, -1.0)
+        )
+        reach = self.sum_norm * float(np.linalg.norm(weights))
+        middle, size = float(one @ other), float(np.linalg.norm(one) * np.linalg.norm(other))
+        roots = np.sqrt(self.squares)
+        most = float((np.abs(one) @ roots) * (np.abs(other) @ roots))
+        low = max(self.excess * (middle - size) / 2.0, -most) - min(down, reach)
+        return low, min(self.excess * (middle + size) / 2.0, most) + min(up, reach)
 
     def of_features(self, features: Sequence[int]) -> Self:
         """Return the bounds of some features."""
@@ -335,3 +355,69 @@ def clipping_warning(release: Released) -> Message | None:
     order = np.argsort(-most / shown, kind="stable")
     names = [release.feature_names[column] for column in columns[order].tolist()]
     return Message("clipped-rows", names=names, shown=shown[order].tolist(), at_most=most[order].tolist())
+
+
+# What clipping may hide of the coefficients of a regression.
+
+_LARGE_FRACTION = 0.25
+"""Warn if more than this fraction of the rows may have been clipped."""
+_MAX_USEFUL_ERRORS = 3.0
+"""Bounds on coefficients of more standard errors are not stated."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClippingEffect:
+    """Largest differences between the coefficients of the table and of its clipped rows, to first order.
+
+    Attributes
+    ----------
+    share : float or None
+        Fraction of the rows that were clipped, at most (95 % confidence); None if nothing was spent on knowing it.
+    lower, upper : ndarray of shape (k,) or None
+        Slopes of the table less those shown, in the table's units; None if they are not known.
+    standard_errors : ndarray of shape (k,) or None
+        The larger of the two, in standard errors of the slope.
+    """
+
+    share: float | None
+    lower: FloatArray | None = None
+    upper: FloatArray | None = None
+    standard_errors: FloatArray | None = None
+
+    @classmethod
+    def of(cls, release: Released, equations: NormalEquations | None) -> Self:
+        """Return the effect on a fit (``docs/derivations/clipped-rows.md``, M5)."""
+        table = TableBounds.of(release)
+        if table is None:
+            return cls(None)
+        if equations is None or not equations.identified:
+            return cls(table.share)
+        first = 1 if equations.with_constant else 0
+        solved = (equations.units_map @ np.linalg.inv(equations.gram))[first:]
+        left = solved @ equations.design_map[:-1]
+        right = equations.beyond @ equations.design_map
+        ends = np.array([table.bounds.product_range(row, right) for row in left]).reshape(-1, 2)
+        errors = np.maximum(equations.standard_errors[first:], np.finfo(float).tiny)
+        return cls(table.share, ends[:, 0], ends[:, 1], np.abs(ends).max(axis=1) / errors)
+
+    @property
+    def in_words(self) -> str:
+        """One sentence or two."""
+        if self.share is None:
+            return (
+                "Clipping: values beyond the public bounds count as the bounds; how many there were was not measured."
+            )
+        if self.share > _LARGE_FRACTION:
+            return (
+                f"Warning: up to {self.share:.0%} of rows were clipped. Coefficients and intervals are of the clipped rows, and "
+                "may be far from the table's."
+            )
+        about = (
+            f"Coefficients are of the clipped rows: at most {self.share:.2%} of the rows were clipped (95 % confidence)"
+        )
+        if self.standard_errors is None or not len(self.standard_errors):
+            return f"{about}."
+        largest = float(self.standard_errors.max())
+        if largest <= _MAX_USEFUL_ERRORS:
+            return f"{about}. No coefficient of the table differs by more than {largest:.2g} of its standard errors."
+        return f"{about}. Coefficients of the table may differ by more than {_MAX_USEFUL_ERRORS:g} standard errors."

@@ -307,7 +307,7 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
     Notes
     -----
     The noise on the mean is that of (noise of the sum − mean · noise of the count)/n, to first order, sum and mean about the
-    centre that the mechanism found, if any, and that on a standard deviation half the noise on n times the variance, over n and
+    center that the mechanism found, if any, and that on a standard deviation half the noise on n times the variance, over n and
     the standard deviation. Of levels and Booleans the variance is p(1 − p), and so is its noise, where the repair is
     ``"auto"`` or ``"structured"``; others leave it to the noisy second moment.
 
@@ -352,7 +352,7 @@ def _mean_noise(release: Released) -> FloatArray:
     law, d = release.noise, len(release.feature_names)
     if release.noisy_sum is None or law is None or _count_noise(release) is None:
         return np.full(d, np.nan)
-    # the sum is about the centre, if there is one, and so is what the noise on the count is multiplied by
+    # the sum is about the center, if there is one, and so is what the noise on the count is multiplied by
     about = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
     weights = np.zeros((d, 2, 2))
     weights[:, 0, 1] = weights[:, 1, 0] = 0.5

@@ -12,14 +12,14 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
+from dpmoments.analysis.clipping import ClippingEffect
+from dpmoments.analysis.estimate import Estimate
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.released import Released
-from dpmoments.analysis.resolvability import decided
+from dpmoments.analysis.resolvability import NOT_ESTIMABLE, decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputKeyError, InputValueError
-from dpmoments.foundation.values import is_finite_number
 from dpmoments.schema.schema import Schema
 
 # Predictions with intervals.
@@ -219,7 +219,7 @@ class ExplainedVariance:
         Parameters
         ----------
         equations : NormalEquations
-            Encoded rows about the release's centre.
+            Encoded rows about the release's center.
         slopes : ndarray
             Of the encoded features, without the constant.
         penalty : float
@@ -270,84 +270,6 @@ class ExplainedVariance:
             return 0.0, 1.0
         reach = float(scipy.special.ndtri(0.5 + 0.5 * level)) * math.hypot(self.privacy_error, self.sampling_error)
         return max(self.share - reach, 0.0), min(self.share + reach, 1.0)
-
-
-# What moving rows or cells into bounds can have done to coefficients: as far as a release has paid to know.
-
-_MANY = 0.25
-"""Where more of the rows than this may have been moved, the moments may be far from the table's."""
-_OF_USE = 3.0
-"""A bound of more standard errors says nothing of use."""
-
-
-@dataclass(frozen=True, eq=False)
-class ClippingEffect:
-    """How far coefficients can be from those of rows that were not moved.
-
-    Attributes
-    ----------
-    share : float or None
-        Of the rows, that were moved, at most (95 % confidence); None where nothing was paid to know it.
-    standard_errors : ndarray of shape (k,) or None
-        The largest possible effect on each slope, in its standard errors; None where it is not known.
-    """
-
-    share: float | None
-    standard_errors: FloatArray | None
-
-    @classmethod
-    def of(cls, release: Released, equations: NormalEquations | None) -> ClippingEffect:
-        """The effect on a fit.
-
-        Notes
-        -----
-        Moving a row u about the centre to f·u, f < 1, takes Σ(1 − f²)uuᵀ ⪰ 0 off the Gram matrix, of trace n·t at most, and n·m
-        off the length of the sum; ``adaptive-ball`` releases bounds on both. With E what was taken and b = (−β, 1), coefficients
-        move by M_AA⁻¹(E b)_A to first order, and ‖(E b)_x‖ ≤ n(m|b₀| + t‖b_x‖), |(E b)₀| ≤ n·m‖b_x‖.
-        """
-        result = [
-            release.diagnostics.get(name) for name in ("share_beyond_bound", "trace_bias_bound", "mean_bias_bound")
-        ]
-        if not all(is_finite_number(value) for value in result):
-            return cls(None, None)
-        share, trace, mean = (float(value) for value in result)  # type: ignore[arg-type]
-        if equations is None or not equations.identified:
-            return cls(share, None)
-        beyond = equations.beyond
-        first = 1 if equations.with_constant else 0
-        constant = abs(float(beyond[0])) if first else 0.0
-        slopes = float(np.linalg.norm(beyond[first:]))
-        inverse = np.linalg.inv(equations.gram)[first:]
-        reach = np.linalg.norm(inverse[:, first:], axis=1) * (mean * constant + trace * slopes)
-        if first:
-            reach = reach + np.abs(inverse[:, 0]) * mean * slopes
-        units = np.diag(equations.units_map)[first:]
-        effect = np.abs(units) * equations.n_rows * reach
-        errors = equations.standard_errors[first:]
-        return cls(share, np.where(effect > 0.0, effect / np.maximum(errors, np.finfo(float).tiny), 0.0))
-
-    @property
-    def in_words(self) -> str:
-        """One sentence."""
-        if self.share is None:
-            return (
-                "Clipping: values beyond the public bounds count as the bounds; how many there were was not measured."
-            )
-        if self.share > _MANY:
-            return (
-                f"Warning: up to {self.share:.0%} of rows were clipped. Coefficients and intervals are of the clipped rows, and "
-                "may be far from the table's."
-            )
-        moved = (
-            f"Clipping: at most {self.share:.2%} of the rows were moved into a ball (95 % confidence), which the intervals do "
-            "not allow for"
-        )
-        if self.standard_errors is not None and (largest := float(self.standard_errors.max())) <= _OF_USE:
-            return f"{moved}: it moved no coefficient by more than {largest:.2g} of its standard errors."
-        return (
-            f"{moved}: rows keep their direction from the centre, so that it matters where those rows are unlike the others "
-            "(AdaptiveBall(dominant_rows=True) moves none)."
-        )
 
 
 _CONSTANT = "(intercept)"
@@ -436,32 +358,34 @@ class FittedLine(Answer):
 
     @property
     def identified(self) -> Identification:
-        """Whether noise is small enough for standard errors: of the whole fit as a truth value, and of each coefficient.
+        """Estimability: of the whole fit by the delta method (as a truth value), and of each coefficient."""
+        estimable = [each.estimable for each in self.estimates]
+        return Identification(self.features, tuple(self._slopes(estimable)), self._is_identified)
 
-        A coefficient of a fit that is not identified counts as identified where its interval is bounded.
-        """
-        bounded = np.isfinite(self._limits).all(axis=1)
-        return Identification(self.features, tuple(map(bool, self._slopes(bounded))), self._is_identified)
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The least-squares coefficients of ``names`` with their intervals, errors and p-values; NaN if not estimable."""
+        return self._estimates_at(self.level)
 
     @property
     def standard_errors(self) -> FloatArray:
-        """Of sampling and privacy together, shape (k,); NaN where the fit is not identified."""
-        return np.asarray(self._slopes(self._errors("standard_errors")))
+        """Of sampling and privacy together, shape (k,); NaN if a coefficient is not estimable."""
+        return np.asarray(self._slopes(self._errors("standard_error")))
 
     @property
     def privacy_errors(self) -> FloatArray:
         """Standard deviations of what privacy's noise does to the coefficients, shape (k,)."""
-        return np.asarray(self._slopes(self._errors("privacy_errors")))
+        return np.asarray(self._slopes(self._errors("privacy")))
 
     @property
     def sampling_errors(self) -> FloatArray:
         """Standard errors as they are without privacy, for residuals of one variance, shape (k,)."""
-        return np.asarray(self._slopes(self._errors("sampling_errors")))
+        return np.asarray(self._slopes(self._errors("sampling")))
 
     @property
     def p_values(self) -> FloatArray:
         """Of the hypotheses that coefficients are 0, two-sided, shape (k,)."""
-        return np.asarray(self._slopes(self._errors("p_values")))
+        return np.asarray(self._slopes(self._errors("p_value")))
 
     @property
     def p_value_of_fit(self) -> float:
@@ -537,14 +461,14 @@ class FittedLine(Answer):
         """Rows of text: coefficient, standard error and its two parts, p-value, interval, verdict."""
         tail = 0.5 * (1.0 - self.level)
         head = ("", "coef", "std err", "privacy", "sampling", "P>|t|", f"[{tail:.3g}", f"{1.0 - tail:.3g}]", "")
-        if self.equations is None:
-            rows = zip(self.names, self._with_constant(self.intercept, self.coefficients), strict=True)
-            return [("", "coef", ""), *((name, number(value), decided(math.nan, "")) for name, value in rows)]
-        parts = [self._errors(name) for name in ("standard_errors", "privacy_errors", "sampling_errors", "p_values")]
-        columns = [self._with_constant(self.intercept, self.coefficients), *parts, *self._limits.T]
+        if self.equations is None or self._is_penalized:
+            verdicts = self.verdict
+            rows = zip(self.names, self._with_constant(self.intercept, self.coefficients), verdicts, strict=True)
+            return [("", "coef", ""), *((name, number(value), verdict) for name, value, verdict in rows)]
         lines = []
-        for name, verdict, *values in zip(self.names, self.verdict, *columns, strict=True):
-            shown = [*map(number, values[:4]), _format_p_value(values[4]), *map(_limit, values[5:])]
+        for name, verdict, each in zip(self.names, self.verdict, self.estimates, strict=True):
+            numbers = each.value, each.standard_error, each.privacy, each.sampling
+            shown = [*map(number, numbers), _format_p_value(each.p_value), _limit(each.lower), _limit(each.upper)]
             lines.append((name, *shown, verdict))
         return [head, *lines]
 
@@ -553,31 +477,30 @@ class FittedLine(Answer):
         if self.equations is None:
             about = f"No standard errors: {self.error_bound_note or 'the law of the noise is not known'}."
             return tuple(filter(None, [about, self.clipping.in_words, self.warning]))
-        about = "Standard errors are of privacy's noise and of sampling (residuals of equal variance) together."
-        if not self._is_identified:
-            about = (
-                "Noise hides the features from each other: no standard errors; intervals are those of the inverted test, and "
-                f"infinite where the release bounds nothing. {self.help}"
-            )
-        elif self.method != "least squares":
-            about += (
-                " They, and the intervals, are of least squares without the penalty, which shrinks the coefficients."
-            )
-        if self._is_identified:
+        if self._is_penalized:
+            about = "The errors of penalized coefficients are not known; ols() has errors, intervals and p-values."
+        elif self._is_identified:
+            about = "Standard errors are of privacy's noise and of sampling (residuals of equal variance) together."
             about += self.equations.about_residuals
+        else:
+            about = (
+                "Noise hides the features from each other: intervals are those of the inverted test, and standard errors half "
+                f"their widths over the normal quantile. {self.help}"
+            )
         return tuple(filter(None, [about, self.clipping.in_words, self._describe_bound(), self.warning]))
 
     def _columns(self) -> list[Column]:
-        lower, upper = self._limits.T
+        if self._is_penalized or self.equations is None:
+            coefficients, known = self._with_constant(self.intercept, self.coefficients), False
+        else:
+            coefficients, known = self._errors("value"), True
+        errors = ("standard_error", "privacy", "sampling", "p_value", "lower", "upper")
+        heads = ("std_err", "privacy_err", "sampling_err", "p_value", "lower", "upper")
+        unknown = np.full(len(self.names), np.nan)
         return [
             Column("feature", self.names, label=True),
-            Column("coef", self._with_constant(self.intercept, self.coefficients)),
-            Column("std_err", self._errors("standard_errors")),
-            Column("privacy_err", self._errors("privacy_errors")),
-            Column("sampling_err", self._errors("sampling_errors")),
-            Column("p_value", self._errors("p_values")),
-            Column("lower", lower),
-            Column("upper", upper),
+            Column("coef", coefficients),
+            *(Column(head, self._errors(name) if known else unknown) for head, name in zip(heads, errors, strict=True)),
         ]
 
     @property
@@ -596,8 +519,8 @@ class FittedLine(Answer):
             return {}
         lower, upper = self._limits[0]
         return {
-            "intercept_standard_error": self._errors("standard_errors")[0],
-            "intercept_p_value": self._errors("p_values")[0],
+            "intercept_standard_error": self._errors("standard_error")[0],
+            "intercept_p_value": self._errors("p_value")[0],
             "intercept_lower": lower,
             "intercept_upper": upper,
         }
@@ -616,12 +539,13 @@ class FittedLine(Answer):
     def _is_identified(self) -> bool:
         return self.equations is not None and self.equations.identified
 
+    @property
+    def _is_penalized(self) -> bool:
+        return self.method != "least squares"
+
     def _errors(self, name: str) -> FloatArray:
-        """One of the inference's arrays, the intercept first; NaN where there is none."""
-        result: FloatArray = (
-            np.full(len(self.names), np.nan) if self.equations is None else getattr(self.equations, name)
-        )
-        return result
+        """Return one attribute of the estimates, the intercept first."""
+        return np.array([getattr(each, name) for each in self.estimates], dtype=np.float64)
 
     @cached_property
     def _limits(self) -> FloatArray:
@@ -629,9 +553,12 @@ class FittedLine(Answer):
         return self._intervals(self.level)
 
     def _intervals(self, level: float) -> FloatArray:
+        return np.array([(each.lower, each.upper) for each in self._estimates_at(level)])
+
+    def _estimates_at(self, level: float) -> tuple[Estimate, ...]:
         if self.equations is None:
-            return np.tile([-math.inf, math.inf], (len(self.names), 1))
-        return self.equations.intervals(level)
+            return (Estimate.not_estimable(level),) * len(self.names)
+        return self.equations.estimates(level)
 
     def _slopes(self, values: Any) -> Any:
         return values[1:] if self.with_intercept else values
@@ -644,13 +571,16 @@ class FittedLine(Answer):
         """What is said of each of ``names``: empty where it stands out, else what it cannot be told from; noise unknown."""
         if self.equations is None:
             return (decided(math.nan, ""),) * len(self.names)
-        errors = [self._errors(name).tolist() for name in ("standard_errors", "privacy_errors", "p_values")]
-        return tuple(self._verdict(*each) for each in zip(self.names, *errors, strict=True))
+        if self._is_penalized:
+            return ("",) * len(self.names)
+        return tuple(self._verdict(*each) for each in zip(self.names, self.estimates, strict=True))
 
-    def _verdict(self, name: str, std_err: float, privacy: float, p_value: float) -> str:
-        if name == _CONSTANT or p_value < 1.0 - self.level:
+    def _verdict(self, name: str, estimate: Estimate) -> str:
+        if not estimate.estimable:
+            return NOT_ESTIMABLE
+        if name == _CONSTANT or estimate.p_value < 1.0 - self.level:
             return ""
-        noisy = not self._is_identified or privacy > _SHARE_OF_PRIVACY * std_err
+        noisy = not self._is_identified or estimate.privacy > _SHARE_OF_PRIVACY * estimate.standard_error
         return NOT_DISTINGUISHABLE if noisy else NO_EFFECT
 
     def _describe_bound(self) -> str:
@@ -697,20 +627,20 @@ class FittedLine(Answer):
 
     @property
     def params(self) -> Any:
-        """Coefficients with the intercept first, as a pandas Series (statsmodels' name)."""
-        return self._series(
-            np.concatenate([[self.intercept], self.coefficients]) if self.with_intercept else self.coefficients
-        )
+        """Coefficients with the intercept first, as a pandas Series (statsmodels' name); NaN if not estimable."""
+        if self._is_penalized or self.equations is None:
+            return self._series(self._with_constant(self.intercept, self.coefficients))
+        return self._series(self._errors("value"))
 
     @property
     def bse(self) -> Any:
         """Standard errors of ``params``."""
-        return self._series(self._errors("standard_errors"))
+        return self._series(self._errors("standard_error"))
 
     @property
     def pvalues(self) -> Any:
         """p-values of ``params``."""
-        return self._series(self._errors("p_values"))
+        return self._series(self._errors("p_value"))
 
     @property
     def rsquared(self) -> float:

@@ -95,11 +95,11 @@ class Released(Stated, Protocol):
 
     @property
     def noisy_gram(self) -> FloatArray:
-        """The Gram matrix of encoded rows before repair, about the release's centre."""
+        """The Gram matrix of encoded rows before repair, about the release's center."""
 
     @property
     def zero_of_units(self) -> FloatArray:
-        """What is added to x about the release's centre to give value/scale, shape (d,)."""
+        """What is added to x about the release's center to give value/scale, shape (d,)."""
 
     @property
     def warnings(self) -> tuple[Message, ...]:
@@ -287,7 +287,7 @@ class Moments(Release):
 
     def __post_init__(self) -> None:
         if self.center is not None and self.noisy_sum is None:
-            raise InputValueError("moments about a centre need the sum about it, else their mean is not known")
+            raise InputValueError("moments about a center need the sum about it, else their mean is not known")
         if self.noisy_sum is not None and self.noisy_count is None:
             raise InputValueError("a sum of rows without their number makes no mean: release both, or neither")
         super().__post_init__()
@@ -368,7 +368,7 @@ class Moments(Release):
             box=self._mean_box,
             center=self.center,
             constraints=Constraints.of(self.schema, mean=self.noisy_sum is not None),
-            rows_moved=self.center is not None,  # only mechanisms that clip rows about a centre have one
+            rows_moved=self.center is not None,  # only mechanisms that clip rows about a center have one
         )
         for array in (mean, gram):
             if array is not None:
@@ -428,7 +428,7 @@ class Moments(Release):
     @property
     @in_floating_point
     def second_moment(self) -> FloatArray:
-        """E[value valueᵀ], not centred, shape (d, d), in the table's units."""
+        """E[value valueᵀ], not centered, shape (d, d), in the table's units."""
         mean = None if self.noisy_sum is None else self.unit_ball_mean
         return self.encoding.decode_second_moment(self.unit_ball_gram / self.n_rows, mean)
 
@@ -443,7 +443,7 @@ class Moments(Release):
     @property
     @in_floating_point
     def covariance(self) -> FloatArray:
-        """Cov(value), centred, shape (d, d), in the table's units."""
+        """Cov(value), centered, shape (d, d), in the table's units."""
         return self.encoding.decode_covariance(self.unit_ball_covariance)
 
     @property

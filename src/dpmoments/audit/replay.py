@@ -133,10 +133,10 @@ class _WatchedRows(Rows):
 
     asked: list[Summary[Any, Any]] = field(default_factory=list)
 
-    def summarise(self, summary: Summary[Running, Result]) -> Result:
+    def summarize(self, summary: Summary[Running, Result]) -> Result:
         """Record the summary and compute it."""
         self.asked.append(summary)
-        return super().summarise(summary)
+        return super().summarize(summary)
 
     @classmethod
     def watching(cls, rows: Rows) -> _WatchedRows:

@@ -15,7 +15,7 @@ from dpmoments.analysis.group_means import LOST, GroupMeans, group_means
 from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.regression_results import NO_EFFECT, FittedLine
 from dpmoments.analysis.released import Released, feature_place
-from dpmoments.analysis.resolvability import decided
+from dpmoments.analysis.resolvability import NOT_ESTIMABLE, decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.plots.canvas import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 _PARTS = "thick: privacy noise"
-_SHORT = {NOT_DISTINGUISHABLE: "noise", NO_EFFECT: "may be 0"}
+_SHORT = {NOT_DISTINGUISHABLE: "noise", NO_EFFECT: "may be 0", NOT_ESTIMABLE: "not estimable"}
 """Short forms of verdicts."""
 _ROOM = 1.15
 _FAR = 3.0
@@ -190,13 +190,21 @@ def draw_coefficients(
     """
     per = np.ones(len(fit.features)) if deviations is None else np.nan_to_num(deviations, nan=0.0)
     verdict = fit.verdict[1:] if fit.with_intercept else fit.verdict
-    lower, upper = np.asarray(fit.conf_int()).T
-    half = _privacy_part(lower, upper, fit.privacy_errors, fit.standard_errors)
-    order = np.argsort(np.nan_to_num(fit.p_values, nan=2.0), kind="stable")[:n_coefficients]
+    unknown = np.full(len(fit.features), np.nan)
+    if fit.method != "least squares":
+        value, lower, upper, half = fit.coefficients, unknown, unknown, unknown
+        order = np.argsort(-np.abs(fit.coefficients * np.where(per > 0.0, per, 0.0)), kind="stable")
+    else:
+        lower, upper = np.asarray(fit.conf_int()).T
+        estimable = np.isfinite(lower) & np.isfinite(upper) if fit.equations is not None else np.isnan(unknown)
+        value = np.where(estimable, fit.coefficients, np.nan)
+        half = _privacy_part(lower, upper, fit.privacy_errors, fit.standard_errors)
+        order = np.argsort(np.nan_to_num(fit.p_values, nan=2.0), kind="stable")
+    order = order[:n_coefficients]
     lines = [
         _IntervalLine(
             label(fit.features[index]),
-            _times(fit.coefficients[index], per[index]),
+            _times(value[index], per[index]),
             _times(lower[index], per[index]),
             _times(upper[index], per[index]),
             _times(half[index], per[index]),
@@ -244,8 +252,11 @@ def _title_and_marks(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[st
     thick = _PARTS if any(np.isfinite(line.privacy) for line in lines) else ""
     k = len(fit.features)
     fewer = f"the {len(lines)} clearest of {k} coefficients; " if len(lines) < k else ""
+    if fit.method != "least squares":
+        return [title, f"{fewer}no intervals: the errors of penalized coefficients are not known", "", fit.warning]
+    hatched = f"hatched: {NOT_ESTIMABLE}" if NOT_ESTIMABLE in said else ""
     marks = "; ".join(
-        filter(None, [f"{fewer}{fit.level:.0%} intervals", thick, *(f"hollow, {words}" for words in hollow)])
+        filter(None, [f"{fewer}{fit.level:.0%} intervals", thick, *(f"hollow, {words}" for words in hollow), hatched])
     )
     return [title, marks, fit.help if fit.is_noise else "", fit.warning]
 

@@ -174,7 +174,7 @@ class PrivacyBudget:
         return cost.kind is not BudgetKind.ZCDP and cost.epsilon <= self.epsilon and cost.delta <= self.delta
 
     def to_epsilon(self, delta: float) -> float:
-        """The ε for which this budget implies (ε, δ)-differential privacy at the given δ.
+        """Return the ε for which this budget implies (ε, δ)-differential privacy at the given δ.
 
         Raises
         ------
@@ -190,7 +190,7 @@ class PrivacyBudget:
         return self.epsilon
 
     def to_rho(self) -> float:
-        """The largest ρ for which ρ-zero-concentrated differential privacy implies this budget; its own ρ where it has one.
+        """Return the largest ρ for which ρ-zCDP implies this budget; its own ρ if it has one.
 
         Raises
         ------
@@ -225,7 +225,7 @@ class PrivacyBudget:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PrivacyBudget:
-        """The inverse of :meth:`to_dict`.
+        """Invert :meth:`to_dict`.
 
         Raises
         ------
@@ -243,7 +243,7 @@ class PrivacyBudget:
         return cls(**values)
 
     def __add__(self, other: PrivacyBudget) -> PrivacyBudget:
-        """Basic composition: losses of one kind add up; a pure and an approximate loss add up to an approximate one."""
+        """Add losses by basic composition: of one kind, or a pure and an approximate loss to an approximate one."""
         if not isinstance(other, PrivacyBudget):
             return NotImplemented
         if (self.kind is BudgetKind.ZCDP) != (other.kind is BudgetKind.ZCDP):

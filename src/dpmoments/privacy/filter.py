@@ -86,7 +86,7 @@ class PrivacyFilter:
 
     @classmethod
     def open(cls, plan: PrivatePlan, *, insecure_seed: int | None = None) -> PrivacyFilter:
-        """A filter with randomness from the operating system, or one that repeats itself and protects nothing."""
+        """Return a filter with the operating system's randomness, or a repeatable one that protects nothing."""
         return cls(plan, secure_generator() if insecure_seed is None else insecure_generator(insecure_seed))
 
     @property
@@ -104,7 +104,7 @@ class PrivacyFilter:
         *,
         group: str | None = None,
     ) -> Any:
-        """The answer to a query with noise.
+        """Return the answer to a query with noise.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class PrivacyFilter:
         return bool(self._draws) or self._refused
 
     def selection_key(self) -> SelectionKey:
-        """A key by which a run selects the rows of a unit that count: 128 random bits that have nothing to do with the table.
+        """Return the key that selects the rows of each unit: 128 random bits, independent of the table.
 
         Whatever it is, the guarantee holds; it is drawn so that no row is ahead of another, and leaves no trace in the release.
         """
@@ -194,7 +194,7 @@ class PrivacyFilter:
         return first, second
 
     def for_group(self, level: str) -> GroupFilter:
-        """The door for the rows of one of several disjoint groups."""
+        """Return the filter for the rows of one of several disjoint groups."""
         return GroupFilter(self, level)
 
     @property
@@ -203,7 +203,7 @@ class PrivacyFilter:
         return self._allowance - total_loss(self._spent, self.unit, self._plan.neighbors)
 
     def left_for(self, level: str) -> Loss:
-        """What the draws for one group may still lose."""
+        """Return the remaining privacy loss for the draws of one group."""
         counted = {group: loss for group, loss in self._spent.items() if group in (None, level)}
         others = {group: loss for group, loss in self._spent.items() if group not in counted}
         spent = total_loss(counted, self.unit, self._plan.neighbors)
@@ -227,7 +227,7 @@ class PrivacyFilter:
         return noised(made.law, query, self._generator)
 
     def _note(self, made: Draw, query: Any, answer: Any) -> None:
-        """Called after every draw; an audit keeps what it sees here."""
+        """Record a draw; called after each, for audits."""
 
 
 def _require_made_here(sensitivity: Sensitivity) -> None:

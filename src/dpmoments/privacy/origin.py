@@ -113,7 +113,7 @@ class ReleaseOrigin:
 
     @classmethod
     def fresh(cls, dataset: str | None = None, *, insecure_seed: int | None = None) -> ReleaseOrigin:
-        """That of a new release.
+        """Return the origin of a new release.
 
         Examples
         --------
@@ -126,11 +126,11 @@ class ReleaseOrigin:
 
     @classmethod
     def of_parts(cls, parts: tuple[ReleaseOrigin, ...]) -> ReleaseOrigin:
-        """That of what is made of several releases, in any order."""
+        """Return the origin of a combination of several releases, in any order."""
         return cls(_id_of("pool", *sorted(part.id for part in parts)))
 
     def of_group(self, by: str, level: Level, n_levels: int) -> ReleaseOrigin:
-        """That of one group of rows of this run, with an id of its own."""
+        """Return the origin of one group of rows of this run, with its own ID."""
         group = GroupOfRows(self.id, by, level, n_levels)
         return replace(self, id=_id_of("group", self.id, by, level), group=group)
 
@@ -157,7 +157,7 @@ class ReleaseOrigin:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ReleaseOrigin:
-        """The inverse of :meth:`to_dict`."""
+        """Invert :meth:`to_dict`."""
         require_kinds(values, id=str)
         require_known(values, (entry.name for entry in fields(cls)), "the origin")
         group, dataset, ledger = values["group"], values["dataset"], values["ledger"]
@@ -205,6 +205,6 @@ def _random_id() -> str:
 
 
 def _id_of(*known: object) -> str:
-    """An id made of what is known; other values, or values of another type, make another."""
+    """Return an ID computed from known values; other values, or other types, give another."""
     text = "\n".join(f"{type(value).__name__} {value!r}" for value in ("dpmoments", *known))
     return hashlib.sha256(text.encode()).hexdigest()[: _ID_BITS // 4]

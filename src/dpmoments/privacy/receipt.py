@@ -190,12 +190,12 @@ class Receipt:
             raise InputValueError("the receipt is not for the stated protected unit")
 
     def of_group(self, group: str) -> Receipt:
-        """What one of several disjoint groups of rows has: its draws, and those of no group."""
+        """Return the receipt of one of several disjoint groups: its draws, and those of no group."""
         draws = tuple(replace(draw, group=None) for draw in self.draws if draw.group in (None, group))
         return replace(self, draws=draws)
 
-    def labelled(self, group: str) -> tuple[Draw, ...]:
-        """The draws as those for one of several disjoint groups of rows."""
+    def labeled(self, group: str) -> tuple[Draw, ...]:
+        """Return the draws labeled as those of one of several disjoint groups of rows."""
         return tuple(replace(draw, group=group) for draw in self.draws)
 
     def to_dict(self) -> dict[str, Any]:
@@ -285,7 +285,7 @@ class PooledReceipt(Receipt):
     def of(cls, receipts: Mapping[str, Receipt], cost: PrivacyBudget) -> PooledReceipt:
         """Those of the tables named, whose losses are counted in one unit."""
         first = next(iter(receipts.values()))
-        draws = tuple(draw for table, receipt in receipts.items() for draw in receipt.labelled(table))
+        draws = tuple(draw for table, receipt in receipts.items() for draw in receipt.labeled(table))
         return cls(first.neighbors, cost, first.unit, draws, first.privacy_unit)
 
     @cached_property
@@ -304,7 +304,7 @@ def _needs_a_bound(law: DrawLaw) -> bool:
 
 
 def _loss_by_group(draws: Iterable[Draw]) -> dict[str | None, Loss]:
-    """What the draws for each group of rows lose together; under None those for no group."""
+    """Return the total loss of the draws for each group of rows; under None for no group."""
     losses: dict[str | None, Loss] = {}
     for draw in draws:
         losses[draw.group] = losses[draw.group] + draw.loss if draw.group in losses else draw.loss

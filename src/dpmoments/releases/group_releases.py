@@ -102,7 +102,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         draws = tuple(
             draw
             for level, release in self.items()
-            for draw in release.receipt.labelled(group_label(self.by.name, level))
+            for draw in release.receipt.labeled(group_label(self.by.name, level))
         )
         return replace(self.releases[0].receipt, draws=draws)
 

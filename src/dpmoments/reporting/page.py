@@ -181,7 +181,7 @@ def drawn(
         figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
         draw(figure.subplots())
         element = _element(figure, name, title, description, stand_ins)
-    return Picture(Markup(element), title)  # serialised by ElementTree
+    return Picture(Markup(element), title)  # serialized by ElementTree
 
 
 def _element(figure: Figure, name: str, title: str, description: str, stand_ins: StandIns) -> str:

@@ -88,7 +88,7 @@ def _far_rows(
     return min(max(share, 0.0), 1.0), share > _MIN_FAR + margin
 
 
-# What the rounds of a search for the rows cost, and the noise that a part of ρ buys.
+# Cost of the rounds of a search for the rows, and the noise of a part of ρ.
 
 _CONTRACTION = 0.25
 """Planned noise of a round of the search, as a fraction of its clipping radius."""
@@ -398,7 +398,7 @@ class _Run:
             self.n_rows,
             clipped=outside,
             bias_suspected=self.d
-            == 1  # no scale is estimated, and rows are clipped about where the search left the centre
+            == 1  # no scale is estimated, and rows are clipped about where the search left the center
             or best is None
             or float(histogram.occupied.sum()) < MAX_SEEN * self.n_rows
             or heavy_tails(histogram, best, self.noise_error(rest), self.spread),
