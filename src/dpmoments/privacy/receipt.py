@@ -190,7 +190,7 @@ class Receipt:
             raise InputValueError("the receipt is not for the stated protected unit")
 
     def of_group(self, group: str) -> Receipt:
-        """Return the receipt of one of several disjoint groups: its draws, and those of no group."""
+        """Return the receipt of one of several disjoint groups: its draws, and those without a group."""
         draws = tuple(replace(draw, group=None) for draw in self.draws if draw.group in (None, group))
         return replace(self, draws=draws)
 
