@@ -345,7 +345,7 @@ def test_a_search_that_stops_early_is_found(monkeypatch: pytest.MonkeyPatch) -> 
         (dict(mean={"age": -1.0}), "mean of 'age'"),
         (dict(mean={"age": 1e-14}), "not within"),
         (dict(mechanism="coinpress", correlation=0.1), "is not known beforehand"),
-        (dict(mechanism="magic", correlation=0.1), "unknown mechanism 'magic'"),
+        (dict(mechanism="magic", correlation=0.1), "Unknown mechanism 'magic'"),
     ],
 )
 def test_what_cannot_be_needed_is_refused(wanted: dict[str, Any], words: str) -> None:

@@ -362,7 +362,7 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("no schema", put("schema"), None, "not a schema"),
     ("schema without bounds", put("schema", "columns", 0, "upper"), None, "no bounds"),
     ("reversed bounds", put("schema", "columns", 0, "upper"), -1, "must be below"),
-    ("other schema", put("schema", "columns", 1, "levels"), ["a"], "must hold 3 finite numbers"),
+    ("other schema", put("schema", "columns", 1, "levels"), ["a"], "must hold 2 finite numbers"),
     ("budget of nothing", put("privacy", "budget"), None, "consistent"),
     ("negative epsilon", put("privacy", "budget", "epsilon"), -1.0, "must be positive"),
     ("epsilon of text", put("privacy", "budget", "epsilon"), "1", "must be a finite number"),

@@ -12,7 +12,7 @@ import typer
 from dpmoments.cli.tables import print_command, print_page, print_table, print_text
 from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.means.base import MeanMechanism
-from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, unknown_mechanism
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.privacy.unit import Neighbors
 
@@ -78,8 +78,8 @@ def mechanisms(
                 print_text("For means only:")
             _describe(name, kind)
     else:
-        names = ", ".join(dict.fromkeys([*MECHANISMS, *MEAN_MECHANISMS]))
-        raise typer.BadParameter(f"unknown mechanism {name!r}: use one of {names}", param_hint="NAME")
+        refusal = unknown_mechanism(name, dict.fromkeys([*MECHANISMS, *MEAN_MECHANISMS]), of_means=False)
+        raise typer.BadParameter(refusal.text("shell"), param_hint="NAME")
 
 
 def _list(noun: str, classes: Mapping[str, Configured]) -> None:

@@ -30,6 +30,7 @@ from dpmoments.ledger.grants import (
     require_dataset,
     upward,
 )
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import (
@@ -439,11 +440,7 @@ class Accounts:
         """Return the account of a dataset, or raise LedgerError."""
         name = require_dataset(dataset)
         if name not in self.by_dataset:
-            known = ", ".join(map(repr, self.by_dataset)) or "none yet"
-            raise LedgerError(
-                f"no budget was granted to {name!r} (datasets of this ledger: {known}): grant one first, as in "
-                f"ledger.grant({name!r}, epsilon=1.0); nothing was spent"
-            )
+            raise LedgerError(Message("no-grant", dataset=name, datasets=tuple(self.by_dataset)))
         return self.by_dataset[name]
 
     def follow(self, action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
