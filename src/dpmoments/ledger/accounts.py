@@ -124,7 +124,7 @@ class HistoryEntry:
         return {name: getattr(self, name) for name in _ENTRIES} | {"content": dict(self.content), "hash": self.hash}
 
 
-def first_link(ledger: str) -> str:
+def _first_link(ledger: str) -> str:
     """Return the hash that precedes the first entry."""
     return hashlib.sha256(f"dpmoments ledger {ledger}".encode()).hexdigest()
 
@@ -294,7 +294,7 @@ _AGREEMENT = 1e-9
 
 
 @dataclass(frozen=True)
-class Reservation:
+class _Reservation:
     """Budget reserved for one release, or one run of groups; ``reserve`` until it ends."""
 
     dataset: str
@@ -426,9 +426,9 @@ class Accounts:
     def __init__(self, ledger: str) -> None:
         self.ledger = ledger
         self.number = 0
-        self.link = first_link(ledger)
+        self.link = _first_link(ledger)
         self.by_dataset: dict[str, Account] = {}
-        self.reservations: dict[int, Reservation] = {}
+        self.reservations: dict[int, _Reservation] = {}
         self.history: list[HistoryEntry] = []
 
     @property
@@ -484,7 +484,7 @@ class Accounts:
         account.require_for(neighbors, unit)
         cost, losses = PrivacyBudget.from_dict(content["cost"]), Losses.from_dict(content["losses"])
         account = account.with_charge(cost, losses)
-        self.reservations[entry.number] = Reservation(entry.dataset, content["release"], cost, neighbors, unit, losses)
+        self.reservations[entry.number] = _Reservation(entry.dataset, content["release"], cost, neighbors, unit, losses)
         return account
 
     def _ended(self, entry: HistoryEntry) -> Account:

@@ -201,7 +201,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         )
 
 
-def _file_name(place: int, level: Level) -> str:
+def _file_name(index: int, level: Level) -> str:
     """Return a name that every file system accepts."""
     plain = re.sub(r"[^\w.]+", "-", str(level), flags=re.ASCII).strip("-.")[:40]
-    return f"{place:02d}-{plain}.json" if plain else f"{place:02d}.json"
+    return f"{index:02d}-{plain}.json" if plain else f"{index:02d}.json"
