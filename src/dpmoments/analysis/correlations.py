@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.answers import (
+    Answer,
+    Column,
+    confidence_level,
+    format_level,
+    in_floating_point,
+    intervals,
+    rounded_cells,
+)
 from dpmoments.analysis.clipping import ABOUT_TABLE, TableBounds, describe_clipping, is_of_table
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import (
@@ -220,14 +228,20 @@ class Correlations(Answer):
     def table(self) -> list[tuple[str, ...]]:
         """A pair a line, the clearest first."""
         first, second = self._pairs
+        privacy, sampling = self.privacy_noise[first, second], self.sampling_noise[first, second]
+        total = np.hypot(privacy, sampling)
+        spans = intervals(self.lower[first, second], self.upper[first, second], total)
+        columns = (
+            rounded_cells(self.correlation[first, second], total),
+            rounded_cells(privacy, privacy),
+            rounded_cells(sampling, sampling),
+            spans,
+            self._verdicts,
+        )
         lines = [
             (
                 f"{self.feature_names[second[pair]]} ~ {self.feature_names[first[pair]]}",
-                _three(self.correlation[first[pair], second[pair]]),
-                number(self.privacy_noise[first[pair], second[pair]]),
-                number(self.sampling_noise[first[pair], second[pair]]),
-                f"[{_three(self.lower[first[pair], second[pair]])}, {_three(self.upper[first[pair], second[pair]])}]",
-                self._verdicts[pair],
+                *(column[pair] for column in columns),
             )
             for pair in self._shown[:_SHOWN_PAIRS]
         ]
