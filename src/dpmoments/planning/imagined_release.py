@@ -15,6 +15,8 @@ from dpmoments.analysis.correlations import Correlations, correlation_of, correl
 from dpmoments.analysis.description import Description, describe
 from dpmoments.analysis.regression import ols
 from dpmoments.analysis.regressors import Regressors
+from dpmoments.analysis.released import unrelated
+from dpmoments.analysis.resolvability import smallest_seen
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.version import __version__
 from dpmoments.mechanisms import ball_search
@@ -516,6 +518,34 @@ class ForecastNoise:
         """True if noise hides most of those correlations."""
         pairs = self._typical_pairs(None)
         return bool(2 * np.sum(self.correlation_is_noise[pairs]) > len(pairs[0]))
+
+    @cached_property
+    def comparable(self) -> BoolArray:
+        """Mask of the pairs of features that a table of correlations compares, shape (d, d)."""
+        return unrelated(self.release, range(len(self.typical.columns)))
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of those pairs."""
+        return int(np.tril(self.comparable, -1).sum())
+
+    @cached_property
+    def smallest_correlation(self) -> FloatArray:
+        """Smallest correlation of each pair whose sign is clear with 80 % probability in a table of all pairs, shape (d, d).
+
+        Privacy noise and sampling error together (1/n of each pair's variance without correlation); infinite if it would be above
+        1, or noise hides it, and NaN if the pair is not compared.
+        """
+        deviation = np.sqrt(self.correlation**2 + 1.0 / self.n_rows)
+        result = smallest_seen(deviation, self.n_pairs)
+        result = np.where((result > 1.0) | self.correlation_is_noise, np.inf, result)
+        return np.where(self.comparable & np.isfinite(self.correlation), result, np.nan)
+
+    def smallest_correlations(self) -> FloatArray:
+        """Median of :attr:`smallest_correlation` over the pairs of each feature, shape (d,); NaN if it has none."""
+        return np.array(
+            [np.median(known) if len(known := row[~np.isnan(row)]) else np.nan for row in self.smallest_correlation]
+        )
 
     @property
     def worst_correlation(self) -> tuple[str, str, float, bool]:
