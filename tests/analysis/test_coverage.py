@@ -127,6 +127,19 @@ def correlation_intervals() -> np.ndarray:
     return replications(400, one)
 
 
+def correlation_intervals_under_noise() -> np.ndarray:
+    pairs = np.tril_indices(6, -1)
+    deviations = np.sqrt(np.diag(COVARIANCE))
+    truth = (COVARIANCE / np.outer(deviations, deviations))[pairs]
+    far = np.abs(truth) > 0.4
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = correlations.correlations(drawn(template(NUMBERS, rho=10.0), numbers(rng, 4_000), rng))
+        return of_interval(found.lower[pairs][far], found.upper[pairs][far], truth[far])
+
+    return replications(200, one)
+
+
 def partial_correlation_intervals() -> np.ndarray:
     inverse = np.linalg.inv(OF_FIT)
     root = np.sqrt(np.diag(inverse))
@@ -385,11 +398,21 @@ def synthetic_means() -> np.ndarray:
 
 # check, slack beside four standard errors, faults
 CHECKS: list[tuple[Check, float, list[Fault]]] = [
-    (correlation_intervals, 0.05, [Fault(correlations._fisher_interval, " / (1.0 - inside**2)", "")]),
+    (correlation_intervals, 0.05, [Fault(correlations._Errors.interval, "np.sqrt(privacy", "0.91 * np.sqrt(privacy")]),
+    (
+        correlation_intervals_under_noise,
+        0.05,
+        [
+            Fault(correlations._Errors.parts, "rho**2 * self.of_scale", "0.0"),
+        ],
+    ),
     (
         partial_correlation_intervals,
         0.05,
-        [Fault(correlations._privacy_variances, "found[i, :i, None, None]", "0.0 * found[i, :i, None, None]")],
+        [
+            Fault(correlations._privacy_variances, "found[i, :i, None, None]", "0.0 * found[i, :i, None, None]"),
+            Fault(correlations._fisher_interval, " / (1.0 - inside**2)", ""),
+        ],
     ),
     (
         correlations_of_levels,
@@ -632,8 +655,8 @@ def correlation_of_numbers() -> tuple[Any, Any]:
     found = correlations.correlations(few(), ["y", "x"])
     r = float(np.corrcoef(few_rows()["y"], few_rows()["x"])[0, 1])
     return (
-        np.arctanh([found.lower[1, 0], found.correlation[1, 0], found.upper[1, 0]]),
-        math.atanh(r) + Z / math.sqrt(FEW) * np.array([-1.0, 0.0, 1.0]),
+        np.array([found.lower[1, 0], found.correlation[1, 0], found.upper[1, 0]]),
+        np.tanh(math.atanh(r) + Z / math.sqrt(FEW) * np.array([-1.0, 0.0, 1.0])),
     )
 
 

@@ -262,7 +262,7 @@ def _describe_correlations(noise: ForecastNoise, worst: ForecastNoise | None, me
     ]
     lines.append(
         f"{_SEEN_FROM}: smallest correlation with another feature (the median) whose sign will be clear with {POWER:.0%} "
-        f"probability, in a table of {noise.n_pairs:,} pairs, despite privacy noise and sampling error; none: it will not be clear"
+        f"probability in a table of {noise.n_pairs:,} pairs, despite noise and sampling error; none: no sign will be clear"
     )
     first, second, largest, is_noise = noise.worst_correlation
     if largest > _FAR_WORSE * correlation:

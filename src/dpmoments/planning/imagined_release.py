@@ -230,6 +230,8 @@ class ImaginedRelease:
         True if the moments are about the typical means, as in a ball that was found.
     unit_ball_covariance : ndarray of shape (d, d)
         Of the encoded rows.
+    tails : NoiseLaw
+        Noise of the likeliest run, for quantiles.
     """
 
     plan: Plan
@@ -238,6 +240,7 @@ class ImaginedRelease:
     noise: NoiseLaw
     centered: bool
     unit_ball_covariance: FloatArray
+    tails: NoiseLaw
 
     describe = describe
     correlations = correlations
@@ -256,7 +259,8 @@ class ImaginedRelease:
         law = first
         for other in rest:
             law = law + other
-        return cls(plan, typical, n_rows, law, centered, _typical_covariance(typical))
+        likeliest = max(runs, key=lambda run: run.probability).law
+        return cls(plan, typical, n_rows, law, centered, _typical_covariance(typical), likeliest)
 
     # What an analysis asks of a release ----------------------------------------------------------------------------------
 
@@ -536,8 +540,8 @@ class ForecastNoise:
         Privacy noise and sampling error together (1/n of each pair's variance without correlation); infinite if it would be above
         1, or noise hides it, and NaN if the pair is not compared.
         """
-        deviation = np.sqrt(self.correlation**2 + 1.0 / self.n_rows)
-        result = smallest_seen(deviation, self.n_pairs)
+        sampling = np.full(self.correlation.shape, 1.0 / self.n_rows)
+        result = smallest_seen(self.correlation**2, sampling, self.n_pairs, self.release.tails)
         result = np.where((result > 1.0) | self.correlation_is_noise, np.inf, result)
         return np.where(self.comparable & np.isfinite(self.correlation), result, np.nan)
 
