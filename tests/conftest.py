@@ -24,7 +24,12 @@ NOT_FAST = (
         "privacy/test_curve_",
     ),
     *("mechanisms/test_coinpress", "mechanisms/test_mean", "mechanisms/test_noise_of_runs.py"),
-    *("contracts/test_noise_contract.py", "repair/test_structured_repair.py", "analysis/test_co"),
+    *(
+        "contracts/test_noise_contract.py",
+        "repair/test_structured_repair.py",
+        "analysis/test_co",
+        "analysis/test_regression_inf",
+    ),
     # programs that are started: Spark, a browser, several processes
     *("rows/test_spark", "rows/test_dask.py", "rows/test_memory.py", "rows/test_compiled.py", "rows/test_sources.py"),
     *("ledger/test_ledger_processes.py", "spending/test_stopping.py", "spending/test_full_disk.py", "estimators"),
@@ -45,7 +50,7 @@ LONG = (
     "cells/test_unreadable_cells.py::test_a_cell_of_a_file_is_read_alike_whatever_the_route",
     "contracts/test_entrances.py::test_a_line_longer_than_a_block_is_refused_wherever_it_stands",
     "contracts/test_entrances.py::test_a_row_is_read_by_itself_on_spark",
-    "contracts/test_entrances.py::test_the_rows_of_a_unit_depend_on_its_own_rows_on_spark",
+    "contracts/test_entrances.py::test_the_rows_of_a_unit_depend_on_its_own_rows_on_",
     "contracts/test_entrances.py::test_what_is_refused_of_spark_is_refused_whatever_it_holds",
     "contracts/test_threat_model.py::test_a_command_shows_no_more_than_its_noisy_answers",
     "datasets",

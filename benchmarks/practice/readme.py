@@ -96,10 +96,10 @@ def judged() -> Iterator[str]:
     real, drawn, dominant = (groups[f"judge, {kind}"] for kind in ("real", "synthetic", "with dominant rows"))
     gains = [without_error(group["covariance, pure ε"]) for group in (real, drawn, dominant)]
     yield (
-        "Constants of the default were chosen on one half of a collection of tables and frozen. On the other half, with "
-        f"pure ε from 0.3 to 10, noise for the public bounds had {gains[0]} times its error on {real['how many']} real "
-        f"tables, {gains[1]} times on {drawn['how many']} synthetic ones, and {gains[2]} times where a few rows dominate "
-        "all others ([every table, and every loss](docs/practice.md))."
+        "We tuned the default on half of our tables and then froze it. On the other half (pure ε from 0.3 to 10), noise for "
+        f"the public bounds had {gains[0]} times the default's error on {real['how many']} real tables and {gains[1]} times "
+        f"on {drawn['how many']} synthetic ones, and {gains[2]} times on tables where a few rows dominate ([all tables, "
+        "including every loss](docs/practice.md))."
     )
 
 
@@ -113,11 +113,11 @@ def regressions() -> Iterator[str]:
     rows = {row["peer"]: row for row in tables_in(part_of(DOCS / "regression-peers.md", "summary"))}
     better = {peer: f"{row['it is better by more than 10 %']} of {row['cells']}" for peer, row in rows.items()}
     yield (
-        "Whoever knows the one regression that will ever be asked can spend all of ε on it. Of our cells (table, target, ε, "
-        f"δ) AdaSSP was better by more than a tenth than one release in {better['AdaSSP']}, tuned output perturbation in "
+        "**If you need one regression only**, a dedicated mechanism can spend the whole budget on it. AdaSSP had over 10 % "
+        f"less error than one release in {better['AdaSSP']} settings (table, target, ε, δ), tuned output perturbation in "
         f"{better['output perturbation, tuned']}, noisy gradient descent in {better['gradient descent']}, and gradient "
-        f"descent tuned on the table itself for nothing in {better['gradient descent, tuned']}. A second regression costs "
-        "them another budget ([peers](docs/regression-peers.md))."
+        f"descent tuned on the private table for free in {better['gradient descent, tuned']}. Each further regression costs "
+        "them another budget ([comparison](docs/regression-peers.md))."
     )
 
 
@@ -129,11 +129,11 @@ def misprint() -> Iterator[str]:
     yield (
         f"{said['opendp']['sampler'].replace('opendp', 'OpenDP')} and {said['diffprivlib']['sampler']} draw principal "
         "directions by the acceptance step printed in Amin et al. (2019), whose sign is misprinted: on an example at ε = 1 "
-        f"their directions have a mean square of {mean['opendp']} and {mean['diffprivlib']} along the leading one, where "
+        f"their directions have a mean square of {mean['opendp']} and {mean['diffprivlib']} along the leading one, and "
         f"the density that is proved private has {mean['dpmoments']}. Their releases can spend more than the ε that they "
         "state ([by how much, and the right sampler](docs/misprinted-bingham.md)). *OpenDP, diffprivlib* in the "
-        "table above is the algorithm of `make_private_pca` and `covariance_eig` with the sampler put right, at the ε that "
-        "is stated; what the packages themselves give, and how long they take, is in [peers](docs/peers.md)."
+        "table above is the algorithm of `make_private_pca` and `covariance_eig` with the sampler corrected, at the "
+        "stated ε; results and run times of the packages themselves are in [peers](docs/peers.md)."
     )
 
 
@@ -147,7 +147,7 @@ def speed() -> Iterator[str]:
     )
     yield (
         f"With {sizes} features, the exact, clipped pass over rows in memory takes {inside} times as long as NumPy's `X.T @ "
-        f"X` just before it, and {clipped} times where all rows have to be clipped (medians; {stamp.rstrip('.')}). Files, "
+        f"X` just before it, and {clipped} times if all rows have to be clipped (medians; {stamp.rstrip('.')}). Files, "
         "Dask, Spark and memory: [scale](docs/scale.md)."
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -122,7 +123,7 @@ class WithoutMean(ClippingBounds):
 
 class WithoutGrowth(ClippingBounds):
     def correlation_ends(self, ends: object, *given: object) -> tuple[np.ndarray, np.ndarray]:
-        still = ClippingBounds(self.excess, 0.0 * self.squares, self.sum_below, self.sum_above)
+        still = ClippingBounds(self.excess, 0.0 * self.squares, self.sum_below, self.sum_above, self.sum_norm)
         return still.correlation_ends(ends, *given)  # type: ignore[arg-type]
 
 
@@ -151,6 +152,49 @@ def test_the_bounds_are_attained() -> None:
     bounds = true_bounds(rows, (np.full(2, -0.6), np.full(2, 0.6)), 0.2, ClippingBounds.of_ball)
     assert bounds.sum_above[0] == pytest.approx(4 * 0.4)
     assert bounds.squares[0] == pytest.approx(4 * (0.36 - 0.04))
+
+
+def coefficients_outside(seed: int, of_ball: Callable[..., ClippingBounds]) -> float:
+    """By how much the coefficients of the table are outside the bounds on their change, a constant and all columns but one."""
+    rows, box, radius = some_rows(np.random.default_rng(seed))
+    if rows.shape[1] < 2:
+        return 0.0
+    moments, of_clipped = (
+        each.T @ each
+        for each in (np.column_stack([np.ones(len(each)), each]) for each in (rows, clipped_rows(rows, radius)))
+    )
+    if np.linalg.eigvalsh(moments[:-1, :-1])[0] < 1e-3 or np.linalg.eigvalsh(of_clipped[:-1, :-1])[0] < 1e-3:
+        return 0.0
+    inverse = np.linalg.inv(moments[:-1, :-1])
+    shown = np.linalg.solve(of_clipped[:-1, :-1], of_clipped[:-1, -1])
+    change, beyond = inverse @ moments[:-1, -1] - shown, np.append(-shown, 1.0)
+    bounds = true_bounds(rows, box, radius, of_ball)
+    ends = np.array([bounds.product_range(np.append(row, 0.0), beyond) for row in inverse])
+    assert (ends[:, 0] <= 1e-9).all()
+    assert (ends[:, 1] >= -1e-9).all()
+    return float(np.maximum(ends[:, 0] - change, change - ends[:, 1]).max() / (1.0 + np.abs(change).max()))
+
+
+@given(st.integers(0, 2**32))
+def test_coefficients_of_the_table_are_within_their_bounds(seed: int) -> None:
+    """With the inverse of the table's own moments the bounds hold exactly; that of the clipped rows is its first order."""
+    assert coefficients_outside(seed, ClippingBounds.of_ball) < 1e-7
+
+
+class WithoutSum(ClippingBounds):
+    def product_range(self, left: np.ndarray, right: np.ndarray) -> tuple[float, float]:
+        return super().product_range(np.append(0.0, left[1:]), np.append(0.0, right[1:]))
+
+
+class HalfTheExcess(ClippingBounds):
+    def product_range(self, left: np.ndarray, right: np.ndarray) -> tuple[float, float]:
+        low, high = super().product_range(left, right)
+        return 0.5 * low, 0.5 * high
+
+
+@pytest.mark.parametrize("fault", [WithoutSum, HalfTheExcess])
+def test_planted_faults_in_bounds_on_coefficients_are_seen(fault: type[ClippingBounds]) -> None:
+    assert max(coefficients_outside(seed, fault.of_ball) for seed in range(400)) > 1e-4
 
 
 # ---------------------------------------------------------------- of a release
@@ -213,11 +257,18 @@ def test_the_limits_hold_the_table_where_noise_alone_does_not() -> None:
     named = np.array([release.describe().clipped for release in releases]).mean(axis=0)
     assert named[0] > 0.9
     assert (named[1:] == 0.0).all()
+
+
+def test_the_warning_names_the_column_and_its_effect() -> None:
+    releases = in_balls(firms(), 10)
     warned = [clipping_warning(release) for release in releases]
-    assert all(
-        said is not None and "sales" in said.facts["names"] and "a" not in said.facts["names"] for said in warned
-    )
-    assert all(release.warnings == (said,) for release, said in zip(releases, warned, strict=True))
+    assert sum(said is not None for said in warned) >= 8
+    for release, said in zip(releases, warned, strict=True):
+        assert release.warnings == (() if said is None else (said,))
+        if said is not None:
+            assert said.facts["names"][0] == "sales"
+            assert "a" not in said.facts["names"]
+            assert said.facts["at_most"][0] == pytest.approx(release.describe().of_table()[1][0, 1], rel=0.3)
 
 
 def test_a_normal_table_is_neither_named_nor_warned_of() -> None:
@@ -280,7 +331,7 @@ def test_correlations_of_named_columns_have_a_sign_only_if_the_table_has_it() ->
             sure = of_table.lower[0, row] > 0.0 or of_table.upper[0, row] < 0.0
             assert (found.verdict[0][row] in ("positive", "negative")) <= sure
             if found.lower[0, row] > 0.0 and not sure:
-                assert found.verdict[0][row] == found.verdict[row][0] == CLIPPED
+                assert found.verdict[0][row].startswith("not clear")
         assert found.verdict[1][2] != CLIPPED  # neither is named
         assert found.to_pandas().loc[("sales", "e"), "verdict"] == found.verdict[0][5]
         not_clear += sum(word == CLIPPED for word in found.verdict[0])
@@ -293,3 +344,27 @@ def test_other_words_for_what_intervals_are_of_are_refused() -> None:
     [release] = in_balls(firms(), 1)
     with pytest.raises(ValueError, match="of='rows'"):
         release.correlations(of="rows")
+
+
+def test_the_report_names_the_clipped_columns(tmp_path: Path) -> None:
+    [release] = in_balls(firms(), 1)
+    dpm.report(release, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("clipped: sd") == sum(release.describe().clipped) >= 1
+    assert page.count("Answers are about the clipped rows") == 1
+
+
+def test_a_fit_says_what_clipping_may_hide_of_its_coefficients() -> None:
+    [release] = in_balls(np.random.default_rng(3).normal(0.5, 0.1, (10_000, 6)).clip(0.0, 1.0), 1)
+    fit = release.ols("e", ["a", "b"])
+    effect = fit.clipping
+    assert effect.lower is not None
+    assert effect.upper is not None
+    assert effect.standard_errors is not None
+    assert (effect.lower < 0.0).all()
+    assert (effect.upper > 0.0).all()
+    assert (np.abs(effect.lower) != effect.upper).all()
+    np.testing.assert_allclose(
+        effect.standard_errors * fit.standard_errors, np.maximum(-effect.lower, effect.upper), rtol=1e-9
+    )
+    assert effect.in_words in str(fit)

@@ -26,7 +26,7 @@ def released(**options: object) -> dpm.MomentRelease:
 
 def test_without_noise_it_is_scikit_learns() -> None:
     reference = PCA(2).fit(table())
-    found = released().pca(2)
+    found = released().pca(2, scaling="units")
     signs = np.sign(np.sum(found.components * reference.components_, axis=1))
     np.testing.assert_allclose(found.components, reference.components_ * signs[:, None], atol=1e-3)
     np.testing.assert_allclose(found.explained_variance, reference.explained_variance_, rtol=1e-3)
@@ -48,7 +48,7 @@ def test_bounds_scaling_divides_by_half_widths() -> None:
 
 
 def test_without_a_mean_it_is_about_zero() -> None:
-    found = released(mean=False, neighbors="replace_one").pca(1)
+    found = released(mean=False, neighbors="replace_one").pca(1, scaling="units")
     values = table()
     eigenvectors = np.linalg.eigh(values.T @ values)[1]
     assert abs(found.components[0] @ eigenvectors[:, -1]) == pytest.approx(1.0, abs=1e-4)
@@ -71,7 +71,7 @@ def test_the_summary_states_scaling_and_centring() -> None:
         head = about_the_mean.pca(2, scaling=scaling).summary().splitlines()[0]
         assert head.startswith("principal components about the released mean")
         assert words in head
-    found = about_zero.pca(1)
+    found = about_zero.pca(1, scaling="units")
     assert "about zero" in found.summary().splitlines()[0]
     assert (found.to_dict()["scaling"], found.to_dict()["centered"]) == ("units", False)
 

@@ -260,7 +260,9 @@ def explained_variances() -> np.ndarray:
     truth = np.sort(np.linalg.eigvalsh(COVARIANCE))[::-1][:1]
 
     def one(rng: np.random.Generator) -> np.ndarray:
-        found = components.pca(drawn(template(NUMBERS, rho=20.0), numbers(rng, 1_000), rng), 1).conf_int()
+        found = components.pca(
+            drawn(template(NUMBERS, rho=20.0), numbers(rng, 1_000), rng), 1, scaling="units"
+        ).conf_int()
         return of_interval(found[:, 0], found[:, 1], truth)
 
     return replications(600, one)
@@ -419,7 +421,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         0.15,
         [Fault(correlations._sampling_variances, "square / (4.0 * p_q)", "0.0 * p_q")],
     ),
-    (mean_intervals, 0.05, [Fault(description.Description.conf_int, "half = factor", "half = 0.91 * factor")]),
+    (mean_intervals, 0.05, [Fault(description.Description._mean_ends, "half = factor", "half = 0.91 * factor")]),
     (
         mean_intervals_of_laplace_noise,
         0.05,
@@ -661,7 +663,7 @@ def correlation_of_numbers() -> tuple[Any, Any]:
 
 
 def explained_variance() -> tuple[Any, Any]:
-    found = components.pca(few(), 1, ["y", "x"])
+    found = components.pca(few(), 1, ["y", "x"], scaling="units")
     largest = float(np.linalg.eigvalsh(np.cov(few_rows()[["y", "x"]].to_numpy().T, ddof=0))[-1])
     reach = Z * largest * math.sqrt(2.0 / FEW)
     return found.conf_int()[0], [largest - reach, largest + reach]
@@ -691,7 +693,7 @@ LIMITS: list[tuple[Callable[[], tuple[Any, Any]], list[Fault]]] = [
         ],
     ),
     (predictions, [Fault(regression_results.Predictions.of, "variance + of_residual", "of_residual")]),
-    (means_and_deviations, [Fault(description.Description.conf_int, "half = factor", "half = 0.98 * factor")]),
+    (means_and_deviations, [Fault(description.Description._mean_ends, "half = factor", "half = 0.98 * factor")]),
     (correlation_of_numbers, [Fault(correlations._sampling_variances, "(1.0 - square) ** 2", "(1.0 - square)")]),
     (explained_variance, [Fault(components._explained_variance_noise, "2.0 * np.einsum", "1.9 * np.einsum")]),
     (group_intervals, [Fault(group_sums.GroupSums.sampling_variances, "self.variances", "0.95 * self.variances")]),

@@ -214,7 +214,7 @@ def test_the_command_line_writes_rows(tmp_path: Path, capsys: pytest.CaptureFixt
     for name, read in (("rows.csv", pa_csv.read_csv), ("rows.parquet", pq.read_table)):
         assert main(["synthetic", str(tmp_path / "people.json"), "-n", "20", "-o", str(tmp_path / name)]) == 0
         said = capsys.readouterr()
-        assert "20 made-up rows of 2 columns" in " ".join(said.out.split())
+        assert "20 synthetic rows of 2 columns" in " ".join(said.out.split())
         assert "NOT PRIVATE" in said.err
         table = read(tmp_path / name)
         assert (table.num_rows, table.column_names) == (20, ["age", "region"])

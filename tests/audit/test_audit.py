@@ -702,7 +702,7 @@ def test_the_command_ends_with_1_where_more_is_spent(
     assert main(["audit", "laplace", "--draws", "200", "--seed", "2", "--neighbors", "replace_one"]) == 1
     printed = capsys.readouterr()
     assert "EXCEEDED" in printed.out
-    assert "more is spent than stated: telling-error" in printed.err
+    assert "privacy loss above the stated one: telling-error" in printed.err
 
 
 def test_the_command_names_a_measured_temperature(
@@ -720,7 +720,7 @@ def test_the_command_names_a_measured_temperature(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["magic"], "there is no mechanism 'magic'"),
+        (["magic"], "unknown mechanism 'magic'"),
         (["--delta", "0.1"], "delta goes with --epsilon"),
         (["laplace", "--seed", "1", "--exact-noise"], "has no seed"),
         (["--option", "calibration=paper"], "name one"),

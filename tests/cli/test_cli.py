@@ -324,15 +324,15 @@ def test_init_of_globs_folders_and_compressed_text(run: Run) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv", b"39,Private,13\n40,Private,9\n", "holds numbers where the names of columns should be"),
+        ("t.csv", b"39,Private,13\n40,Private,9\n", "holds numbers in place of column names"),
         ("t.csv", b"", "has no columns"),
         ("t.csv", b",\n1,2\n", "no columns with names"),
         ("t.csv", b"age;sex\n1;2\n", "would have 2 by \";\": pass --delimiter ';'"),
-        ("t.csv", b"a,b,a\n1,2,3\n", "two columns of one name"),
+        ("t.csv", b"a,b,a\n1,2,3\n", "two columns with the same name"),
         ("t.csv", b"\xff\xfe\x00a\n", "not a text file in UTF-8"),
         ("t.csv.gz", b"not compressed\n", "cannot be read"),
         ("t.parquet", b"PAR1 and then nothing", "damaged, truncated, or not a Parquet file"),
-        ("t.xlsx", b"", "cannot tell how to read"),
+        ("t.xlsx", b"", "is not supported"),
     ],
 )
 def test_init_refuses_what_it_cannot_read(tmp_path: Path, run: Run, name: str, content: bytes, message: str) -> None:
@@ -411,7 +411,7 @@ def test_forecast_marks_what_it_assumes_and_takes_a_public_guess(run: Run) -> No
         found = {entry["mechanism"]: entry for entry in printed["mechanisms"]}["iterative-eigenvectors"]
         assert (found["assumed"], found["mean_assumed"]) == (True, False)
         assert found["second_moment_error"] == row.second_moment_error
-    assert "give numbers with commas between them" in run(*command, "--spectrum", "0.3;0.1").error
+    assert "give numbers separated by commas" in run(*command, "--spectrum", "0.3;0.1").error
     assert "not both" in run(*command, "--spectrum", ",".join(map(str, guess)), "--decay", "1").error
 
 
@@ -439,9 +439,9 @@ def test_forecast_in_units_and_turned_round(run: Run) -> None:
     outcome = run(*command, "--epsilon", "1", "--epsilon-needed", "mean.age=0.5", "--epsilon-needed", "share=0.02")
     assert outcome.words.endswith(f"auto: {size:.4g}")
     for options, words in (
-        (("--epsilon", "1", "--rho-needed", "correlation=0.1"), "ask for epsilon_needed"),
-        (("--rho", "1", "--epsilon-needed", "correlation=0.1"), "ask for rho_needed"),
-        (("--rho", "1", "--rows-needed", "accuracy=0.1"), "ask for correlation, coefficient, mean, sd or share"),
+        (("--epsilon", "1", "--rho-needed", "correlation=0.1"), "use epsilon_needed"),
+        (("--rho", "1", "--epsilon-needed", "correlation=0.1"), "use rho_needed"),
+        (("--rho", "1", "--rows-needed", "accuracy=0.1"), "use correlation, coefficient, mean, sd or share"),
         (("--rho", "1", "--rows-needed", "mean=0.1", "--rows-needed", "mean.age=1"), "is given twice"),
         (("--rho", "1", "--typical-sd", "age=3"), "'age' is given twice"),
         (("--rho", "1", "--typical-mean", "age"), "is not NAME=NUMBER"),
@@ -630,14 +630,14 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "negative delta": (release_command(delta="-0.1"), 2, "above 0 and below 1"),
     "delta beside rho": (release_command(epsilon=None, rho="1", delta="1e-6"), 2, "delta goes with epsilon"),
     "delta of a pure mechanism": (
-        release_command(delta="1e-6", mechanism="laplace"), 1, "give it epsilon alone (delta = 0)",
+        release_command(delta="1e-6", mechanism="laplace"), 1, "give it epsilon only (delta = 0)",
     ),
     "no delta for gaussian": (release_command(mechanism="gaussian"), 1, "give it epsilon and delta > 0 or rho"),
     "no neighbors": (release_command(neighbors=None), 2, "Missing option '--neighbors'"),
     "unknown neighbors": (release_command(neighbors="both"), 2, "'add_remove', 'replace_one'"),
     "no schema": (release_command(schema=None), 2, "Missing option '--schema'"),
     "no output": (release_command(output=None), 2, "Missing option '--output'"),
-    "unknown mechanism": (release_command(mechanism="laplac"), 2, "there is no mechanism 'laplac': use one of adaptive-ball"),
+    "unknown mechanism": (release_command(mechanism="laplac"), 2, "unknown mechanism 'laplac': use one of adaptive-ball"),
     "unknown option of a mechanism": (
         release_command("--option", "scale=1", mechanism="laplace"), 2, "no option 'scale': its options are calibration",
     ),
@@ -658,7 +658,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "n_rows of nobody": (release_command(n_rows="0"), 2, "--n-rows"),
     "wrong n_rows": (release_command(n_rows="7", neighbors="replace_one"), 1, "leave n_rows out"),
     "no table": (release_command(data="nobody.parquet"), 1, "no file matches 'nobody.parquet'"),
-    "unknown ending": (release_command(data="people.yaml"), 1, "cannot tell how to read"),
+    "unknown ending": (release_command(data="people.yaml"), 1, "by its ending"),
     "no schema file": (release_command(schema="nobody.yaml"), 1, "nobody.yaml: No such file or directory"),
     "a folder for a schema": (release_command(schema="."), 1, "Is a directory"),
     "a folder for output": (release_command(output="."), 1, "is a folder"),
@@ -711,7 +711,7 @@ SCHEMAS = {
     "unknown kind": ("{name: age, kind: number}", "use numeric, categorical, boolean"),
     "unknown entry": ("{name: age, kind: numeric, lower: 0, upper: 1, mean: 0.5}", "unknown entries 'mean'"),
     "duplicate names": (
-        "{name: age, kind: boolean}\n  - {name: age, kind: boolean}", "lines 2 and 3: two columns are called 'age'",
+        "{name: age, kind: boolean}\n  - {name: age, kind: boolean}", "lines 2 and 3: two columns are named 'age'",
     ),
     "unknown column": ("{name: height, kind: boolean}", "has no column 'height'"),
     "text in a numeric column": ("{name: region, kind: numeric, lower: 0, upper: 1}", "needs numbers"),
@@ -943,7 +943,7 @@ MEAN_MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "pure budget of another mechanism": (mean_command(rho=None, epsilon="1"), 1, "give it epsilon and delta > 0 or rho"),
     "no neighbors": (mean_command(neighbors=None), 2, "Missing option '--neighbors'"),
     "no output": (mean_command(output=None), 2, "Missing option '--output'"),
-    "unknown mechanism": (mean_command(mechanism="gaussian"), 2, "there is no mechanism 'gaussian': use one of coinpress,"),
+    "unknown mechanism": (mean_command(mechanism="gaussian"), 2, "unknown mechanism 'gaussian': use one of coinpress,"),
     "flag of another mechanism": (mean_command("--radius", "1"), 2, "--radius: mechanism 'variance-aware' has no option"),
     "flag and option": (
         mean_command("--radius", "1", "--option", "radius=2", mechanism="symq"), 2, "--option: 'radius' is given twice",
@@ -1002,14 +1002,12 @@ def test_show_of_a_mean_release(mean_json: Path, run: Run) -> None:
         assert what in outcome.words
         assert loss in outcome.words
     assert "together of ρ = 0.5 ρ = 0.5" in outcome.words
-    assert "A mean alone: no second moment was released" in outcome.words
+    assert "Mean only: no second moment was released" in outcome.words
     assert f"mechanism: variance-aware rows: {released.n_rows:,} (noisy)" in outcome.words
     assert "income numeric 0 to 120000 error" in outcome.words
     for name, mean, noise in released.table()[1:]:
         assert f"{name} {mean} {noise}" in outcome.words
-    assert (
-        "± noise: standard deviation of the noise that privacy adds to the mean of the clipped rows." in outcome.words
-    )
+    assert "± noise: SD of the privacy noise on the mean of the clipped rows." in outcome.words
     shown = json.loads(run("show", mean_json, "--json").out)
     assert list(shown) == [
         "origin", "privacy", "receipt", "mechanism", "mechanism_options", "warnings", "schema", "n_rows", "feature_names", "mean",
@@ -1065,8 +1063,8 @@ def test_forecast_mean_prints_what_the_library_forecasts(run: Run, monkeypatch: 
 @pytest.mark.parametrize(
     ("given", "code", "message"),
     [
-        (("three",), 2, "--standard-deviation: 'three' is no number, and no feature=number"),
-        (("income=",), 2, "'income=' is no number"),
+        (("three",), 2, "--standard-deviation: 'three' is neither a number nor feature=number"),
+        (("income=",), 2, "'income=' is neither a number"),
         (("3", "income=4"), 2, "'3' is for all features: leave the others out"),
         (("income=3", "income=4"), 2, "'income' is given twice"),
         (("incom=3",), 1, "standard_deviation names 'incom': the features are"),
@@ -1085,7 +1083,7 @@ def test_mechanisms_lists_the_estimators_of_means_and_describes_them(run: Run) -
     for name, estimator in MEAN_MECHANISMS.items():
         assert f"{name}: {estimator.summary}. Source:" in listed
         described = run("mechanisms", name).words
-        assert f"For means alone: {name}: {estimator.summary}" in described
+        assert f"For means only: {name}: {estimator.summary}" in described
     both = run("mechanisms", "coinpress").words
     assert "Covariance from a rough eigenvalue range" in both
     assert "Mean in a ball of public radius" in both
@@ -1108,12 +1106,12 @@ def test_verify_of_a_mean_release(mean_json: Path, run: Run) -> None:
     forge(mean_json, lambda content: content.update(mechanism="magic"))
     outcome = run("verify", mean_json)
     assert outcome.code == 0  # it may come from outside the library: that cannot be told
-    assert "there is no mechanism 'magic' for such a release in this library" in outcome.words
+    assert "this library has no mechanism 'magic' for such a release" in outcome.words
     forge(mean_json, lambda content: content.update(mechanism="naive", mechanism_options={}))
     outcome = run("verify", mean_json)
     assert outcome.code == 1
     assert "FAILED    known mechanism" in outcome.out
-    assert "does not agree with itself: known mechanism" in outcome.error
+    assert "is inconsistent: known mechanism" in outcome.error
 
 
 @pytest.mark.parametrize("name", sorted(analyses()))
@@ -1122,7 +1120,7 @@ def test_every_analysis_says_that_a_mean_release_holds_a_mean_alone(mean_json: P
     needed = ["1" for parameter in parameters if parameter.default is parameter.empty]
     outcome = run(name.replace("_", "-"), mean_json, *needed)
     assert (outcome.code, outcome.out) == (1, "")
-    assert f"{mean_json} holds a mean alone" in outcome.error
+    assert f"{mean_json} holds only a mean" in outcome.error
     assert f"'dpmoments show {mean_json}' prints the mean" in outcome.error
     assert outcome.err.count("\n") == 1
 
@@ -1442,7 +1440,7 @@ def test_mechanisms_as_markdown_is_the_page_and_nothing_else(run: Run) -> None:
 def test_an_unknown_mechanism_is_a_mistake_in_the_command(run: Run) -> None:
     outcome = run("mechanisms", "magic")
     assert outcome.code == 2
-    assert "there is no mechanism 'magic': use one of adaptive-ball, additive-wishart, auto," in outcome.error
+    assert "unknown mechanism 'magic': use one of adaptive-ball, additive-wishart, auto," in outcome.error
 
 
 # ---------------------------------------------------------------- the how-to page
@@ -1504,7 +1502,7 @@ def test_a_release_that_cannot_be_written_is_kept_elsewhere(
     monkeypatch.setattr(kind, "save", full_at_first)
     outcome = run(*command)
     assert outcome.code == 1
-    assert "kept in" in outcome.error
+    assert "saved in" in outcome.error
     (kept,) = refuge.rglob("people.json")
     assert json.loads(kept.read_text())["format"] == format
     assert not output.exists()

@@ -56,8 +56,8 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         ("--n-rows 9.700 --epsilon 1", "--n-rows must be a whole number, got the text '9.700': write 9700"),
         ("--n-rows=1,234,567 --epsilon 1", "'1,234,567': write 1234567"),
         ("--n-rows 1e4 --epsilon 1", "'1e4': write 10000"),
-        ("--n-rows 12.5 --epsilon 1", "'12.5': digits alone"),
-        ("--n-rows 1.2.345 --epsilon 1", "'1.2.345': digits alone"),
+        ("--n-rows 12.5 --epsilon 1", "'12.5': digits only"),
+        ("--n-rows 1.2.345 --epsilon 1", "'1.2.345': digits only"),
         ("--n-rows 9700 --epsilon 0,5", "--epsilon must be a number, got the text '0,5': write 0.5"),
         ("--n-rows 9700 --epsilon=0,5", "'0,5': write 0.5"),
         ("--n-rows 9700 --epsilon one", "'one': digits with a decimal point"),
@@ -70,8 +70,9 @@ def test_a_number_is_told_how_to_be_written(given: str, words: str, terminal: Te
 def test_cures_are_options(terminal: Terminal) -> None:
     refusal = terminal.refused(RELEASE.replace("--delimiter ; ", "") + " --output r.json")
     assert "would have 3 by \";\": pass --delimiter ';'" in refusal
-    assert "'dpmoments ledger grant b.db people-2026 --epsilon 1 --neighbors add_remove' makes one" in terminal.refused(
-        "ledger show b.db"
+    assert (
+        "create it with 'dpmoments ledger grant b.db people-2026 --epsilon 1 --neighbors add_remove'"
+        in terminal.refused("ledger show b.db")
     )
     terminal.printed("ledger grant b.db people-2026 --epsilon 3 --neighbors add_remove")
     assert "name it with --dataset people-2026" in terminal.refused(f"{RELEASE} --output r.json --ledger b.db")
@@ -84,7 +85,7 @@ def test_cures_are_options(terminal: Terminal) -> None:
     assert 'write format: "%d.%m.%Y" at the column in the schema' in refusal
     Path("visits.csv").write_text("a;seen\n0,5;2020-01-31\n")
     refusal = terminal.refused(f"{RELEASE} --output r.json")
-    assert "say how the file is written, --decimal, --thousands, --null" in refusal
+    assert "state the file's format, --decimal, --thousands, --null" in refusal
     assert "TextFormat" not in refusal
 
 
@@ -101,7 +102,7 @@ def test_a_grant_for_rows_is_never_a_reason_to_protect_rows_alone(terminal: Term
     granted = terminal.printed("ledger grant b.db people-2026 --epsilon 3 --neighbors add_remove")
     assert "--privacy-unit" not in granted
     refusal = terminal.refused(RELEASE + UNIT + charged)
-    assert "Nothing is spent of it yet: grant it again with --unit patient_id" in refusal
+    assert "Nothing of it is spent yet: grant it again with --unit patient_id" in refusal
     assert "Release with" not in refusal
     granted = terminal.printed("ledger grant b.db people-2026 --epsilon 3 --neighbors add_remove --unit patient_id")
     assert "--privacy-unit patient_id --max-rows-per-unit K --output" in granted
@@ -133,7 +134,7 @@ def test_times_of_the_history_are_whole_in_a_narrow_terminal(terminal: Terminal)
     grant, reserved, committed = ledger.history()
     assert str(grant).startswith(f"1 {grant.time} people-2026 grant: ε = 3, add_remove, row (")
     assert "reserve: ε = 0.5, pure, matrix-laplace, release " in repr(reserved)
-    assert "commit: of entry 2" in str(committed)
+    assert "commit: entry 2" in str(committed)
     for entry in ledger.history():
         assert not re.search(r"\d{16}", repr(entry))
     assert re.search(r"\d{16}", str(reserved.to_dict()))  # exact there

@@ -14,7 +14,17 @@ from pyarrow import csv
 from sklearn.covariance import graphical_lasso
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from contracts.analyses import ANALYSES, FEATURES, AnalysisCase, Numbers, Units, by_name, named, pca_case
+from contracts.analyses import (
+    ANALYSES,
+    FEATURES,
+    AnalysisCase,
+    Numbers,
+    Units,
+    by_name,
+    description_of_table,
+    named,
+    pca_case,
+)
 
 LEVELS = ("region=north", "region=south", "region=east")
 ROWS: dict[str, list[Any]] = {
@@ -238,6 +248,15 @@ def components_case() -> AnalysisCase:
 
 
 COMPARISONS = [
+    replace(
+        next(case for case in ANALYSES if case.name == "describe"),
+        id="describe columns",
+        arguments={"columns": ["age", "region", "income"]},
+        command=repeated("--column", ("age", "region", "income")),
+        reference=lambda values, mean: {
+            key: value for key, value in description_of_table(values, mean).items() if "employed" not in key
+        },
+    ),
     AnalysisCase(
         name="correlations",
         id="correlations",

@@ -79,7 +79,7 @@ def test_a_schema_holds_plain_values_alone(value: str, tmp_path: Path) -> None:
 )
 def test_aliases_of_aliases_are_counted(place: str, tmp_path: Path) -> None:
     message = refusal(lambda: schema_of(mutations.laughs(12, 10, f"columns: [{{{place}}}]"), tmp_path))
-    assert "aliases written out" in message
+    assert "with aliases expanded" in message
 
 
 def test_many_columns_that_share_a_list_of_levels_are_counted(tmp_path: Path) -> None:

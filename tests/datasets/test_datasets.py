@@ -453,7 +453,7 @@ def test_genetic_components_are_fetched_once_and_kept_in_the_users_cache(tmp_pat
 @pytest.mark.parametrize(
     ("fault", "error", "words"),
     [
-        ("gone", ConnectionError, r"could not download .*popres.eigs \(HTTP Error 404.* place it at .*popres.eigs"),
+        ("gone", ConnectionError, r"could not download .*popres.eigs \(HTTP Error 404.* save it as .*popres.eigs"),
         ("changed", ValueError, r"not the published popres.eigs: its md5 is .* nothing was stored"),
         ("cut", ValueError, r"not the published popres.eigs: its md5 is .* nothing was stored"),
         ("closed", ConnectionError, r"could not download .*popres.eigs .* DPMOMENTS_DATA"),

@@ -180,7 +180,7 @@ def test_about_zero_all_the_budget_is_on_the_second_moment() -> None:
     np.testing.assert_allclose(model.fit(rows).covariance_, rows.T @ rows / 2000, atol=1e-4)
     assert not model.location_.any()
     assert model.release_.noisy_sum is None
-    with pytest.raises(ValueError, match="no number of rows to divide by"):
+    with pytest.raises(ValueError, match="no public number of rows to divide by"):
         clone(model).set_params(neighbors="add_remove").fit(rows)
 
 
@@ -212,7 +212,7 @@ def test_a_ledger_is_the_same_ledger_wherever_its_copy_is(ledger: dpm.Ledger) ->
     written = pickle.dumps(ledger)
     Path(ledger.path).unlink()
     dpm.Ledger(ledger.path).grant("people", epsilon=1.0)
-    with pytest.raises(dpm.LedgerError, match="is not the ledger that was opened"):
+    with pytest.raises(dpm.LedgerError, match="is no longer the ledger that was opened"):
         pickle.loads(written).account("people")
 
 
@@ -405,7 +405,7 @@ def test_no_refusal_quotes_a_cell_or_a_number_of_rows() -> None:
             "no public bounds were given .* would publish its extremes. Give schema=",
         ),
         (DPCovariance(SCHEMA, bounds=(0, 1), epsilon=1.0), (ARRAY,), "schema and bounds were given"),
-        (DPCovariance(bounds=5, epsilon=1.0), (ARRAY,), "no pair"),
+        (DPCovariance(bounds=5, epsilon=1.0), (ARRAY,), "must be a pair"),
         (DPCovariance(bounds=([0, 1], [2, 3]), epsilon=1.0), (ARRAY,), "X has 3 columns"),
         (DPCovariance({"age": (0, 1)}, epsilon=1.0), (ARRAY,), "must be a dpmoments.Schema, got dict"),
         (DPCovariance(bounds=(0, 1)), (ARRAY,), "give the privacy budget as epsilon"),
@@ -415,10 +415,10 @@ def test_no_refusal_quotes_a_cell_or_a_number_of_rows() -> None:
         (DPCovariance(SCHEMA, epsilon=1.0), (ARRAY,), "X has 3 columns, and the schema has 4"),
         (DPCovariance(SCHEMA, epsilon=1.0), ("people.csv",), "fit_release"),
         (DPCovariance(bounds=(0, 1), epsilon=1.0), (pl.from_pandas(NUMBERS).lazy(),), "fit_release"),
-        (DPRidge(bounds=(0, 1), epsilon=1.0), (ARRAY, ARRAY[:, 0]), "target_bounds=None: .* never read off y"),
+        (DPRidge(bounds=(0, 1), epsilon=1.0), (ARRAY, ARRAY[:, 0]), "target_bounds=None: .* never read from y"),
         (DPRidge(schema=SCHEMA, epsilon=1.0), (ARRAY, ARRAY[:, 0]), "target=None, .* give target="),
-        (DPRidge(schema=SCHEMA, target="ward", epsilon=1.0), (NUMBERS, TABLE["ward"]), "no numeric column"),
-        (DPLinearDiscriminant(SCHEMA, target="age", epsilon=1.0), (NUMBERS, TABLE["age"]), "no categorical column"),
+        (DPRidge(schema=SCHEMA, target="ward", epsilon=1.0), (NUMBERS, TABLE["ward"]), "not a numeric column"),
+        (DPLinearDiscriminant(SCHEMA, target="age", epsilon=1.0), (NUMBERS, TABLE["age"]), "not a categorical column"),
         (DPLinearDiscriminant(bounds=(0, 1), epsilon=1.0), (NUMBERS, TABLE["ward"]), "classes=None: .* must be public"),
         (
             DPLinearDiscriminant(SCHEMA, target="ward", classes=["a"], epsilon=1.0),

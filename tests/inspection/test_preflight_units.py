@@ -196,7 +196,7 @@ def test_what_cannot_name_a_person_is_told_and_stops_a_release_by_its_type_or_ru
     require_release_agrees(facts, data, unit)
     unreadable = {"fractions": 1, "large": 1, "objects": 2}.get(name, 4)
     assert found.stops_a_release == (unreadable == 4 or rule == "error")
-    assert "convert it to text" in words(found)
+    assert "convert the column to text" in words(found)
     assert facts["privacy_unit"]["unreadable"] == unreadable
     assert bool(facts["privacy_unit"]["types"]) is (unreadable == 4)
     of_rule = unreadable + 1 if rule == "error" else 0  # and the one that is missing
@@ -263,20 +263,25 @@ def table_of(persons: list[Any]) -> pa.Table:
     [
         ([1] * 6 + [2, 3], 5, "error", "6 of 8 rows (75.0%) are of a person_id with more than 5 rows: 1 row does not"),
         ([1] * 6 + [2, 3], 1, "error", "6 of 8 rows (75.0%) are of a person_id with more than 1 row: 5 rows do not"),
-        ([1, 1, None, 2], 5, "drop", "1 of 4 rows (25.0%) have no person_id, belong to nobody and are dropped"),
+        ([1, 1, None, 2], 5, "drop", "1 of 4 rows (25.0%) have no person_id, belong to no unit and are dropped"),
         ([1, 1, None, 2], 5, "error", "1 of 4 rows (25.0%) have no person_id, and the privacy unit's rule is missing"),
-        ([1, 2, 3], 5, "error", "No two rows have the same person_id: is it the column that tells people apart, or"),
+        ([1, 2, 3], 5, "error", "No two rows have the same person_id: does it identify people, or"),
         ([1, 1, 1], 5, "error", "All rows have the same person_id"),
         ([1, 1, 2], 5, "error", "person_id has 2 values in 3 rows that no rule drops; 0 of them with more than 5 rows"),
-        ([1.5, 1.0], 5, "error", "1 of 2 cells of person_id (50.0%) tell nobody apart, and it must hold integers"),
-        ([True, False], 5, "error", "person_id, which tells people apart, has type bool in the table"),
+        (
+            [1.5, 1.0],
+            5,
+            "error",
+            "1 of 2 cells of person_id (50.0%) are not valid identifiers; valid identifiers are integers",
+        ),
+        ([True, False], 5, "error", "person_id, which identifies privacy units, has type bool in the table"),
     ],
 )
 def test_each_finding_in_words(persons: list[Any], k: int, missing: MissingUnit, said: str) -> None:
     unit = dpm.PrivacyUnit("person_id", k, missing)
     found = dpm.preflight(table_of(persons), SCHEMA, privacy_unit=unit, threads=1)
     assert said in words(found)
-    assert "How many rows of a person_id count is such a bound, too." in words(found)
+    assert "How many rows of a person_id count is also such a bound." in words(found)
     assert repr(found) == "Preflight(<private>: call .show())"
 
 
@@ -334,4 +339,4 @@ def test_the_command_counts_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         capsys.readouterr().out.replace(MARK, " ").split()
     )
     assert main(common) != 0
-    assert "say how many rows of a unit count" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "state the contribution bound" in " ".join(capsys.readouterr().err.replace("│", " ").split())

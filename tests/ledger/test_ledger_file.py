@@ -103,8 +103,8 @@ def overwritten(path: Path) -> None:
 
 
 BAD_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "absent": (lambda _: None, "there is no ledger"),
-    "no SQLite": (lambda path: path.write_text("date;cell\n" * 1000), "is no SQLite file"),
+    "absent": (lambda _: None, "does not exist"),
+    "no SQLite": (lambda path: path.write_text("date;cell\n" * 1000), "is not an SQLite file"),
     "empty": (lambda path: path.write_bytes(b""), "an empty file"),
     "of another program": (of_another_program, "an SQLite file of another program"),
     "newer": (newer, "file version 2, and this library knows version 1"),
@@ -197,7 +197,7 @@ def test_a_folder_that_vanishes(folder: Path) -> None:
         with pytest.raises(dpm.LedgerError, match="does not exist"):
             use()
     (folder / "gone").mkdir()
-    with pytest.raises(dpm.LedgerError, match="there is no ledger"):  # and no new one takes its place
+    with pytest.raises(dpm.LedgerError, match="does not exist"):  # and no new one takes its place
         kept.grant("people", epsilon=2.0)
 
 
@@ -320,7 +320,7 @@ def test_tampering_shows(way: str, ledger: dpm.Ledger, capsys: pytest.CaptureFix
     assert "FAILED" in capsys.readouterr().out
     for kept in (ledger, dpm.Ledger(ledger.path)):
         if way == "another id" or kept is not ledger:
-            with pytest.raises(dpm.LedgerError, match=r"history is broken|not the ledger that was opened"):
+            with pytest.raises(dpm.LedgerError, match=r"history is broken|no longer the ledger that was opened"):
                 release(kept)
 
 
@@ -356,12 +356,12 @@ FORGED: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]], str]] =
     "less than the cost": (
         "reserve",
         lambda content: with_losses(content, epsilon="1/100"),
-        "not what its cost comes to",
+        "do not follow from its cost",
     ),
-    "for another unit": ("reserve", lambda content: content | {"unit": "person"}, "protected unit"),
+    "for another unit": ("reserve", lambda content: content | {"unit": "person"}, "privacy unit"),
     "an unknown entry": ("reserve", lambda content: content | {"note": "x"}, "unknown entries"),
-    "a second commit": ("commit", lambda _: {"reservation": 2}, "has a commit already"),
-    "a refund after a commit": ("refund", lambda _: {"reservation": 2}, "has a commit already"),
+    "a second commit": ("commit", lambda _: {"reservation": 2}, "already has a commit"),
+    "a refund after a commit": ("refund", lambda _: {"reservation": 2}, "already has a commit"),
     "a commit of nothing": ("commit", lambda _: {"reservation": 1}, "reserves nothing"),
     "a grant below what is spent": (
         "grant",
@@ -398,7 +398,7 @@ def test_a_restored_copy_shows_by_the_releases_made_since(ledger: dpm.Ledger, fo
         release(ledger)
     spend(restored, 2)
     *_, found = restored.verify([second])
-    assert "is another: the ledger was restored" in found.detail
+    assert "differs: the ledger was restored" in found.detail
     assert main(["ledger", "verify", ledger.path, "--release", str(folder / "second.json")]) == 1
 
 
@@ -426,11 +426,11 @@ def test_releases_that_were_not_charged_as_they_say(ledger: dpm.Ledger, folder: 
         return "passed" if found.passed else found.detail
 
     assert verdict() == "passed"
-    assert "of another ledger" in other.verify([made])[-1].detail
-    assert "no ledger" in verdict(ledger=None)
+    assert "to another ledger" in other.verify([made])[-1].detail
+    assert "not charged to a ledger" in verdict(ledger=None)
     assert "another release" in verdict(id="0" * 32)
     assert "another release" in verdict(dataset="firms")
-    assert "is another" in verdict(ledger=content["origin"]["ledger"] | {"hash": "0" * 64})
+    assert "differs" in verdict(ledger=content["origin"]["ledger"] | {"hash": "0" * 64})
     assert "another release" in verdict(
         ledger=content["origin"]["ledger"] | {"number": 1, "hash": ledger.history()[0].hash}
     )

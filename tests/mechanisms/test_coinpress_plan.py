@@ -36,7 +36,7 @@ def test_the_edges_of_what_options_may_be(kind: Any) -> None:
         with pytest.raises(ValueError, match=f"steps={steps!r} must be a whole number from 1 to 1000"):
             kind(steps=steps, **needed)
     for split in ((), (0.0, 1.0), (1.0, -1.0), (1.0, math.inf), (math.nan,)):
-        with pytest.raises(ValueError, match="one positive share a step"):
+        with pytest.raises(ValueError, match="one positive share per step"):
             kind(split=split, **needed)
     assert kind(split=(5e-324, 1.0), **needed).split == (5e-324, 1.0)
     assert kind(split=[1, 2, 5], **needed).split == (0.125, 0.25, 0.625)
@@ -109,7 +109,7 @@ def test_where_the_bounds_come_from() -> None:
             CoinPress(mean_radius=3.0, anchor=anchor).bounds(shape)
         with pytest.raises(ValueError, match="norm of the mean"):
             CoinPress((1.0, 2.0), anchor=anchor).bounds(shape)
-    with pytest.raises(ValueError, match="the anchor has 2 rows and the table 3 features"):
+    with pytest.raises(ValueError, match="the anchor has 2 rows; the table has 3 features"):
         CoinPress((1.0, 2.0), 3.0, np.eye(2).tolist()).bounds(ball)
     for shape in (MomentShape(3, mean=False), MomentShape(3, mean=False, row_norm=None, rough_scale=ROUGH)):
         assert CoinPress((1.0, 2.0), 9.0).bounds(shape) == (1.0, 2.0, 0.0)

@@ -337,7 +337,7 @@ def test_auto_takes_it_for_one_column_without_bounds(budget: PrivacyBudget) -> N
     named = auto.plan(MomentShape.of(rough, mean=True), budget, ADD_REMOVE).mechanism.name
     assert named == ("log-scale-histogram" if budget.kind is BudgetKind.PURE else "coinpress")
     two = MomentShape(2, row_norm=None)
-    for mechanism, words in ((auto, "bound"), (LogScaleHistogram(), "takes 1 feature at most and the table has 2")):
+    for mechanism, words in ((auto, "bound"), (LogScaleHistogram(), "takes at most 1 feature, and the table has 2")):
         with pytest.raises(ValueError, match=words):
             mechanism.plan(two, budget, ADD_REMOVE)
 
@@ -383,5 +383,5 @@ def test_a_public_number_of_rows_and_an_empty_table() -> None:
     assert "count" not in [draw.what.code for draw in released.receipt.draws]
     with pytest.raises(ValueError, match="publicly empty"):
         LogScaleHistogram().plan(MomentShape(1, n_rows=0, row_norm=None), BUDGETS[0], REPLACE_ONE)
-    with pytest.raises(ValueError, match="so small that the noise"):
+    with pytest.raises(ValueError, match="the budget is too small: noise of"):
         LogScaleHistogram().plan(MomentShape(1, row_norm=None), PrivacyBudget.pure(1e-12), ADD_REMOVE)

@@ -138,7 +138,7 @@ def test_a_lattice_is_the_finest_on_which_the_noise_has_room() -> None:
         for mantissa in (1.0, 1.0 + 2.0**-52, 1.5, 2.0 - 2.0**-52):
             scale = math.ldexp(mantissa, power)
             if scale > 2.0**34:
-                with pytest.raises(ValueError, match="budget is so small"):
+                with pytest.raises(ValueError, match="budget is too small: noise of"):
                     choose_bits(scale)
                 continue
             bits = choose_bits(scale)

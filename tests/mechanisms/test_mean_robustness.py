@@ -210,7 +210,7 @@ def test_public_numbers_beyond_floating_point_are_refused_before_anything_is_spe
 
 @pytest.mark.parametrize("name", ["naive", "karwa-vadhan"])
 def test_a_budget_below_the_lattice_is_refused_by_the_plan(name: str) -> None:
-    with pytest.raises(ValueError, match="budget is so small"):
+    with pytest.raises(ValueError, match="budget is too small: noise of"):
         make_mean_mechanism(name, **OPTIONS[name]).plan(
             MomentShape(100, n_rows=10, row_norm=None), PrivacyBudget.pure(1e-10), "replace_one"
         )

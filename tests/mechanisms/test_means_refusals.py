@@ -123,7 +123,7 @@ def test_a_private_number_of_rows_is_paid_for_and_then_divided_by(name: str, bud
     )
     assert spent == pytest.approx(share * all_of_it)
     rows = Rows.of(np.zeros((100, 2)), Schema.unbounded(2, missing="drop"), neighbors="replace_one")
-    with pytest.raises(AssertionError, match="nothing was planned for it"):
+    with pytest.raises(AssertionError, match="no draw was planned for"):
         run_plan(replace(private, count_loss=None), rows, insecure_generator(0))
 
 
@@ -152,7 +152,7 @@ def test_a_clamped_mean_is_refused_where_its_noise_passes_2_to_the_34(
     least_epsilon = 2.0 * 2.0**-34 / (0.96 * share)
     least_rho = (2.0 * 2.0**-34) ** 2 / 2.0 / (0.96 * share)
     for of, least in ((PrivacyBudget.pure, least_epsilon), (PrivacyBudget.zcdp, least_rho)):
-        with pytest.raises(ValueError, match="budget is so small"):
+        with pytest.raises(ValueError, match="budget is too small: noise of"):
             mechanism.plan(unbounded(3), of(0.99 * least), "replace_one")
         mechanism.plan(unbounded(3), of(1.01 * least), "replace_one")
 
@@ -167,7 +167,7 @@ def test_ball_estimators_refuse_a_budget_of_which_a_step_cannot_be_paid() -> Non
         (fixed, None, 1e-4),
     ):
         neighbors = "replace_one" if n_rows else "add_remove"
-        with pytest.raises(ValueError, match="budget is so small"):
+        with pytest.raises(ValueError, match="budget is too small: noise of"):
             mechanism.plan(unbounded(3, n_rows), PrivacyBudget.zcdp(0.99 * least / smallest), neighbors)
         mechanism.plan(unbounded(3, n_rows), PrivacyBudget.zcdp(1.01 * least / smallest), neighbors)
 
@@ -198,7 +198,7 @@ def test_a_covariance_whitens_and_belongs_to_a_number_of_features() -> None:
     plan = mechanism.plan(unbounded(2), ZCDP, "replace_one")
     assert plan.balls is not None
     assert plan.balls.schedule.scales[0] == 7.0  # a radius of whitened rows
-    with pytest.raises(ValueError, match="covariance has 2 rows and the table 3 features"):
+    with pytest.raises(ValueError, match="covariance has 2 rows; the table has 3 features"):
         mechanism.plan(unbounded(3), ZCDP, "replace_one")
     with pytest.raises(ValueError, match="not both"):
         CoinPressMean(radius=7.0, scale=1.0, covariance=[[1.0]])

@@ -183,7 +183,7 @@ def test_what_a_shape_says_and_refuses() -> None:
     for d in (0, -1):
         with pytest.raises(ValueError, match="at least one feature"):
             MomentShape(d)
-    with pytest.raises(ValueError, match="n_rows=-1 cannot be negative"):
+    with pytest.raises(ValueError, match="n_rows=-1 must not be negative"):
         MomentShape(1, n_rows=-1)
     for drops, public in ((False, True), (True, False)):
         assert MomentShape(1, drops_rows=drops).count_is_public(Neighbors.REPLACE_ONE) is public

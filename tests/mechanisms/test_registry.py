@@ -43,7 +43,7 @@ def test_names_are_sorted_and_lead_to_their_classes(
 @both_kinds
 def test_what_names_nothing_is_refused(known: Known, make: Make, noun: str, package: Any, one: str) -> None:
     del package
-    with pytest.raises(ValueError, match=f"there is no {noun} 'nothing': use one of {', '.join(known)}"):
+    with pytest.raises(ValueError, match=f"unknown {noun} 'nothing': use one of {', '.join(known)}"):
         make("nothing")
     for wrong in (None, 3, known[one], ["laplace"]):
         with pytest.raises(TypeError, match=f"a name or a configured {noun}, got {type(wrong).__name__}"):

@@ -615,7 +615,7 @@ def test_terms_that_do_not_fit_are_refused() -> None:
             NoiseTerm(GaussianCells(), *arguments)
     with pytest.raises(ValueError, match="at least one"):
         NoiseLaw(())
-    with pytest.raises(ValueError, match="one is needed"):
+    with pytest.raises(ValueError, match="use one size"):
         NoiseLaw((NoiseTerm(GaussianCells(), cells), NoiseTerm(GaussianCells(), np.ones((4, 4)))))
     law = NoiseLaw((NoiseTerm(GaussianCells(), cells),))
     refused: list[Callable[[], object]] = [

@@ -280,11 +280,11 @@ def test_the_rule_of_regimes() -> None:
     ]
     with pytest.raises(ValueError, match="from public knowledge"):
         taken(1.0, 1e-6, None, None)
-    with pytest.raises(ValueError, match="give epsilon and delta"):
+    with pytest.raises(ValueError, match="needs epsilon and delta"):
         Auto(rule="regime").plan(MomentShape(5, n_rows=9), dpm.PrivacyBudget.zcdp(1.0), "replace_one")
     with pytest.raises(ValueError, match="use 'practice', 'least-error' or 'regime'"):
         Auto(rule="hybrid")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="alone"):
+    with pytest.raises(ValueError, match="needs rule='regime'"):
         Auto(largest_eigenvalue=3.0)
     with pytest.raises(ValueError, match="positive finite"):
         Auto(rule="regime", largest_eigenvalue=math.inf)
@@ -297,11 +297,11 @@ def test_coinpress_takes_the_shares_of_its_theorems_by_name() -> None:
         shares = searched.plan(shape, budget, "replace_one").balls.schedule.shares
         assert shares == pytest.approx([0.5 / (len(shares) - 1)] * (len(shares) - 1) + [0.5])
         assert len(shares) > 1
-    with pytest.raises(ValueError, match="one share a step"):
+    with pytest.raises(ValueError, match="one share per step"):
         CoinPress(split="halves")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="is a probability"):
+    with pytest.raises(ValueError, match="must be a probability"):
         CoinPress(failure=0.0, constants="paper")
-    with pytest.raises(ValueError, match="the practical ones have none"):
+    with pytest.raises(ValueError, match="the practical ones have no β"):
         CoinPressMean(failure=0.01)
 
 

@@ -151,10 +151,10 @@ def test_extreme_budgets_have_a_forecast(budget: dict[str, float], neighbors: st
 
 def test_auto_takes_what_remains_where_a_candidate_refuses() -> None:
     shape = MomentShape(1000, mean=False)
-    with pytest.raises(ValueError, match="the budget is so small"):
+    with pytest.raises(ValueError, match="the budget is too small: noise of"):
         dpm.mechanisms.Laplace().plan(shape, PrivacyBudget.pure(1e-8), "add_remove")
     assert dpm.mechanisms.Auto().plan(shape, PrivacyBudget.pure(1e-8), "add_remove").mechanism.name == "matrix-laplace"
-    with pytest.raises(ValueError, match="the budget is so small"):
+    with pytest.raises(ValueError, match="the budget is too small: noise of"):
         dpm.mechanisms.Auto().plan(shape, PrivacyBudget.pure(1e-30), "add_remove")
 
 
@@ -186,7 +186,7 @@ def test_a_forecast_of_clipped_rows_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     assert table["tight-ball"].clipped > 0.1
     assert table["tight-ball"].assumed
     assert (
-        f"errors of clipped rows, on the table assumed: tight-ball ({table['tight-ball'].clipped:.2g} of them)"
+        f"errors include the clipping of assumed rows: tight-ball ({table['tight-ball'].clipped:.2g} of them)"
         in str(table)
     )
     assert table.to_dict()["mechanisms"][0]["clipped"] == table["tight-ball"].clipped

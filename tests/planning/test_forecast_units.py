@@ -276,7 +276,7 @@ def test_the_range_from_no_gain_to_that_gain_is_shown() -> None:
     assert table.worst is not None
     most, expected = table.worst.typical_correlation(), table.noise.typical_correlation()
     assert most > 2.0 * expected
-    assert f"{expected:.2g}; {most:.2g} where rows fill their bounds and adaptive-ball gains nothing" in str(table)
+    assert f"{expected:.2g}; {most:.2g} if rows fill their bounds and adaptive-ball gains nothing" in str(table)
     assert table.to_dict()["in_units"]["correlation_at_most"] == most
 
 
@@ -345,7 +345,7 @@ def test_a_search_that_stops_early_is_found(monkeypatch: pytest.MonkeyPatch) -> 
         (dict(mean={"age": -1.0}), "mean of 'age'"),
         (dict(mean={"age": 1e-14}), "not within"),
         (dict(mechanism="coinpress", correlation=0.1), "is not known beforehand"),
-        (dict(mechanism="magic", correlation=0.1), "there is no mechanism 'magic'"),
+        (dict(mechanism="magic", correlation=0.1), "unknown mechanism 'magic'"),
     ],
 )
 def test_what_cannot_be_needed_is_refused(wanted: dict[str, Any], words: str) -> None:
@@ -356,9 +356,9 @@ def test_what_cannot_be_needed_is_refused(wanted: dict[str, Any], words: str) ->
 
 
 def test_a_budget_is_needed_in_the_kind_of_the_forecast() -> None:
-    with pytest.raises(ValueError, match="ask for rho_needed"):
+    with pytest.raises(ValueError, match="use rho_needed"):
         dpm.forecast(SCHEMA, n_rows=30, rho=1.0).epsilon_needed(correlation=0.1)
-    with pytest.raises(ValueError, match="ask for epsilon_needed"):
+    with pytest.raises(ValueError, match="use epsilon_needed"):
         dpm.forecast(SCHEMA, n_rows=30, epsilon=1.0).rho_needed(correlation=0.1)
     with pytest.raises(ValueError, match="not within ε ≤ 100"):
         dpm.forecast(SCHEMA, n_rows=3, epsilon=1.0).epsilon_needed(mean={"age": 1e-4})
@@ -512,7 +512,7 @@ def test_without_units_the_mechanisms_remain(options: dict[str, Any], schema: dp
     table = dpm.forecast(schema, n_rows=N_ROWS, rho=0.5, **options)
     assert table.noise is None
     assert table.best is None
-    assert "no numbers in the table's units" in str(table)
+    assert "no numbers in original units" in str(table)
     assert table.to_arrow().column("mechanism").to_pylist() == [row.mechanism for row in table]
     assert table.to_dict()["in_units"] is None
     assert table.changes == ()
@@ -704,7 +704,7 @@ def test_the_commands_plan_for_units(tmp_path: Path, monkeypatch: pytest.MonkeyP
     said = " ".join(capsys.readouterr().out.split())
     assert said.startswith("ρ needed with 5,000 rows that count (at most 4 for each value of person_id), add_remove")
     assert main(["forecast", *common[:-2]]) != 0
-    assert "say how many rows of a unit count" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "state the contribution bound" in " ".join(capsys.readouterr().err.replace("│", " ").split())
 
 
 def test_noise_that_differs_by_feature_is_forecast() -> None:

@@ -107,7 +107,7 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([*asked, "--html", str(path), "--json"]) == 2
     assert main([*asked, "--overwrite"]) == 2
     assert main([*asked, "--no-mean", "--html", str(tmp_path / "none.html")]) == 1
-    assert "there is no page to plan with" in " ".join(capsys.readouterr().err.split())
+    assert "no planner page" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "none.html").exists()
 
 

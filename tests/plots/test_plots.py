@@ -98,7 +98,7 @@ PICTURES: dict[str, Callable[[Any, Axes | None], Axes]] = {
 }
 RENDERED = ("moments", "mean")
 """As far as pixels; the others as far as the layout."""
-ONE_STEP = "releases at once, in one step"
+ONE_STEP = "has only one step"
 NO_GROUPS = "no column of this release does"
 REFUSED = {
     **{
@@ -106,7 +106,7 @@ REFUSED = {
         for kind in ("second moment",)
         for picture in ("correlation", "covariance", "groups")
     },
-    **{("no count", picture): "no number of rows" for picture in PICTURES if "steps" not in picture},
+    **{("no count", picture): "no row count" for picture in PICTURES if "steps" not in picture},
     **{(kind, "groups"): NO_GROUPS for kind in ("unit ball", "adaptive ball", "coinpress")},
     **{
         (kind, picture): ONE_STEP
@@ -222,7 +222,7 @@ def test_the_spectrum_is_hollow_below_the_floor() -> None:
         (floor,) = [patch for patch in ax.patches if "noise floor" in patch.get_label()]
         np.testing.assert_allclose(floor.get_data().values, found.noise_edge)
         title = ax.get_title(loc="left")
-        assert f"{(~found.is_noise).sum()} of {len(found.is_noise)} stand out" in title.replace("\n", " ")
+        assert f"{(~found.is_noise).sum()} of {len(found.is_noise)} are above" in title.replace("\n", " ")
 
 
 def test_pictures_of_one_feature_say_nothing_that_is_not_there() -> None:
@@ -234,7 +234,7 @@ def test_pictures_of_one_feature_say_nothing_that_is_not_there() -> None:
     assert [tick for tick in ax.get_xticks() if left <= tick <= right] == [1.0]
     said = release.plot.covariance(ax=Figure().subplots()).texts[-1].get_text()
     assert "hatched" not in said
-    assert "colours are linear" in said
+    assert "colors are linear" in said
 
 
 def test_a_legend_stays_within_its_picture() -> None:
@@ -340,7 +340,7 @@ def test_a_forecast_is_drawn_as_it_is_printed() -> None:
     assert best.get_ydata()[at] == pytest.approx(noise.typical_correlation())
     with pytest.raises(ValueError, match="use 'columns' or 'budget'"):
         forecast.plot("rows")
-    with pytest.raises(ValueError, match="no picture of this forecast"):
+    with pytest.raises(ValueError, match="cannot plot this forecast"):
         dpm.forecast(dpm.Schema.unbounded(2), n_rows=100, rho=1.0).plot()
 
 
@@ -456,7 +456,7 @@ def test_a_picture_without_axes_makes_one_figure_and_changes_no_setting() -> Non
         plt.close(ax.figure)
     with pytest.raises(ValueError, match=ONE_STEP):
         release.plot.steps()
-    with pytest.raises(TypeError, match="no matplotlib axes"):
+    with pytest.raises(TypeError, match="must be a matplotlib axes"):
         release.plot.spectrum(ax=Figure())
     assert plt.get_fignums() == []
     assert dict(mpl.rcParams) == settings

@@ -162,15 +162,15 @@ def test_where_nothing_is_left_it_says_so(cost: PrivacyBudget, loss_unit: LossUn
 @pytest.mark.parametrize(
     ("options", "kind", "words"),
     [
-        ({"column": "a", "max_rows": 0}, ValueError, "at least 1 row"),
-        ({"column": "a", "max_rows": -1}, ValueError, "at least 1 row"),
-        ({"column": "a", "max_rows": 10**400}, ValueError, "at most"),
+        ({"column": "a", "max_rows": 0}, ValueError, "between 1 and"),
+        ({"column": "a", "max_rows": -1}, ValueError, "between 1 and"),
+        ({"column": "a", "max_rows": 10**400}, ValueError, "between 1 and"),
         ({"column": "a", "max_rows": True}, TypeError, "whole number, got bool"),
         ({"column": "a", "max_rows": 2.0}, TypeError, "whole number, got float"),
         ({"column": "a", "max_rows": "5"}, TypeError, "whole number, got str"),
         ({"column": "", "max_rows": 1}, ValueError, "has no name"),
         ({"column": 3, "max_rows": 1}, TypeError, "a text, got int"),
-        ({"column": "a", "max_rows": 1, "missing": "zero"}, ValueError, "no rule for rows without a unit"),
+        ({"column": "a", "max_rows": 1, "missing": "zero"}, ValueError, "must be 'error', or 'drop'"),
     ],
 )
 def test_a_unit_that_cannot_be_is_refused(options: dict[str, Any], kind: type[Exception], words: str) -> None:
@@ -493,14 +493,14 @@ FORGED: dict[str, tuple[Edit, str]] = {
     "no unit at all in the statement": (lambda c: c["privacy"].pop("privacy_unit"), "stated protected unit"),
     "a row in the receipt": (lambda c: c["receipt"].update(protected_unit="row"), "allowance is not what"),
     "no entry in the receipt": (lambda c: c["receipt"].pop("protected_unit"), "has no entry 'protected_unit'"),
-    "text": (lambda c: c["receipt"].update(protected_unit="person"), "is no protected unit"),
-    "a list": (lambda c: c["receipt"].update(protected_unit=["person_id", 3]), "is no protected unit"),
+    "text": (lambda c: c["receipt"].update(protected_unit="person"), "is not a privacy unit"),
+    "a list": (lambda c: c["receipt"].update(protected_unit=["person_id", 3]), "is not a privacy unit"),
     "a surplus entry": (in_both("surplus", 1), "unknown entries 'surplus'"),
-    "no rows": (in_both("max_rows", 0), "at least 1 row"),
+    "no rows": (in_both("max_rows", 0), "between 1 and"),
     "true": (in_both("max_rows", True), "whole number"),
     "half a row": (in_both("max_rows", 0.5), "whole number"),
     "a column of no text": (in_both("column", 5), "must be its name"),
-    "an unknown rule": (in_both("missing", "guess"), "no rule for rows"),
+    "an unknown rule": (in_both("missing", "guess"), "must be 'error', or 'drop'"),
     "units under another relation": (
         lambda c: c["receipt"].update(neighbors="replace_one"), "under another relation than add_remove",
     ),
@@ -549,7 +549,7 @@ def test_a_statement_of_rows_is_written_as_before_there_were_units() -> None:
     ("changes", "kind", "words"),
     [
         ({"neighbors": "replace_one"}, ValueError, "not supported under neighbors='replace_one'"),
-        ({"n_rows": 100}, ValueError, "n_rows cannot be public beside a privacy unit"),
+        ({"n_rows": 100}, ValueError, "n_rows cannot be public with a privacy unit"),
         ({"privacy_unit": PrivacyUnit("age", 3)}, ValueError, "is in the schema"),
         ({"privacy_unit": PrivacyUnit("person", 3)}, ValueError, "has no column 'person'"),
         ({"privacy_unit": "person_id"}, TypeError, "must be a dpmoments.PrivacyUnit, got str"),
@@ -628,11 +628,14 @@ def test_the_command_line_protects_units(capsys: pytest.CaptureFixture[str], nam
 @pytest.mark.parametrize(
     ("extra", "words"),
     [
-        (["--privacy-unit", "person_id"], "say how many rows of a unit count"),
+        (["--privacy-unit", "person_id"], "state the contribution bound"),
         (["--max-rows-per-unit", "5"], "name its column"),
         (["--missing-unit", "drop"], "name its column"),
-        (["--privacy-unit", "person_id", "--max-rows-per-unit", "0"], "at least 1 row"),
-        (["--privacy-unit", "person_id", "--max-rows-per-unit", "5", "--missing-unit", "zero"], "no rule for rows"),
+        (["--privacy-unit", "person_id", "--max-rows-per-unit", "0"], "between 1 and"),
+        (
+            ["--privacy-unit", "person_id", "--max-rows-per-unit", "5", "--missing-unit", "zero"],
+            "must be 'error', or 'drop'",
+        ),
         (["--privacy-unit", "person_id", "--max-rows-per-unit", "5", "--by", "smoker"], "rows in several groups"),
         (["--privacy-unit", "age", "--max-rows-per-unit", "5"], "is in the schema"),
     ],

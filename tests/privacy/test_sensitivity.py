@@ -885,7 +885,7 @@ def weighted(monkeypatch: pytest.MonkeyPatch) -> Sensitivity:
 def test_what_files_may_name_is_a_list_of_its_own() -> None:
     assert isinstance(SENSITIVITIES, tuple)
     assert len(BY_NAME) == len(SENSITIVITIES)
-    with pytest.raises(ValueError, match="there is no sensitivity 'weighted_gram'"):
+    with pytest.raises(ValueError, match="unknown sensitivity 'weighted_gram'"):
         sensitivity_from_dict(weighted_gram(ADD_REMOVE, (1.0,), 1).to_dict())
 
 

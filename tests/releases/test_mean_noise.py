@@ -54,7 +54,7 @@ def test_half_widths_are_quantiles(ratio: float, level: float) -> None:
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, math.nan, True, "0.9"])
 def test_levels_that_are_no_probabilities_are_refused(level: Any) -> None:
-    with pytest.raises(ValueError, match="is a probability, above 0 and below 1"):
+    with pytest.raises(ValueError, match="must be a probability, above 0 and below 1"):
         law_of("laplace", [1.0], [0.0]).half_widths(level)
 
 
@@ -169,7 +169,7 @@ def test_symq_states_no_law() -> None:
     )
     assert found.noise is None
     assert np.isnan(found.standard_errors).all()
-    with pytest.raises(ValueError, match=r"there is no interval: the error of 'symq' has no closed form"):
+    with pytest.raises(ValueError, match=r"no interval is available: the error of 'symq' has no closed form"):
         found.conf_int()
     assert "± noise: not known" in str(found)
 
@@ -239,7 +239,7 @@ def test_the_summary_has_a_line_a_feature(release: dpm.MeanRelease) -> None:
         assert float(noise) == pytest.approx(error, rel=1e-4)
         assert abs(float(mean) - exact) <= 0.05 * error  # to the second digit of the noise
     assert "NOT PRIVATE" in text
-    assert "It leaves out what clipping moved that mean by (no clipped rows stood out" in text
+    assert "It does not include the effect of clipping (the number of clipped rows is not" in text
 
 
 def test_the_law_comes_back_from_a_file(release: dpm.MeanRelease, tmp_path: Path) -> None:
@@ -259,12 +259,12 @@ def test_the_law_comes_back_from_a_file(release: dpm.MeanRelease, tmp_path: Path
         ("law", "normal", "the noise of a mean is gaussian or laplace, not 'normal'"),
         ("law", None, "law must be a text"),
         ("deviations", [1.0], "deviations must hold 2 finite numbers"),
-        ("deviations", [1.0, -1.0], "standard deviations that are no finite numbers, 0 or above"),
+        ("deviations", [1.0, -1.0], "must be finite and 0 or above"),
         ("count_deviations", [0.0, 10**400], "count_deviations must hold 2 finite numbers"),
         ("count_deviations", "00", "count_deviations must hold 2 finite numbers"),
-        ("clipped", 1.5, "clipped=1.5, which is no share of rows"),
-        ("clipped", "half", "clipped='half', which is no share of rows"),
-        ("clipped", True, "clipped=True, which is no share of rows"),
+        ("clipped", 1.5, "clipped=1.5, which must be a fraction of rows"),
+        ("clipped", "half", "clipped='half', which must be a fraction of rows"),
+        ("clipped", True, "clipped=True, which must be a fraction of rows"),
         ("bias_suspected", 1, "bias_suspected must be true or false"),
         ("skew", 0.0, "noise has unknown entries 'skew'"),
     ],

@@ -197,7 +197,7 @@ def refusals() -> dict[str, tuple[Any, type[Exception], str]]:
     tighter = replace(two, schema=dpm.Schema(*COLUMNS.columns, row_norm=1.2))
     mean = dpm.release_mean(np.zeros((9, 2)), dpm.Schema.unit_ball(2), rho=0.5)
     return {
-        "nothing": ([], ValueError, "there is no release to pool"),
+        "nothing": ([], ValueError, "no releases to pool"),
         "one twice": ([one, one], ValueError, "is given twice"),
         "one read another way": ([one, one.with_repair("none")], ValueError, "is given twice"),
         "one inside a pool": ([same_run, two], ValueError, "perhaps inside one that was pooled before"),
@@ -209,7 +209,7 @@ def refusals() -> dict[str, tuple[Any, type[Exception], str]]:
         "another mean=": ([one, columns(2, mean=False)], ValueError, "mean=True and the other with mean=False"),
         "other neighbours": ([one, columns(2, neighbors="replace_one")], ValueError, "hide different things"),
         "another kind of budget": ([one, columns(2, rho=0.5)], ValueError, "counted in different ways"),
-        "a mean alone": ([one, mean], TypeError, "a mean alone has no second moment"),
+        "a mean alone": ([one, mean], TypeError, "a mean-only release has no second moment"),
         "no release": ([one, "north.json"], TypeError, "a list of releases is pooled, got str"),
     }
 
@@ -399,16 +399,16 @@ def test_a_pooled_release_comes_back_to_the_bit_and_is_verified(saved: Path) -> 
     assert loaded.noise_model.to_dict() == again.noise_model.to_dict()
     found = checks(loaded)
     assert [check for check in found if check.passed is False] == []
-    assert {check.what.partition(":")[0] for check in found} >= {"1. north", "2. south", "what its releases come to"}
+    assert {check.what.partition(":")[0] for check in found} >= {"1. north", "2. south", "sum of its releases"}
     assert repr(loaded).startswith("PooledRelease(2 releases, 4 features")
     changed = replace(loaded, noisy_gram=loaded.noisy_gram * 1.001)
-    assert "what its releases come to" in [check.what for check in checks(changed) if check.passed is False]
+    assert "sum of its releases" in [check.what for check in checks(changed) if check.passed is False]
 
 
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        (lambda content: content.update(releases=[]), "there is no release to pool"),
+        (lambda content: content.update(releases=[]), "no releases to pool"),
         (lambda content: content.update(releases=None), "releases must be a list"),
         (lambda content: content.update(more=1), "more"),
         (lambda content: content.update(repair="magic"), "repair='magic'"),

@@ -140,11 +140,11 @@ def test_a_statement_tells_what_the_ledger_adds_up_to(tmp_path: Path) -> None:
     first, second = (made(dataset="people-2026", ledger=ledger) for _ in range(2))
     assert "entry 2 of the ledger" in first.auditor_statement().composition
     told = second.auditor_statement(ledger=ledger)
-    assert "2 releases of 'people-2026' come to ε = 2 of the ε = 3 granted" in told.composition
+    assert "2 releases of 'people-2026' spent ε = 2 of the ε = 3 granted" in told.composition
     assert told.composition in told.in_words()
-    with pytest.raises(ValueError, match=r"does not vouch for this release: .*another ledger"):
+    with pytest.raises(ValueError, match=r"does not confirm this release: .*another ledger"):
         first.auditor_statement(ledger=other)
-    with pytest.raises(ValueError, match="charged to it"):
+    with pytest.raises(ValueError, match="not charged to a ledger"):
         made(dataset="people-2026").auditor_statement(ledger=ledger)
     first.save(tmp_path / "release.json")
     assert main(["show", "--audit", "--ledger", str(tmp_path / "budget.db"), str(tmp_path / "release.json")]) == 0

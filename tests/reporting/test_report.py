@@ -200,21 +200,21 @@ def kinds() -> dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]]:
             {},
             (
                 "whether there are rows of a certain person",
-                "The rows of one person are protected together",
+                "All rows of one person are protected together",
                 "on a unit of 2 rows",
             ),
         ),
         "no count": (
             dpm.release(x, ball, epsilon=1.0, mean=False, **seed),
             {},
-            ("No number of rows was released", "sum of squares ± noise"),
+            ("No row count was released", "sum of squares ± noise"),
         ),
         "no mean": (
             dpm.release(x, ball, epsilon=1.0, **public, **seed),
             {"regressions": ["x0 ~ x1"]},
             ("No mean was released", "root mean square"),
         ),
-        "mean alone": (dpm.release_mean(x, ball, rho=0.1, **seed), {}, ("A mean alone was released", "95% interval")),
+        "mean alone": (dpm.release_mean(x, ball, rho=0.1, **seed), {}, ("Only a mean was released", "95% interval")),
         "groups": (
             dpm.release_groups(table, people, by="flag", epsilon=1.0, **seed),
             {"regressions": ["age ~ x"]},
@@ -251,8 +251,8 @@ def test_what_a_release_cannot_answer_is_refused_and_nothing_written(
     found = of_every_kind
     path = tmp_path / "report.html"
     refused: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
-        (found["mean alone"][0], {"regressions": ["x0 ~ x1"]}, ValueError, "a mean alone was released"),
-        (found["no count"][0], {"regressions": ["x0 ~ x1"]}, ValueError, "no number of rows to divide by"),
+        (found["mean alone"][0], {"regressions": ["x0 ~ x1"]}, ValueError, "but only a mean was released"),
+        (found["no count"][0], {"regressions": ["x0 ~ x1"]}, ValueError, "need a row count"),
         (found["pooled"][0], {"regressions": ["nobody ~ age"]}, ValueError, "'nobody'"),
         (found["pooled"][0], {"groups": [("age", "x")]}, ValueError, "age"),
         (found["pooled"][0], {"level": 0.05}, ValueError, "level"),
@@ -357,5 +357,5 @@ def test_a_page_of_too_many_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(limits, "_MAX_GROUPS", 2)
     assert "by = b" in _report_page(groups)
     monkeypatch.setitem(limits, "_MAX_GROUPS", 1)
-    with pytest.raises(ValueError, match="has 2 groups by by, and a page is of 1 at most"):
+    with pytest.raises(ValueError, match="has 2 groups by by, but a page holds at most 1"):
         _report_page(groups)

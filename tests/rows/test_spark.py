@@ -221,7 +221,7 @@ def test_a_frame_that_hides_its_chance_is_found_at_the_second_pass(spark: Any) -
     frame = spark.range(100).mapInArrow(random_batches, "x double")
     rows = Rows.of(frame, dpm.Schema(dpm.Numeric("x", 0, 1)))
     rows.moments()
-    with pytest.raises(ValueError, match="the Spark frame gave other rows at this pass"):
+    with pytest.raises(ValueError, match="the Spark frame returned different rows in this pass"):
         rows.moments()
 
 

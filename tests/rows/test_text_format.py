@@ -269,19 +269,19 @@ def test_null_words_and_levels(tmp_path: Path) -> None:
         (dict(delimiter="§"), "ASCII"),
         (dict(delimiter='"'), "are both"),
         (dict(decimal=""), "decimal='' must be one"),
-        (dict(decimal="5"), "no letter, digit"),
+        (dict(decimal="5"), "not a letter, digit"),
         (dict(decimal=",", thousands=","), "decimal and thousands are both ','"),
-        (dict(decimal="-"), "is a sign"),
+        (dict(decimal="-"), "cannot be a sign"),
         (dict(encoding="latin-0"), "no text encoding"),
         (dict(encoding="rot13"), "no text encoding"),
         (dict(encoding=None), "no text"),
         (dict(nulls="NA"), "must be a list of texts"),
-        (dict(nulls=[-99]), "put what stands in the file in quotes"),
-        (dict(true=["ja"], false=["ja"]), "'ja' stands both among true and among false"),
+        (dict(nulls=[-99]), "put the texts of the file in quotes"),
+        (dict(true=["ja"], false=["ja"]), "'ja' is both in true and in false"),
         (dict(nulls=["x"], true=["x"]), "both"),
         (dict(skip_lines=-1), "whole number"),
         (dict(thousands="\n"), "one character"),
-        (dict(decimal=" "), "no blank"),
+        (dict(decimal=" "), "not be a space"),
     ],
 )
 def test_formats_that_cannot_be(options: dict[str, Any], words: str) -> None:
@@ -315,7 +315,7 @@ FAULTS: dict[str, tuple[bytes, TextFormat | None, str]] = {
     "thousands": (
         b'age,smokes,town\n"4,7115",1,b\n',
         TextFormat(thousands=","),
-        "'age' of the file has a cell that is no number",
+        "'age' of the file has a value that is not a number",
     ),
     "yes": (f"age,smokes,town\n1,{SECRET},b\n".encode(), None, r"'smokes' does not have .*true=\[...\]"),
     "latin-1 date": (

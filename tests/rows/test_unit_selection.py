@@ -435,7 +435,7 @@ def test_rows_of_units_answer_nothing_before_they_are_bounded() -> None:
         rows.count()
     with pytest.raises(ValueError, match="divided into groups"):
         rows.where("region", "north")
-    with pytest.raises(ValueError, match="opened for no privacy unit"):
+    with pytest.raises(ValueError, match="have no privacy unit"):
         Rows.of(TABLE, SCHEMA).bounded(KEY)
 
 
@@ -456,7 +456,7 @@ def test_progress_does_not_tell_how_often_the_table_was_read(monkeypatch: pytest
 
 # A table that does not stand still -------------------------------------------------------------------------------------------
 
-MOVED = "the table was not the same at every pass"
+MOVED = "the table changed between passes"
 ONE_COLUMN = dpm.Schema(dpm.Numeric("x", 0, 10))
 CHANGES = {
     "rows of one person more": lambda text: text + "P,10\n" * 500,

@@ -155,7 +155,7 @@ def test_text_files_of_another_format(tmp_path: Path) -> None:
         "a;b",
     )  # it was stated
     frame(0)[["age"]].to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="no text file: leave it out"):
+    with pytest.raises(ValueError, match="not a text file: leave it out"):
         Schema.draft(tmp_path / "t.parquet", text_format=stated)
 
 
@@ -165,7 +165,7 @@ def test_text_files_of_another_format(tmp_path: Path) -> None:
         (np.zeros((2, 2)), "an array's columns have no names"),
         ([1], "cannot draft a schema of list"),
         (pd.DataFrame({3: [1]}), "no columns with names"),
-        (pd.concat([frame(0), frame(0)], axis=1), "two columns of one name"),
+        (pd.concat([frame(0), frame(0)], axis=1), "two columns with the same name"),
     ],
     ids=["array", "list", "numbers for names", "repeated"],
 )
@@ -222,7 +222,7 @@ def test_cells_in_the_names_of_folders(tmp_path: Path) -> None:
             assert Rows.of(data, schema).moments() == expected
     of_folders_alone = Schema(dpm.Numeric("year", 2019, 2022, missing="drop"))
     assert Rows.of(tmp_path / "parquet", of_folders_alone).moments() == Rows.of(table, of_folders_alone).moments()
-    with pytest.raises(ValueError, match=r"'town' is in the names of folders, one of which is no value") as caught:
+    with pytest.raises(ValueError, match=r"'town' is in the names of folders, one of which is not a value") as caught:
         Rows.of(tmp_path / "parquet", Schema(dpm.Numeric("town", 0, 1))).moments()
     assert "ü" not in str(caught.value)
     with pytest.raises(ValueError, match=r"has no column 'year'"):  # one file alone is in no folder

@@ -22,7 +22,7 @@ MISTAKES = {
     "decimal comma": (AGE.replace("0\n", "1,5\n", 1), "line 4: .*'1,5'.*write 1.5$"),
     "german": (AGE.replace("100", "1.000.000,5"), "line 5: .*write 1000000.5$"),
     "blank between": (AGE.replace("100", "1 000"), "line 5: .*write 1000$"),
-    "unit": (AGE.replace("100", "100 years"), "line 5: .*no unit"),
+    "unit": (AGE.replace("100", "100 years"), "line 5: .*without a unit"),
     "date": (AGE.replace("100", "2020-01-31"), "line 5: .*of kind date"),
     "date bound": (
         AGE.replace("numeric", "date").replace("100", "31.01.2020"),
@@ -36,9 +36,9 @@ MISTAKES = {
         AGE.replace("    upper:", "      upper"),
         "'age' has no bounds .*runs on from line 4 to 5: is a colon",
     ),
-    "no blank in the name": ("columns:\n  - name:age\n", "line 2: .*a blank belongs after each colon"),
+    "no blank in the name": ("columns:\n  - name:age\n", "line 2: .*add a space after each colon"),
     "open quote": (AGE.replace("100", '"100'), "a quote is opened and not closed"),
-    "repeated": (AGE + "    lower: 5\n", r"a key stands twice in one entry \(line 6\)"),
+    "repeated": (AGE + "    lower: 5\n", r"a key occurs twice in one entry \(line 6\)"),
     "misspelt": (AGE.replace("upper", "uper"), r"line 5: .*'uper' \(did you mean 'upper'\?\)"),
     "misspelt above": (
         AGE + "row_nrom: 3\n",
@@ -63,7 +63,7 @@ MISTAKES = {
     ),
     "levels without a list": (
         AGE + "  - name: ward\n    kind: categorical\n    levels: A12, B03, ICU\n",
-        r"line 8: column 'ward': levels is a text and no list: put them in \[ \], levels: \[A12, B03, ICU\]$",
+        r"line 8: column 'ward': levels is a text, not a list: put them in \[ ], levels: \[A12, B03, ICU\]$",
     ),
     "one level and no list": (AGE + "  - {name: ward, kind: categorical, levels: 7}\n", r"line 6: .*levels: \[7\]$"),
     "levels without commas": (
@@ -77,7 +77,7 @@ MISTAKES = {
     ),
     "digits that are text": (
         AGE + TOWN.replace("LEVELS", "01067, 10115, 80331"),
-        r"line 6: .*01067 is text, since it begins with 0, and 10115 is a number.*levels: \[\"01067\", \"10115\", …\]$",
+        r"line 6: .*01067 is text because it begins with 0, but 10115 is a number.*levels: \[\"01067\", \"10115\", …\]$",
     ),
     "typographic quotes": (
         AGE.replace("age", "“Alter”"),
@@ -87,7 +87,7 @@ MISTAKES = {
         AGE + TOWN.replace("LEVELS", "„Nord“, Ost"),
         "line 6: .*„Nord“ has typogr.* „ and “",
     ),
-    "two columns of one name": (AGE + AGE[9:], "lines 2 and 6: two columns are called 'age'"),
+    "two columns with the same name": (AGE + AGE[9:], "lines 2 and 6: two columns are named 'age'"),
     "thousands or decimals": (
         AGE.replace("100", "50.000"),
         "line 5: column 'age': upper: 50.000 is 50, .*write 50, or 50000$",
@@ -106,15 +106,15 @@ MISTAKES = {
         r"\(line 6\): the \{ that opens",
     ),
     "comma in a list": (AGE + TOWN.replace("LEVELS", '"a" "b"'), r"\(line 6\): the \[ .*or a comma is missing"),
-    "no blank after the dash": (AGE.replace("- ", "-"), r"\(line 2\): a blank belongs after the -"),
-    "no blank after a dash": (AGE + "  -name: x\n   kind: boolean\n", r"\(line 6\): a blank belongs after the -"),
+    "no blank after the dash": (AGE.replace("- ", "-"), r"\(line 2\): add a space after the -"),
+    "no blank after a dash": (AGE + "  -name: x\n   kind: boolean\n", r"\(line 6\): add a space after the -"),
     "no blank after the dash, read all the same": (
         "columns:\n  -name: age\n  kind: boolean\n",
-        "line 2: a blank belongs after the -",
+        "line 2: add a space after the -",
     ),
     "indented less": (
         AGE.replace("    lower", "   lower"),
-        r"\(line 4\): its indent differs: indent it as the line above",
+        r"\(line 4\): its indent differs: indent it like the line above",
     ),
     "indented more": (AGE.replace("    lower", "     lower"), r"\(line 4\): its indent differs"),
     "a column indented more": (AGE + "    - name: x\n      kind: boolean\n", r"\(line 6\): its indent differs"),
@@ -175,7 +175,7 @@ def test_a_text_is_no_list_of_levels() -> None:
         ("-1,5", "write -1.5"),
         ("1.234,5", "write 1234.5"),
         ("", "digits with"),
-        ("12%", "no unit"),
+        ("12%", "without a unit"),
         ("-2,000", "write -2000"),
     ],
 )

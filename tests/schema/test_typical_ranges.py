@@ -61,8 +61,8 @@ def in_the_tables_units(table: pa.Table) -> np.ndarray:
 @pytest.mark.parametrize(
     ("typical", "message"),
     [
-        ((75, 20), "its first end below its second"),
-        ((20, 20), "its first end below its second"),
+        ((75, 20), "with low < high"),
+        ((20, 20), "with low < high"),
         ((130, 150), "outside the bounds 0.0 to 120.0"),
         ((-20, 0), "outside the bounds"),
         ((120, 200), "outside the bounds"),

@@ -111,7 +111,7 @@ def test_no_value_is_logged_where_a_job_is_stopped(job: str, logged: Callable[[]
     with pytest.raises(ValueError, match="does not have the column's type"):
         run(job, tmp_path / "stopped", bad)
     lines = logged()
-    assert lines[-2:] == ["INFO the run was stopped: nothing was spent", "INFO ledger: entry 2 given back"]
+    assert lines[-2:] == ["INFO the run was stopped: nothing was spent", "INFO ledger: entry 2 refunded"]
     assert not any(secret in line for line in lines for secret in SECRETS)
 
 

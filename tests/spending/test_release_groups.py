@@ -229,14 +229,14 @@ def test_progress_is_of_the_table_and_not_of_the_groups() -> None:
     [
         (
             dict(by="place"),
-            "by='place' is no column of the schema: groups are the levels of one of its columns, use 'region' or",
+            "by='place' is not a column of the schema: groups are the levels of one of its columns, use 'region' or",
         ),
         (
             dict(by="age"),
             "is a numeric column, and groups are the levels of a Categorical or Boolean one: use 'region'",
         ),
         (dict(by=None), "by=None is no column"),
-        (dict(by="region", neighbors="replace_one"), "may leave one group for another"),
+        (dict(by="region", neighbors="replace_one"), "may change its group"),
         (dict(by="region", dataset=""), "must name the table"),
     ],
 )
@@ -522,7 +522,7 @@ def test_groups_cannot_be_changed_and_show_no_row(saved: Path) -> None:
     with pytest.raises(AttributeError):
         groups.releases = ()
     assert repr(groups).startswith("GroupReleases(by='region', levels: 'north', 'south', 'east'; 3 features")
-    with pytest.raises(KeyError, match="is no level of region: they are 'north', 'south', 'east'"):
+    with pytest.raises(KeyError, match="is not a level of region: use one of 'north', 'south', 'east'"):
         groups["west"]
     assert dict(groups.items())["north"] is groups["north"]
 

@@ -132,7 +132,7 @@ FORGED_RECEIPTS: dict[str, tuple[Edit, str]] = {
     "a sensitivity of another norm": (
         draw("sensitivity", lambda known: known | {"name": "rank_score", "arguments": {}}), "noise needs a sensitivity in",
     ),
-    "an unknown sensitivity": (draw("name", "magic", "sensitivity"), "there is no sensitivity 'magic'"),
+    "an unknown sensitivity": (draw("name", "magic", "sensitivity"), "unknown sensitivity 'magic'"),
     "an unknown law": (draw("name", "magic", "law"), "there is no law 'magic'"),
     "an unknown parameter of a law": (draw("law", lambda law: law | {"magic": 1}), "and the file has others"),
     "a size that is no number": (draw("size", 0.5), "must be a whole number"),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import html
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from numbers import Real
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa
 
 # Tables for notebooks: one that is wider than the screen scrolls in a box of its own.
@@ -266,7 +268,36 @@ def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Paramete
     ...
     dpmoments.foundation.errors.InputValueError: the numbers of this release are too large, too small or too far apart ...
     """
-    return unless_beyond_floating_point(_refuse)(compute)
+    within: Callable[Parameters, Found] = unless_beyond_floating_point(_refuse)(compute)
+    known = inspect.signature(compute).parameters
+
+    @wraps(compute)
+    def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Found:
+        for name in named:
+            if name not in known and name in _UNSUPPORTED:
+                raise InputTypeError(f"{compute.__name__}() takes no {name}=: {_UNSUPPORTED[name]}")
+        return within(*given, **named)
+
+    return answer
+
+
+_UNSUPPORTED = MappingProxyType(
+    {
+        "weights": (
+            "a release holds sums over rows that count alike, and weights cannot be applied afterwards; if they follow from a "
+            "column, such as survey strata, release that column, use dpm.release_groups, and combine the groups by their weights"
+        ),
+        "cov_type": (
+            "robust standard errors need fourth moments, which a release holds only if its schema has the products of the "
+            "columns (dpm.Product, dpm.Power)"
+        ),
+        "method": (
+            "rank correlations need the order of the rows, and a release holds moments: correlations are Pearson's; a column "
+            "can be replaced by its ranks, or its logarithm, before the release"
+        ),
+    }
+)
+"""Arguments of other libraries that no analysis can have, each with the reason and the alternative."""
 
 
 def number(value: float | None) -> str:

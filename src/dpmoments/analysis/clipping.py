@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.functionals import shows_shares
+from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
@@ -20,6 +21,8 @@ from dpmoments.schema.encoding import farthest_distance
 
 NAMED_RATIO = 1.5
 """Name a column if the table's own standard deviation may be more than this multiple of the one shown."""
+_WARNED_RATIO = 1.75
+"""Warn of a named column if its standard deviation may be more than this multiple of the one shown."""
 _FEW_ROWS = 0.03
 """Warn if at most this fraction of the rows was clipped; of a table too small to say so, every column may be named."""
 _GRAM_LEVEL = 0.95
@@ -38,12 +41,15 @@ class ClippingBounds:
         Increase of Σu_j², at most: L_j.
     sum_below, sum_above : ndarray of shape (d,)
         Decrease and increase of Σu_j, at most.
+    sum_norm : float
+        Norm of the change of Σu, at most.
     """
 
     excess: float
     squares: FloatArray
     sum_below: FloatArray
     sum_above: FloatArray
+    sum_norm: float
 
     @classmethod
     def of_ball(
@@ -73,7 +79,7 @@ class ClippingBounds:
         below, above = np.maximum(-box[0], 0.0), np.maximum(box[1], 0.0)
         if max_rows <= 0.0 or max_excess <= 0.0:
             none = np.zeros(len(below))
-            return cls(0.0, none, none, none)
+            return cls(0.0, none, none, none, 0.0)
         square = radius**2
         share = max_excess / max_rows
         norm = np.sqrt(square + share)
@@ -81,8 +87,10 @@ class ClippingBounds:
         squares = max_rows * share * np.minimum(1.0, np.maximum(below, above) ** 2 / norm**2)
         most = max(min(farthest**2, square + max_excess) - square, 0.0)
         squares = np.minimum(squares, np.maximum(clipped_squares, 0.0) * most / square)
-        ends = (max_rows * np.minimum(norm - radius, side * (1.0 - radius / norm)) for side in (below, above))
-        return cls(max_excess, squares, *ends)
+        sum_below, sum_above = (
+            max_rows * np.minimum(norm - radius, side * (1.0 - radius / norm)) for side in (below, above)
+        )
+        return cls(max_excess, squares, sum_below, sum_above, max_rows * float(norm - radius))
 
     def variance_change(self, mean: FloatArray, n_rows: float) -> tuple[FloatArray, FloatArray]:
         """Return by how much the table's variances are below and above those of the clipped rows, at most.
@@ -96,6 +104,20 @@ class ClippingBounds:
         nearest = np.clip(-mean, least, most)
         fall = np.maximum(2.0 * mean * least + least**2, 2.0 * mean * most + most**2)
         return np.maximum(fall, 0.0), self.squares / n_rows - 2.0 * mean * nearest - nearest**2
+
+    def product_range(self, left: FloatArray, right: FloatArray) -> tuple[float, float]:
+        """Return the lowest and highest change of leftᵀ G right, G the moments of (1, u); vectors of shape (d + 1,)."""
+        weights, one, other = left[0] * right[1:] + right[0] * left[1:], left[1:], right[1:]
+        up, down = (
+            float(np.maximum(sign * weights, 0.0) @ self.sum_above + np.maximum(-sign * weights, 0.0) @ self.sum_below)
+            for sign in (1.0, -1.0)
+        )
+        reach = self.sum_norm * float(np.linalg.norm(weights))
+        middle, size = float(one @ other), float(np.linalg.norm(one) * np.linalg.norm(other))
+        roots = np.sqrt(self.squares)
+        most = float((np.abs(one) @ roots) * (np.abs(other) @ roots))
+        low = max(self.excess * (middle - size) / 2.0, -most) - min(down, reach)
+        return low, min(self.excess * (middle + size) / 2.0, most) + min(up, reach)
 
     def of_features(self, features: Sequence[int]) -> Self:
         """Return the bounds of some features."""
@@ -172,8 +194,8 @@ class TableBounds:
         How far the table's mean is below and above the mean of the clipped rows, at most.
     variance_below, variance_above : ndarray of shape (d,)
         The same for variances.
-    named : ndarray of bool, shape (d,)
-        True for columns of which clipping may hide much of the standard deviation.
+    largest_ratio : ndarray of shape (d,)
+        Standard deviations of the table over those of the clipped rows, at most, noise included; 0 if the latter are noise.
     """
 
     share: float
@@ -186,7 +208,12 @@ class TableBounds:
     mean_above: FloatArray
     variance_below: FloatArray
     variance_above: FloatArray
-    named: BoolArray
+    largest_ratio: FloatArray
+
+    @property
+    def named(self) -> BoolArray:
+        """Columns of which clipping may hide much of the standard deviation, shape (d,)."""
+        return np.asarray(self.largest_ratio > NAMED_RATIO)
 
     @classmethod
     def of(cls, release: Released) -> TableBounds | None:
@@ -237,18 +264,31 @@ class TableBounds:
             variance_below=scale**2 * fall,
             variance_above=scale**2 * rise,
             clearly=2.0 * excess > bounds.excess,
-            named=(own_noise < shown) & (most > NAMED_RATIO * shown),
+            largest_ratio=np.where(own_noise < shown, most / np.maximum(shown, np.finfo(float).tiny), 0.0),
         )
+
+    def of_features(self, features: Sequence[int]) -> Self:
+        """Return the limits of some features."""
+        chosen = list(features)
+        names = (
+            "variance",
+            "center_mean",
+            "mean_below",
+            "mean_above",
+            "variance_below",
+            "variance_above",
+            "largest_ratio",
+        )
+        parts = {name: getattr(self, name)[chosen] for name in names}
+        return replace(self, bounds=self.bounds.of_features(chosen), **parts)
 
     def correlation_ends(
         self, lower: FloatArray, upper: FloatArray, features: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
         """Return limits of the correlations of the table, shape (k, k) each, from intervals for the clipped rows."""
-        chosen = list(features)
-        variances = np.maximum(self.variance[chosen], 0.0)
-        return self.bounds.of_features(chosen).correlation_ends(
-            (lower, upper), variances, self.center_mean[chosen], self.n_rows
-        )
+        part = self.of_features(features)
+        variances = np.maximum(part.variance, 0.0)
+        return part.bounds.correlation_ends((lower, upper), variances, part.center_mean, self.n_rows)
 
 
 def largest_variance(low: FloatArray, high: FloatArray, box: tuple[FloatArray, FloatArray]) -> FloatArray:
@@ -303,13 +343,81 @@ def describe_clipping(release: Released) -> str:
 
 
 def clipping_warning(release: Released) -> Message | None:
-    """Return a warning that names the columns of which few rows may make up much; None if no column is named."""
+    """Return a warning that names the columns of which few rows may make up much; None if there is no such column."""
     bounds = TableBounds.of(release)
-    if bounds is None or not bounds.named.any() or not (bounds.clearly or bounds.share <= _FEW_ROWS):
+    if bounds is None or not (bounds.clearly or bounds.share <= _FEW_ROWS):
         return None
-    columns = np.flatnonzero(bounds.named)
+    columns = np.flatnonzero(bounds.largest_ratio > _WARNED_RATIO)
+    if not len(columns):
+        return None
     shown = np.sqrt(bounds.variance[columns]) * release.encoding.scale[columns]
     most = np.sqrt(shown**2 + bounds.variance_above[columns])
     order = np.argsort(-most / shown, kind="stable")
     names = [release.feature_names[column] for column in columns[order].tolist()]
     return Message("clipped-rows", names=names, shown=shown[order].tolist(), at_most=most[order].tolist())
+
+
+# What clipping may hide of the coefficients of a regression.
+
+_LARGE_FRACTION = 0.25
+"""Warn if more than this fraction of the rows may have been clipped."""
+_MAX_USEFUL_ERRORS = 3.0
+"""Bounds on coefficients of more standard errors are not stated."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClippingEffect:
+    """Largest differences between the coefficients of the table and of its clipped rows, to first order.
+
+    Attributes
+    ----------
+    share : float or None
+        Fraction of the rows that were clipped, at most (95 % confidence); None if nothing was spent on knowing it.
+    lower, upper : ndarray of shape (k,) or None
+        Slopes of the table less those shown, in the table's units; None if they are not known.
+    standard_errors : ndarray of shape (k,) or None
+        The larger of the two, in standard errors of the slope.
+    """
+
+    share: float | None
+    lower: FloatArray | None = None
+    upper: FloatArray | None = None
+    standard_errors: FloatArray | None = None
+
+    @classmethod
+    def of(cls, release: Released, equations: NormalEquations | None) -> Self:
+        """Return the effect on a fit (``docs/derivations/clipped-rows.md``, M5)."""
+        table = TableBounds.of(release)
+        if table is None:
+            return cls(None)
+        if equations is None or not equations.identified:
+            return cls(table.share)
+        first = 1 if equations.with_constant else 0
+        solved = (equations.units_map @ np.linalg.inv(equations.gram))[first:]
+        left = solved @ equations.design_map[:-1]
+        right = equations.beyond @ equations.design_map
+        ends = np.array([table.bounds.product_range(row, right) for row in left]).reshape(-1, 2)
+        errors = np.maximum(equations.standard_errors[first:], np.finfo(float).tiny)
+        return cls(table.share, ends[:, 0], ends[:, 1], np.abs(ends).max(axis=1) / errors)
+
+    @property
+    def in_words(self) -> str:
+        """One sentence or two."""
+        if self.share is None:
+            return (
+                "Clipping: values beyond the public bounds count as the bounds; how many there were was not measured."
+            )
+        if self.share > _LARGE_FRACTION:
+            return (
+                f"Warning: up to {self.share:.0%} of rows were clipped. Coefficients and intervals are of the clipped rows, and "
+                "may be far from the table's."
+            )
+        about = (
+            f"Coefficients are of the clipped rows: at most {self.share:.2%} of the rows were clipped (95 % confidence)"
+        )
+        if self.standard_errors is None or not len(self.standard_errors):
+            return f"{about}."
+        largest = float(self.standard_errors.max())
+        if largest <= _MAX_USEFUL_ERRORS:
+            return f"{about}. No coefficient of the table differs by more than {largest:.2g} of its standard errors."
+        return f"{about}. Coefficients of the table may differ by more than {_MAX_USEFUL_ERRORS:g} standard errors."

@@ -108,6 +108,8 @@ SCALINGS: Mapping[Scaling, str] = MappingProxyType(
 )
 """Every scaling in words."""
 _SHOWN_LOADINGS = 5
+_MIN_LOADING = 0.05
+"""Smallest loading that the text shows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -220,7 +222,9 @@ class PrincipalComponents(Answer):
         lines = []
         for index, (component, (low, high)) in enumerate(zip(self.components, self.conf_int(), strict=True)):
             order = np.argsort(-np.abs(component), kind="stable")[:_SHOWN_LOADINGS]
-            loadings = ", ".join(f"{component[i]:+.2f} {self.feature_names[i]}" for i in order)
+            loadings = ", ".join(
+                f"{component[i]:+.2f} {self.feature_names[i]}" for i in order if abs(component[i]) >= _MIN_LOADING
+            )
             lines.append(
                 (
                     f"component {index + 1}",
@@ -260,7 +264,7 @@ def pca(
     n_components: int | None = None,
     columns: Sequence[str] | None = None,
     *,
-    scaling: Scaling = "units",
+    scaling: Scaling = "bounds",
 ) -> PrincipalComponents:
     """Principal components of a release: post-processing, free of privacy cost.
 
@@ -271,10 +275,10 @@ def pca(
         How many, k; default: all.
     columns : sequence of str, optional
         Columns or features they are of; default: all.
-    scaling : {"units", "bounds", "correlation"}
-        ``"units"``: the table's own units, as scikit-learn does. ``"bounds"``: every numeric column divided by the half-width
-        of its public bounds, which treats columns alike and keeps the noise isotropic. ``"correlation"``: every feature
-        divided by its released standard deviation.
+    scaling : {"bounds", "units", "correlation"}
+        ``"bounds"``, as in the plots: every numeric column divided by the half-width of its public bounds, which treats columns
+        alike and keeps the noise isotropic. ``"units"``: the table's own units, as scikit-learn does. ``"correlation"``: every
+        feature divided by its released standard deviation.
 
     Raises
     ------

@@ -116,7 +116,7 @@ def score_test(
     Returns
     -------
     tuple
-        χ², its degrees of freedom, and the p-value; NaN where the noise is not known.
+        χ², its degrees of freedom, and its p-value; NaN if the noise is not known. χ² is reduced for heavy tails.
 
     Examples
     --------
@@ -139,10 +139,10 @@ def score_test(
     whitened = (vectors[:, kept] / np.sqrt(eigenvalues[kept])).T * own
     of_noise = float(np.einsum("ij,jk,ik->", whitened, privacy, whitened)) / int(kept.sum())
     of_noise = min(max(of_noise, 0.0), 1.0)
-    value = float(np.sum((whitened @ scores) ** 2))
     heavy = float(deviations_for(0.95, law, np.array(of_noise), np.array(1.0 - of_noise)))
     normal = float(deviations_for(0.95, None, np.array(0.0), np.array(1.0)))
-    return value, int(kept.sum()), float(scipy.stats.chi2.sf(value * (normal / heavy) ** 2, int(kept.sum())))
+    value = float(np.sum((whitened @ scores) ** 2)) * (normal / heavy) ** 2
+    return value, int(kept.sum()), float(scipy.stats.chi2.sf(value, int(kept.sum())))
 
 
 def format_probability(value: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,14 @@ from dpmoments.analysis.functionals import (
     opposite_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_of, unrelated
+from dpmoments.analysis.released import (
+    Released,
+    cautions_by_code,
+    chosen_features,
+    columns_of,
+    places_of,
+    unrelated,
+)
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.analysis.resolvability import (
     ERROR_RATE,
@@ -236,6 +243,21 @@ class Correlations(Answer):
     warning: str = ""
 
     facts = ("feature_names", "level", "of", "partial", "identified", "pairs: *", "warning")
+
+    def __getitem__(self, names: Sequence[str]) -> Correlations:
+        """Return the correlations of some of the features, by name; verdicts are of a table of these pairs only."""
+        chosen = places_of(self.feature_names, names)
+        if len(chosen) < 2:
+            raise InputValueError("a correlation is of two features: name two at least")
+        block, columns = np.ix_(chosen, chosen), self.columns_of_features
+        every = ((field.name, getattr(self, field.name)) for field in fields(self))
+        parts: dict[str, Any] = {name: value[block] for name, value in every if isinstance(value, np.ndarray)}
+        return replace(
+            self,
+            feature_names=tuple(self.feature_names[index] for index in chosen),
+            columns_of_features=tuple(columns[index] for index in chosen) if columns else (),
+            **parts,
+        )
 
     @cached_property
     def verdict(self) -> tuple[tuple[str, ...], ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, html_ta
 from dpmoments.analysis.clipping import TableBounds, describe_clipping, is_of_table, largest_variance
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
-from dpmoments.analysis.released import Released, cautions_in_full
+from dpmoments.analysis.released import Released, cautions_in_full, chosen_features, places_of
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
@@ -79,6 +80,31 @@ class Description(Answer):
         *("table_mean?: _table_mean", "table_standard_deviation?: _table_deviation", "clipped?: _clipped"),
         "warning",
     )
+
+    def part(self, features: Sequence[int]) -> Description:
+        """Return the description of some features, in their order."""
+        chosen = list(features)
+        arrays = (
+            "mean",
+            "mean_noise",
+            "standard_deviation",
+            "standard_deviation_noise",
+            "root_mean_square",
+            "noisy_mean",
+        )
+        every = ((name, getattr(self, name)) for name in arrays)
+        parts: dict[str, Any] = {name: None if values is None else values[chosen] for name, values in every}
+        return replace(
+            self,
+            feature_names=tuple(self.feature_names[index] for index in chosen),
+            bounds=(self.bounds[0][chosen], self.bounds[1][chosen]),
+            clipping=None if self.clipping is None else self.clipping.of_features(chosen),
+            **parts,
+        )
+
+    def __getitem__(self, names: str | Sequence[str]) -> Description:
+        """Return the description of one feature or of several, by name."""
+        return self.part(places_of(self.feature_names, names))
 
     @property
     def rows_text(self) -> str:
@@ -259,17 +285,24 @@ def _in_words(values: FloatArray, is_noise: Sequence[bool]) -> list[str]:
 
 
 @in_floating_point
-def describe(release: Released) -> Description:
+def describe(release: Released, columns: Sequence[str] | None = None) -> Description:
     """Mean and spread of every feature, each with its noise: post-processing, free of privacy cost.
 
     Parameters
     ----------
     release : Released
+    columns : sequence of str, optional
+        Columns or features; default: all.
 
     Returns
     -------
     Description
-        ``print`` shows it as a table.
+        ``print`` shows it as a table; ``found["age"]`` and ``found[["age", "income"]]`` are parts of it.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown.
 
     Notes
     -----
@@ -290,7 +323,7 @@ def describe(release: Released) -> Description:
     with_mean, with_count = release.noisy_sum is not None, release.noisy_count is not None
     unknown = np.full(len(release.feature_names), np.nan)
     spread = _root(np.diag(release.covariance if with_mean else release.second_moment)) if with_count else unknown
-    return Description(
+    result = Description(
         feature_names=release.feature_names,
         mean=release.mean if with_mean else None,
         mean_noise=_mean_noise(release),
@@ -307,6 +340,7 @@ def describe(release: Released) -> Description:
         about_rows=describe_clipping(release),
         warning=cautions_in_full(release),
     )
+    return result if columns is None else result.part(chosen_features(release, columns))
 
 
 def _root(variance: FloatArray) -> FloatArray:

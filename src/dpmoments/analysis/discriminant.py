@@ -111,7 +111,9 @@ class LinearDiscriminant(Answer):
         """
         scores = self.decision_function(frame)
         if np.isnan(scores).any():
-            raise InputValueError("rows with an empty cell have no prediction: fill the cells, or leave those rows out")
+            raise InputValueError(
+                "rows with a missing value have no prediction: fill the values, or leave those rows out"
+            )
         return np.array(self.classes)[np.argmax(scores, axis=1)]
 
     @property
@@ -256,7 +258,7 @@ def lda(
     intercept = np.full(len(priors), -np.inf)
     coef = directions / scale
     intercept[present] = np.log(priors[present]) - middle[present] - coef[present] @ standardised.mean
-    p_values = [between_groups(each)[2] for each in sums]
+    p_values = [between_groups(each)[2][2] for each in sums]
     p_value = math.nan if release.noise is None else min(1.0, len(p_values) * min(p_values))
     return LinearDiscriminant(
         by=by,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilinear, indicators
-from dpmoments.analysis.released import Released, columns_with_places, shown_names
+from dpmoments.analysis.released import Released, columns_with_places, did_you_mean, shown_names
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.schema.columns import Boolean, Categorical
@@ -62,21 +62,27 @@ class Levels:
             raise InputValueError(
                 f"{name!r} holds numbers, and groups are made by a categorical or Boolean column: {which}"
             )
-        raise InputValueError(f"the release has no column {name!r} that sorts rows into groups: {which}")
+        close = did_you_mean(name, sorting)
+        raise InputValueError(f"the release has no column {name!r} that sorts rows into groups{close or ':'} {which}")
 
     def chosen(self, names: Sequence[str]) -> Levels:
         """Some of the groups, by full name or by level."""
         if isinstance(names, str):
             raise InputTypeError("groups are a list of names, not one string")
-        full = [name if name in self.names else f"{self.column}={name}" for name in map(str, names)]
-        if unknown := [str(name) for name, whole in zip(names, full, strict=True) if whole not in self.names]:
+        full = [self._full(name) for name in map(str, names)]
+        if unknown := [name for name in full if name not in self.names]:
+            close = did_you_mean(unknown[0], self.names) or ":"
+            listed = ", ".join(repr(name.removeprefix(f"{self.column}=")) for name in unknown)
             raise InputValueError(
-                f"{self.column!r} has no level {', '.join(map(repr, unknown))}: its levels are {shown_names(self.names)}"
+                f"{self.column!r} has no level {listed}{close} its levels are {shown_names(self.names)}"
             )
         if len(set(full)) < len(full):
             raise InputValueError("a level is named twice")
         indices = [index for index, name in enumerate(self.names) if name in full]
         return Levels(self.column, tuple(self.names[index] for index in indices), self.features, self.weights[indices])
+
+    def _full(self, name: str) -> str:
+        return name if name in self.names else f"{self.column}={name}"
 
     def own_values(self, release: Released, feature: str) -> list[int | None]:
         """For each group, the feature that is ``feature`` in its rows and 0 elsewhere, where the schema has it as a product."""

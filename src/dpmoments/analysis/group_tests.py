@@ -38,9 +38,10 @@ class TwoGroups(Answer):
     privacy_noise, sampling_noise : float
         The two parts of the difference's standard error.
     statistic : float
-        The difference over its standard error where the groups have one mean; NaN where the noise is not known.
+        The difference over its standard error if the groups have one mean, reduced for heavy tails of the noise; NaN if the
+        noise is not known.
     degrees : float
-        Of the t distribution (Welch–Satterthwaite; the noise, whose law is known, counts as infinitely many).
+        Of the t distribution (Welch–Satterthwaite, at most the rows of both groups less 2).
     p_value : float
     own_variances : bool
         Whether each group's own variance is in the release (Welch's test); else the pooled one is used.
@@ -209,16 +210,19 @@ def _tested(sums: GroupSums, pair: Sequence[int]) -> tuple[float, float, tuple[f
     if total == 0.0:
         return 0.0, math.inf, (0.0, 0.0), 1.0
     below = float(np.sum(sampling**2 / np.maximum(rows - 1.0, 1.0)))
-    degrees = total**2 / below if below > 0.0 else math.inf
-    t = statistic / math.sqrt(total)
+    degrees = min(total**2 / below if below > 0.0 else math.inf, max(float(rows.sum()) - 2.0, 1.0))
     # tails of the noise's own law where it decides: its deviations stand for normal ones
     heavy = float(deviations_for(0.95, sums.moments.law, np.array(privacy), np.array(total - privacy)))
     normal = float(deviations_for(0.95, sums.moments.law, np.array(0.0), np.array(1.0)))
-    p_value = float(2.0 * scipy.stats.t.sf(abs(t) * normal / heavy, min(degrees, 1e9)))
+    t = statistic / math.sqrt(total) * normal / heavy
+    p_value = float(2.0 * scipy.stats.t.sf(abs(t), degrees))
     return t, degrees, (math.sqrt(max(privacy, 0.0)), math.sqrt(float(sampling.sum()))), p_value
 
 
 # Analysis of variance from released moments: whether groups differ by more than sampling and noise make them differ.
+
+
+NOISE = "noise"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -243,6 +247,10 @@ class AnalysisOfVariance(Answer):
         Share of the variance that is between groups, corrected by noise alone (R² of the regression on the groups).
     p_value : float
         Of no difference between groups, noise and sampling together; NaN where the noise is not known.
+    statistic : float
+        χ² of the score test that the p-value belongs to.
+    degrees_of_test : int
+        Its degrees of freedom.
     level : float
         Groups differ where the p-value is below 1 − level.
     about_rows : str
@@ -260,13 +268,15 @@ class AnalysisOfVariance(Answer):
     f: float
     eta_squared: float
     p_value: float
+    statistic: float
+    degrees_of_test: int
     level: float
     about_rows: str = ""
     warning: str = ""
 
     facts = (
         *("target", "by", "levels", "counts", "sum_of_squares", "noise_between", "degrees", "f", "eta_squared"),
-        *("p_value", "level", "verdict", "warning"),
+        *("p_value", "statistic", "degrees_of_test", "level", "verdict", "warning"),
     )
 
     @property
@@ -290,27 +300,22 @@ class AnalysisOfVariance(Answer):
         (between, within), (upper, lower) = self.sum_of_squares, self.degrees
         squares = (between / upper if upper > 0 else np.nan, within / lower if lower > 0 else np.nan)
         return [
-            ("", "sum of squares", "degrees", "mean square", "F", "p"),
-            (
-                "between groups",
-                number(between),
-                f"{upper:,.0f}",
-                number(float(squares[0])),
-                "noise" if self.lost else number(self.f),
-                format_probability(self.p_value).removeprefix("p = ").removeprefix("p "),
-            ),
-            ("within groups", number(within), f"{lower:,.0f}", number(float(squares[1])), "", ""),
-            ("total", number(between + within), f"{upper + lower:,.0f}", "", "", ""),
+            ("", "sum of squares", "degrees", "mean square"),
+            ("between groups", number(between), f"{upper:,.0f}", NOISE if self.lost else number(float(squares[0]))),
+            ("within groups", number(within), f"{lower:,.0f}", number(float(squares[1]))),
+            ("total", number(between + within), f"{upper + lower:,.0f}", ""),
         ]
 
     @property
     def remarks(self) -> tuple[str, ...]:
         if np.isnan(self.p_value):
             return describe_law(None), self.about_rows, self.warning
-        eta = "noise" if self.lost else number(self.eta_squared)
+        eta = NOISE if self.lost else number(self.eta_squared)
         return (
-            f"eta² = {eta}; sums of squares are less what the noise is expected to add ({number(self.noise_between)} between "
-            "groups), and p is of noise and sampling together",
+            f"Score test: χ² = {number(self.statistic)} on {self.degrees_of_test} degrees of freedom, "
+            f"{format_probability(self.p_value)}, including noise and sampling. eta² = {eta}.",
+            "Sums of squares are reduced by what the noise is expected to add "
+            f"({number(self.noise_between)} between groups).",
             self.about_rows,
             self.warning,
         )
@@ -321,12 +326,13 @@ class AnalysisOfVariance(Answer):
             Column("sum_of_squares", self.sum_of_squares),
             Column("degrees", self.degrees),
             Column("f", np.array([self.f, np.nan])),
+            Column("statistic", np.array([self.statistic, np.nan])),
             Column("p_value", np.array([self.p_value, np.nan])),
         ]
 
 
-def between_groups(sums: GroupSums) -> tuple[float, float, float]:
-    """Sum of squares between groups, what noise is expected to add to it, and the p-value of no difference.
+def between_groups(sums: GroupSums) -> tuple[float, float, tuple[float, int, float]]:
+    """Sum of squares between groups, what noise is expected to add to it, and the score test of no difference.
 
     The scores are S_g = Σy over group g less n_g/n of the whole: where no group differs they have mean 0 and covariance
     σ²(diag(n) − n nᵀ/N) + that of the noise (:func:`score_test`). The sum of squares is Σ_g (S_g)²/n_g.
@@ -342,8 +348,8 @@ def between_groups(sums: GroupSums) -> tuple[float, float, float]:
     sampling = centring @ np.diag(rows * spread) @ centring.T
     weights = 1.0 / np.maximum(sums.safe_counts, np.nan_to_num(sums.count_noise, nan=0.0))
     squares, added = float(np.sum(weights * scores**2)), float(np.sum(weights * np.diag(noise)))
-    _, _, p_value = score_test(scores, noise, sampling, k - 1, sums.moments.law)
-    return squares, added, p_value
+    score = score_test(scores, noise, sampling, k - 1, sums.moments.law)
+    return squares, added, score
 
 
 @in_floating_point
@@ -392,7 +398,7 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
         raise InputValueError(f"analysis of variance: {NO_MEAN}")
     levels = Levels.of(release, by)
     sums = GroupSums.of(release, feature_place(release, target), levels)
-    squares, added, p_value = between_groups(sums)
+    squares, added, (statistic, degrees_of_test, p_value) = between_groups(sums)
     if len(levels.names) < 2:
         p_value = 1.0 if release.noise is not None else np.nan  # one group: there is nothing to differ
     total = sums.n_rows * sums.total_variance
@@ -413,6 +419,8 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
         f=(between / degrees[0]) / (within / degrees[1]) if usable else np.nan,
         eta_squared=between / total if total > 0.0 else np.nan,
         p_value=p_value,
+        statistic=statistic,
+        degrees_of_test=degrees_of_test,
         level=level,
         about_rows=describe_clipping(release),
         warning=cautions_by_code(release),

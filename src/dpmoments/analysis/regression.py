@@ -11,8 +11,9 @@ from typing import Literal
 import numpy as np
 
 from dpmoments.analysis.answers import confidence_level, in_floating_point
+from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.regression_results import ClippingEffect, ExplainedVariance, FittedLine
+from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import Regressors, regressed_moment
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.foundation.arrays import FloatArray
@@ -197,7 +198,7 @@ def lasso(
     reference : sequence of str or mapping, optional
         As for :func:`dpmoments.analysis.regression.ols`.
     level : float
-        Confidence of intervals.
+        Confidence level of intervals.
 
     Returns
     -------

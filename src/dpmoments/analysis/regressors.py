@@ -14,6 +14,7 @@ import numpy as np
 from dpmoments.analysis.released import (
     Released,
     columns_with_places,
+    did_you_mean,
     feature_place,
     named_features,
 )
@@ -106,7 +107,8 @@ def _feature(factors: list[str], schema: Schema) -> str:
             f"dpm.Product({names[0]!r}, {names[1]!r}) in the schema"
         )
     raise InputValueError(
-        f"the formula has {':'.join(names)!r}, which is no column and no feature of the release: {_NO_ARITHMETIC}; names with "
+        f"the formula has {':'.join(names)!r}, which is no column and no feature of the release"
+        f"{did_you_mean(names[0], sorted(known)) if len(names) == 1 else ''}: {_NO_ARITHMETIC}; names with "
         "other signs than letters, digits, points and underscores stand in backticks, `hours-per-week`"
     )
 

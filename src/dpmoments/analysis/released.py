@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -14,7 +15,7 @@ import numpy as np
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputKeyError, InputTypeError, InputValueError
 from dpmoments.foundation.values import plain_mapping, require_kinds, to_plain
 from dpmoments.messages.codes import WARNINGS
 from dpmoments.messages.message import Message, messages_of
@@ -451,6 +452,19 @@ class Moments(Release):
         """Corr(value), shape (d, d), NaN where a variance is not positive; :meth:`correlations` says how sure it is."""
         return correlation_of(self.unit_ball_covariance)
 
+    def covariance_frame(self) -> Any:
+        """Return :attr:`covariance` as a pandas frame, rows and columns labeled by feature."""
+        return self._labeled(self.covariance)
+
+    def correlation_frame(self) -> Any:
+        """Return :attr:`correlation` as a pandas frame, rows and columns labeled by feature."""
+        return self._labeled(self.correlation)
+
+    def _labeled(self, matrix: FloatArray) -> Any:
+        import pandas as pd
+
+        return pd.DataFrame(matrix, index=list(self.feature_names), columns=list(self.feature_names))
+
 
 def correlation_of(covariance: FloatArray) -> FloatArray:
     """A covariance over its standard deviations, ones on the diagonal, NaN where a variance is not positive.
@@ -472,6 +486,10 @@ def correlation_of(covariance: FloatArray) -> FloatArray:
 
 _SHOWN_NAMES = 8
 """Messages name so many at most."""
+_LONGEST_NAME = 200
+"""Longest name for which a close one is looked for."""
+_CLOSE = 0.7
+"""Smallest similarity of a suggested name, from 0 to 1."""
 _SHOWN_FEATURES = 4
 """Of a categorical column they name so many features."""
 
@@ -488,7 +506,44 @@ def feature_place(release: Stated, name: str) -> int:
             raise InputValueError(
                 f"{name!r} is categorical, and one feature is wanted: name one of its features, {such_as}{listed}"
             )
-    raise InputValueError(f"the release has no feature {name!r}; its features are {shown_names(names)}")
+    raise InputValueError(
+        f"the release has no feature {name!r}{did_you_mean(name, known_names(release))}; its features are {shown_names(names)}"
+    )
+
+
+def known_names(release: Stated) -> tuple[str, ...]:
+    """Return the names of the columns and features of a release."""
+    return tuple(dict.fromkeys([*(column.name for column in release.schema.columns), *release.feature_names]))
+
+
+def places_of(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
+    """Return the positions of one name or several; raise KeyError for a name that is not known.
+
+    Examples
+    --------
+    >>> places_of(["age", "income"], "income"), places_of(["age", "income"], ["income", "age"])
+    ([1], [1, 0])
+    """
+    result = []
+    for name in [names] if isinstance(names, str) else names:
+        if name not in known:
+            raise InputKeyError(f"no {name!r} in this answer{did_you_mean(name, known)}")
+        result.append(list(known).index(name))
+    return result
+
+
+def did_you_mean(name: object, known: Sequence[str]) -> str:
+    """Return a question with the public name that is closest; empty if no name is close.
+
+    Examples
+    --------
+    >>> did_you_mean("incom", ["age", "income"]), did_you_mean("Age", ["age"]), did_you_mean("height", ["age"])
+    (". Did you mean 'income'?", ". Did you mean 'age'?", '')
+    """
+    plain = {each.casefold(): each for each in known}
+    text = name.strip().casefold() if isinstance(name, str) and len(name) <= _LONGEST_NAME else ""
+    close = get_close_matches(text, plain, n=1, cutoff=_CLOSE) if text else []
+    return f". Did you mean {plain[close[0]]!r}?" if close else ""
 
 
 def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:

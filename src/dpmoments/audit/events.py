@@ -81,7 +81,7 @@ def best_events(
                         name, column, float(thresholds[index]), above, swapped, promise=float(scores[index])
                     )
     if not best:
-        raise InputValueError("there is no statistic to choose from")
+        raise InputValueError("no statistic to choose from")
     return best[False], best[True]
 
 

@@ -1,4 +1,4 @@
-"""Exact privacy loss between two tables, where the density of the output is known."""
+"""Exact privacy loss between two tables, for outputs of known density."""
 
 from __future__ import annotations
 
@@ -19,27 +19,14 @@ from dpmoments.privacy.curves import gaussian_epsilon, zcdp_epsilon
 from dpmoments.rows.moments import Moments
 
 _ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 121)
-"""Rényi orders tried; the supremum over all of them is larger by less than a thousandth."""
+"""Rényi orders to try; the supremum over all orders is larger by less than a thousandth."""
 
 
 def noise_epsilon(model: NoiseModel, first: Moments, second: Moments, delta: float) -> float | None:
-    """The least ε for which (ε, δ) holds between two tables under additive noise of a known law.
+    """Return the smallest ε of (ε, δ) between two tables under additive noise.
 
-    Parameters
-    ----------
-    first, second : Moments
-        Exact moments of the two tables, rows of norm 1 at most.
-    delta : float
-        0 for the laws that are pure.
-
-    Returns
-    -------
-    float or None
-        None where no closed form is known. Infinite where a cell that differs has no noise.
-
-    Notes
-    -----
-    Laplace and matrix Laplace noise is pure: its loss at δ = 0 is returned whatever ``delta`` is.
+    It is None without a closed form, and infinite if a cell without noise differs. Laplace and matrix Laplace noise is
+    pure: its loss at δ = 0 is returned for any ``delta``. Rows have norm at most 1.
     """
     shifts = _gram(second) - _gram(first), _sum(second) - _sum(first), float(second.count - first.count)
     loss = model.shift_loss(*shifts)
@@ -57,14 +44,10 @@ def _sum(moments: Moments) -> FloatArray:
 
 
 def bingham_epsilon(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Largest log-ratio, in either order, of the Bingham densities ∝ exp(uᵀMu) of two matrices.
+    """Return the largest log-ratio, in either order, of two Bingham densities ∝ exp(uᵀMu).
 
-    sup_u |uᵀ(M₁ − M₂)u − log Z₁ + log Z₂|, which an eigenvector of M₁ − M₂ attains.
-
-    Parameters
-    ----------
-    first, second : array_like of shape (d, d), symmetric
-        Temperature times Gram matrix, on the two tables.
+    It is sup_u |uᵀ(M₁ − M₂)u − log Z₁ + log Z₂|, attained by an eigenvector of M₁ − M₂, for symmetric matrices M:
+    temperature times Gram matrix.
 
     Examples
     --------
@@ -78,19 +61,9 @@ def bingham_epsilon(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 
 
 def _bingham_rho(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """The least ρ for which the Bingham densities ∝ exp(uᵀMu) of two matrices are ρ-zCDP apart, in either order.
+    """Return the smallest ρ of ρ-zCDP, in either order, between Bingham densities of two matrices.
 
     sup_α D_α/α, with D_α = (log Z(αM₁ + (1 − α)M₂) − α log Z(M₁) + (α − 1) log Z(M₂))/(α − 1).
-
-    Parameters
-    ----------
-    first, second : array_like of shape (d, d), symmetric
-        Temperature times Gram matrix, on the two tables.
-
-    Examples
-    --------
-    >>> 0.3 < _bingham_rho(np.diag([3.0, 0.0]), np.diag([0.0, 3.0])) / (6.0**2 / 8.0) < 0.6
-    True
     """
     ours, theirs = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     largest = 0.0
@@ -104,21 +77,11 @@ def _bingham_rho(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 
 
 def _bingham_log_normalizer(eigenvalues: npt.ArrayLike) -> float:
-    """log E[exp(Σ eigenvalues_i u_i²)] for u uniform on the sphere, by one contour integral.
+    """Return log E[exp(Σ eigenvalues_i u_i²)] for u uniform on the sphere.
 
     With λ_i = max − eigenvalues_i the mean of e^{−uᵀΛu} is Γ(d/2)·(1/2πi)∫ e^s Π (s + λ_i)^{−1/2} ds
-    (``docs/derivations/bingham.md``). The contour is a parabola through the saddle point, which stays off the cut,
-    and on it the trapezoid rule converges geometrically. In the plane it is exp(trace/2)·I₀(gap/2).
-
-    Parameters
-    ----------
-    eigenvalues : array_like of shape (d,)
-
-    Examples
-    --------
-    >>> from scipy.special import i0
-    >>> bool(abs(_bingham_log_normalizer(np.array([1.0, 0.0])) - (0.5 + np.log(i0(0.5)))) < 1e-10)
-    True
+    (``docs/derivations/bingham.md``). The contour is a parabola through the saddle point, off the cut, on which the
+    trapezoid rule converges geometrically. In the plane it is exp(trace/2)·I₀(gap/2).
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
     d, top = len(values), float(values.max())
@@ -141,22 +104,13 @@ def _bingham_log_normalizer(eigenvalues: npt.ArrayLike) -> float:
 
 
 _DISTINCT = 1e-6
-"""Relative gap of two noisy eigenvalues above which the leading eigenvector of their sum is the direction that was drawn."""
+"""Relative eigenvalue gap above which the leading eigenvector shows the drawn direction."""
 
 
 def stated_temperature(plan: Plan) -> float | None:
-    """The t that a plan states for its first direction, where that is the only one it pays for; else None.
+    """Return the t that a plan states for its first direction if it pays for only one, else None.
 
     Then t is public, and does not depend on earlier draws.
-
-    Examples
-    --------
-    >>> from dpmoments.mechanisms import IterativeEigenvectors, MomentShape
-    >>> from dpmoments.privacy.budget import PrivacyBudget
-    >>> mechanism = IterativeEigenvectors(eigenvalue_share=0.25)
-    >>> plan = mechanism.plan(MomentShape(2, mean=False), PrivacyBudget.pure(1.0), "add_remove")
-    >>> round(stated_temperature(plan), 12)
-    0.75
     """
     if not isinstance(plan, IterativeEigenvectorsPlan) or plan.direction_budget is None:
         return None
@@ -168,27 +122,13 @@ def stated_temperature(plan: Plan) -> float | None:
 def one_direction_epsilon(
     plan: Plan, first: Moments, second: Moments, delta: float, *, strength: float | None = None
 ) -> float | None:
-    """The exact loss between two tables of all that a run draws.
+    """Return the exact loss between two tables of everything that a run draws.
 
-    Parameters
-    ----------
-    first, second : Moments
-        Exact moments of the two tables.
-    delta : float
-        For a zCDP plan, where the least ρ is stated as the ε that it implies; a pure plan does not look at it.
-    strength : float, optional
-        The temperature of the direction; default: as the plan states it.
-
-    Returns
-    -------
-    float or None
-        None for plans that pay for another number of directions than one.
-
-    Notes
-    -----
-    Laplace noise on eigenvalues, sum and count: the suprema of their log-ratios add to the direction's, since the draws are
-    independent and each supremum is reached on either side. Gaussian noise: its Rényi divergences are αμ²/2, the
-    direction's are closed forms too, and they add. What is released is sorted and cut, and may lose less.
+    ``strength`` replaces the stated temperature; ``delta`` is used by zCDP plans, whose smallest ρ is stated as the ε
+    it implies. None for plans that do not pay for exactly one direction. Laplace noise on eigenvalues, sum and count:
+    the suprema of their log-ratios add to the direction's, since the draws are independent and each supremum is
+    attained on either side. Gaussian noise: its Rényi divergences αμ²/2 and the direction's closed forms add. The
+    output is sorted and clipped, and may lose less.
     """
     t = stated_temperature(plan)
     if t is None:
@@ -211,20 +151,10 @@ def one_direction_epsilon(
 
 
 def leading_scores(grams: FloatArray, exact: FloatArray) -> FloatArray:
-    """uᵀGu less its largest value, for u the leading eigenvector of released matrices that have one.
+    """Return uᵀGu less its largest value, for leading eigenvectors u of released matrices.
 
-    Parameters
-    ----------
-    grams : ndarray of shape (N, d, d)
-        Released.
-    exact : ndarray of shape (d, d)
-        G.
-
-    Returns
-    -------
-    ndarray of shape (at most N,), none above 0
-        Matrices whose two leading eigenvalues are equal do not show the direction, and are left out: the noise on eigenvalues
-        is independent of it.
+    Matrices with two equal leading eigenvalues do not show the direction and are dropped: the noise on eigenvalues is
+    independent of it.
     """
     eigenvalues, vectors = np.linalg.eigh(grams)
     shown = eigenvalues[:, -1] - eigenvalues[:, -2] > _DISTINCT * np.abs(eigenvalues).max(axis=1)
@@ -234,20 +164,12 @@ def leading_scores(grams: FloatArray, exact: FloatArray) -> FloatArray:
 
 
 def temperature_at_least(scores: Sequence[FloatArray], exact: Sequence[FloatArray], failure: float) -> float:
-    """A lower confidence bound on the temperature of Bingham draws, the same on several tables.
+    """Return a lower confidence bound on the temperature of Bingham draws on several tables.
 
-    The density exp(t·s(u) − log Z(t)) is an exponential family in t, s the score. By Chernoff's bound the total score of the
-    draws reaches S with probability at most exp(−[f(t̂) − f(t)]) at any t below t̂, f(t) = tS − Σ log Z(t) and t̂ its maximum. The
-    bound is the t at which that is ``failure``. Where temperatures differ between draws it bounds the largest.
-
-    Parameters
-    ----------
-    scores : sequence of ndarray
-        Of the draws on each table, as of :func:`leading_scores`.
-    exact : sequence of ndarray of shape (d, d)
-        The tables' Gram matrices.
-    failure : float
-        Probability that the bound is above the temperature.
+    The density exp(t·s(u) − log Z(t)) is an exponential family in t with score s (:func:`leading_scores`). By
+    Chernoff's bound the total score of the draws reaches S with probability at most exp(−[f(t̂) − f(t)]) at any t below
+    t̂, where f(t) = tS − Σ log Z(t) has its maximum at t̂. The bound is the t at which that is ``failure``. If
+    temperatures differ between draws, it bounds the largest.
 
     Examples
     --------

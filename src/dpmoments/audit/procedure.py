@@ -117,7 +117,7 @@ def make_trials(
         return trials
     if refusals := [plan for plan in plans.values() if isinstance(plan, ValueError)]:
         raise refusals[0]
-    raise InputValueError("there is no pair of tables to audit on")
+    raise InputValueError("no pair of tables to audit")
 
 
 def _tables(pair: NeighboringPair) -> tuple[RepeatedRows, RepeatedRows]:
@@ -272,7 +272,7 @@ def audit(
     started = time.process_time()
     mechanism = make_mechanism(mechanism)
     if not 0.0 < level < 1.0:
-        raise InputValueError(f"level={level!r} is a probability, above 0 and below 1: use 0.999, say")
+        raise InputValueError(f"level must be between 0 and 1 (for example 0.999), got {level!r}")
     if privacy_unit is not None:
         require_unit(privacy_unit, (), Neighbors.of(neighbors))
         pairs = unit_pairs(n_features, privacy_unit) if pairs is None else pairs

@@ -93,9 +93,9 @@ def _checks_of_pooled(pooled: PooledRelease) -> tuple[Check, ...]:
 
 def _as_pooled_anew(pooled: MomentRelease) -> Check:
     assert isinstance(pooled, PooledRelease)
-    what, anew = "what its releases come to", pool(pooled.parts, repair=pooled.repair)
+    what, anew = "sum of its releases", pool(pooled.parts, repair=pooled.repair)
     passed = anew.to_dict() == pooled.to_dict() and MomentRelease.to_dict(anew) == MomentRelease.to_dict(pooled)
-    return Check(what, passed, f"{len(pooled.parts)} releases of disjoint tables, pooled anew")
+    return Check(what, passed, f"{len(pooled.parts)} releases of disjoint tables, pooled again")
 
 
 def _parallel(groups: GroupReleases) -> Check:
@@ -126,7 +126,7 @@ def _receipt(release: MomentRelease | MeanRelease) -> Check:
     except (ArithmeticError, KeyError, TypeError, ValueError) as refusal:
         return Check(what, False, str(refusal))
     if not anew.draws:
-        return Check(what, False, "it has no draw, and what was released is noisy")
+        return Check(what, False, "it has no noise draws, but the release is noisy")
     if wrong := _foreign_draw(anew, release):
         return Check(what, False, wrong)
     *_, (_, _, allowed, spent) = anew.lines()
@@ -135,8 +135,8 @@ def _receipt(release: MomentRelease | MeanRelease) -> Check:
     return Check(
         what,
         True,
-        f"{draws}, {spent} {allowed}{on_a_unit}, recomputed from this file alone. This shows that the file is consistent; it "
-        "does not show that the draws took place",
+        f"{draws}, {spent} {allowed}{on_a_unit}, recomputed from this file only. This shows that the file is "
+        "consistent; it does not show that the draws took place",
     )
 
 
@@ -219,7 +219,7 @@ def _count(release: MomentRelease) -> Check:
     if release.count_is_public:
         return _public_count(what, count)
     if law is None:
-        return Check(what, None, f"{count:,.1f}; the law of its noise is not known")
+        return Check(what, None, f"{count:,.1f}; noise distribution unknown")
     deviation = math.sqrt(law.count_variance)
     return Check(what, count >= _least_noise(law), f"{count:,.1f}, with noise of standard deviation {deviation:.3g}")
 
@@ -233,7 +233,7 @@ def _within_reach(release: MomentRelease) -> Check:
     """Check that eigenvalues are between 0 and n, up to the bound on the noise."""
     what, law, count = "within reach of a possible table", exact_law(release.noise), release.noisy_count
     if law is None or release.schema.row_norm is None:
-        return Check(what, None, "the law of the noise or the bound on a row is not known")
+        return Check(what, None, "noise distribution or row-norm bound unknown")
     reach = law.gram_bound((1.0 - _COUNT_SHARE) * _FALSE_ALARM)
     eigenvalues = np.linalg.eigvalsh(release.noisy_gram)
     highest = math.inf
@@ -274,7 +274,7 @@ def _calibrated(
     if release.mechanism not in known:
         # A mechanism of the other kind made no such release; one from outside the library may have.
         elsewhere = release.mechanism in MECHANISMS or release.mechanism in MEAN_MECHANISMS
-        words = f"there is no mechanism {release.mechanism!r} for such a release in this library"
+        words = f"this library has no mechanism {release.mechanism!r} for such a release"
         return Check(what, False if elsewhere else None, words if same_version else f"{words}; {other_version}")
     try:
         mechanism = make(release.mechanism, **release.mechanism_options)
@@ -285,10 +285,10 @@ def _calibrated(
     except (ArithmeticError, TypeError, ValueError) as refusal:
         return Check(what, False if same_version else None, f"{stated}: {refusal}")
     if any(agrees(plan, release) for plan in plans):
-        return Check(what, True, f"{stated}, calibrated anew")
+        return Check(what, True, f"{stated}, recalibrated")
     if same_version:
-        return Check(what, False, f"{stated}: calibrated anew it differs")
-    return Check(what, None, f"{stated}: calibrated anew it differs; {other_version}")
+        return Check(what, False, f"{stated}: recalibration gives another result")
+    return Check(what, None, f"{stated}: recalibration gives another result; {other_version}")
 
 
 def _shapes(release: MomentRelease) -> list[MomentShape]:

@@ -28,13 +28,10 @@ class ColumnTable:
 
     def __post_init__(self) -> None:
         if len({len(column) for column in self.columns.values()}) > 1:
-            raise InputValueError(
-                "the columns of the table have different numbers of rows: each row has one cell of each"
-            )
+            raise InputValueError("the columns of the table have different lengths: each needs one value per row")
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return len(next(iter(self.columns.values()), ()))
 
     def cells(self, name: str, part: slice = slice(None)) -> Any:
@@ -66,10 +63,11 @@ def declared_column(values: Any, name: str) -> Any:
         return series
     cells = declared_array(values, name)
     if cells.ndim != 1:
-        raise InputValueError(f"column {name!r} must have one dimension, one value for each row, and has {cells.ndim}")
+        raise InputValueError(f"column {name!r} must have one dimension, one value per row, and has {cells.ndim}")
     if cells.dtype.kind not in _READABLE_KINDS:
         raise InputTypeError(
-            f"column {name!r} has NumPy's type {cells.dtype.type.__name__}, which is none of numbers, text or dates: convert it"
+            f"column {name!r} has NumPy's type {cells.dtype.type.__name__}, which is not a type of numbers, "
+            f"text or dates: convert it"
         )
     return cells
 
@@ -89,7 +87,8 @@ def declared_array(values: Any, name: str) -> npt.NDArray[Any]:
     if isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray):
         return objects_of(values, len(values))
     raise InputTypeError(
-        f"{name!r} is no array, list, or column of a frame in memory, but {type(values).__name__}: convert it, for "
+        f"{name!r} must be an array, a list, or a column of a frame in memory, got {type(values).__name__}: "
+        f"convert it, for "
         "instance to a NumPy array"
     )
 

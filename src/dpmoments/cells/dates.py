@@ -56,8 +56,8 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
         times = _scaled(counts, MICROSECONDS // per_second) if per_second <= MICROSECONDS else _floored(counts, 1_000)
     else:
         raise InputTypeError(
-            f"column {column.name!r} has a type that holds no dates in the table, and a date column needs dates, timestamps or "
-            "text: convert it, or describe it as Numeric"
+            f"column {column.name!r} has a type without dates; a date column needs dates, timestamps or text: "
+            f"convert it, or describe it as Numeric"
         )
     result = column.numbers(times)
     result[_nulls(chunk)] = np.nan

@@ -66,8 +66,8 @@ def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | N
             chunk = pc.cast(chunk, pa.string())
         elif pa.types.is_temporal(kind):
             raise InputTypeError(
-                f"column {column.name!r} holds dates or times in the table and a {column.kind} column needs numbers: describe it "
-                "as Date, with dates for bounds"
+                f"column {column.name!r} holds dates or times, and a {column.kind} column needs numbers: "
+                f"describe it as Date, with dates for bounds"
             )
         elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
             raise InputTypeError(
@@ -93,11 +93,11 @@ def _unreadable_cell(column: NumberColumn) -> str:
     if isinstance(column, Date):
         written = "ISO 8601, as in 2020-01-31" if column.format is None else f"the format {column.format!r}"
         return (
-            f"column {column.name!r} has a cell that is no date, or a text that is no date in {written}: pass format= in the "
-            "schema, as the cells are written, such as '%d.%m.%Y', or clean the table"
+            f"column {column.name!r} has a value that is not a date, or a text that is not a date in {written}: "
+            f"pass format= in the schema, such as '%d.%m.%Y', or clean the table"
         )
     return (
-        f"column {column.name!r} holds objects, and one of them is not a number: convert the column to numbers first, or "
+        f"column {column.name!r} holds objects, one of which is not a number: convert the column to numbers first, or "
         "describe it as Categorical"
     )
 

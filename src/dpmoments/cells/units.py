@@ -61,7 +61,7 @@ def unit_ids(cells: Any, column: str, *, strict: bool = True) -> Any:
         if isinstance(cells, np.ndarray):
             result = read_objects(cells, _object_id, _UNREADABLE)
             if strict and _UNREADABLE in result:
-                raise InputTypeError(_refusal(column, "objects, one of which is no integer, text, bytes or UUID"))
+                raise InputTypeError(_refusal(column, "objects, one of which is not an integer, text, bytes or UUID"))
             return pa.array([cell or None for cell in result], pa.large_binary())
         chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
         read = [_chunk_ids(chunk, column, strict=strict) for chunk in chunks]
@@ -109,7 +109,7 @@ def _plain_texts(texts: Any) -> Any:
 def _ids_of_floats(chunk: Any, column: str, *, strict: bool) -> Any:
     readable = _whole_or_missing(chunk)
     if strict and not readable.all():
-        raise InputTypeError(_refusal(column, "floating-point numbers that do not stand for one integer each"))
+        raise InputTypeError(_refusal(column, "floating-point numbers that are not exact integers"))
     values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
     missing = np.isnan(values) | ~readable
     integers = np.where(missing, 0.0, values).astype(np.int64)
@@ -185,6 +185,6 @@ def _as_bytes(texts: Any) -> Any:
 
 def _refusal(column: str, what: str) -> str:
     return (
-        f"column {column!r} tells people apart and holds {what}: it must hold integers, whole numbers, text, bytes or UUIDs. "
-        "Convert it to text first"
+        f"column {column!r} identifies privacy units and holds {what}: it must hold integers, whole numbers, "
+        f"text, bytes or UUIDs. Convert it to text first"
     )

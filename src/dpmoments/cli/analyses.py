@@ -122,13 +122,14 @@ def moments_in(release_file: Path, name: str) -> dpmoments.MomentRelease:
     released = dpmoments.load(release_file)
     if isinstance(released, dpmoments.MeanRelease):
         raise InputValueError(
-            f"{release_file} holds a mean alone, and {name!r} needs count, mean and second moment, which 'dpmoments release' "
+            f"{release_file} holds only a mean, and {name!r} needs count, mean and second moment, which "
+            f"'dpmoments release' "
             f"makes: 'dpmoments show {release_file}' prints the mean"
         )
     if isinstance(released, dpmoments.GroupReleases):
         raise InputValueError(
-            f"{release_file} holds a release for each level of {released.by.name}, and {name!r} takes one: 'dpmoments groups "
-            f"{release_file} --into FOLDER' writes each as a file of its own"
+            f"{release_file} holds a release for each level of {released.by.name}, and {name!r} takes one: "
+            f"'dpmoments groups {release_file} --into FOLDER' writes each to its own file"
         )
     return released
 

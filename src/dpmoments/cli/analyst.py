@@ -28,7 +28,7 @@ def show(
     file: ReleaseFile,
     as_json: AsJson = False,
     for_audit: Annotated[
-        bool, typer.Option("--audit", help="Show what an auditor asks for instead, after NIST SP 800-226.")
+        bool, typer.Option("--audit", help="Show an auditor's statement instead, after NIST SP 800-226.")
     ] = False,
     for_registry: Annotated[
         bool,
@@ -36,11 +36,13 @@ def show(
     ] = False,
     ledger: Annotated[
         Path | None,
-        typer.Option("--ledger", help="That it was charged to, for --audit: what all releases come to is told."),
+        typer.Option("--ledger", help="Ledger that was charged, for --audit: adds the total loss of all its releases."),
     ] = None,
     known: Annotated[
         list[str] | None,
-        typer.Option("--fill", metavar="FIELD=TEXT", help="What only the curator knows, for --registry; repeatable."),
+        typer.Option(
+            "--fill", metavar="FIELD=TEXT", help="Fields that only the curator knows, for --registry; repeatable."
+        ),
     ] = None,
 ) -> None:
     """Show a release: its guarantee, the privacy loss of each noise draw, and its results.
@@ -56,9 +58,9 @@ def show(
     if for_audit and for_registry:
         raise typer.BadParameter("show one at a time", param_hint="--audit, --registry")
     if known and not for_registry:
-        raise typer.BadParameter("it fills in an entry of the registry: give --registry too", param_hint="--fill")
+        raise typer.BadParameter("it fills in an entry of the registry: also give --registry", param_hint="--fill")
     if ledger is not None and not for_audit:
-        raise typer.BadParameter("it is for an auditor's statement: give --audit too", param_hint="--ledger")
+        raise typer.BadParameter("it is for an auditor's statement: also give --audit", param_hint="--ledger")
     released = dpmoments.load(file)
     if for_registry:
         _show_registry_entry(released, known or [], as_json)
@@ -76,7 +78,7 @@ def show(
     print_text(released.privacy.in_words())
     print_text(f"Release {released.id}{'' if released.dataset is None else f' of {released.dataset}'}.")
     print_text()
-    print_text("Receipt: what was noised and what it cost; then the sum, and what the stated budget allows.")
+    print_text("Receipt: each query and its privacy loss; then the total, and the stated budget.")
     print_table(("noised", "law", "sensitivity", "loss"), released.receipt.lines())
     if (on_a_unit := released.receipt.on_a_unit_text) is not None:
         print_text(on_a_unit, indent=2)
@@ -126,12 +128,12 @@ def _show_groups(groups: GroupReleases) -> None:
     print_table(
         (groups.by.name, "rows"), ((str(level), release.describe().rows_text) for level, release in groups.items())
     )
-    print_text("'dpmoments groups' writes each of them as a release of its own.")
+    print_text("'dpmoments groups' writes each of them to its own file.")
 
 
 def groups(
     file: ReleaseFile,
-    into: Annotated[Path, typer.Option("--into", help="A folder that exists, in which no file is overwritten.")],
+    into: Annotated[Path, typer.Option("--into", help="An existing folder; no file in it is overwritten.")],
 ) -> None:
     """Write each group of a grouped release to its own file.
 
@@ -145,7 +147,7 @@ def groups(
     released = dpmoments.load(file)
     if not isinstance(released, GroupReleases):
         raise InputValueError(
-            f"{file} holds one release: 'dpmoments release --by COLUMN' makes one for every level of a column"
+            f"{file} holds one release: 'dpmoments release --by COLUMN' releases every level of a column"
         )
     if not into.is_dir():
         raise InputValueError(f"{into} is not a folder: make it first")
@@ -178,7 +180,7 @@ def pool(
     for file, one in zip(files, released, strict=True):
         if isinstance(one, GroupReleases):
             raise InputValueError(
-                f"{file} holds several releases: 'dpmoments groups {file} --into FOLDER' writes one a file"
+                f"{file} holds several releases: 'dpmoments groups {file} --into FOLDER' writes each to its own file"
             )
     pooled = dpmoments.pool(released, repair=repair)
     pooled.save(output)
@@ -193,11 +195,11 @@ def synthetic(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to write them, as .csv or .parquet; never overwritten.")
     ],
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draw; it is no secret.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the synthetic rows; not secret.")] = 0,
     raw_text: Annotated[
         bool,
         typer.Option(
-            "--raw-text", help="In CSV, write levels such as =A1 as they are: a spreadsheet may run them as formulas."
+            "--raw-text", help="In CSV, write levels such as =A1 unchanged: a spreadsheet may run them as formulas."
         ),
     ] = False,
 ) -> None:
@@ -216,16 +218,16 @@ def synthetic(
     escaped = write_table(released.synthetic(n_rows, seed, format="arrow"), output, raw_text=raw_text)
     if not released.privacy.private:
         complain("Warning: NOT PRIVATE: the release was made with an insecure seed, and its rows protect nobody.")
-    print_text(f"Wrote {output}: {n_rows:,} made-up rows of {len(released.schema.columns)} columns.")
+    print_text(f"Wrote {output}: {n_rows:,} synthetic rows of {len(released.schema.columns)} columns.")
     if escaped:
         print_text(
-            "Text that a spreadsheet would run as a formula has an apostrophe before it, and is no level of the schema then. To "
-            "read the rows with the schema, write Parquet, or use --raw-text."
+            "Text that a spreadsheet would run as a formula has an apostrophe before it, and is then not a "
+            "level of the schema. To read the rows with the schema, write Parquet, or use --raw-text."
         )
 
 
 def _show_mean(released: MeanRelease) -> None:
-    print_text("A mean alone: no second moment was released, and no analysis works on it.")
+    print_text("Mean only: no second moment was released, so analyses do not work on it.")
     print_text(_mechanism(released))
     exactness = "public, exact" if released.count_is_public else "noisy"
     print_text(f"rows: {released.n_rows:,} ({exactness})")
@@ -264,7 +266,7 @@ def verify(file: ReleaseFile) -> None:
       dpmoments verify people.json
     """
     released = dpmoments.load(file)
-    print_text("ok        a release of a known version, whole, as it was written (checksum)")
+    print_text("ok        a complete release of a known version, unchanged (checksum)")
     outcomes = checks(released)
     for check in outcomes:
         print_text(f"{_mark(check)}{check.what}: {check.detail}")
@@ -272,7 +274,7 @@ def verify(file: ReleaseFile) -> None:
         complain("Warning: NOT PRIVATE: this release was made with an insecure seed and protects nobody.")
     failed = [check for check in outcomes if check.passed is False]
     if failed:
-        complain(f"dpmoments: {file} does not agree with itself: {'; '.join(check.what for check in failed)}")
+        complain(f"dpmoments: {file} is inconsistent: {'; '.join(check.what for check in failed)}")
         raise typer.Exit(1)
 
 
@@ -340,7 +342,7 @@ def report(
         typer.Option(
             "--regression",
             metavar="FORMULA",
-            help="An R formula: 'income ~ age + C(sex)', names with other signs in `backticks`. May be repeated.",
+            help="An R formula: 'income ~ age + C(sex)', names with special characters in `backticks`. May be repeated.",
         ),
     ] = None,
     groups: Annotated[
@@ -351,7 +353,7 @@ def report(
             help="Means of a feature by the levels of a column: sex:hours-per-week. May be repeated.",
         ),
     ] = None,
-    level: Annotated[float, typer.Option("--level", help="Confidence of intervals.")] = 0.95,
+    level: Annotated[float, typer.Option("--level", help="Confidence level of intervals.")] = 0.95,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a page about a release: its guarantee, its results, and what is noise.

@@ -20,17 +20,17 @@ _NUMBERS = _HEADERS[3:]
 
 def audit(
     mechanism: Annotated[
-        list[str] | None, typer.Argument(metavar="[MECHANISM]...", help="Which; default: all.", show_default=False)
+        list[str] | None, typer.Argument(metavar="[MECHANISM]...", help="Mechanism; default: all.", show_default=False)
     ] = None,
     epsilon: Epsilon = None,
     delta: Delta = 0.0,
     rho: Rho = None,
     neighbors: Annotated[
-        Neighbors | None, typer.Option("--neighbors", help="One relation; default: both.", show_default=False)
+        Neighbors | None, typer.Option("--neighbors", help="Neighboring relation; default: both.", show_default=False)
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", metavar="KEY=VALUE", help="An option of the one mechanism named; may be repeated."),
+        typer.Option("--option", metavar="KEY=VALUE", help="An option of the named mechanism; may be repeated."),
     ] = None,
     features: Annotated[int, typer.Option("--features", min=1, help="Number of features.")] = 2,
     max_rows_per_unit: Annotated[
@@ -39,7 +39,7 @@ def audit(
             "--max-rows-per-unit",
             metavar="K",
             min=1,
-            help="Audit what is spent on people of many rows, K of which count; under add_remove alone.",
+            help="Audit people with many rows and contribution bound K; only under add_remove.",
             show_default=False,
         ),
     ] = None,
@@ -48,15 +48,17 @@ def audit(
         typer.Option(
             "--draws",
             min=20,
-            help="Runs that a bound rests on, on each table; default: 6000, fewer for slow mechanisms.",
+            help="Runs per table for each bound; default: 6000, fewer for slow mechanisms.",
             show_default=False,
         ),
     ] = None,
     exact_noise: Annotated[
         bool,
-        typer.Option("--exact-noise", help="Draw integer noise as releases do, about ten times slower."),
+        typer.Option("--exact-noise", help="Draw integer noise as in releases, about ten times slower."),
     ] = False,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Repeat an audit.", show_default=False)] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Seed, to repeat an audit.", show_default=False)
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Test whether mechanisms have more privacy loss than they state. Reads no data.
@@ -113,12 +115,13 @@ def audit(
         for name, words in plan.refusals.items():
             print_text(f"not {name}: {words}")
         print_text(
-            "'ε at least' was seen, with 99.9 % confidence; 'exact ε' is that of the stated laws on the worst pair. "
+            "'ε at least' is a lower bound, with 99.9 % confidence; 'exact ε' follows from the stated noise "
+            "distributions on the worst pair. "
             "--json names the pairs."
         )
     if exceeded:
         names = ", ".join(sorted({result.mechanism for result in exceeded}))
-        complain(f"dpmoments: more is spent than stated: {names}")
+        complain(f"dpmoments: privacy loss above the stated one: {names}")
         raise typer.Exit(1)
 
 

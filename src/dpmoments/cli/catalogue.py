@@ -24,15 +24,15 @@ _PAGE_HEAD = """\
 # Mechanisms
 
 Written from the registry by `dpmoments mechanisms --markdown > docs/mechanisms.md`; `dpmoments mechanisms NAME` describes one
-with its options. The page of each has its formula, its guarantee, its options, and a picture of when it has the least error.
+with its options. Each page has its formula, guarantee and options, and a picture of when it has the smallest error.
 
 | name | what it does | budgets | neighbours | needs a row norm | source | |
 | --- | --- | --- | --- | --- | --- | --- |
 """
 _MEANS_HEAD = """
-## Estimators of means alone
+## Mean-only estimators
 
-For `dpmoments.release_mean` and `dpmoments release-mean`. Where rows need a bound, a schema with bounds implies it; else it is
+For `dpmoments.release_mean` and `dpmoments release-mean`. If rows need a bound, a schema with bounds implies it; otherwise it is
 an option, `radius`, and for some `scale`.
 
 | name | what it does | budgets | neighbours | rows need a bound | source | |
@@ -43,7 +43,7 @@ BUDGETS_SHOWN = {BudgetKind.PURE: "ε", BudgetKind.APPROXIMATE: "(ε, δ)", Budg
 
 def mechanisms(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Describe this one in full.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="Describe this mechanism in full.", show_default=False)
     ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the list as a page of documentation, docs/mechanisms.md.")
@@ -63,7 +63,7 @@ def mechanisms(
     elif name is None:
         _list("mechanism", MECHANISMS)
         print_text()
-        print_text("Means alone, for release-mean:")
+        print_text("Means only, for release-mean:")
         _list("estimator", MEAN_MECHANISMS)
         print_text()
         print_text("Described in full, and compared at your budget:")
@@ -75,11 +75,11 @@ def mechanisms(
             if index:
                 print_text()
             if kind is MEAN_MECHANISMS.get(name):
-                print_text("For means alone:")
+                print_text("For means only:")
             _describe(name, kind)
     else:
         names = ", ".join(dict.fromkeys([*MECHANISMS, *MEAN_MECHANISMS]))
-        raise typer.BadParameter(f"there is no mechanism {name!r}: use one of {names}", param_hint="NAME")
+        raise typer.BadParameter(f"unknown mechanism {name!r}: use one of {names}", param_hint="NAME")
 
 
 def _list(noun: str, classes: Mapping[str, Configured]) -> None:

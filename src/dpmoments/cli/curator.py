@@ -30,7 +30,7 @@ def init(
     options: dict[str, Any],
     output: Annotated[
         Path | None,
-        typer.Option("--output", help="Where to write; default: the table's name, .yaml.", show_default=False),
+        typer.Option("--output", help="Output file; default: the table's name with .yaml.", show_default=False),
     ] = None,
 ) -> None:
     """Write the schema of a table, with bounds and levels left blank.
@@ -52,7 +52,7 @@ def init(
         raise InputFileExistsError(
             f"{path} exists already and is not overwritten: name another file with --output"
         ) from None
-    print_text(f"{path}: fill in its blanks from public knowledge, delete the columns that are not wanted, then")
+    print_text(f"{path}: fill in its blanks from public knowledge, delete unwanted columns, then")
     flags = [
         f"--{name} {shlex.quote('tab' if mark == chr(9) else mark)}"
         for name in ("delimiter", "encoding", "decimal", "thousands")
@@ -86,10 +86,7 @@ def preflight(options: dict[str, Any]) -> None:
       dpmoments preflight people.parquet --schema people.yaml
     """
     if not sys.stdout.isatty():
-        complain(
-            "Warning: standard output is no terminal, and whatever keeps it keeps private facts: treat it as you "
-            "treat the table"
-        )
+        complain("Warning: standard output is not a terminal; the stored output is private: protect it like the table")
     if options["progress"] is None:
         options["progress"] = sys.stderr.isatty()
     result = dpmoments.preflight(**options)

@@ -46,9 +46,7 @@ class _UsageError(Protocol):
 def dpmoments_command(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Tell the steps of a command on standard error, with the time of each.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log each step with its time to standard error.")] = False,
 ) -> None:
     """Release a table's count, mean and covariance once under differential
     privacy; then analyze the release as often as you like.

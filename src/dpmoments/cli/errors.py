@@ -27,10 +27,10 @@ def _option(found: re.Match[str]) -> str:
 
 _PHRASES: tuple[tuple[str, _Words], ...] = (
     (
-        r"there is no ledger (.+): ledger\.grant\('people-2026', epsilon=…\) makes one",
+        r"the ledger (.+) does not exist: create it with ledger\.grant\('people-2026', epsilon=…\)",
         lambda found: (
-            f"there is no ledger {found[1]}: 'dpmoments ledger grant {shlex.quote(found[1])} people-2026 --epsilon 1 --neighbors "
-            "add_remove' makes one"
+            f"the ledger {found[1]} does not exist: create it with 'dpmoments ledger grant {shlex.quote(found[1])} people-2026 "
+            "--epsilon 1 --neighbors add_remove'"
         ),
     ),
     (
@@ -43,7 +43,7 @@ _PHRASES: tuple[tuple[str, _Words], ...] = (
     (r"\bname it, dataset=", "name it with dataset="),
     (r"pass delimiter=\"\\t\"", "pass --delimiter tab"),
     (
-        r"pass format= in the schema, as the cells are written, such as '(.*?)'",
+        r"pass format= in the schema, such as '(.*?)'",
         r"""write format: "\1" at the column in the schema, as the cells are written""",
     ),
     (r"text_format=TextFormat\([^()]*\) \((?:or )?(--[^()]*)\)", r"\1"),
@@ -51,7 +51,7 @@ _PHRASES: tuple[tuple[str, _Words], ...] = (
         r"privacy_unit=PrivacyUnit\((['\"])(.*?)\1, max_rows=…\)",
         lambda found: f"--privacy-unit {shlex.quote(found[2])} --max-rows-per-unit K",
     ),
-    (r"\bprivacy_unit=(?=,)", "--privacy-unit"),
+    (r"\bprivacy_unit=(?=[, ])", "--privacy-unit"),
     (r"choose another name, or pass overwrite=True", "name another, or pass --overwrite"),
     (r"release with mean=True", "release without --no-mean"),
     (r"release with mean=False", "release with --no-mean"),
@@ -103,7 +103,7 @@ def _given(options: Sequence[str], arguments: Sequence[str]) -> list[str]:
 
 
 def _whole_number(text: str) -> str:
-    plain, advice = text.strip(), "digits alone, no unit and no mark between thousands"
+    plain, advice = text.strip(), "digits only, without a unit or thousands separators"
     if _GROUPED.fullmatch(plain):
         advice = f"write {re.sub(r'[^0-9+-]', '', plain)}"
     elif re.fullmatch(r"\d{1,3}(\.\d+)?[eE]\+?\d{1,2}", plain) and float(plain).is_integer():
@@ -153,14 +153,14 @@ def _refusal(error: OSError) -> str:
     words = os.strerror(error.errno)
     if isinstance(error, OutputError):
         return (
-            f"standard output cannot be written: {words}. What was printed is not complete; files that the command wrote are. "
-            "Make room where the output goes, or print elsewhere"
+            f"standard output cannot be written: {words}. The printed output is incomplete; files written by "
+            f"the command are complete. Free space for the output, or print elsewhere"
         )
     refused = (
         f"{error.filename}: {words}" if error.filename else f"the operating system refused to read or write: {words}"
     )
     if error.errno in _NO_ROOM:
-        refused += ". Make room there, or choose another place"
+        refused += ". Free space there, or choose another folder"
         if not error.filename:
             refused += f"; temporary files are in {tempfile.gettempdir()}, and TMPDIR names another folder for them"
     return refused

@@ -17,11 +17,9 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.budget import BudgetKind
 
-ASSUMED = "What is assumed of the table"
-TURNED_ROUND = "What it takes: noise that is wanted, as its standard deviation"
-_N_ROWS = Option(
-    "The number of rows you expect; it scales the errors. With --privacy-unit: of the rows that count.", least=1
-)
+ASSUMED = "Assumptions about the table"
+TURNED_ROUND = "Requirements for a given noise, as a standard deviation"
+_N_ROWS = Option("Expected number of rows, which scales the errors. With --privacy-unit: of kept rows.", least=1)
 
 
 def _wanted_option(text: str) -> Option:
@@ -34,29 +32,30 @@ def _wanted_option(text: str) -> Option:
     own={
         "n_rows": _N_ROWS,
         "typical_sd": Option(
-            "A standard deviation in the table's units, a public guess; may be repeated (default: a tenth of the range).",
+            "Assumed standard deviation in original units, from public knowledge; may be repeated (default: a "
+            "tenth of the range).",
             ASSUMED,
             "FEATURE=NUMBER",
             list[str],
         ),
         "typical_mean": Option(
-            "A mean, or the share of a flag or a level, likewise.", ASSUMED, "FEATURE=NUMBER", list[str]
+            "Assumed mean, or share of a Boolean or a level, likewise.", ASSUMED, "FEATURE=NUMBER", list[str]
         ),
         "decay": Option("Assume eigenvalues that fall as i^-DECAY (default 1).", ASSUMED),
         "spectrum": Option(
-            "Assume these eigenvalues of the encoded rows' second moment, with commas between them. A public guess, "
+            "Assume these eigenvalues of the encoded rows' second moment, separated by commas. A public guess, "
             "never computed from the table.",
             ASSUMED,
             "NUMBERS",
             str,
         ),
         "rows_needed": _wanted_option(
-            "How many rows it takes for this: correlation=0.02, coefficient=0.05, mean=NUMBER or mean.FEATURE=NUMBER, sd "
-            "and share likewise; several together by repeating it."
+            "Show the number of rows needed for this noise: correlation=0.02, coefficient=0.05, mean=NUMBER or "
+            "mean.FEATURE=NUMBER, sd and share likewise; repeat the option for several."
         ),
-        "epsilon_needed": _wanted_option("Which epsilon it takes, with --n-rows rows."),
-        "rho_needed": _wanted_option("Which rho, where --rho is given."),
-        "mechanism": Option("The mechanism of these answers (default: auto, as a release has it).", TURNED_ROUND),
+        "epsilon_needed": _wanted_option("Show the epsilon needed, with --n-rows rows."),
+        "rho_needed": _wanted_option("Show the rho needed, if --rho is given."),
+        "mechanism": Option("Mechanism for these requirements (default: auto, as in a release).", TURNED_ROUND),
         "html": Option("Write a page instead, with forecasts for a few budgets and numbers of rows."),
     },
     objects={
@@ -103,11 +102,11 @@ def forecast(
     asked = [rows_needed, epsilon_needed, rho_needed]
     if html is not None and (as_json or mechanism is not None or any(asked)):
         raise typer.BadParameter(
-            "the page has no place for it: ask for one at a time",
+            "it cannot be combined with a page: request one at a time",
             param_hint="--html, --json, --mechanism, --rows-needed, …",
         )
     if overwrite and html is None:
-        raise typer.BadParameter("it is for a page: give --html too", param_hint="--overwrite")
+        raise typer.BadParameter("it is for a page: also give --html", param_hint="--overwrite")
     if html is not None:
         check_output(html, overwrite=overwrite, taken=KEEPS_A_FILE)
     budget, n_rows = budget_of(options["epsilon"], options["delta"], options["rho"]), options["n_rows"]
@@ -179,7 +178,7 @@ def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:
         kind, dot, feature = what.partition(".")
         if kind not in ("correlation", "coefficient", "mean", "sd", "share"):
             raise typer.BadParameter(
-                f"{text!r}: ask for correlation, coefficient, mean, sd or share, or mean.FEATURE", param_hint=option
+                f"{text!r}: use correlation, coefficient, mean, sd or share, or mean.FEATURE", param_hint=option
             )
         if not dot:
             if kind in result:
@@ -218,9 +217,7 @@ def _numbers(text: str) -> list[float]:
     try:
         return [float(number) for number in text.split(",")]
     except ValueError:
-        raise InputValueError(
-            f"--spectrum {text!r}: give numbers with commas between them, as in 0.3,0.1,0.05"
-        ) from None
+        raise InputValueError(f"--spectrum {text!r}: give numbers separated by commas, as in 0.3,0.1,0.05") from None
 
 
 # What a release of a mean alone would be worth, before anything is spent: forecast-mean.
@@ -232,7 +229,7 @@ def _numbers(text: str) -> list[float]:
     own={
         "n_rows": _N_ROWS,
         "standard_deviation": Option(
-            "Of the rows assumed, in the table's units: of all features, or of one; may be repeated.",
+            "Assumed standard deviation in original units, of all features or of one; may be repeated.",
             None,
             "[FEATURE=]NUMBER",
             list[str],
@@ -277,7 +274,7 @@ def _deviations(given: list[str]) -> float | dict[str, float] | None:
             value = float(digits)
         except ValueError:
             raise typer.BadParameter(
-                f"{text!r} is no number, and no feature=number", param_hint="--standard-deviation"
+                f"{text!r} is neither a number nor feature=number", param_hint="--standard-deviation"
             ) from None
         if not separator:
             if len(given) > 1:

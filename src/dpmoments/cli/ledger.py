@@ -17,13 +17,13 @@ from dpmoments.privacy.origin import LedgerEntry
 
 ledger = typer.Typer(
     rich_markup_mode="rich",
-    help="Keep the privacy budgets of datasets: what was granted, what releases spent, what is left.\n\n"
+    help="Manage the privacy budgets of datasets: granted, spent and remaining.\n\n"
     "Example:\n\n  dpmoments ledger grant budget.db people-2026 --epsilon 3 \\\n    --delta 1e-6 --neighbors add_remove",
 )
 
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.", show_default=False)]
-_Name = Annotated[str, typer.Argument(metavar="DATASET", help="What releases call the table.", show_default=False)]
-_OneName = Annotated[str | None, typer.Argument(metavar="DATASET", help="This one alone.", show_default=False)]
+_Name = Annotated[str, typer.Argument(metavar="DATASET", help="Dataset name in the ledger.", show_default=False)]
+_OneName = Annotated[str | None, typer.Argument(metavar="DATASET", help="Only this dataset.", show_default=False)]
 
 
 @ledger.command("grant")
@@ -39,10 +39,11 @@ def grant(
         typer.Option("--mu", help="μ of Gaussian privacy, instead of ε.", rich_help_panel=BUDGET_PANEL),
     ] = None,
     unit: Annotated[
-        str, typer.Option("--unit", help="Whom the guarantee protects: row, or the name of a unit of several rows.")
+        str, typer.Option("--unit", help="Privacy unit: row, or the column that identifies units with several rows.")
     ] = "row",
     composition: Annotated[
-        Composition, typer.Option("--composition", help="Under ε and δ: how the costs of releases add up.")
+        Composition,
+        typer.Option("--composition", help="Under ε and δ: composition rule of the releases' privacy losses."),
     ] = Composition.AUTO,
 ) -> None:
     """Grant a dataset its budget; creates the ledger if needed.
@@ -63,7 +64,7 @@ def grant(
     granted = kept.grant(
         dataset, epsilon=epsilon, delta=delta, rho=rho, mu=mu, neighbors=neighbors, unit=unit, composition=composition
     )
-    print_text(f"{dataset}: {granted} is granted ({granted.neighbors}, protected unit: {granted.unit}).")
+    print_text(f"{dataset}: {granted} is granted ({granted.neighbors}, privacy unit: {granted.unit}).")
     print_text("Next:")
     protected = "" if granted.unit == "row" else f"--privacy-unit {shlex.quote(granted.unit)} --max-rows-per-unit K "
     print_command(
@@ -87,7 +88,7 @@ def show(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> None
         return
     for account in accounts:
         granted = account.grant
-        print_text(f"{account.dataset} ({granted.neighbors}, protected unit: {granted.unit})")
+        print_text(f"{account.dataset} ({granted.neighbors}, privacy unit: {granted.unit})")
         ways = [("left" if not index else "", words, kind) for index, (kind, words) in enumerate(account.ways_left)]
         if granted.kind is GrantKind.APPROXIMATE:
             print_text(f"costs are added {_composition(account)}", indent=2)
@@ -98,19 +99,19 @@ def show(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> None
         print_text(f"{account.n_released} {'release' if account.n_released == 1 else 'releases'}", indent=2)
         if account.n_refunded:
             print_text(
-                f"{account.n_refunded} given back: runs that an error stopped before they drew noise. That the error came, which "
-                "whoever started them saw, is a fact about the table.",
+                f"{account.n_refunded} refunded: runs that an error stopped before they drew noise. The "
+                f"occurrence of the error, which is visible to those who started them, is a fact about the table.",
                 indent=2,
             )
         if account.n_open:
             print_text(
-                f"{account.n_open} reserved and never committed: a release that is running now, or one that was stopped. They "
-                "count as spent for ever, since nobody can tell whether noise was drawn and seen.",
+                f"{account.n_open} reserved and uncommitted: a release that is running now, or one that was "
+                f"stopped. They stay spent, since it is unknown whether noise was drawn and seen.",
                 indent=2,
             )
         print_text()
     if not accounts:
-        print_text("No dataset was granted a budget yet.")
+        print_text("No dataset has a budget yet.")
 
 
 @ledger.command("history")
@@ -143,11 +144,11 @@ def verify(
     file: _File,
     release: Annotated[
         list[Path] | None,
-        typer.Option("--release", help="A release that was charged to it; may be repeated.", show_default=False),
+        typer.Option("--release", help="A release charged to the ledger; may be repeated.", show_default=False),
     ] = None,
     head: Annotated[
         str | None,
-        typer.Option("--head", metavar="NUMBER:HASH", help="A head that was kept elsewhere.", show_default=False),
+        typer.Option("--head", metavar="NUMBER:HASH", help="A head that was stored elsewhere.", show_default=False),
     ] = None,
 ) -> None:
     """Check that a ledger is complete and contains its releases. Exit code 1 if not.
@@ -166,7 +167,7 @@ def verify(
     for check in checks:
         print_text(f"{'ok        ' if check.passed else 'FAILED    '}{check.what}: {check.detail}")
     if failed := [check for check in checks if not check.passed]:
-        complain(f"dpmoments: {file} is not to be relied on: {'; '.join(check.what for check in failed)}")
+        complain(f"dpmoments: {file} is not reliable: {'; '.join(check.what for check in failed)}")
         raise typer.Exit(1)
 
 
@@ -176,13 +177,14 @@ def _head(kept: dpmoments.Ledger, text: str) -> LedgerEntry:
         return LedgerEntry.from_dict({"ledger": kept.identity, "number": int(number), "hash": digest})
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is no head: a number and a hash, as 'dpmoments ledger verify' prints it", param_hint="--head"
+            f"{text!r} is not a head: give a number and a hash, as printed by 'dpmoments ledger verify'",
+            param_hint="--head",
         ) from None
 
 
 def _composition(account: Account) -> str:
     words = {
-        Composition.AUTO: "part by part, in ρ or in μ, whichever is enough",
+        Composition.AUTO: "loss by loss, in ρ or in μ, whichever is sufficient",
         Composition.BASIC: "part by part",
         Composition.ZCDP: "in ρ",
         Composition.GAUSSIAN: "in μ",

@@ -27,13 +27,13 @@ from dpmoments.schema.schema import Schema
 
 Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
 
-BUDGET_PANEL = "Privacy: what is spent, and on what"
+BUDGET_PANEL = "Privacy"
 _METHOD_PANEL = "Method"
-_TEXT_PANEL = "Text files (CSV): how they are written"
+_TEXT_PANEL = "Text files (CSV)"
 
 ReleaseFile = Annotated[Path, typer.Argument(metavar="FILE", help="A release, a JSON file.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a page that is there already.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Overwrite an existing page.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")]
 
 # Options of a command, made of the signature of a Python function: a parameter gives its name, its type and its default, and a
@@ -88,38 +88,38 @@ _OPTIONS: dict[str, Option] = {
         "A Parquet, Feather or CSV file, a quoted glob, or a folder.", None, "DATA", list[str], REQUIRED, argument=True
     ),
     "engine": Option(
-        f"Whose workers read the files: local (this process), {', '.join(ENGINES)}. The result does not depend on it.",
+        f"Engine that reads the files: local (this process), {', '.join(ENGINES)}. The result does not depend on it.",
         kind=str,
         default="local",
     ),
     "schema": Option("The public schema of the table, a YAML file from 'dpmoments init'.", kind=Path, default=REQUIRED),
-    "epsilon": Option("ε. Alone: pure differential privacy.", BUDGET_PANEL),
+    "epsilon": Option("ε; without δ: pure differential privacy.", BUDGET_PANEL),
     "delta": Option("δ, for (ε, δ): well below one over the number of rows.", BUDGET_PANEL),
-    "rho": Option("ρ of zero-concentrated privacy, instead of ε.", BUDGET_PANEL),
+    "rho": Option("ρ of zero-concentrated differential privacy, instead of ε.", BUDGET_PANEL),
     "neighbors": Option(
-        "What is hidden: add_remove, whether a row is in the table (the number of rows is private); replace_one, "
-        "what a row says (the number of rows is public).",
+        "Neighboring relation: add_remove hides whether a row is in the table (the number of rows is private); "
+        "replace_one hides the values of a row (the number of rows is public).",
         BUDGET_PANEL,
         default=REQUIRED,
     ),
-    "mechanism": Option("A name that 'dpmoments mechanisms' lists.", _METHOD_PANEL),
+    "mechanism": Option("Mechanism name; 'dpmoments mechanisms' lists them.", _METHOD_PANEL),
     "option": Option("An option of the mechanism; may be repeated.", _METHOD_PANEL, "KEY=VALUE", list[str]),
-    "mean": Option("Release count and mean beside the second moment, or the second moment alone."),
+    "mean": Option("Release count and mean in addition to the second moment, or only the second moment."),
     "repair": Option("Post-processing of the noisy moments.", _METHOD_PANEL, default=Repair.AUTO),
-    "n_rows": Option("The number of rows, only if it is public from elsewhere than the table.", BUDGET_PANEL, least=1),
+    "n_rows": Option("The number of rows, only if it is public independently of the table.", BUDGET_PANEL, least=1),
     "output": Option("Where to write the release; never overwritten.", default=REQUIRED),
-    "dataset": Option("What the table is called; written into the release. None is pooled with itself."),
+    "dataset": Option("Dataset name, stored in the release. Releases of the same dataset cannot be pooled."),
     "ledger": Option(
         "Charge it to this ledger, which must have granted --dataset a budget ('dpmoments ledger grant').", BUDGET_PANEL
     ),
-    "progress": Option("A bar while rows are read; default: in a terminal.", default=None),
-    "insecure_seed": Option("FOR TESTS ALONE: repeat the noise. Such a release protects nobody.", least=0),
+    "progress": Option("Show a progress bar; default: in a terminal.", default=None),
+    "insecure_seed": Option("FOR TESTS ONLY: repeatable noise. Such a release protects nobody.", least=0),
     "radius": Option(
-        "A public bound on the mean, for a mechanism that needs one; in the units in which rows are encoded.",
+        "Public bound on the mean, for a mechanism that needs one; in encoded units.",
         _METHOD_PANEL,
         kind=float,
     ),
-    "scale": Option("A public bound on the standard deviation, likewise.", _METHOD_PANEL, kind=float),
+    "scale": Option("Public bound on the standard deviation, likewise.", _METHOD_PANEL, kind=float),
     "privacy_unit": Option(
         "Protect all rows with one value of this column together, such as a person's; the schema does not list it.",
         BUDGET_PANEL,
@@ -127,18 +127,18 @@ _OPTIONS: dict[str, Option] = {
         str,
     ),
     "max_rows_per_unit": Option(
-        "How many rows of a unit count; noise is K times that for rows.", BUDGET_PANEL, "K", int
+        "Contribution bound: max rows per unit; noise is K times that for single rows.", BUDGET_PANEL, "K", int
     ),
-    "missing_unit": Option("What becomes of rows without a unit.", BUDGET_PANEL, "error|drop", str, "error"),
-    "delimiter": Option(
-        "Between cells: ';', '|', tab. Default: a comma; a tab in .tsv files.", _TEXT_PANEL, "MARK", str
+    "missing_unit": Option(
+        "Treatment of rows without a unit: error or drop.", BUDGET_PANEL, "error|drop", str, "error"
     ),
-    "encoding": Option("latin-1, cp1252, utf-16, …; default: utf-8.", _TEXT_PANEL, kind=str),
-    "decimal": Option("The decimal mark; default: a point.", _TEXT_PANEL, "MARK", str),
-    "thousands": Option("The mark between groups of three digits.", _TEXT_PANEL, "MARK", str),
-    "null": Option("Stands for an empty cell; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
-    "true": Option("Stands for true, as 'ja' may; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
-    "false": Option("Stands for false; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
+    "delimiter": Option("Delimiter: ';', '|', tab. Default: a comma; a tab in .tsv files.", _TEXT_PANEL, "MARK", str),
+    "encoding": Option("Encoding: latin-1, cp1252, utf-16, …; default: utf-8.", _TEXT_PANEL, kind=str),
+    "decimal": Option("Decimal mark; default: a point.", _TEXT_PANEL, "MARK", str),
+    "thousands": Option("Thousands separator.", _TEXT_PANEL, "MARK", str),
+    "null": Option("Null marker; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
+    "true": Option("Text for true, such as 'ja'; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
+    "false": Option("Text for false; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
 }
 _UNIT_OPTIONS = ("privacy_unit", "max_rows_per_unit", "missing_unit")
 _TEXT_OPTIONS = ("delimiter", "encoding", "decimal", "thousands", "null", "true", "false")
@@ -192,9 +192,7 @@ def options_of(
         parts[name] = [part for part in (objects[name][0] if name in objects else (name,)) if part not in leave_out]
         for part in parts[name]:
             if part not in words:
-                raise InputTypeError(
-                    f"{function.__qualname__} has the parameter {part!r}, and no option has words for it"
-                )
+                raise InputTypeError(f"{function.__qualname__} has the parameter {part!r}, and no option describes it")
             made[part] = words[part].parameter(part, hints[name], declared.default if part == name else None)
 
     def decorate(body: Callable[..., None]) -> Callable[..., None]:
@@ -235,14 +233,12 @@ def budget_of(epsilon: float | None, delta: float, rho: float | None) -> Privacy
 def data_of(paths: Sequence[str], engine: str) -> str | EngineFiles:
     """Return the table to read: a path, for this process or for an engine."""
     if len(paths) > 1:
-        raise typer.BadParameter("one path is read: put a glob in quotes, 'people/*.parquet'", param_hint="DATA")
+        raise typer.BadParameter("give one path: put a glob in quotes, 'people/*.parquet'", param_hint="DATA")
     path = paths[0]
     if engine == "local":
         return path
     if engine not in ENGINES:
-        raise typer.BadParameter(
-            f"there is no engine {engine!r}: use local, {' or '.join(ENGINES)}", param_hint="--engine"
-        )
+        raise typer.BadParameter(f"unknown engine {engine!r}: use local, {' or '.join(ENGINES)}", param_hint="--engine")
     return EngineFiles(path, engine)
 
 
@@ -281,7 +277,7 @@ def _configured(
     """Return the named mechanism with options given as (text, key, value)."""
     if name not in classes:
         raise typer.BadParameter(
-            f"there is no mechanism {name!r}: use one of {', '.join(classes)}{advice}", param_hint="--mechanism"
+            f"unknown mechanism {name!r}: use one of {', '.join(classes)}{advice}", param_hint="--mechanism"
         )
     known = [option.name for option in fields(classes[name])]
     values: dict[str, Any] = {}
@@ -347,7 +343,7 @@ def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "er
         return None
     if max_rows is None:
         raise typer.BadParameter(
-            "say how many rows of a unit count: --max-rows-per-unit 5", param_hint="--max-rows-per-unit"
+            "state the contribution bound: --max-rows-per-unit 5", param_hint="--max-rows-per-unit"
         )
     try:
         return PrivacyUnit(column, max_rows, missing)  # type: ignore[arg-type]

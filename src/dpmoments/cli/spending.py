@@ -28,7 +28,7 @@ Released = TypeVar("Released", MomentRelease, MeanRelease, GroupReleases)
     dpmoments.release,
     own={
         "by": Option(
-            "Release each group of rows by itself: the levels of a categorical or Boolean column. The budget is spent once.",
+            "Release each level of a categorical or Boolean column separately. The budget is spent once.",
             metavar="COLUMN",
         )
     },
@@ -96,12 +96,12 @@ def _ask(options: dict[str, Any], *, yes: bool) -> None:
     check_output(options["output"])
     if options["insecure_seed"] is not None:
         complain(
-            "Warning: NOT PRIVATE. --insecure-seed makes noise that anyone can repeat and subtract: the release will protect "
-            "nobody. Never publish it."
+            "Warning: NOT PRIVATE. --insecure-seed makes noise that anyone can reproduce and subtract: the "
+            "release will protect nobody. Never publish it."
         )
     unit, data = options["privacy_unit"], options["data"]
     if not yes and sys.stdin.isatty() and sys.stderr.isatty():
-        protected = "" if unit is None else f"; protected: {unit.in_words}"
+        protected = "" if unit is None else f"; privacy unit: {unit.in_words}"
         question = (
             f"Spend {budget} ({options['neighbors']}{protected}) on {getattr(data, 'path', data)}: "
             f"{options['schema'].n_features} features, mechanism {options['mechanism'].name}, written to {options['output']}?"
@@ -129,7 +129,7 @@ def _kept(options: dict[str, Any], make: Callable[[], Released]) -> Released:
             reason = error.__cause__ or error
             reason.add_note(COST_SPENT)
             raise reason from None
-        complain(f"dpmoments: {output} could not be written after all; the release is kept in {refuge}")
+        complain(f"dpmoments: {output} could not be written after all; the release is saved in {refuge}")
         raise typer.Exit(1) from None
 
 

@@ -80,7 +80,7 @@ def load(file: PublishedFile) -> bytes:
     content = _find_local(file)
     if content is None:
         content = _download(file)
-        _check(file, content, file.url, "nothing was stored; try again later, or place the file by hand")
+        _check(file, content, file.url, "nothing was stored; try again later, or save the file there by hand")
         _store(_cache_folder() / file.name, content)
     return content
 
@@ -103,7 +103,7 @@ def _download(file: PublishedFile) -> bytes:
             content: bytes = response.read(_MAX_DOWNLOAD)
     except (OSError, http.client.HTTPException) as error:
         raise InputConnectionError(
-            f"could not download {file.url} ({error}). Get {file.name} by other means and place it at "
+            f"could not download {file.url} ({error}). Get {file.name} by other means and save it as "
             f"{_cache_folder() / file.name}, or set {_FOLDER_VARIABLE} to a folder that holds it"
         ) from error
     return content
@@ -281,7 +281,7 @@ def wine(*, cultivar: bool = False) -> Dataset:
         name="wine",
         frame=pa.table(columns).select(list(schema.names)),
         schema=schema,
-        description="Chemical assays of 178 wines of one Italian region, three cultivars. One row a wine.",
+        description="Chemical assays of 178 wines of one Italian region, three cultivars. One row per wine.",
         source="Aeberhard & Forina 1992, Wine, UCI Machine Learning Repository, doi:10.24432/C5PC7J, "
         "CC BY 4.0; the copy in scikit-learn",
         target="cultivar" if cultivar else None,
@@ -323,7 +323,7 @@ def airfoil() -> Dataset:
         name="airfoil",
         frame=frame,
         schema=schema,
-        description="Self-noise of NACA 0012 sections in a wind tunnel. One row a frequency band of a run.",
+        description="Self-noise of NACA 0012 sections in a wind tunnel. One row per frequency band of a run.",
         source="Brooks, Pope & Marcolini 1989, Airfoil Self-Noise, UCI Machine Learning Repository, "
         "doi:10.24432/C5VW2C, CC BY 4.0",
         target="sound_pressure_level",
@@ -383,7 +383,7 @@ def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True
         name=f"adult-{subset}" if complete else f"adult-{subset}-with-missing",
         frame=(frame.drop_null() if complete else frame).combine_chunks(),
         schema=schema,
-        description="Adults with an income in the March 1994 US Current Population Survey. One row a person; "
+        description="Adults with an income in the March 1994 US Current Population Survey. One row per person; "
         "fnlwgt is the survey weight in hundredths of people, income whether it exceeds 50,000 dollars.",
         source="Becker & Kohavi 1996, Adult, UCI Machine Learning Repository, doi:10.24432/C5XW20, CC BY 4.0",
         target="income",

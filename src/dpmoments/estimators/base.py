@@ -40,27 +40,26 @@ from dpmoments.spending.release import release
 from dpmoments.spending.run import recorded_runs, require_whole_numbers
 
 _FITTED_RELEASE = (
-    "the release was made, and its budget is spent: it is the estimator's release_, from which other analyses can be tried for "
-    "nothing"
+    "the release was made, and its budget is spent: other analyses of the estimator's release_ cost no budget"
 )
 _NOT_FINITE = (
-    "Input X contains NaN, infinity or an empty cell, and the schema's rule of some column is missing='error': fill the cells, "
-    "leave the rows out, or release with another rule"
+    "Input X contains NaN, infinity or a missing value in a column with the rule missing='error': fill these "
+    "values, leave their rows out, or use another rule"
 )
 _AS_SCIKIT_LEARN_SAYS = (
     "In scikit-learn's words: Input contains NaN or infinity, or the argument must be a table of strings and numbers"
 )
 _REMEDY = (
-    "Give it ledger= and dataset=, so that every fit is charged, and refused beyond the grant; or, if the budget is meant to be "
-    "spent once more, make a new estimator"
+    "Give it ledger= and dataset=, so that every fit is charged, and refused beyond the grant; or make a new "
+    "estimator to spend the budget once more"
 )
 _FITTED_BEFORE = (
     "without a ledger the budget of an estimator is for one fit, and this one, or a copy of it, was fitted before: fitting "
     f"again, as cross-validation does with copies, would spend the budget again. Now nothing was spent. {_REMEDY}"
 )
 _FROM_ELSEWHERE = (
-    "this estimator is a copy from another process (joblib, pickle), and without a ledger nobody can tell how often its other "
-    f"copies are fitted: nothing was spent. {_REMEDY}, in this process"
+    "this estimator is a copy from another process (joblib, pickle), and without a ledger the fits of its other "
+    "copies are not counted: nothing was spent. {_REMEDY}, in this process"
 )
 
 
@@ -316,7 +315,8 @@ class PrivateEstimator(BaseEstimator):
         """Raise ValueError unless the columns of X are the schema's, in order, since result arrays use that order."""
         if len(own) != len(expected) and not named:
             raise InputValueError(
-                f"X has {len(own)} columns, and the schema has {len(expected)} beside y ({', '.join(map(repr, expected))}): "
+                f"X has {len(own)} columns, and the schema has {len(expected)} without y "
+                f"({', '.join(map(repr, expected))}): "
                 "the columns of an array are the schema's, in order"
             )
         if named and own != expected:
@@ -325,7 +325,7 @@ class PrivateEstimator(BaseEstimator):
             why = (
                 f"lacks {', '.join(map(repr, absent))}"
                 if absent
-                else f"has {', '.join(map(repr, more))}, which the schema has not"
+                else f"has {', '.join(map(repr, more))}, which the schema lacks"
                 if more
                 else "has them in another order"
             )

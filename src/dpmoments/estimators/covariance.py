@@ -127,8 +127,8 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
         super()._check_parameters()
         if self.assume_centered and not Neighbors.of(self.neighbors).table_size_is_public:
             raise InputValueError(
-                "assume_centered=True under neighbors='add_remove' leaves no number of rows to divide by: it is private there. "
-                "Take neighbors='replace_one', or assume_centered=False"
+                "assume_centered=True under neighbors='add_remove' has no public number of rows to divide by: "
+                "use neighbors='replace_one', or assume_centered=False"
             )
 
     def _read(self) -> None:

@@ -127,7 +127,9 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
         if self.schema is None and self.bounds is not None:
             beside = class_column(self.target or _MADE_UP, self.classes)
         elif self.classes is not None:
-            raise InputValueError("classes go with bounds, and a schema has the levels of every column: leave them out")
+            raise InputValueError(
+                "classes are for bounds=; a schema already lists the levels of every column: leave them out"
+            )
         schema = public_schema(self.schema, self.bounds, None, names, beside)
         return schema, self._target_of(schema)
 
@@ -167,7 +169,9 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
         """Predict the most likely class of rows, shape (m,); private for private rows."""
         scores = self._scores(X)
         if np.isnan(scores).any():
-            raise InputValueError("rows with an empty cell have no prediction: fill the cells, or leave those rows out")
+            raise InputValueError(
+                "rows with a missing value have no prediction: fill the values, or leave those rows out"
+            )
         return self.classes_[np.argmax(scores, axis=1)]
 
     def predict_proba(self, X: Any) -> FloatArray:

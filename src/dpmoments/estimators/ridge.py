@@ -130,14 +130,12 @@ class DPRidge(RegressorMixin, PrivateEstimator):
         if self.schema is None and self.bounds is not None:
             if self.target_bounds is None:
                 raise InputValueError(
-                    "target_bounds=None: noise must hide every y too, and its bounds are never read off y. Give "
+                    "target_bounds=None: noise must also hide every y, and its bounds are never read from y. Give "
                     "target_bounds=(low, high), known without looking at the table"
                 )
             beside = numeric_column(name, self.target_bounds)
         elif self.target_bounds is not None:
-            raise InputValueError(
-                "target_bounds go with bounds, and a schema has those of every column: leave them out"
-            )
+            raise InputValueError("target_bounds are for bounds=; a schema already bounds every column: leave them out")
         schema = public_schema(self.schema, self.bounds, None, names, beside)
         return schema, self._target_of(schema)
 

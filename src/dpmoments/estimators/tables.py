@@ -22,8 +22,9 @@ from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 _NO_BOUNDS = (
-    "no public bounds were given (schema, bounds and row_norm are None): noise must hide a row wherever it may lie, and bounds "
-    "read off the table would publish its extremes. Give schema=dpm.Schema(dpm.Numeric('age', 0, 100), …), or bounds=(low, high) "
+    "no public bounds were given (schema, bounds and row_norm are None): noise must hide any possible row, and "
+    "bounds read from the table would publish its extremes. Give schema=dpm.Schema(dpm.Numeric('age', 0, 100), "
+    "…), or bounds=(low, high) "
     "of every column, known without looking at the table"
 )
 
@@ -39,8 +40,8 @@ def public_schema(
         raise InputValueError(_NO_BOUNDS)
     if len(given) > 1:
         raise InputValueError(
-            f"{' and '.join(given)} were given, and each says all that is public of the columns: keep one of them (a Schema has "
-            "a row_norm of its own)"
+            f"{' and '.join(given)} were given, but each describes the columns completely: keep one (a Schema "
+            f"has its own row_norm)"
         )
     if schema is not None:
         if not isinstance(schema, Schema):
@@ -58,13 +59,13 @@ def _pairs(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
     """Return a lower and an upper bound for every column."""
     if isinstance(bounds, str | bytes) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise InputValueError(
-            f"bounds={shown(bounds)} are no pair: give (low, high), each a number or one number for every column"
+            f"bounds={shown(bounds)} must be a pair (low, high), each a number or one number per column"
         )
     ends = [np.asarray(end, dtype=np.float64) for end in bounds]
     if any(end.shape not in ((), (n_columns,)) for end in ends):
         shapes = " and ".join(str(end.shape) for end in ends)
         raise InputValueError(
-            f"bounds have shapes {shapes}, and X has {n_columns} columns: give a number, or one for every column"
+            f"bounds have shapes {shapes}, and X has {n_columns} columns: give a number, or one per column"
         )
     low, high = (np.broadcast_to(end, n_columns).tolist() for end in ends)
     return list(zip(low, high, strict=True))
@@ -105,13 +106,13 @@ class Features:
         """Read a frame or array in memory, or a sequence of rows as objects; an empty sequence has ``n_columns``."""
         if issparse(X):
             raise InputTypeError(
-                "sparse input is not supported: noise is added to every cell of the moments all the same. Pass X.toarray()"
+                "sparse input is not supported: every entry of the moments gets noise anyway. Pass X.toarray()"
             )
         frame = _frame_of(X)
         if isinstance(frame, nw.LazyFrame) or isinstance(X, str) or hasattr(X, "__fspath__") or _is_of_dask(X):
             raise InputTypeError(
                 f"fit takes arrays and frames in memory, got {type(X).__name__}: release it with dpm.release(table, schema, …), "
-                "which reads files and engines, then call fit_release(release), which costs nothing"
+                "which reads files and engines, then call fit_release(release), which spends nothing"
             )
         if not isinstance(frame, nw.DataFrame):
             array = _table_array(X, n_columns)
@@ -224,7 +225,7 @@ def column_of(y: Any, *, of: Any) -> Any:
             stacklevel=4,
         )
     if isinstance(column, np.ndarray) and column.ndim != 1:
-        raise InputValueError(f"y should be a 1d array, one value a row, and has {column.ndim} dimensions")
+        raise InputValueError(f"y should be a 1d array, one value per row, and has {column.ndim} dimensions")
     if isinstance(column, np.ndarray) and column.dtype.kind == "c":
         raise InputValueError("Complex data not supported: y must hold numbers or levels")
     return declared_column(column, "y")
@@ -234,12 +235,14 @@ def target_column(schema: Schema, target: str | None, kinds: tuple[type, ...], w
     """Return the schema column of y."""
     if target is None:
         raise InputValueError(
-            f"target=None, and a schema names the column that y is: give target=…, one of {', '.join(map(repr, schema.names))}"
+            f"target=None, but a schema needs the name of y's column: give target=…, one of "
+            f"{', '.join(map(repr, schema.names))}"
         )
     result = [column for column in schema.table_columns if column.name == target]
     if not result or not isinstance(result[0], kinds):
         raise InputValueError(
-            f"target={target!r} is no {what} column of the schema ({', '.join(map(repr, schema.names))}): name one, which y is"
+            f"target={target!r} is not a {what} column of the schema ({', '.join(map(repr, schema.names))}): "
+            f"name one, which y is"
         )
     return result[0]
 
@@ -254,7 +257,7 @@ def class_column(name: str, classes: object) -> Column:
     """Return the column of the listed classes."""
     if classes is None:
         raise InputValueError(
-            "classes=None: which classes there are must be public, and y is not looked at for them. Give classes=[…], or a "
+            "classes=None: the classes must be public, and are never read from y. Give classes=[…], or a "
             "schema with a Categorical column and target=…"
         )
     levels = _listed(classes)

@@ -184,7 +184,7 @@ def _finite_float(text: str) -> float:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        raise _NotADocumentError("a key stands twice in one entry")
+        raise _NotADocumentError("a key occurs twice in one entry")
     return entries
 
 

@@ -40,6 +40,10 @@ class InputTypeError(InputError, TypeError):
     """A ``TypeError`` raised by this library."""
 
 
+class InputAttributeError(InputError, AttributeError):
+    """An ``AttributeError`` that this library raised."""
+
+
 class InputKeyError(InputError, KeyError):
     """A ``KeyError`` raised by this library."""
 

@@ -52,7 +52,7 @@ class EngineFiles:
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise InputValueError(
-                f"there is no engine {self.engine!r}: use one of {', '.join(ENGINES)}, or pass the path itself"
+                f"unknown engine {self.engine!r}: use one of {', '.join(ENGINES)}, or pass the path itself"
             )
 
 
@@ -144,9 +144,7 @@ def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
         with whole_file(path) as temporary:
             pa_csv.write_csv(written, temporary, options)
         return not written.equals(table)
-    raise InputValueError(
-        f"{path} does not end in .parquet, .csv or .tsv, by which the format of a table is told: name it so"
-    )
+    raise InputValueError(f"{path} does not end in .parquet, .csv or .tsv, which gives the format: rename it")
 
 
 def _without_formulas(table: Any) -> Any:

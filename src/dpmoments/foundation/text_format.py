@@ -65,7 +65,7 @@ class TextFormat:
     >>> TextFormat(encoding="latin-0")
     Traceback (most recent call last):
         ...
-    dpmoments.foundation.errors.InputValueError: encoding='latin-0' is no text encoding that Python knows: common ones
+    dpmoments.foundation.errors.InputValueError: encoding='latin-0' is not a text encoding that Python knows: common ones
     ...
     """
 
@@ -85,27 +85,28 @@ class TextFormat:
             if mark is None and option != "decimal":
                 continue
             if not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in "\r\n\0\ufeff":
-                raise InputValueError(f"{option}={shown(mark)} must be one character, no letter, digit or line end")
+                raise InputValueError(f"{option}={shown(mark)} must be one character, not a letter, digit or line end")
         if (self.delimiter or ",") > "\x7e" or (self.quote or '"') > "\x7e":
             raise InputValueError("delimiter and quote must be ASCII characters")
         if self.delimiter is not None and self.delimiter == self.quote:
             raise InputValueError(f"delimiter and quote are both {self.quote!r}")
         for option, mark in (("decimal", self.decimal), ("thousands", self.thousands)):
             if mark is not None and mark in '+-"':
-                raise InputValueError(f"{option}={mark!r} is a sign or a quote, and numbers hold those for themselves")
+                raise InputValueError(f"{option}={mark!r} cannot be a sign or a quote: numbers use these themselves")
         if self.decimal.isspace():
-            raise InputValueError(f"decimal={self.decimal!r} must be no blank")
+            raise InputValueError(f"decimal={self.decimal!r} must not be a space")
         if self.decimal == self.thousands:
             raise InputValueError(f"decimal and thousands are both {self.decimal!r}: what would 1{self.decimal}234 be?")
         if not isinstance(self.encoding, str) or not _is_text_encoding(self.encoding):
             raise InputValueError(
-                f"encoding={shown(self.encoding)} is no text encoding that Python knows: common ones are utf-8, cp1252, "
+                f"encoding={shown(self.encoding)} is not a text encoding that Python knows: common ones are "
+                f"utf-8, cp1252, "
                 "latin-1, utf-16"
             )
         if codecs.lookup(self.encoding).name.startswith(_CHANGING):
             raise InputValueError(
-                f"encoding={shown(self.encoding)} has marks that change how all that follows is read, so that one row would "
-                "decide how later rows are read: convert the file to UTF-8, as with iconv, and leave the encoding out"
+                f"encoding={shown(self.encoding)} is stateful: one row could change how later rows are read. "
+                f"Convert the file to UTF-8, for example with iconv, and leave the encoding out"
             )
         for option in ("nulls", "true", "false"):
             words = getattr(self, option)
@@ -113,12 +114,12 @@ class TextFormat:
                 raise InputTypeError(f"{option}={shown(words)} must be a list of texts: [{shown(words)}]")
             if not all(isinstance(word, str) for word in words):
                 raise InputTypeError(
-                    f"{option}={shown(words)} must be a list of texts: put what stands in the file in quotes"
+                    f"{option}={shown(words)} must be a list of texts: put the texts of the file in quotes"
                 )
             object.__setattr__(self, option, tuple(words))
         for first, second in (("true", "false"), ("nulls", "true"), ("nulls", "false")):
             if both := sorted(set(getattr(self, first)) & set(getattr(self, second))):
-                raise InputValueError(f"{shown(both[0])} stands both among {first} and among {second}")
+                raise InputValueError(f"{shown(both[0])} is both in {first} and in {second}")
         if isinstance(self.skip_lines, bool) or not isinstance(self.skip_lines, int) or self.skip_lines < 0:
             raise InputValueError(f"skip_lines={shown(self.skip_lines)} must be a whole number, 0 or more")
 

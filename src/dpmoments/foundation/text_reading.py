@@ -147,7 +147,6 @@ class Utf8Stream:
         return whole[:cut]
 
     def close(self) -> None:
-        """Close the stream."""
         self.closed = True
         self._stream.close()
 

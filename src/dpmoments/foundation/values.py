@@ -57,7 +57,7 @@ def from_plain(value: Any, *, depth: int = 0) -> Any:
     if not isinstance(value, list | dict):
         return value
     if depth > _MAX_DEPTH:
-        raise InputValueError(f"it holds values within values, more than {_MAX_DEPTH} deep")
+        raise InputValueError(f"it nests values more than {_MAX_DEPTH} deep")
     if isinstance(value, list):
         return [from_plain(entry, depth=depth + 1) for entry in value]
     tag = next(iter(value), "")
@@ -227,13 +227,13 @@ def number_as_text(text: str) -> str:
     elif re.fullmatch(r"\d{4}-\d{2}-\d{2}.*", plain):
         advice = "a column with dates for bounds is of kind date, dpmoments.Date"
     else:
-        advice = "digits with a decimal point, no unit and no mark between thousands"
+        advice = "digits with a decimal point, without a unit or thousands separators"
     return f"must be a number, got the text {shown(text)}: {advice}"
 
 
 def check_probability(failure: float) -> None:
     if not 0.0 < failure < 1.0:
-        raise InputValueError(f"failure={failure!r} is a probability, above 0 and below 1")
+        raise InputValueError(f"failure={failure!r} must be a probability, above 0 and below 1")
 
 
 # Exact numbers as floats, rounded to the safe side; losses in words that never say less.

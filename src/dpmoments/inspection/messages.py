@@ -77,13 +77,13 @@ def visible(text: str, *, quoted: bool = True) -> str:
 
 def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
     for failure in facts.failures:
-        words = f"{failure}. What follows is of the {facts.rows:,} rows that could be read"
+        words = f"{failure}. The following covers the {facts.rows:,} rows that could be read"
         yield Verdict(Seriousness.UNREAD, 1.0, words)
     if facts.ragged:
         lines = "line has" if facts.ragged == 1 else "lines have"
         words = (
-            f"a release stops: {facts.ragged:,} {lines} more or fewer cells than the first, and what follows is of the others. "
-            "Is a cell with a delimiter not in quotes, or the delimiter another one?"
+            f"a release stops: {facts.ragged:,} {lines} more or fewer fields than the first; the following "
+            f"covers the others. Is a value that contains a delimiter not in quotes, or is the delimiter wrong?"
         )
         yield Verdict(Seriousness.STOPS, facts.ragged / (facts.ragged + facts.rows), words)
     lost = facts.rows - facts.kept
@@ -106,8 +106,8 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
         yield Verdict(Seriousness.ROWS_LOST if serious else Seriousness.PARTLY_LOST, lost / facts.rows, words)
     if facts.shortened:
         words = (
-            f"{_of(facts.shortened, facts.whole, 'rows')} are longer than the row norm {facts.schema.row_norm:g} and are "
-            "shortened to it: is every column in the units that the schema means?"
+            f"{_of(facts.shortened, facts.whole, 'rows')} exceed the row-norm bound {facts.schema.row_norm:g} "
+            f"and are scaled down to it: is every column in the schema's units?"
         )
         yield _graded(facts.shortened, facts.whole, words)
 
@@ -143,13 +143,13 @@ def _of_column(facts: ColumnFacts, n_rows: int) -> Iterator[Verdict]:
 
 def _of_unit(facts: UnitFacts, n_rows: int) -> Iterator[Verdict]:
     unit, name = facts.privacy_unit, visible(facts.privacy_unit.column, quoted=False)
-    needs = "it must hold integers, whole numbers, text, bytes or UUIDs: convert it to text"
+    needs = "valid identifiers are integers, whole numbers, text, bytes or UUIDs: convert the column to text"
     if facts.types:
         types = ", ".join(visible(kind, quoted=False) for kind in facts.types)
-        words = f"a release stops: {name}, which tells people apart, has type {types} in the table, and {needs}"
+        words = f"a release stops: {name}, which identifies privacy units, has type {types} in the table, and {needs}"
         yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, words)
     elif facts.unreadable:
-        words = f"{_of(facts.unreadable, n_rows, f'cells of {name}')} tell nobody apart, and {needs}"
+        words = f"{_of(facts.unreadable, n_rows, f'cells of {name}')} are not valid identifiers; {needs}"
         if unit.missing == "error":
             yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, f"a release stops: {words}")
         else:
@@ -163,7 +163,7 @@ def _of_unit(facts: UnitFacts, n_rows: int) -> Iterator[Verdict]:
             )
             yield Verdict(Seriousness.STOPS, facts.missing / n_rows, words)
         else:
-            yield _graded(facts.missing, n_rows, f"{words}, belong to nobody and are dropped")
+            yield _graded(facts.missing, n_rows, f"{words}, belong to no unit and are dropped")
     if facts.beyond:
         words = (
             f"{_of(facts.rows_of_units_over, facts.rows, 'rows')} are of a {name} with {facts.rule_text}: "
@@ -172,10 +172,10 @@ def _of_unit(facts: UnitFacts, n_rows: int) -> Iterator[Verdict]:
         )
         yield Verdict(Seriousness.PARTLY_LOST, facts.beyond / facts.rows, words)  # as was asked for
     elif facts.units == facts.rows > 1:
-        words = f"no two rows have the same {name}: is it the column that tells people apart, or one that numbers rows?"
+        words = f"no two rows have the same {name}: does it identify people, or only number the rows?"
         yield Verdict(Seriousness.REMARK, 1.0, words)
     if facts.units == 1 < facts.rows:
-        words = f"all rows have the same {name}: is it the column that tells people apart?"
+        words = f"all rows have the same {name}: does it identify people?"
         yield Verdict(Seriousness.COLUMN_LOST, 1.0, words)
 
 
@@ -187,36 +187,37 @@ def _of_numbers(
         rough = isinstance(column, Numeric) and column.rough is not None
         held = "dates" if isinstance(column, Date) else "numbers"
         sides = [
-            f"{_of(cells, n_numbers, f'{held} of {name}')} lie {where}"
+            f"{_of(cells, n_numbers, f'{held} of {name}')} are {where}"
             for cells, where in ((facts.above, _edge(column, "above")), (facts.below, _edge(column, "below")))
             if cells
         ]
         words = "; ".join(sides)
         if outside >= _MAX * n_numbers:
-            words += ": is the column in other units, or another column than the schema means?"
+            words += ": is the column in other units, or not the column that the schema describes?"
             yield Verdict(Seriousness.COLUMN_LOST, outside / n_numbers, words)
         elif rough:
-            words += ": cells are taken as they are, but the column's mean must not lie there"
+            words += ": values are not clipped, but the column's mean must not be there"
             yield Verdict(Seriousness.REMARK, outside / n_numbers, words)
         else:
-            yield Verdict(Seriousness.PARTLY_LOST, outside / n_numbers, f"{words}, and are moved to it")
+            yield Verdict(Seriousness.PARTLY_LOST, outside / n_numbers, f"{words}, and are clipped to it")
     if facts.between:
-        words = f"{_of(facts.between, n_numbers, f'numbers of {name}')} lie between 0 and 1: they count as fractions of a yes"
+        words = f"{_of(facts.between, n_numbers, f'numbers of {name}')} are between 0 and 1: they count as fractions"
         yield _graded(facts.between, n_numbers, words)
 
 
 def _of_levels(facts: ColumnFacts, column: Categorical, name: str, n_rows: int) -> Iterator[Verdict]:
     n_values = n_rows - facts.missing - facts.unreadable
     if facts.unknown:
-        of_levels = "is a level" if facts.unknown == n_values else "are no level"
         words = (
-            f"no cell of {name} {of_levels} of the schema"
+            f"no cell of {name} is a level of the schema"
             if facts.unknown == n_values
-            else f"{_of(facts.unknown, n_values, f'cells of {name}')} {of_levels} of the schema"
+            else f"{_of(facts.unknown, n_values, f'cells of {name}')} are not levels of the schema"
         )
         words += f", and {_fate(column.other, column)}: {_listed(facts.unknown_values, facts.complete)}"
         if any(value.same for value in facts.unknown_values):
-            words += ". Values and levels that differ in their writing alone: write them alike, in the table or in the schema"
+            words += (
+                ". Some values and levels differ only in spelling: use the same spelling in the table and in the schema"
+            )
         yield _graded(facts.unknown, n_values, words)
     if facts.never_seen and n_values:
         levels = ", ".join(
@@ -230,7 +231,7 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
     needs = {"categorical": "text or integers", "date": "dates"}.get(facts.column.kind, "numbers")
     if facts.types:
         words = f"a release stops: {name} has type {', '.join(visible(kind, quoted=False) for kind in facts.types)} in the table "
-        words += f"and a {facts.column.kind} column needs {needs}: convert it, or describe it otherwise"
+        words += f"and a {facts.column.kind} column needs {needs}: convert it, or describe it differently"
     else:
         words = f"{_of(facts.unreadable, n_rows, f'cells of {name}')} are not {needs}"
         if facts.column.missing == "error":
@@ -238,7 +239,9 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
         else:
             words += f": {_fate(facts.column.missing, facts.column)}, as missing ones do"
     if facts.like_numbers:
-        words += f". {_of(facts.like_numbers, facts.unreadable, 'of these cells')} are text that would be a number"
+        words += (
+            f". {_of(facts.like_numbers, facts.unreadable, 'of these cells')} are text that could be read as a number"
+        )
     if facts.unreadable_values:
         words += f". They hold {_listed(facts.unreadable_values, facts.complete)}"
         if any(value.value[0] == "form" for value in facts.unreadable_values):
@@ -250,7 +253,7 @@ def _listed(values: Sequence[FoundValue], complete: bool) -> str:
     shown = [_value(value) for value in values[:_MAX_LISTED]]
     left = len(values) - len(shown)
     if not complete:
-        return f"{', '.join(shown)} and more than {left} other values (of so many, these are a sample)"
+        return f"{', '.join(shown)} and more than {left} other values (a sample)"
     return ", ".join(shown) + (f" and {left} other values" if left else "")
 
 
@@ -268,7 +271,7 @@ def _fate(rule: str, column: object) -> str:
     """Describe what a rule does with a value."""
     filled = "count as the middle of the bounds" if isinstance(column, Numeric | Boolean) else "count as 0"
     if isinstance(column, Numeric) and column.rough is not None:
-        filled = "count as the centre"
+        filled = "count as the center"
     return {"drop": "their rows are dropped", "zero": "count as no level", "center": filled}[rule]
 
 
@@ -277,7 +280,7 @@ def _edge(column: Numeric | Date | Boolean, side: str) -> str:
         return f"after its upper bound {column.upper}" if side == "above" else f"before its lower bound {column.lower}"
     if isinstance(column, Numeric) and column.rough is not None:
         _, _, center, radius = column.rough
-        return f"more than the radius {radius:g} {side} the centre {center:g}"
+        return f"more than the radius {radius:g} {side} the center {center:g}"
     lower, upper = column.bounds
     return f"above its upper bound {upper:g}" if side == "above" else f"below its lower bound {lower:g}"
 
@@ -303,19 +306,19 @@ def row_lines(facts: TableFacts) -> Iterator[str]:
         if rule.rows:
             yield (
                 f"  {visible(rule.column, quoted=False)}, {rule.rule}: drop: {_of(rule.rows, facts.rows, 'rows')}; "
-                f"{rule.first:,} that no rule before it drops, {rule.alone:,} that no other drops"
+                f"{rule.first:,} not dropped by an earlier rule, {rule.alone:,} dropped by no other rule"
             )
     if facts.stopping:
         yield (
-            f"  rows with a cell at which a release stops: {facts.stopping:,}; rows left were these dropped, too: {facts.whole:,}"
-            + ("" if facts.unit is None else ", before those of one unit are bounded")
+            f"  rows with a cell that stops a release: {facts.stopping:,}; rows left without them: {facts.whole:,}"
+            + ("" if facts.unit is None else ", before the contribution bound")
         )
     if facts.unit is not None:
         yield _unit_line(facts.unit)
     for name, rows in facts.derived.items():
         if rows:
             within = _of(rows, facts.rows, "rows")
-            yield f"  {visible(name, quoted=False)} rests on a cell that was moved, filled in or unknown in {within}"
+            yield f"  {visible(name, quoted=False)} uses a cell that was clipped, filled in or unknown in {within}"
 
 
 def _unit_line(facts: UnitFacts) -> str:

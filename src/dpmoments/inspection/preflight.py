@@ -29,13 +29,13 @@ _FILLER = "\1"
 _WIDTH = 100
 _MIN_WIDTH = 40
 _WARNING = (
-    "For the curator's eyes alone: exact facts about the table, with no privacy guarantee. Whatever keeps these lines (a "
-    "notebook, a log, a terminal's history) keeps private facts. No budget was spent, nothing was written."
+    "For the curator only: exact facts about the table, without a privacy guarantee. A notebook, log or "
+    "terminal history that stores these lines stores private facts. No budget was spent, nothing was written."
 )
 _ADVICE = (
-    "Change the schema from public knowledge alone (a codebook, the law, how the column was recorded): units, levels as they are "
-    "written, the wrong column. A bound or a level that is chosen because of what stands here is read off the table, and the "
-    "guarantee of a release rests on a schema that is not."
+    "Change the schema only from public knowledge (a codebook, legislation, how the column was recorded): units "
+    "of measurement, spellings of levels, a wrong column. A bound or a level chosen because of these facts is "
+    "read from the table, and a release's guarantee requires a schema that is not."
 )
 
 
@@ -88,7 +88,7 @@ def preflight(
     mean is computed.
 
     It takes one pass over the data, and with a privacy unit three (one more for every eight million rows of people with
-    several). The comparisons are those of a release, so ``rows_kept`` is the count that a release uses. Memory does not
+    several). Comparisons are as in a release, so ``rows_kept`` is the count that a release uses. Memory does not
     grow with the number of rows.
 
     Examples
@@ -168,7 +168,7 @@ class Preflight:
         >>> import pyarrow as pa
         >>> from dpmoments import Numeric
         >>> preflight(pa.table({"age": [44.0, 130.0]}), Schema(Numeric("age", 0, 120))).show()
-        PRIVATE │ For the curator's eyes alone: ...
+        PRIVATE │ For the curator only: ...
         """
         stream = sys.stdout if file is None else file
         width = _WIDTH
@@ -217,8 +217,8 @@ class Preflight:
             yield f"A release of this table STOPS with an error: see {' and '.join(reasons)} below."
         elif self.outcome is Outcome.WORTHLESS:
             yield (
-                f"A release of this table would RUN, AND BE WORTHLESS in part or whole: it counts {facts.kept:,} of "
-                f"{facts.rows:,} rows, and what is first below is lost without an error."
+                f"A release of this table would RUN, AND BE WORTHLESS in part or whole: it counts "
+                f"{facts.kept:,} of {facts.rows:,} rows, and the first finding below causes no error."
             )
         else:
             yield f"A release of this table works: it counts {facts.kept:,} of {facts.rows:,} rows."
@@ -234,7 +234,7 @@ class Preflight:
         yield ""
         yield _ADVICE
         if facts.unit is not None:
-            yield f"How many rows of a {visible(facts.unit.privacy_unit.column, quoted=False)} count is such a bound, too."
+            yield f"How many rows of a {visible(facts.unit.privacy_unit.column, quoted=False)} count is also such a bound."
 
     def __repr__(self) -> str:
         return _HIDDEN

@@ -84,7 +84,7 @@ class HistoryEntry:
         """Read an entry from the file, checking its number and the hash before it."""
         if digest != _linked(link, text):
             raise InputValueError(
-                "it was changed, or one before it was changed, taken out or put in: its hash does not follow"
+                "its hash does not match: it, or an entry before it, was changed, removed or inserted"
             )
         values = json.loads(text)
         require_known(values, _ENTRIES, "an entry")
@@ -92,7 +92,7 @@ class HistoryEntry:
         if not isinstance(values["content"], dict):
             raise InputTypeError("the content of an entry must be a mapping")
         if values["number"] != number or isinstance(values["number"], bool):
-            raise InputValueError("it is not in its place")
+            raise InputValueError("its number is out of order")
         return cls(number, values["time"], Action(values["action"]), values["dataset"], values["content"], text, digest)
 
     def of(self, ledger: str) -> LedgerEntry:
@@ -110,7 +110,7 @@ class HistoryEntry:
             return (
                 f"{PrivacyBudget.from_dict(content['cost'])}, {content['mechanism']}, release {content['release'][:8]}…"
             )
-        return f"of entry {self.content['reservation']}"
+        return f"entry {self.content['reservation']}"
 
     def __str__(self) -> str:
         return f"{self.number} {self.time} {self.dataset} {self.action}: {self.in_words} ({self.hash[:12]}…)"
@@ -258,32 +258,32 @@ def _why_not_counted(grant: Grant, sums: Sums) -> str:
     if any(all(sums.total(name) is not None for name in rule) for rule in sums.rules(grant)):
         return ""
     if grant.kind is GrantKind.PURE:
-        return "a budget in ε alone has no δ to spend. Release with epsilon alone, or grant epsilon and delta"
+        return "a pure budget has no δ to spend. Release with epsilon only, or grant epsilon and delta"
     if grant.kind is GrantKind.ZCDP:
         return (
-            "its draws of noise are not zCDP, so that it has no ρ. Release with rho, with epsilon alone, or with a mechanism "
-            "whose draws are Gaussian"
+            "its noise draws are not zCDP, so it has no ρ. Release with rho, with epsilon only, or with a "
+            "mechanism whose draws are Gaussian"
         )
     if sums.n_gaussian > MAX_GAUSSIAN_RELEASES:
         return f"the margin of discrete noise is proven for {MAX_GAUSSIAN_RELEASES} releases"
     if grant.kind is GrantKind.GAUSSIAN:
         return (
-            "only pure ε, and epsilon with delta for a mechanism of Gaussian draws alone, come to a μ; ρ-zCDP in general to "
-            "none. Release with one of these"
+            "μ is known only for pure ε, and for epsilon with delta if all draws are Gaussian, not for ρ-zCDP in "
+            "general. Release with one of these"
         )
     if grant.composition is Composition.GAUSSIAN:
         return (
-            "the grant counts in μ, to which only pure ε, and epsilon with delta for a mechanism of Gaussian draws alone, come. "
-            "Release with one of these"
+            "the grant counts in μ, which is known only for pure ε, and for epsilon with delta if all draws are "
+            "Gaussian. Release with one of these"
         )
     if sums.unknown[0]:
         return (
-            "a cost in ρ has no δ of its own, and some of the releases, or all by the grant's composition, are counted in ε and "
-            "δ part by part. Release with epsilon, and delta if need be"
+            "a cost in ρ has no δ of its own, and releases here are counted by basic composition in ε and δ. "
+            "Release with epsilon, and delta if needed"
         )
     return (
-        "the grant counts in ρ, and a release that is (ε, δ)-private alone has none. Release with rho, with epsilon alone, or "
-        "with a mechanism whose draws are Gaussian"
+        "the grant counts in ρ, and a release that is only (ε, δ)-private has none. Release with rho, with "
+        "epsilon only, or with a mechanism whose draws are Gaussian"
     )
 
 
@@ -360,15 +360,16 @@ class Account:
         """Raise LedgerError unless releases with this relation and unit can be charged."""
         if unit != self.grant.unit:
             raise LedgerError(
-                f"the budget of {self.dataset!r} is for the protected unit {self.grant.unit!r}, and this release protects "
-                f"{unit!r}: a guarantee for one says nothing about the other. {self._how_to_protect(unit)}; nothing was spent"
+                f"the budget of {self.dataset!r} is for the privacy unit {self.grant.unit!r}, but this release "
+                f"protects {unit!r}: a guarantee for one does not imply the other. {self._how_to_protect(unit)}; "
+                "nothing was spent"
             )
         try:
             losses_of(PrivacyBudget.pure(1.0), LossUnit.EPSILON, neighbors, self.grant.neighbors)
         except ValueError as reason:
             raise LedgerError(
-                f"the budget of {self.dataset!r} is for {self.grant.neighbors}, and this release is for {neighbors}: {reason}; "
-                "nothing was spent"
+                f"the budget of {self.dataset!r} is for {self.grant.neighbors}, but this release is for "
+                f"{neighbors}: {reason}; nothing was spent"
             ) from None
 
     def _how_to_protect(self, unit: str) -> str:
@@ -379,7 +380,7 @@ class Account:
                 "dataset of another name"
             )
         if not self.sums.n_releases:
-            return f"Nothing is spent of it yet: grant it again with unit={unit!r}"
+            return f"Nothing of it is spent yet: grant it again with unit={unit!r}"
         return f"Some of it is spent: grant a budget with unit={unit!r} to a dataset of another name"
 
     def with_charge(self, cost: PrivacyBudget, losses: Losses) -> Account:
@@ -394,9 +395,10 @@ class Account:
                 "read and nothing was spent"
             )
         raise BudgetExceededError(
-            f"the budget of {name} does not allow this release: {granted} is granted, {self.spent} is spent by "
-            f"{self.sums.n_releases} releases, {self.left_text} is left, and this release would cost {cost}. Nothing "
-            "was read and nothing was spent. Ask for less, or, if more may be spent on this dataset, grant more with ledger.grant"
+            f"the budget of {name} does not allow this release, which would cost {cost}: granted {granted}, spent "
+            f"{self.spent} by {self.sums.n_releases} releases, remaining: {self.left_text}. Nothing was read and "
+            "nothing was spent. Ask for less, or grant more with ledger.grant if more may be spent on this "
+            "dataset"
         )
 
     def with_grant(self, grant: Grant) -> Account:
@@ -406,8 +408,8 @@ class Account:
                 old, new = getattr(self.grant, what), getattr(grant, what)
                 if old != new:
                     raise LedgerError(
-                        f"{self.dataset!r} was granted a budget with {what} {str(old)!r}, and some of it is spent: it cannot "
-                        f"become one with {what} {str(new)!r}. Its amount alone can be changed"
+                        f"{self.dataset!r} was granted a budget with {what} {str(old)!r}, and some of it is "
+                        f"spent: it cannot become one with {what} {str(new)!r}. Only its amount can be changed"
                     )
             if not self.sums.within(grant):
                 raise LedgerError(
@@ -495,7 +497,7 @@ class Accounts:
         if held is None or held.dataset != entry.dataset:
             raise LedgerError(f"entry {number} reserves nothing for {entry.dataset!r}")
         if held.state is not Action.RESERVE:
-            raise LedgerError(f"what entry {number} reserves has a {held.state} already")
+            raise LedgerError(f"entry {number} already has a {held.state}")
         self.reservations[number] = replace(held, state=entry.action)
         account = replace(account, n_open=account.n_open - 1)
         if entry.action is Action.COMMIT:
@@ -509,9 +511,9 @@ class Accounts:
             if entry.action is Action.GRANT:
                 grants[entry.dataset] = Grant.from_dict(entry.content)
                 if not _limits_agree(grants[entry.dataset]):
-                    result.append(f"the limits of entry {entry.number} are not what its grant allows")
+                    result.append(f"the limits of entry {entry.number} do not follow from its grant")
             if entry.action is Action.RESERVE and not _losses_agree(entry, grants[entry.dataset]):
-                result.append(f"the losses of entry {entry.number} are not what its cost comes to")
+                result.append(f"the losses of entry {entry.number} do not follow from its cost")
         return result
 
 

@@ -30,7 +30,7 @@ class Held:
             # The error that ended the run is what its caller must see; a reservation that stays counts as spent.
             with suppress(LedgerError, OSError):
                 self.ledger.refund(self.origin.ledger)
-                log.info("ledger: entry %d given back", self.origin.ledger.number)
+                log.info("ledger: entry %d refunded", self.origin.ledger.number)
 
     def commit(self) -> Message | None:
         """Commit the release; return a warning if that failed: it must not be lost."""
@@ -77,12 +77,12 @@ class Charge:
         name = require_dataset(dataset)
         if insecure_seed is not None:
             raise InputValueError(
-                "a release with an insecure seed protects nobody, and a ledger is of private releases: leave ledger out, or "
-                "insecure_seed"
+                "a release with an insecure seed is not private and cannot be charged to a ledger: leave out "
+                "ledger or insecure_seed"
             )
         if privacy_unit is not None and unit == ROW:
             raise InputValueError(
-                f"a column called {ROW!r} that tells people apart would be taken for the rows themselves in a ledger: rename it"
+                f"the privacy unit's column is called {ROW!r}, which in a ledger means single rows: rename it"
             )
         ledger.account(name).require_for(neighbors, unit)
         return cls(ledger, name, unit)

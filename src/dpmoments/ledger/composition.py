@@ -72,7 +72,7 @@ class Losses:
             raise InputTypeError("gaussian must be true or false")
         losses = cls(**known, gaussian=values["gaussian"])
         if (losses.epsilon is None) != (losses.delta is None) or not (losses.epsilon or losses.rho):
-            raise InputValueError("the losses of a release are in no unit that a ledger counts in")
+            raise InputValueError("the losses of a release have no unit that a ledger supports")
         return losses
 
 

@@ -73,7 +73,9 @@ class LedgerFile:
     def opened(self, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
         """Open a transaction, committed to disk at the end or rolled back if the block raises."""
         if not self.exists():
-            raise LedgerError(f"there is no ledger {self.shown}: ledger.grant('people-2026', epsilon=…) makes one")
+            raise LedgerError(
+                f"the ledger {self.shown} does not exist: create it with ledger.grant('people-2026', epsilon=…)"
+            )
         self._require_one_name()
         connection = None
         try:
@@ -121,7 +123,7 @@ class LedgerFile:
             result = (
                 "an empty file, perhaps the rest of a damaged ledger" if empty else "an SQLite file of another program"
             )
-            raise LedgerError(f"{self.shown} is no ledger: it is {result}. Name another file; it was not changed")
+            raise LedgerError(f"{self.shown} is not a ledger but {result}. Name another file; it was not changed")
         if version != _VERSION:
             raise LedgerError(
                 f"{self.shown} is a ledger of file version {version}, and this library knows version {_VERSION}: use the version "
@@ -157,7 +159,7 @@ class LedgerFile:
             sqlite3.SQLITE_PERM: "cannot be opened: look at its permissions",
             sqlite3.SQLITE_FULL: "cannot be written: the disk is full",
             sqlite3.SQLITE_IOERR: "cannot be read or written: the disk refuses (full, or failing)",
-            sqlite3.SQLITE_NOTADB: "is no ledger: it is no SQLite file, or damaged at its beginning",
+            sqlite3.SQLITE_NOTADB: "is not an SQLite file, or is damaged at its beginning",
             sqlite3.SQLITE_CORRUPT: "is damaged: restore a copy, and check it with 'dpmoments ledger verify' and its releases",
         }.get(code, f"cannot be used ({reason})")
         raise LedgerError(f"the ledger {self.shown} {words}") from reason

@@ -192,14 +192,10 @@ class Grant:
         rule = _composition(composition)
         if mu is not None:
             if epsilon is not None or rho is not None or delta != 0:
-                raise InputValueError(
-                    "give the budget of a dataset as epsilon (with or without delta), rho or mu: one of them"
-                )
+                raise InputValueError("give only one of epsilon (with or without delta), rho and mu")
             kind, limits = GrantKind.GAUSSIAN, {"mu_squared": as_written(_positive_mu(mu)) ** 2}
         elif epsilon is None and rho is None:
-            raise InputValueError(
-                "give the budget of a dataset as epsilon (with or without delta), rho or mu: none was given"
-            )
+            raise InputValueError("give one of epsilon (with or without delta), rho and mu; none was given")
         else:
             budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
             kind = GrantKind(str(budget.kind))
@@ -209,9 +205,7 @@ class Grant:
             if kind is GrantKind.APPROXIMATE:
                 limits |= {"delta": as_written(budget.delta), **_converted(budget, rule)}
         if kind is not GrantKind.APPROXIMATE and rule is not Composition.AUTO:
-            raise InputValueError(
-                f"composition={str(rule)!r} is for a budget of epsilon and delta: others are counted in one way"
-            )
+            raise InputValueError(f"composition={str(rule)!r} needs a budget of epsilon and delta")
         return cls(kind, MappingProxyType(limits), relation, unit, composition=rule)
 
     @property
@@ -270,10 +264,8 @@ def unit_name(privacy_unit: PrivacyUnit | None) -> str:
 def check_unit(unit: object) -> None:
     """Raise ValueError or TypeError unless ``unit`` can name a privacy unit."""
     if not isinstance(unit, str):
-        raise InputTypeError(
-            f"unit must be a text that names whom the guarantee is for, such as 'row', got {shown(unit)}"
-        )
-    check_text(unit, "the name of the protected unit")
+        raise InputTypeError(f"unit must be a text that names the privacy unit, such as 'row', got {shown(unit)}")
+    check_text(unit, "the name of the privacy unit")
     if not unit.strip() or len(unit) > _MAX_UNIT_LENGTH or not unit.isprintable():
         raise InputValueError(f"unit={shown(unit)} must be 1 to {_MAX_UNIT_LENGTH} printable characters, such as 'row'")
 
@@ -312,7 +304,7 @@ def _converted(budget: PrivacyBudget, rule: Composition) -> dict[str, Fraction]:
     """Return what ε and the share of δ allow in ρ and in μ²."""
     delta = _share(budget.delta, rule)
     if delta == 0.0:
-        raise InputValueError(f"delta={budget.delta!r} is too small to be counted with")
+        raise InputValueError(f"delta={budget.delta!r} is too small")
     try:
         coordinates = MAX_GAUSSIAN_RELEASES * MAX_COMPOSED_COORDINATES
         gaussian = discrete_gaussian_rho(budget.epsilon, delta, coordinates)

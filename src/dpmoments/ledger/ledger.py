@@ -85,8 +85,8 @@ class _KeptAccounts:
             if identity != self.seen.ledger or result != (self.seen.hash,):
                 self._accounts = None
                 raise LedgerError(
-                    f"{self.file.shown} is not the ledger that was opened, or not all of it: it was cut, restored from an older "
-                    "copy, or replaced. Look into it before anything is released"
+                    f"{self.file.shown} is no longer the ledger that was opened: it was cut, restored from an "
+                    "older copy, or replaced. Find out why before releasing anything"
                 )
         self._accounts = None
         for number, text, digest in connection.execute(

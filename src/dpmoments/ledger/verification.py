@@ -35,12 +35,10 @@ def check_history(connection: sqlite3.Connection, ledger: str) -> tuple[Accounts
             break
     head = accounts.head
     words = f"{accounts.number} entries" + ("" if head is None else f", head {head.number}:{head.hash}")
-    chain = LedgerCheck(
-        "the chain of hashes, and that every entry may follow those before it", not broken, broken or words
-    )
+    chain = LedgerCheck("the chain of hashes and the order of entries", not broken, broken or words)
     faults = accounts.faults()
     sums = LedgerCheck(
-        "what releases cost, computed anew",
+        "recomputed losses of releases",
         not faults,
         "; ".join(faults[:3]) or f"{len(accounts.reservations)} reservations, within every grant",
     )
@@ -60,15 +58,15 @@ def check_release(accounts: Accounts, release: Any) -> LedgerCheck:
     origin = release.origin
     what = f"{origin.label}, {origin.id[:8]}…"
     if origin.ledger is None:
-        return LedgerCheck(what, False, "it says of no ledger that it was charged to it")
+        return LedgerCheck(what, False, "it was not charged to a ledger")
     if fault := _fault_of_place(accounts, origin.ledger):
         return LedgerCheck(what, False, fault)
     held = accounts.reservations.get(origin.ledger.number)
     run = origin.id if origin.group is None else origin.group.run
     if held is None or (held.release, held.dataset) != (run, origin.dataset):
-        return LedgerCheck(what, False, f"entry {origin.ledger.number} is of another release")
+        return LedgerCheck(what, False, f"entry {origin.ledger.number} belongs to another release")
     if held.state is Action.REFUND:
-        return LedgerCheck(what, False, f"what entry {origin.ledger.number} reserved for it was given back")
+        return LedgerCheck(what, False, f"its reservation, entry {origin.ledger.number}, was refunded")
     if held.cost != release.privacy.budget:
         return LedgerCheck(what, False, f"entry {origin.ledger.number} has another cost, {held.cost}")
     if (held.neighbors, held.unit) != (release.privacy.neighbors, unit_name(release.privacy.privacy_unit)):
@@ -93,12 +91,12 @@ def originals(release: Any) -> Iterator[Any]:
 
 def _fault_of_place(accounts: Accounts, entry: LedgerEntry) -> str:
     if entry.ledger != accounts.ledger:
-        return "it is of another ledger"
+        return "it belongs to another ledger"
     if entry.number > accounts.number:
         return (
             f"the history ends at entry {accounts.number}, before its entry {entry.number}: the ledger was cut, or restored from "
             "an older copy"
         )
     if accounts.history[entry.number - 1].hash != entry.hash:
-        return f"entry {entry.number} of the history is another: the ledger was restored from an older copy, or written anew"
+        return f"entry {entry.number} of the history differs: the ledger was restored from an older copy, or rewritten"
     return ""

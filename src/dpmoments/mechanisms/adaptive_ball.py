@@ -131,9 +131,9 @@ class AdaptiveBallPlan(Plan):
         made = tuple(draw.sensitivity.name for draw in receipt.draws)
         in_ball, is_public = radius is not None, self.count_is_public
         if made not in possible_draws(pure=self.budget.pure, count_is_public=is_public, in_ball=in_ball):
-            raise InputValueError(f"the draws {', '.join(made)} are not those of a run of adaptive-ball that ended so")
+            raise InputValueError(f"no run of adaptive-ball with these diagnostics makes the draws {', '.join(made)}")
         if radius is not None and radius not in map(radius_at, radius_places(self.budget.pure)):
-            raise InputValueError(f"the radius {radius!r} is none that a run can choose")
+            raise InputValueError(f"radius {radius!r} is not one that adaptive-ball can choose")
         left = allowance(self.cost, self.loss_unit)
         for draw in receipt.draws[:-1]:
             left = left - draw.loss
@@ -200,14 +200,14 @@ class AdaptiveBall(Mechanism):
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
     loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = GAUSSIAN_LOSS_UNITS
-    summary: ClassVar[str] = "noise for rows moved into a small ball that is found privately; for loose bounds"
+    summary: ClassVar[str] = "noise for rows clipped to a small, privately found ball; for loose bounds"
     source: ClassVar[str] = "this library (docs/derivations/adaptive_ball.md)"
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         super().check_support(shape, budget, neighbors)
         if not shape.mean:
             raise InputValueError(
-                "adaptive-ball takes moments about a centre, and needs the mean to tell the second moment about 0 from them: "
+                "adaptive-ball needs the mean, because its moments are about a private center: "
                 "release with mean=True, or use matrix-laplace or gaussian"
             )
 

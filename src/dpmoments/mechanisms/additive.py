@@ -42,7 +42,7 @@ def choose_bits(noise_scale: float, n_features: int = 1) -> int:
     """
     if noise_scale * 4.0**_COARSEST_BITS > MAX_NOISE:
         raise InputValueError(
-            f"the budget is so small that the noise, {noise_scale:.3g} per entry, would drown a table of any size: "
+            f"the budget is too small: noise of {noise_scale:.3g} per entry would hide a table of any size: "
             "give a larger budget"
         )
     bits = min(_FINEST_BITS, (53 - (n_features - 1).bit_length()) // 2)

@@ -79,24 +79,22 @@ class Auto(Mechanism):
             return
         if self.rule != "regime":
             raise InputValueError(
-                "largest_eigenvalue is for rule='regime' alone: the least expected error depends on no table"
+                "largest_eigenvalue needs rule='regime': the other rules assume nothing about the table"
             )
         if not 0.0 < self.largest_eigenvalue < math.inf:
             raise InputValueError(f"largest_eigenvalue={self.largest_eigenvalue!r} must be a positive finite number")
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         if self.rule == "regime" and budget.kind is BudgetKind.ZCDP:
-            raise InputValueError(
-                f"rule='regime' compares ε with δ, and a budget of {budget} has neither: give epsilon and delta"
-            )
+            raise InputValueError(f"rule='regime' needs epsilon and delta, got a budget of {budget}")
         if _one_column_without_bounds(shape, budget):
             LogScaleHistogram().check_support(shape, budget, neighbors)
         elif shape.row_norm is not None or shape.rough_scale is None:
             super().check_support(shape, budget, neighbors)
         elif budget.kind is BudgetKind.PURE:
             raise InputValueError(
-                f"a budget of {budget} cannot be spent on columns that give a scale in place of bounds: it needs a bound on "
-                "every row where there is more than one column. Give rho, or epsilon and delta > 0, or give every column lower "
+                f"a budget of {budget} needs bounds on every column, and some have a scale range instead (one such column by "
+                "itself is allowed). Give rho, or epsilon and delta > 0, or give every column lower "
                 "and upper"
             )
 

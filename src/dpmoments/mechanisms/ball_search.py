@@ -37,7 +37,7 @@ from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
-# How adaptive-ball divides a budget, step by step, from what it has learnt of the number of rows so far.
+# Division of the budget, step by step, by the noisy number of rows so far.
 
 COUNT_SHARE = 0.008
 """Budget share of the row count."""
@@ -340,7 +340,7 @@ def _noisy_count(privacy_filter: PrivacyFilter, what: Query, exact: int, budget:
     return float(noisy)
 
 
-# What a run of adaptive-ball learnt of the rows that it moved, and what it says of that.
+# Evidence of a run on the rows that it clipped, and the warnings that follow.
 
 _FAILURE = 0.05
 """Probability that one of the two (independent) bounds on the effect of clipping fails."""

@@ -27,7 +27,7 @@ from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 
-# In which unit the losses of a mechanism's draws add up, by the kind of budget.
+# Units in which the losses of a mechanism's draws add up, by the kind of budget.
 
 _LOSS_UNITS: Mapping[BudgetKind, LossUnit] = MappingProxyType(
     {
@@ -137,7 +137,7 @@ class CalibratedPlan(ABC, Generic[Noisy]):
             )
         if rows.schema.drops_rows and self.count_is_public:
             raise InputValueError(
-                "the schema has a rule that drops rows, and the plan is for one that has none, so that it may tell their number: "
+                "the schema has a rule that drops rows, but the plan is for a schema without one, whose row count is public: "
                 "make the plan from the same schema"
             )
 
@@ -213,8 +213,8 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
             raise InputValueError(f"{who} is not defined for neighbors={str(neighbors)!r}: use {known}")
         if self.most_features is not None and shape.n_features > self.most_features:
             raise InputValueError(
-                f"{who} takes {self.most_features} feature at most and the table has {shape.n_features}: give columns bounds or "
-                "rough scales and leave the mechanism out, or use coinpress; dpm.release_mean takes any number of columns"
+                f"{who} takes at most {self.most_features} feature, and the table has {shape.n_features}: give columns bounds or "
+                "scale ranges and leave the mechanism out, or use coinpress; dpm.release_mean takes any number of columns"
             )
         if self.needs_row_norm and shape.row_norm is None:
             raise InputValueError(
@@ -229,7 +229,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
     def budget_advice(self) -> str:
         """Return the budgets to use, for a refusal."""
         words = {
-            BudgetKind.PURE: "epsilon alone (delta = 0)",
+            BudgetKind.PURE: "epsilon only (delta = 0)",
             BudgetKind.APPROXIMATE: "epsilon and delta > 0",
             BudgetKind.ZCDP: "rho",
         }

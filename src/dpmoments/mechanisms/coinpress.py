@@ -43,9 +43,9 @@ from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-# What CoinPress knows after each step: an ellipsoid that holds nearly all rows.
+# State after each step: an ellipsoid that holds nearly all rows.
 
-# What earlier steps of CoinPress say of later ones: rows that a clip took away were once seen.
+# Evidence of earlier steps for later ones: rows that a clip reduced were once seen.
 
 _SURE = 2.0
 """Noise SDs above the noise's spectral edge at which a variance counts as seen."""
@@ -377,7 +377,7 @@ def _widened_clip(
     )
 
 
-# What a run of CoinPress says of itself: every step, and warnings.
+# Diagnostics of a run: every step, and warnings.
 
 _LARGE_TAIL = 0.06
 """Fraction of rows in an unseen tail above which a warning is given."""
@@ -573,7 +573,7 @@ class CoinPress(CoinPressOptions, Mechanism):
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressPlan:
         rho = self.drawable_budget(budget).rho
         if shape.n_rows == 0:
-            raise InputValueError("coinpress has nothing to estimate from a table that is publicly empty")
+            raise InputValueError("coinpress needs rows: this table is publicly empty")
         rules = self.step_rules(shape, float(shape.n_rows or STAND_IN_ROWS), rho, neighbors)
         require_workable_budget(rho, None if shape.n_rows is None else rules.schedule.shares)
         return CoinPressPlan(
@@ -634,7 +634,7 @@ class CoinPress(CoinPressOptions, Mechanism):
         """Return lowest and highest eigenvalue, and the radius of the mean (0 if it is not released)."""
         in_the_ball = shape.row_norm is not None and self.anchor is None
         if self.anchor is not None and len(self.anchor) != shape.n_features:
-            raise InputValueError(f"the anchor has {len(self.anchor)} rows and the table {shape.n_features} features")
+            raise InputValueError(f"the anchor has {len(self.anchor)} rows; the table has {shape.n_features} features")
         rough = shape.rough_scale if self.anchor is None else None
         bounds = self.eigenvalue_bounds
         if bounds is None:
@@ -645,7 +645,7 @@ class CoinPress(CoinPressOptions, Mechanism):
             else:
                 raise InputValueError(
                     "coinpress needs a rough range for the eigenvalues of the covariance: CoinPress(eigenvalue_bounds="
-                    "(lowest, highest)); a range of 1e6 costs a few per cent"
+                    "(lowest, highest)); a range of 1e6 costs a few percent"
                 )
         if not shape.mean:
             return (*bounds, 0.0)
@@ -657,7 +657,7 @@ class CoinPress(CoinPressOptions, Mechanism):
                 radius = 1.0
             else:
                 raise InputValueError(
-                    "coinpress needs a bound on the norm of the mean, as large as need be: CoinPress(mean_radius=…); or "
+                    "coinpress needs a bound on the norm of the mean, which may be generous: CoinPress(mean_radius=…); or "
                     "mean=False for rows of mean zero"
                 )
         return (*bounds, radius)

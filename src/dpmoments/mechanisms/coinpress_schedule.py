@@ -244,7 +244,7 @@ def _candidates(
         splits = [[1.0], *(split for ratio in _RATIOS for split in geometric(ratio))]
     if n_steps is None:
         return splits
-    # Where the budget is too small for any searched split of that length, use the paper's split.
+    # If the budget is too small for any searched split of that length, use the paper's split.
     return [split for split in splits if len(split) == n_steps] or [paper_shares(n_steps)]
 
 
@@ -313,21 +313,21 @@ class CoinPressOptions:
         if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
             raise InputValueError(f"steps={self.steps!r} must be a whole number from 1 to 1000")
         if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
-            raise InputValueError(f"failure={self.failure!r} is a probability, above 0 and below 1")
+            raise InputValueError(f"failure={self.failure!r} must be a probability, above 0 and below 1")
         if self.failure != _FAILURE and self.constants != "paper":
             raise InputValueError(
-                f"failure={self.failure!r} is the β of the paper's constants, and the practical ones have none: leave it out, or "
+                f"failure={self.failure!r} needs the paper's constants, since the practical ones have no β: leave it out, or "
                 'give constants="paper"'
             )
         if isinstance(self.split, str):
             if self.split not in _LAST_SHARE:
                 raise InputValueError(
-                    f"split={self.split!r}: use {' or '.join(map(repr, _LAST_SHARE))}, or one share a step"
+                    f"split={self.split!r}: use {' or '.join(map(repr, _LAST_SHARE))}, or one share per step"
                 )
         elif self.split is not None:
             split = tuple(map(float, self.split))
             if not split or not all(math.isfinite(share) and share > 0.0 for share in split):
-                raise InputValueError(f"split={self.split!r}: give one positive share a step")
+                raise InputValueError(f"split={self.split!r}: give one positive share per step")
             if self.steps not in (None, len(split)):
                 raise InputValueError(f"split has {len(split)} shares and steps={self.steps}: leave steps out")
             object.__setattr__(self, "split", tuple(share / math.fsum(split) for share in split))
@@ -341,7 +341,7 @@ def checked_eigenvalue_bounds(bounds: tuple[float, float]) -> tuple[float, float
     return lowest, highest
 
 
-# What is known beforehand of normal rows, and of normal noise: tail bounds in closed form.
+# Tail bounds of normal rows and of normal noise in closed form.
 
 
 def normal_norm_square(n_features: int, failure: float) -> float:

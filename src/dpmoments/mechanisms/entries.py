@@ -43,7 +43,7 @@ MEANS: Mapping[str, str] = {
 def class_at(entry: str) -> Any:
     """Return the class of an entry of this table; no other text is loaded."""
     if entry not in (*MOMENTS.values(), *MEANS.values()):
-        raise InputLookupError(f"{entry!r} is no entry of the table of mechanisms")
+        raise InputLookupError(f"{entry!r} is not in the table of mechanisms")
     module, _, name = entry.partition(":")
     return getattr(import_module(module), name)
 
@@ -53,7 +53,7 @@ def class_named(name: str, entries: Mapping[str, str]) -> Any:
     for entry in entries.values():
         if entry.endswith(f":{name}"):
             return class_at(entry)
-    raise AttributeError(f"there is no mechanism {name!r}")
+    raise AttributeError(f"unknown mechanism {name!r}")
 
 
 class LoadedClasses(Mapping[str, Class], Generic[Class]):

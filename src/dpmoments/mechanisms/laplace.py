@@ -32,7 +32,7 @@ class LaplacePlan(AdditivePlan):
 
     @property
     def cell_variances(self) -> tuple[float, float]:
-        # 1/(2 sinh²(1/2s)) for the discrete law of scale s in lattice units.
+        # 1/(2 sinh²(1/2s)) for the discrete distribution of scale s in lattice units.
         scale = math.ldexp(self.noise_scale, 2 * self.bits)
         half = 0.5 / scale
         variance = 0.0 if half > 300 else 0.5 / math.sinh(half) ** 2 * 16.0**-self.bits

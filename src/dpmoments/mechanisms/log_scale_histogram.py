@@ -126,7 +126,7 @@ def _doubts(column: ClippedColumn, variance: float, of_variance: float, of_mean:
     result = []
     if of_variance > _NOISE_DECIDES * variance:
         result.append(Message("variance-lost"))
-    # Where the variance is lost in noise the scale found stands for it.
+    # If the variance is lost in noise the located scale stands for it.
     if of_mean > _NOISE_DECIDES * math.sqrt(max(variance, column.located.histogram.scale**2)):
         result.append(Message("mean-lost"))
     return result
@@ -165,7 +165,7 @@ class LogScaleHistogram(Mechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> LogScaleHistogramPlan:
         if shape.n_rows == 0:
-            raise InputValueError("log-scale-histogram has nothing to estimate from a table that is publicly empty")
+            raise InputValueError("log-scale-histogram needs rows: this table is publicly empty")
         spent = pure_if_less_noise(budget, self.drawable_budget(budget), 1)
         count_loss, _ = column_losses(self.drawable_budget(spent), 1, private_count=shape.n_rows is None)
         return LogScaleHistogramPlan(self, shape, neighbors, spent, count_loss=count_loss)

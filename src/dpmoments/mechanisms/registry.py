@@ -44,5 +44,5 @@ def _class_named(name: object, known: Mapping[str, type[Configured]], noun: str)
     if not isinstance(name, str):
         raise InputTypeError(f"mechanism must be a name or a configured {noun}, got {type(name).__name__}")
     if name not in known:
-        raise InputValueError(f"there is no {noun} {name!r}: use one of {', '.join(known)}")
+        raise InputValueError(f"unknown {noun} {name!r}: use one of {', '.join(known)}")
     return known[name]

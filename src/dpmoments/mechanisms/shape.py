@@ -67,14 +67,14 @@ class MomentShape:
         if self.n_features < 1:
             raise InputValueError(f"n_features={self.n_features}: a table needs at least one feature")
         if self.n_rows is not None and self.n_rows < 0:
-            raise InputValueError(f"n_rows={self.n_rows} cannot be negative")
+            raise InputValueError(f"n_rows={self.n_rows} must not be negative")
 
     def count_is_public(self, neighbors: Neighbors) -> bool:
         """Return True if the exact number of kept rows is public."""
         return neighbors.count_is_public(self.drops_rows)
 
 
-# What a run of a mechanism comes to.
+# Result of a run.
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class RunResult:
         return np.asarray(self.gram / np.asarray(self.count) - np.outer(from_center, from_center))
 
 
-# What the guarantee of a mechanism rests on, as it runs.
+# Basis of the guarantee, as a mechanism runs.
 
 
 class Arithmetic(StrEnum):
@@ -156,7 +156,5 @@ def positive_definite(value: npt.ArrayLike, what: str) -> tuple[tuple[float, ...
     if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0.0):
         raise InputValueError(f"{what} must be symmetric")
     if not float(np.linalg.eigvalsh(matrix)[0]) > 0.0:
-        raise InputValueError(
-            f"{what} must be positive definite: it has an eigenvalue that is not positive, a direction of which it says nothing"
-        )
+        raise InputValueError(f"{what} must be positive definite, but has an eigenvalue that is not positive")
     return tuple(tuple(row) for row in matrix.tolist())

@@ -206,7 +206,7 @@ def _limbs(cells: IntegerArray) -> Any:
     return np.stack([cells >> LIMB_BITS, cells & ((1 << LIMB_BITS) - 1)]).astype(np.int64)
 
 
-# What a forecast assumes of a table, where the error of a mechanism depends on it.
+# Assumption of a forecast about a table, if the error of a mechanism depends on it.
 
 _DECAY = 1.0
 """Default exponent of eigenvalues 1/i^decay: roughly that of tables of standardized columns."""
@@ -245,7 +245,7 @@ class Assumption:
             else tuple(math.sqrt(low * high) for low, high in zip(rough.least, rough.largest, strict=True))
         )
         if spectrum is not None and decay is not None:
-            raise InputValueError("give spectrum or decay, not both: a spectrum leaves nothing for the decay to say")
+            raise InputValueError("give spectrum or decay, not both: they set the same numbers")
         if spectrum is not None:
             values = sorted((float(value) for value in spectrum), reverse=True)
             _check_spectrum(values, d, bounded=schema.row_norm is not None)
@@ -275,11 +275,11 @@ def _check_spectrum(values: Sequence[float], n_features: int, *, bounded: bool) 
     if len(values) != n_features:
         raise InputValueError(
             f"the spectrum has {len(values)} eigenvalues and the encoded rows {n_features} features: give one for each "
-            "(a categorical column has one feature a level)"
+            "(a categorical column has one feature per level)"
         )
     if not all(0.0 <= value < math.inf for value in values):
         raise InputValueError(
-            "the spectrum holds a value that is negative or not finite: a second moment has no such eigenvalue"
+            "the spectrum holds a value that is negative or not finite: eigenvalues of a second moment are neither"
         )
     if bounded and math.fsum(values) > 1.0 + 1e-9:
         raise InputValueError(

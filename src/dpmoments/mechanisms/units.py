@@ -35,11 +35,9 @@ class UnitsPlan(CalibratedPlan[Noisy]):
 
     def __post_init__(self) -> None:
         if self.neighbors is not Neighbors.ADD_REMOVE:
-            raise InputValueError(
-                "units are planned for add_remove: under replace_one the number of rows that count is private"
-            )
+            raise InputValueError("privacy units need add_remove: under replace_one the number of kept rows is private")
         if not budget_for_rows(self.cost, self.of_row.loss_unit, self.unit).covers(self.of_row.cost):
-            raise InputValueError("the plan for rows costs more than what is left for a row of the cost for units")
+            raise InputValueError("the plan for rows costs more than a row's part of the cost for units")
 
     @classmethod
     def of(cls, plan: CalibratedPlan[Noisy], budget: PrivacyBudget, unit: PrivacyUnit) -> UnitsPlan[Noisy]:

@@ -1,7 +1,7 @@
-"""Distributions of one cell of the noise: quantiles, tails of sums, and bounds on norms, one small class a family.
+"""Distributions of one noise entry ("cell"): quantiles, tails of sums, and bounds on norms, one small class per family.
 
-A cell is described in its own standard deviations. The tail of a sum of independent cells follows from their cumulant generating
-functions, by one integral in the complex plane whatever the families.
+A cell is described in its own standard deviations. The tail of a sum of independent cells follows from their cumulant
+generating functions, by one integral in the complex plane for any families.
 """
 
 from __future__ import annotations
@@ -27,60 +27,40 @@ _TAIL_DIGITS = 1e-11
 _MAX_POINTS = 2**17
 
 
-# Quantiles that hold for every law.
+# Quantiles that hold for every distribution.
 
 
 def cantelli_quantile(level: float) -> float:
-    """What no standardised variable passes with more than the probability left: ±√(p/(1 − p)), p the larger side.
-
-    Examples
-    --------
-    >>> cantelli_quantile(0.8), cantelli_quantile(0.1)
-    (2.0, -3.0)
-    """
+    """Return the bound ±√(p/(1 − p)), p the larger side, on the quantile of any standardized variable."""
     return math.sqrt(level / (1.0 - level)) if level >= 0.5 else -math.sqrt((1.0 - level) / level)
 
 
 def checked_level(level: float) -> float:
-    """The level, if it is a probability above 0 and below 1; else a ValueError."""
+    """Return the level if it is a probability above 0 and below 1; else raise ValueError."""
     if not 0.0 < level < 1.0:
-        raise InputValueError(f"level={level!r} is a probability, above 0 and below 1")
+        raise InputValueError(f"level={level!r} must be a probability, above 0 and below 1")
     return level
 
 
-# Quantiles of a gamma variable and of the difference of two: the laws of one cell of noise made of Wisharts.
+# Quantiles of a gamma variable and of the difference of two: the cells of noise made of Wisharts.
 
 _MIN_SHAPE = 0.5
-"""That of one squared normal; no Wishart has cells below it, and Cantelli's inequality stands in, which is wider."""
+"""Smallest gamma shape, that of one squared normal; below it Cantelli's (wider) inequality is used."""
 _MAX_LIBRARY_SHAPE = 1e4
-"""Far above it SciPy's incomplete gamma functions lose their lower tail (12 % of 5·10⁻¹⁰ at a shape of 2²⁵)."""
+"""Largest shape for SciPy's incomplete gamma, whose lower tail fails far above (12 % of 5·10⁻¹⁰ at 2²⁵)."""
 _MAX_SHAPE = 1e12
-"""From here on a gamma variable is normal: six deviations out they differ by 10⁻⁵ of one."""
+"""Shape from which a gamma variable counts as normal: six SDs out they differ by 10⁻⁵ of one."""
 _MAX_DIFFERENCE_SHAPE = 1e8
-"""From here on a difference of two is: its fourth cumulant is 3/a of the squared variance, and it has no third."""
+"""Shape from which a difference of two counts as normal: its fourth cumulant is 3/a of the squared variance."""
 _REACH = 60.0
-"""Standard deviations beyond a quantile that are integrated; from a shape of 10⁴ on no law has tails that reach further."""
+"""SDs integrated beyond a quantile; from a shape of 10⁴ on no distribution has tails that reach further."""
 
 
 def gamma_quantile(level: float, shape: float) -> float:
-    """Quantile of (G − a)/√a, G a Gamma(a) variable.
+    """Return the quantile of (G − a)/√a, G a Gamma(a) variable; below a = ``shape`` = 1/2 the bound of Cantelli's inequality.
 
-    Parameters
-    ----------
-    level : float
-        Between 0 and 1.
-    shape : float
-        a; below 1/2 the bound of Cantelli's inequality is returned.
-
-    Notes
-    -----
-    At large shapes the root of the integrated tail, between bounds that hold but with probability e^{−x} (Laurent & Massart
-    2000): −√(2x) below and √(2x) + x/√a above.
-
-    Examples
-    --------
-    >>> round(gamma_quantile(0.5, 1.0), 6), round(math.log(2.0) - 1.0, 6)
-    (-0.306853, -0.306853)
+    At large shapes it is the root of the integrated tail, between bounds that hold except with probability e^{−x} (Laurent &
+    Massart 2000): −√(2x) below and √(2x) + x/√a above.
     """
     if shape < _MIN_SHAPE:
         return cantelli_quantile(level)
@@ -106,26 +86,10 @@ def gamma_quantile(level: float, shape: float) -> float:
 
 
 def gamma_difference_quantile(level: float, shape: float) -> float:
-    """Quantile of (G − G′)/√(2a), G and G′ independent Gamma(a) variables.
+    """Return the quantile of (G − G′)/√(2a), G and G′ independent Gamma(a); below a = 1/2 the bound of Cantelli's inequality.
 
-    Parameters
-    ----------
-    level : float
-        Between 0 and 1.
-    shape : float
-        a; below 1/2 the bound of Cantelli's inequality is returned.
-
-    Notes
-    -----
-    The law is symmetric; its upper quantile is the root of :func:`_gamma_difference_log_tail`, bracketed by Chernoff's
+    The distribution is symmetric; its upper quantile is the root of :func:`_gamma_difference_log_tail`, bracketed by Chernoff's
     inequality at half the largest exponent: P(G − G′ > x) ≤ e^{−x/2}(4/3)^a.
-
-    Examples
-    --------
-    The difference of two exponentials is a Laplace variable:
-
-    >>> round(gamma_difference_quantile(0.9, 1.0) * math.sqrt(2.0), 6), round(math.log(0.5 / 0.1), 6)
-    (1.609438, 1.609438)
     """
     if shape < _MIN_SHAPE:
         return cantelli_quantile(level)
@@ -140,7 +104,7 @@ def gamma_difference_quantile(level: float, shape: float) -> float:
 
 
 def _gamma_difference_log_tail(x: float, shape: float) -> float:
-    """log P(G − G′ > x) for independent Gamma(a) variables, x ≥ 0."""
+    """Return log P(G − G′ > x) for independent Gamma(a) variables, x ≥ 0."""
     if x == 0.0:
         return math.log(0.5)
 
@@ -165,50 +129,47 @@ def _root(excess: Callable[[float], float], low: float, high: float) -> float:
 
 @dataclass(frozen=True)
 class CellFamily(ABC):
-    """The law of a symmetric matrix C of mean 0 whose cells on and above the diagonal are uncorrelated.
+    """Distribution of a symmetric matrix C of mean 0 whose cells on and above the diagonal are uncorrelated.
 
-    All members are frozen and compare by value. Whether C is ``rotation_invariant`` is said for cells of variance v off the
-    diagonal and 2v on it.
+    All members are frozen and compare by value. ``rotation_invariant`` refers to cells of variance v off the diagonal and 2v on
+    it.
     """
 
     name: ClassVar[str]
     rotation_invariant: ClassVar[bool] = True
     skewed: ClassVar[bool] = False
-    """Whether a diagonal cell is farther from 0 on one side than on the other."""
+    """True if a diagonal cell reaches further from 0 on one side than on the other."""
 
     @abstractmethod
     def quantile(self, level: float, *, diagonal: bool) -> float:
-        """Quantile of one cell, in its standard deviations."""
+        """Return the quantile of one cell, in its standard deviations."""
 
     @abstractmethod
     def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:
-        """log E exp(sX) of a cell of variance 1."""
+        """Return log E exp(sX) of a cell of variance 1."""
 
     @abstractmethod
     def pole(self, *, diagonal: bool) -> float:
-        """The least s > 0 for which E exp(sX) is infinite; may be infinite itself."""
+        """Return the smallest s > 0 for which E exp(sX) is infinite, or inf."""
 
     @abstractmethod
     def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:
-        """A bound on ‖Q C Qᵀ‖, Q with ``size`` orthonormal rows, that fails with probability ≤ ``failure``.
+        """Bound ‖Q C Qᵀ‖, Q with ``size`` orthonormal rows, except with probability ≤ ``failure``.
 
-        Parameters
-        ----------
-        cells : ndarray of shape (m, m)
-            Variances of C. For a family that rotations change, ``size`` is not looked at.
+        ``cells``, shape (m, m), are the variances of C. A family that is not rotation invariant ignores ``size``.
         """
 
     def vector_bound(self, covariance: FloatArray, failure: float) -> float:
-        """A bound on the length of a linear image of cells of one row of C, from its covariance; here by Chebyshev."""
+        """Bound the length of a linear image of cells of one row of C, from its covariance; here by Chebyshev."""
         return math.sqrt(float(np.trace(covariance)) / failure)
 
     def skews(self, size: int, diagonal_variance: float) -> tuple[float, float]:  # noqa: ARG002 - a semicircle
-        """κ₊ and κ₋ of R(g) = v g/((1 − κ₊g)(1 + κ₋g)), the R-transform of a large matrix of ``size`` rows."""
+        """Return κ₊ and κ₋ of R(g) = v g/((1 − κ₊g)(1 + κ₋g)), the R-transform of a large matrix of ``size`` rows."""
         return 0.0, 0.0
 
 
 def _largest_diagonal(cells: FloatArray) -> float:
-    """The least v for which the law with variance v on and v/2 off the diagonal is nowhere below ``cells``."""
+    """Return the smallest v for which variance v on and v/2 off the diagonal is nowhere below ``cells``."""
     doubled = 2.0 * cells
     np.fill_diagonal(doubled, np.diag(cells))
     return float(doubled.max(initial=0.0))
@@ -218,8 +179,8 @@ def _largest_diagonal(cells: FloatArray) -> float:
 class GaussianCells(CellFamily):
     """Independent normal cells.
 
-    Norm: σ(√(2m) + √(2 ln(2/β))), σ² = max(diagonal, 2·off-diagonal) (Gaussian concentration about E‖N‖ ≤ σ√(2m)).
-    Vector: √tr Σ + √(2‖Σ‖ ln(1/β)).
+    Norm: σ(√(2m) + √(2 ln(2/β))), σ² = max(diagonal, 2·off-diagonal) (Gaussian concentration about E‖N‖ ≤ σ√(2m)). Vector: √tr
+    Σ + √(2‖Σ‖ ln(1/β)).
     """
 
     name: ClassVar[str] = "gaussian"
@@ -265,7 +226,7 @@ class LaplaceCells(CellFamily):
 
 
 def _gamma_bound(failure: float, shape: float) -> float:
-    """What a Gamma variable stays below but with probability ``failure`` (Laurent & Massart 2000)."""
+    """Return the bound that a Gamma variable stays below except with probability ``failure`` (Laurent & Massart 2000)."""
     x = -math.log(failure)
     return shape + math.sqrt(2.0 * shape * x) + x
 
@@ -290,12 +251,8 @@ class IsotropicCells(CellFamily):
     """Density ∝ e^{−c‖C‖_F}: C = √(2Y)·Z/c, Y ~ Gamma(a), Z symmetric normal (``docs/derivations/isotropic.md``).
 
     Every cell, standardized, is the difference of two Gamma(a), exactly; so is every linear image of one row, times a normal
-    vector. Norm: that of Z times √(2Y)/c, each at half the failure probability, or that of ‖C‖_F ~ Gamma(2a − 1)/c.
-
-    Attributes
-    ----------
-    shape : float
-        a: half of the variance of a diagonal cell times c².
+    vector. Norm: that of Z times √(2Y)/c, each at half the failure probability, or that of ‖C‖_F ~ Gamma(2a − 1)/c. ``shape``
+    is a, half of the variance of a diagonal cell times c².
     """
 
     shape: float
@@ -325,15 +282,10 @@ class IsotropicCells(CellFamily):
 
 @dataclass(frozen=True)
 class MatrixLaplaceCells(CellFamily):
-    """The difference of two Wisharts, C ∝ UᵀU − VᵀV, with U and V standard normal of ν rows.
+    """Difference of two Wisharts, C ∝ UᵀU − VᵀV, with U and V standard normal of ν = ``degrees`` rows.
 
     Cells: on the diagonal the difference of two Gamma(ν/2), off it that of two Gamma(ν). Norm: the singular values of U and V
-    leave √ν ± (√m + t) with probability ≤ e^{−t²/2} a side (Davidson & Szarek 2001).
-
-    Attributes
-    ----------
-    degrees : float
-        ν.
+    leave √ν ± (√m + t) with probability ≤ e^{−t²/2} on each side (Davidson & Szarek 2001).
     """
 
     degrees: float
@@ -369,14 +321,9 @@ class MatrixLaplaceCells(CellFamily):
 
 @dataclass(frozen=True)
 class WishartCells(CellFamily):
-    """One Wishart less its mean, C ∝ UᵀU − kI, U standard normal of k rows.
+    """Wishart less its mean, C ∝ UᵀU − kI, U standard normal of k = ``degrees`` rows.
 
     Cells: (χ²_k − k) on the diagonal, the difference of two Gamma(k/2) off it. Norm: the singular values of U.
-
-    Attributes
-    ----------
-    degrees : float
-        k.
     """
 
     degrees: float
@@ -414,24 +361,10 @@ class WishartCells(CellFamily):
 
 @lru_cache(maxsize=1024)
 def sum_quantile(level: float, parts: tuple[tuple[CellFamily, float, bool], ...]) -> float:
-    """Quantile of a sum of independent cells, in its standard deviations.
+    """Return the quantile of a sum of independent cells, in its standard deviations.
 
-    Parameters
-    ----------
-    level : float
-        Between 0 and 1.
-
-    Notes
-    -----
-    P(X > x) = (1/2πi)∫ e^{K(s) − sx}/s ds along a vertical line through the saddle point, where nothing cancels: the tail has
-    the same relative accuracy however small it is. No quantile is beyond that of Cantelli's inequality.
-
-    Examples
-    --------
-    >>> round(sum_quantile(0.975, ((GaussianCells(), 3.0, False), (GaussianCells(), 4.0, False))), 3)
-    1.96
-    >>> round(sum_quantile(0.975, ((LaplaceCells(), 1.0, False), (LaplaceCells(), 1e-6, False))), 3)
-    2.118
+    P(X > x) = (1/2πi)∫ e^{K(s) − sx}/s ds along a vertical line through the saddle point, where nothing cancels: the tail keeps
+    its relative accuracy however small it is. No quantile is beyond that of Cantelli's inequality.
     """
     total = math.sqrt(math.fsum(deviation**2 for _, deviation, _ in parts))
     parts = tuple((family, deviation / total, diagonal) for family, deviation, diagonal in parts if deviation > 0.0)
@@ -442,7 +375,7 @@ def sum_quantile(level: float, parts: tuple[tuple[CellFamily, float, bool], ...]
     side = 1.0 if level >= 0.5 else -1.0
     wanted = math.log(min(level, 1.0 - level))
     furthest = abs(cantelli_quantile(level))
-    nearest = -furthest if level == 0.5 else -1.0  # a skewed law: its median is within a deviation of its mean
+    nearest = -furthest if level == 0.5 else -1.0  # a skewed distribution: its median is within an SD of its mean
     if _log_tail(furthest, side, parts) >= wanted:
         return side * furthest
     result = scipy.optimize.brentq(lambda x: _log_tail(x, side, parts) - wanted, nearest, furthest, xtol=1e-9)
@@ -450,10 +383,10 @@ def sum_quantile(level: float, parts: tuple[tuple[CellFamily, float, bool], ...]
 
 
 def _log_tail(x: float, side: float, parts: Sequence[tuple[CellFamily, float, bool]]) -> float:
-    """log P(side·X > x)."""
+    """Return log P(side·X > x)."""
 
     def exponent(s: Any) -> Any:
-        """K(s) − sx − log s."""
+        """Return K(s) − sx − log s."""
         value = -s * x - np.log(s)
         for family, deviation, diagonal in parts:
             value = value + family.log_moment(side * deviation * s, diagonal=diagonal)

@@ -40,9 +40,7 @@ def wishart_eigenvalue_range(size: int, degrees: float, failure: float) -> tuple
     ``size`` and ν = ``degrees`` ≥ m (Davidson & Szarek 2001, Theorem II.13). Both ends are exact quantiles of χ²_ν for m = 1.
     """
     if not (size >= 1 and degrees >= size and 0.0 < failure < 1.0):
-        raise InputValueError(
-            f"no Wishart matrix of {size} rows has {degrees} degrees of freedom, or failure={failure!r} is none"
-        )
+        raise InputValueError(f"need 1 <= size <= degrees and 0 < failure < 1, got {size}, {degrees} and {failure!r}")
     side = failure / 2.0
     if size == 1:
         return float(scipy.special.chdtri(degrees, 1.0 - side)), float(scipy.special.chdtri(degrees, side))
@@ -67,7 +65,7 @@ def normal_norm_quantile(size: int, failure: float) -> float:
     about a mean of at most √(2m)).
     """
     if not (size >= 1 and 0.0 < failure < 1.0):
-        raise InputValueError(f"no matrix has {size} rows, or failure={failure!r} is no probability")
+        raise InputValueError(f"need size >= 1 and 0 < failure < 1, got {size} and {failure!r}")
     if size == 1:
         return -float(scipy.special.ndtri(failure / 2.0))
     bound = math.sqrt(2.0 * size) + math.sqrt(2.0 * math.log(2.0 / failure))

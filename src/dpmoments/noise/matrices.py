@@ -54,7 +54,7 @@ def matrix_laplace(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
     ((4, 4), True)
     """
     _check_size_and_rate(d, rate)
-    # The same law by one product: with U = (P+Q)/√2 and V = (P−Q)/√2, UᵀU − VᵀV = PᵀQ + QᵀP.
+    # The same distribution by one product: with U = (P+Q)/√2 and V = (P−Q)/√2, UᵀU − VᵀV = PᵀQ + QᵀP.
     product = rng.standard_normal((d + 1, d)).T @ rng.standard_normal((d + 1, d))
     return (product + product.T) / (2.0 * rate)
 
@@ -72,7 +72,7 @@ def isotropic(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
     direction = symmetric_gaussian(d, 1.0, rng)
     norm = float(np.linalg.norm(direction))
     if norm == 0.0:
-        raise InputArithmeticError("a noise draw has no direction: nothing was released; run again")
+        raise InputArithmeticError("a noise draw was zero: nothing was released; run again")
     return (rng.standard_gamma(d * (d + 1) / 2) / rate / norm) * direction
 
 
@@ -95,7 +95,7 @@ def inverse_wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np
 
 def _check_size_and_rate(d: int, rate: float) -> None:
     if d < 1:
-        raise InputValueError(f"d={d}: a matrix has at least one row")
+        raise InputValueError(f"d={d} must be at least 1")
     if not (rate > 0 and math.isfinite(rate)):
         raise InputValueError(f"rate={rate!r} must be positive and finite")
 

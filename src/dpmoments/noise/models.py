@@ -1,4 +1,4 @@
-"""Noise models: what the file of a release holds of its noise, a name and numbers; each makes the law from what was released."""
+"""Noise models: a name and numbers in a release's file, from which the noise distribution is made."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile, wishart_ei
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 
 _LINEARIZED = "linearized"
-"""The law is linearized about the release: good if noise is small beside the moments."""
+"""Caveat: the distribution is linearized about the release, and good if noise is small relative to the moments."""
 _CLIPPED_IN_LAST_STEP = "clipped-in-last-step"
-"""The law is of the rows as the last step clipped them; what clipping took away is not in it."""
+"""Caveat: the distribution is for the rows as the last step clipped them, without the effect of clipping."""
 _ASSERTED_EIGENVALUE = "asserted-smallest-eigenvalue"
-"""The law holds if no eigenvalue is below the one that the caller asserted."""
+"""Caveat: the distribution holds if no eigenvalue is below the one that the caller asserted."""
 _ROUNDING = 1e-9
 
 
 class ReleasedMoments(Protocol):
-    """What a law may be made from: the moments as they were drawn, before any repair."""
+    """Noisy (unrepaired) moments, from which a noise distribution may be made."""
 
     @property
     def noisy_sum(self) -> FloatArray | None:
-        """The sum of encoded rows about the center; None if it was not released."""
+        """Sum of encoded rows about the center; None if it was not released."""
 
     @property
     def noisy_gram(self) -> FloatArray:
-        """Their Gram matrix about the center."""
+        """Gram matrix of encoded rows about the center."""
 
     @property
     def noisy_count(self) -> float | None:
-        """The number of rows; None if it was not released."""
+        """Number of rows; None if it was not released."""
 
     @property
     def center(self) -> FloatArray | None:
-        """What sum and Gram matrix are about; None for 0."""
+        """Center of the sum and Gram matrix; None is the origin."""
 
     @property
     def count_is_public(self) -> bool:
-        """Whether the number of rows is known without noise."""
+        """True if the number of rows is known without noise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,10 +66,10 @@ class MomentInterval:
     Attributes
     ----------
     center, spread : ndarray of shape (m, m)
-        ``spread`` is positive semi-definite. v is (1, x) where ``constant``, else x: the features that were asked for, in
-        their order, in units of the encoded rows.
+        ``spread`` is positive semi-definite. v is (1, x) if ``constant``, else x: the chosen features, in their order, in
+        encoded units.
     count_error : float
-        How far the released number of rows may be from that of the table's; 0 where it is exact.
+        Largest difference of the released from the table's number of rows; 0 if it is exact.
     """
 
     center: FloatArray
@@ -78,7 +78,7 @@ class MomentInterval:
     count_error: float
 
     def mapped(self, matrix: FloatArray) -> MomentInterval:
-        """The same for matrix·v, whose first entry is again the constant, if v has one."""
+        """Return the interval for matrix·v, whose first entry is again the constant, if v has one."""
         center, spread = matrix @ self.center @ matrix.T, matrix @ self.spread @ matrix.T
         return MomentInterval(center, spread, self.constant, self.count_error)
 
@@ -100,7 +100,7 @@ class ShiftLoss(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseModel(ABC):
-    """What a file says of the noise of one run.
+    """Description of the noise of one run in a file.
 
     Subclasses form a closed table (:data:`_NOISE_MODELS`). Their fields are numbers, flags, or arrays whose shapes follow from
     ``n_features``; the base class writes, reads and checks them.
@@ -114,7 +114,7 @@ class NoiseModel(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name in files."""
+        """Name in files."""
 
     def __post_init__(self) -> None:
         d = self.n_features
@@ -142,12 +142,12 @@ class NoiseModel(ABC):
 
     @property
     def condition(self) -> str:
-        """What law and interval are conditional on beyond the release, a code; empty if they are not."""
+        """Code of a condition, beyond the release, of distribution and interval; empty for none."""
         return ""
 
     @abstractmethod
     def law(self, released: ReleasedMoments) -> NoiseLaw | None:
-        """The law of the noise on what was released; None if it was biased on purpose, or the numbers are those of no run."""
+        """Return the noise distribution; None if the release is biased on purpose, or no run makes these numbers."""
 
     @property
     def fixed_law(self) -> NoiseLaw | None:
@@ -169,24 +169,15 @@ class NoiseModel(ABC):
         chosen: Sequence[int],  # noqa: ARG002
         failure: float,  # noqa: ARG002
     ) -> MomentInterval | None:
-        """An interval that holds the exact moments of some features but with probability ``failure``, not linearized.
+        """Return an interval with the exact moments of ``chosen`` features except with probability ``failure``, not linearized.
 
-        Parameters
-        ----------
-        chosen : sequence of int
-            Features, chosen without looking at the noise.
-        failure : float
-            Above 0, below 1.
-
-        Returns
-        -------
-        MomentInterval or None
-            None if the model gives none: a bound then follows from the law.
+        The features must be chosen without looking at the noise. None if the model gives no interval: a bound then follows from
+        the distribution.
         """
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file; no bit is lost."""
+        """Return plain values for a file; no bit is lost."""
         values: dict[str, Any] = {"name": self.name}
         for entry in fields(self):
             value = getattr(self, entry.name)
@@ -195,7 +186,7 @@ class NoiseModel(ABC):
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> NoiseModel:
-        """The model that :meth:`to_dict` wrote."""
+        """Return the model that :meth:`to_dict` wrote."""
         if not isinstance(values, Mapping):
             raise InputTypeError("a noise model is a mapping of its name and its numbers")
         name = values.get("name")
@@ -208,7 +199,7 @@ class NoiseModel(ABC):
 
     @classmethod
     def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
-        """The model of this name from the other entries of its file."""
+        """Return the model of this name from the other entries of its file."""
         known = [entry.name for entry in fields(cls)]
         _require_exactly(given, known, f"the noise model {name!r}")
         d = given["n_features"]
@@ -229,20 +220,13 @@ def _require_exactly(given: Mapping[str, Any], known: Sequence[str], what: str) 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WithOwnCount(NoiseModel):
-    """A model whose number of rows has noise of its own.
-
-    Attributes
-    ----------
-    count_scale : float
-        Standard deviation of normal noise on the number of rows, or the scale of Laplace noise; 0 if it is exact, or has none of
-        its own.
-    """
+    """Model with separate noise on the number of rows: SD ``count_scale`` (scale of Laplace noise), 0 for none."""
 
     count_scale: float = 0.0
     count_is_laplace: bool = False
 
     def count_bound(self, failure: float) -> float:
-        """How far the released number of rows may be off, but with probability ``failure``; half a row more for its rounding."""
+        """Bound the error of the released number of rows except with probability ``failure``, rounding included."""
         if not self.count_scale:
             return 0.0
         if self.count_is_laplace:
@@ -252,7 +236,7 @@ class WithOwnCount(NoiseModel):
     def _with_count(
         self, terms: Sequence[NoiseTerm], caveats: Sequence[str], shift: FloatArray | None = None
     ) -> NoiseLaw:
-        """The law of these terms and the noise on the count; ``shift`` is what of a row stands for the constant."""
+        """Return the distribution of these terms and the count's noise; ``shift`` is the row part of the constant."""
         law = NoiseLaw(tuple(terms), tuple(sorted(caveats)))
         if not self.count_scale:
             return law
@@ -274,18 +258,18 @@ _FAMILIES: Mapping[str, Callable[[float], CellFamily] | CellFamily] = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdditiveModel(WithOwnCount):
-    """Noise added cell by cell, of one law for all features; of rows in the unit ball, or in a smaller one that was found.
+    """Noise added entry by entry, with one distribution for all features; rows are in the unit ball or a clipping ball.
 
     Attributes
     ----------
     family : str
-        A name in :data:`_FAMILIES`, which is the name in files.
+        Name in :data:`_FAMILIES` and in files.
     diagonal_variance, off_diagonal_variance : float
-        Of the cells of the Gram matrix.
+        Variances of the entries of the Gram matrix.
     sum_variance : float or None
-        Of each entry of the sum of rows; None if it was not released.
+        Variance of each entry of the sum of rows; None if it was not released.
     count_variance : float or None
-        Of the cell that holds the number of rows: 0 if that is public; None if there is no such cell.
+        Variance of the entry that holds the number of rows: 0 if that is public; None if there is no such entry.
     rate : float or None
         c of a family of whole matrices; None for the others.
     """
@@ -304,13 +288,15 @@ class AdditiveModel(WithOwnCount):
     @classmethod
     def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
         if "family" in given:
-            raise InputValueError(f"the noise model {name!r} has no entry 'family': its name is that of the family")
+            raise InputValueError(f"the noise model {name!r} has no entry 'family': its name is the family's")
         return super().read(name, {**given, "family": name})
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.family not in _FAMILIES:
-            raise InputValueError(f"family={shown(self.family)} of the noise model is none of {', '.join(_FAMILIES)}")
+            raise InputValueError(
+                f"family={shown(self.family)} of the noise model must be one of {', '.join(_FAMILIES)}"
+            )
         if isinstance(_FAMILIES[self.family], CellFamily):
             if self.rate is not None:
                 raise InputValueError(f"{self.family} noise has no rate")
@@ -326,7 +312,7 @@ class AdditiveModel(WithOwnCount):
 
     @property
     def cells(self) -> CellFamily:
-        """The family of its cells."""
+        """Family of its cells."""
         family = _FAMILIES[self.family]
         if isinstance(family, CellFamily):
             return family
@@ -335,13 +321,13 @@ class AdditiveModel(WithOwnCount):
 
     @property
     def frobenius_error(self) -> float:
-        """Root mean square of ‖N‖_F, N the noise on the Gram matrix."""
+        """RMS of ‖N‖_F, N the noise on the Gram matrix."""
         d = self.n_features
         return math.sqrt(d * self.diagonal_variance + d * (d - 1) * self.off_diagonal_variance)
 
     @property
     def sum_error(self) -> float | None:
-        """Root mean square of the Euclidean norm of the noise on the sum of rows."""
+        """RMS norm of the noise on the sum of rows."""
         return None if self.sum_variance is None else math.sqrt(self.n_features * self.sum_variance)
 
     @property
@@ -384,7 +370,7 @@ class AdditiveModel(WithOwnCount):
     def _noisy_cells(
         self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float
     ) -> list[tuple[float, float]] | None:
-        """(shift, variance of its noise) of every released cell that has noise; None if one without noise moves."""
+        """Return (shift, noise variance) of every noisy released cell; None if one without noise moves."""
         size = len(gram_shift)
         cells = [(float(gram_shift[i, i]), self.diagonal_variance) for i in range(size)]
         cells += [(float(shift), self.off_diagonal_variance) for shift in gram_shift[np.triu_indices(size, 1)]]
@@ -397,7 +383,7 @@ class AdditiveModel(WithOwnCount):
         return [(shift, variance) for shift, variance in cells if variance > 0.0]
 
     def in_ball(self, radius: float) -> AdditiveModel:
-        """The model for rows in a ball of that radius, which was taken for 1 when the noise was added."""
+        """Return the model for rows in a ball of this radius, which counted as 1 when the noise was added."""
         return replace(
             self,
             diagonal_variance=self.diagonal_variance * radius**4,
@@ -411,11 +397,11 @@ class AdditiveModel(WithOwnCount):
 
 
 class NoisyPart(Protocol):
-    """One of several releases that were pooled."""
+    """One of several pooled releases."""
 
     @property
     def noise_model(self) -> NoiseModel | None:
-        """The model of its noise."""
+        """Model of its noise."""
 
     @property
     def noise(self) -> NoiseLaw | None:
@@ -424,14 +410,10 @@ class NoisyPart(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PooledModel(NoiseModel):
-    """The sum of independent noise of releases, each carried to one center.
+    """Sum of the independent noise of releases, each carried to one center.
 
-    No file names it: a file of a pooled release holds the releases, each with its model.
-
-    Attributes
-    ----------
-    parts : tuple of (NoisyPart, ndarray of shape (d,))
-        Releases of known noise distribution, and cᵢ − c.
+    No file names it: a file of a pooled release holds the releases, each with its model. ``parts`` are pairs of a release with
+    a known noise distribution and cᵢ − c, shape (d,).
     """
 
     parts: tuple[tuple[NoisyPart, FloatArray], ...]
@@ -470,19 +452,19 @@ class PooledModel(NoiseModel):
 
 
 def _symmetric_cells(size: int, diagonal: float) -> FloatArray:
-    """Variances that no rotation changes: half as large off the diagonal."""
+    """Return variances that no rotation changes: half as large off the diagonal."""
     cells = np.full((size, size), 0.5 * diagonal)
     np.fill_diagonal(cells, diagonal)
     return cells
 
 
 def _gram_term(family: CellFamily, matrix: FloatArray, cells: FloatArray) -> NoiseTerm:
-    """Noise M C Mᵀ on the Gram matrix alone."""
+    """Return noise M C Mᵀ on the Gram matrix only."""
     return NoiseTerm(family, cells, np.vstack([np.zeros((1, matrix.shape[1])), matrix]))
 
 
 def _sum_term(family: CellFamily, n_features: int, variance: float) -> NoiseTerm:
-    """Noise on the sum alone."""
+    """Return noise on the sum only."""
     cells = np.zeros((n_features + 1,) * 2)
     cells[0, 1:] = cells[1:, 0] = variance
     return NoiseTerm(family, cells)
@@ -490,10 +472,10 @@ def _sum_term(family: CellFamily, n_features: int, variance: float) -> NoiseTerm
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LastStepModel(WithOwnCount):
-    """Normal noise on the sums of w = linear·(x − center), clipped to a ball, that a recursive estimator ended with.
+    """Normal noise on the sums of w = linear·(x − center), clipped to a ball, of a recursive estimator's last step.
 
-    Standard deviations σ on and σ/√2 off the diagonal of Σ w wᵀ, and s on Σ w. With κ = σ/(√2 s) the moments of (κ, w) have the
-    noise of a symmetric normal matrix but for its corner, which has none: that makes its spectral norm no larger at any level
+    SDs are σ on and σ/√2 off the diagonal of Σ w wᵀ, and s on Σ w. With κ = σ/(√2 s) the moments of (κ, w) have the noise of a
+    symmetric normal matrix except for its corner, which has none: that makes its spectral norm no larger at any level
     (``docs/derivations/utility-bounds-wishart.md``).
 
     Attributes
@@ -501,7 +483,7 @@ class LastStepModel(WithOwnCount):
     linear : ndarray of shape (d, d)
     center : ndarray of shape (d,)
     step_gram : ndarray of shape (d, d)
-        As the step released it, in the units of w; before what the mechanism made of it.
+        As the step released it, in the units of w, before post-processing.
     step_sum : ndarray of shape (d,) or None
     gram_scale, sum_scale : float
         σ and s.
@@ -568,11 +550,11 @@ class InverseNormalModel(WithOwnCount):
     inverse : ndarray of shape (d, d)
         As released.
     inverse_scale : float
-        Standard deviation of the noise on its diagonal entries; 1/√2 of it off the diagonal.
+        Noise SD of its diagonal entries; 1/√2 of it off the diagonal.
     smallest_eigenvalue : float
-        What the caller asserted.
+        Lower bound that the caller asserted.
     sum_scale : float or None
-        Standard deviation on each entry of the sum; None if no sum was released.
+        Noise SD of each entry of the sum; None if no sum was released.
     """
 
     inverse: FloatArray
@@ -622,7 +604,7 @@ class InverseNormalModel(WithOwnCount):
         )
 
     def _gram_between(self, most_rows: float, failure: float) -> tuple[FloatArray, FloatArray]:
-        """Bounds on the Gram matrix from both sides; its trace, and so each eigenvalue, is at most the number of rows."""
+        """Bound the Gram matrix on both sides; its trace, and so each eigenvalue, is at most the number of rows."""
         reach = self.inverse_scale * normal_norm_quantile(self.n_features, failure)
         eigenvalues, vectors = np.linalg.eigh(self.inverse)
         least = 1.0 / max(most_rows, self.smallest_eigenvalue)
@@ -636,7 +618,7 @@ class InverseNormalModel(WithOwnCount):
 class WishartModel(WithOwnCount):
     """One draw W around Σ = Σ z zᵀ + ψI, z = (w, x): Wishart(Σ, ν)/ν, or (ν − D − 1) times inverse Wishart(Σ, ν).
 
-    Of any features the block is of the same kind: m rows of the first have Wishart(Σ, ν)/ν, of the second inverse Wishart with
+    The block of any features is of the same kind: m rows of the first have Wishart(Σ, ν)/ν, of the second inverse Wishart with
     ν − D + m degrees. So ν Σ^{−½}WΣ^{−½}, or (ν − D − 1) Σ^{½}W⁻¹Σ^{½}, is a Wishart matrix of scale I, and the range of its
     eigenvalues bounds Σ from both sides (``docs/derivations/utility-bounds-wishart.md``).
 
@@ -647,13 +629,13 @@ class WishartModel(WithOwnCount):
     padding : float
         ψ, in unit-ball units.
     subtracted : bool
-        Whether the released moments are W less ψI; else they are biased, and there is no law.
+        True if the released moments are W less ψI; otherwise they are biased, with no noise distribution.
     augmentation : float
-        w; 0 if the Gram matrix was drawn alone.
+        w; 0 if only the Gram matrix was drawn.
     corner : float
-        The cell of W that belongs to the constant; 0 if there is none.
+        The entry of W for the constant, or 0.
     raised : float
-        What smaller eigenvalues were raised to before the draw; 0 if none were.
+        Value to which smaller eigenvalues were raised before the draw; 0 for none.
     """
 
     degrees: float
@@ -700,7 +682,7 @@ class WishartModel(WithOwnCount):
         return NoiseLaw((NoiseTerm(family, cells, root, known),), tuple(sorted(caveats)))
 
     def _drawn(self, released: ReleasedMoments, chosen: Sequence[int]) -> FloatArray | None:
-        """W of some features."""
+        """Return W of some features."""
         block, back = released.noisy_gram[np.ix_(chosen, chosen)], self.padding if self.subtracted else 0.0
         drawn: FloatArray = block + back * np.eye(len(chosen))
         if not self.augmentation:
@@ -736,14 +718,7 @@ class WishartModel(WithOwnCount):
         return MomentInterval(result.center, result.spread, True, off)
 
     def scale_factors(self, size: int, failure: float) -> tuple[float, float]:
-        """a and b with aW ⪯ Σ ⪯ bW for a block of ``size`` rows, but with probability ``failure``; b may be infinite.
-
-        Examples
-        --------
-        >>> law = dict(padding=0.0, subtracted=True, augmentation=0.0, corner=0.0, raised=0.0)
-        >>> [round(end, 2) for end in WishartModel(n_features=4, degrees=1000, inverse=False, **law).scale_factors(4, 0.05)]
-        [0.86, 1.18]
-        """
+        """Return a and b with aW ⪯ Σ ⪯ bW for a block of ``size`` rows, except with probability ``failure``; b may be inf."""
         if self.inverse:
             low, high = wishart_eigenvalue_range(size, self.degrees - self.dimension + size, failure)
             center = self.degrees - self.dimension - 1.0
@@ -754,16 +729,16 @@ class WishartModel(WithOwnCount):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReleasedBasisModel(NoiseModel):
-    """Errors of a mechanism that draws eigenvectors: uncorrelated cells in the released eigenbasis.
+    """Errors of a mechanism that draws eigenvectors: uncorrelated entries in the released eigenbasis.
 
     Attributes
     ----------
     cells : ndarray of shape (d, d)
-        Mean squares of the cells, eigenvalues in descending order.
+        Mean squares of the entries, eigenvalues in descending order.
     sum_variance, count_variance : float or None
-        Of the noise on each entry of the sum, and on the count; None if they were not released.
+        Noise variances of each entry of the sum, and of the count; None if they were not released.
     laplace : bool
-        Whether that noise is Laplace; else it is normal.
+        True if that noise is Laplace, False if normal.
     """
 
     cells: FloatArray
@@ -792,7 +767,7 @@ class ReleasedBasisModel(NoiseModel):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScaledWishartModel(WithOwnCount):
-    """k normal rows of covariance s²V beside the table's, less their mean.
+    """Sum of k normal rows of covariance s²V added to the table's, less their mean.
 
     Attributes
     ----------
@@ -805,7 +780,7 @@ class ScaledWishartModel(WithOwnCount):
     augmentation : float
         w; 0 if no sum was released.
     count_is_noisy : bool
-        Whether the number of rows is that of the draw.
+        True if the number of rows comes from the draw.
     """
 
     degrees: float
@@ -850,44 +825,44 @@ _NOISE_MODELS: Mapping[str, type[NoiseModel]] = MappingProxyType(
         "scaled-wishart": ScaledWishartModel,
     }
 )
-"""The closed table of models that a file may name."""
+"""Closed table of models that a file may name."""
 
 
 # The law of the noise on a mean released alone, coordinate by coordinate.
 
 _MEAN_LAWS = ("gaussian", "laplace")
 _ALIKE = 1e-6
-"""Laplace scales that differ by less than this share are taken for equal, where the general formula would lose all digits."""
+"""Relative difference of Laplace scales below which they count as equal; the general formula would lose all digits."""
 _STANDARD_LAPLACE = math.sqrt(0.5)
-"""The scale of a Laplace variable of variance 1."""
+"""Scale of a Laplace variable of variance 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class MeanModel:
-    """What a file says of the noise on a mean released alone, coordinate by coordinate, in the units in which rows are encoded.
+    """Noise of a mean-only release in a file, coordinate by coordinate, in encoded units.
 
-    A sum with noise of standard deviation s is divided by the number of rows n. If n is noisy, with standard deviation s_n,
-    the mean of the clipped rows, ``m`` away from the last center, is wrong by (s·Z + m·s_n·Z′)/n to first order; Z and Z′ are
-    independent and both of the law named.
+    A sum with noise SD s is divided by the number of rows n. If n is noisy, with SD s_n, the mean of the clipped rows, ``m``
+    away from the last center, has error (s·Z + m·s_n·Z′)/n to first order; Z and Z′ are independent with the named
+    distribution.
 
-    **It is the noise alone.** What clipping moves the mean by is not in it, nor that rows are a sample.
+    **Only noise is included**, neither the bias of clipping nor the sampling error.
 
     Attributes
     ----------
     deviations : ndarray of shape (d,)
         s/n.
     count_deviations : ndarray of shape (d,)
-        |m|·s_n/n; 0 where the number of rows is public.
+        |m|·s_n/n; 0 if the number of rows is public.
     clipped : float or None
-        Noisy share of the rows that the last step clipped, 0 where none stood out of the noise (of coordinates clipped one by one
-        the largest share); None where nothing was spent on it.
+        Noisy fraction of the rows that the last step clipped, 0 if it is within noise (of coordinates clipped separately, the
+        largest); None if nothing was spent on it.
     bias_suspected : bool
-        Whether, by what the run saw of its rows, clipping may have moved the mean by more than the noise.
+        True if, by the noisy evidence of the run, clipping may have moved the mean by more than the noise.
 
     Examples
     --------
-    >>> law = MeanModel("gaussian", np.array([3.0]), np.array([4.0]))
-    >>> law.standard_deviations, law.half_widths(0.95).round(3)
+    >>> noise = MeanModel("gaussian", np.array([3.0]), np.array([4.0]))
+    >>> noise.standard_deviations, noise.half_widths(0.95).round(3)
     (array([5.]), array([9.8]))
     """
 
@@ -901,29 +876,24 @@ class MeanModel:
         if self.law not in _MEAN_LAWS:
             raise InputValueError(f"the noise of a mean is {' or '.join(_MEAN_LAWS)}, not {shown(self.law)}")
         if self.deviations.shape != self.count_deviations.shape or self.deviations.ndim != 1:
-            raise InputValueError("the noise of a mean has deviations and count_deviations, one of each a coordinate")
+            raise InputValueError("the noise of a mean has deviations and count_deviations, one of each per coordinate")
         for values in (self.deviations, self.count_deviations):
             if not (np.isfinite(values).all() and (values >= 0.0).all()):
-                raise InputValueError(
-                    "the noise of a mean has standard deviations that are no finite numbers, 0 or above"
-                )
+                raise InputValueError("the standard deviations of the noise of a mean must be finite and 0 or above")
             values.setflags(write=False)
         if self.clipped is not None and not 0.0 <= self.clipped <= 1.0:
-            raise InputValueError(f"the noise of a mean has clipped={self.clipped!r}, which is no share of rows")
+            raise InputValueError(f"the noise of a mean has clipped={self.clipped!r}, which must be a fraction of rows")
 
     @property
     def standard_deviations(self) -> FloatArray:
-        """Of the noise of both kinds together, shape (d,)."""
+        """SDs of both kinds of noise together, shape (d,)."""
         together: FloatArray = np.hypot(self.deviations, self.count_deviations)
         return together
 
     def half_widths(self, level: float) -> FloatArray:
-        """What the size of the noise on a coordinate stays below with probability ``level``, shape (d,).
-
-        Each coordinate by itself: of d of them together fewer are below.
-        """
+        """Return bounds that each coordinate's noise stays within with probability ``level``, separately, shape (d,)."""
         if not (is_finite_number(level) and 0.0 < level < 1.0):
-            raise InputValueError(f"level={level!r} is a probability, above 0 and below 1")
+            raise InputValueError(f"level={level!r} must be a probability, above 0 and below 1")
         if self.law == "gaussian":
             return self.standard_deviations * float(scipy.special.ndtri(0.5 + 0.5 * level))
         larger = np.maximum(self.deviations, self.count_deviations)
@@ -933,7 +903,7 @@ class MeanModel:
         return widths
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file; no bit is lost."""
+        """Return plain values for a file; no bit is lost."""
         return {
             "law": self.law,
             "deviations": self.deviations.tolist(),
@@ -944,12 +914,12 @@ class MeanModel:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], n_features: int) -> MeanModel:
-        """The inverse of :meth:`to_dict`."""
+        """Return the inverse of :meth:`to_dict`."""
         require_known(content, cls.__dataclass_fields__, "noise")
         require_kinds(content, law=str, bias_suspected=bool)
         clipped = content["clipped"]
         if not (clipped is None or is_finite_number(clipped)):
-            raise InputValueError(f"the noise of a mean has clipped={shown(clipped)}, which is no share of rows")
+            raise InputValueError(f"the noise of a mean has clipped={shown(clipped)}, which must be a fraction of rows")
         deviations, of_count = (
             finite_numbers(content[name], n_features, name) for name in ("deviations", "count_deviations")
         )
@@ -957,16 +927,10 @@ class MeanModel:
 
 
 def _laplace_half_width(level: float, larger: float, smaller: float) -> float:
-    """Below which |X + Y| is with probability ``level``, in units of ``larger``.
+    """Return the t with P(|X + Y| ≤ t) = ``level``, in units of ``larger``, for independent Laplace X and Y of these SDs.
 
-    X and Y are independent Laplace variables of these standard deviations. For scales a > b,
-    P(|X + Y| > t) = (a²e^{−t/a} − b²e^{−t/b})/(a² − b²), and (1 + t/(2a))e^{−t/a} for a = b. Both are below 2e^{−t/(2a)}, which
-    bounds the search.
-
-    Examples
-    --------
-    >>> round(_laplace_half_width(0.95, 1.0, 0.0), 4), round(math.log(20.0) / math.sqrt(2.0), 4)
-    (2.1183, 2.1183)
+    For scales a > b, P(|X + Y| > t) = (a²e^{−t/a} − b²e^{−t/b})/(a² − b²), and (1 + t/(2a))e^{−t/a} for a = b. Both are below
+    2e^{−t/(2a)}, which bounds the search.
     """
     left = 1.0 - level
     ratio = smaller / larger if larger > 0.0 else 0.0
@@ -974,7 +938,7 @@ def _laplace_half_width(level: float, larger: float, smaller: float) -> float:
         return -math.log(left) * _STANDARD_LAPLACE
 
     def excess(t: float) -> float:
-        """Beyond t of the larger scale, less what may be."""
+        """Return P(|X + Y| > t) less its target, t in larger scales."""
         if ratio > 1.0 - _ALIKE:
             return (1.0 + 0.5 * t) * math.exp(-t) - left
         return (math.exp(-t) - ratio * ratio * math.exp(-t / ratio)) / (1.0 - ratio * ratio) - left

@@ -322,7 +322,7 @@ def sample_orthonormal_frame(
     d = len(symmetric)
     if schedule.ndim != 1 or schedule.size > d:
         raise InputValueError(
-            f"temperatures have shape {schedule.shape}: give a vector of at most {d}, one for each eigenvector wanted"
+            f"temperatures have shape {schedule.shape}: give a vector of at most {d}, one for each eigenvector"
         )
     if not np.isfinite(schedule).all():
         raise InputValueError("the temperatures hold NaN or infinity")

@@ -97,7 +97,7 @@ def sample_bingham_diagonal(
         raise InputValueError("the eigenvalues hold NaN or infinity: the density exp(uᵀMu) needs finite ones")
     n_draws = 1 if size is None else operator.index(size)
     if n_draws < 0:
-        raise InputValueError(f"size={size}: the number of draws cannot be negative")
+        raise InputValueError(f"size={size} must not be negative")
 
     with np.errstate(over="ignore"):  # a gap past 1.8e308 is infinite, and its coordinate rightly 0
         gaps = values.max() - values

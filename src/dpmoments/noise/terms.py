@@ -1,8 +1,8 @@
-"""The noise on released moments: a sum of independent terms that answers linear functionals.
+"""Noise on released moments: a sum of independent terms that answers linear functionals.
 
-To first order, everything that an analysis says is a linear functional of Σ z zᵀ, z = (1, x − center). Its gradient is a
-symmetric matrix of weights on a few indices: 0 for the constant, f + 1 for feature f. The law computes what such functionals
-vary by. It is never stored: a file holds a noise model, which makes the law from what was released.
+To first order, every analysis is a linear functional of Σ z zᵀ, z = (1, x − center). Its gradient is a symmetric matrix of
+weights on a few indices: 0 for the constant, f + 1 for feature f. The noise distribution computes the variances of such
+functionals. It is never stored: a file holds a noise model, which makes it from what was released.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Cell = Literal["cell", "diagonal", "count"]
 Indices = npt.ArrayLike
 
 _MAX_LOCAL = 2
-"""Columns of R beside the first that a row may use for R to count as local: a shifted, scaled feature or a contrast of two."""
+"""Max columns of R, besides the first, in a row of a local R: a shifted, scaled feature or a contrast of two."""
 _MAX_BLOCKS = 4
 _MAX_ENTRIES = 2**22
-"""Numbers in a temporary array of the dense path."""
+"""Max size of a temporary array of the dense path."""
 _MAX_PAIRED = 4
-"""Indices of a functional whose weights are taken apart into pairs of vectors; of more, RᵀAR is made."""
+"""Max indices of a functional whose weights are split into pairs of vectors; beyond it RᵀAR is made."""
 _MAX_UNROLLED = 5
-"""Indices of a functional whose cells are added up one after the other, without a temporary array of all."""
+"""Max indices of a functional whose cells are summed one after another, without a temporary array."""
 
 
 class _Local(NamedTuple):
@@ -43,7 +43,7 @@ class _Local(NamedTuple):
 
 
 class _Blocks(NamedTuple):
-    """C whose variances are alike in blocks: 2 Σ_kl strength_kl tr(A S_k A S_l) = Var tr(A N), S_k = R_k R_kᵀ."""
+    """C with equal variances in blocks: 2 Σ_kl strength_kl tr(A S_k A S_l) = Var tr(A N), S_k = R_k R_kᵀ."""
 
     strengths: FloatArray  # (K, K)
     grams: FloatArray  # (K, n, n)
@@ -51,12 +51,12 @@ class _Blocks(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NoiseTerm:
-    """N = R C Rᵀ, C symmetric of mean 0 with uncorrelated cells on and above its diagonal.
+    """Noise N = R C Rᵀ, C symmetric of mean 0 with uncorrelated cells on and above its diagonal.
 
     Attributes
     ----------
     variances : ndarray of shape (m, m)
-        Of the cells of C; symmetric.
+        Variances of the cells of C; symmetric.
     matrix : ndarray of shape (n, m) or None
         R; None for the identity.
     exact : tuple of two ndarrays, shapes (n,) and (m,), or None
@@ -94,7 +94,7 @@ class NoiseTerm:
         """n, rows and columns of N."""
         return len(self.variances) if self.matrix is None else len(self.matrix)
 
-    # How R and C are built ------------------------------------------------------------------------------------------------
+    # Construction of R and C --------------------------------------------------------------------------------------
 
     @cached_property
     def _local(self) -> _Local | None:
@@ -110,7 +110,7 @@ class NoiseTerm:
 
     @cached_property
     def _rows(self) -> FloatArray:
-        """R, and below it r where something is known: a further index n, for the weight −uᵀAu."""
+        """R, and below it r if something is known: a further index n, for the weight −uᵀAu."""
         matrix = np.eye(self.size) if self.matrix is None else self.matrix
         return matrix if self.exact is None else np.vstack([matrix, self.exact[1]])
 
@@ -128,7 +128,7 @@ class NoiseTerm:
         return _Blocks(halved[np.ix_(first, first)], np.array([part @ part.T for part in members]))
 
     def _with_known(self, indices: IntegerArray, weights: FloatArray) -> tuple[IntegerArray, FloatArray]:
-        """Indices (…, m) and weights (P, m, m) with the one for what is known, if anything is."""
+        """Return indices (…, m) and weights (P, m, m), with one for what is known, if anything is."""
         if self.exact is None:
             return indices, weights
         u = self.exact[0][indices]
@@ -137,10 +137,10 @@ class NoiseTerm:
         extended[:, :-1, :-1], extended[:, -1, -1] = weights, corner
         return np.concatenate([indices, np.full((*indices.shape[:-1], 1), self.size)], axis=-1), extended
 
-    # What is asked --------------------------------------------------------------------------------------------------------
+    # Linear functionals of one term ---------------------------------------------------------------------------------------
 
     def variance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
-        """Var(Σ A_ij N_ij) of P functionals, shape (P,), each on m indices of its own: (P, m) and (P, m, m)."""
+        """Return Var(Σ A_ij N_ij) of P functionals, shape (P,), each on m indices: (P, m) and (P, m, m)."""
         indices, weights = self._with_known(indices, weights)
         if self.exact is None and self.matrix is None:
             return _of_cells(self.variances, indices, weights)
@@ -181,7 +181,7 @@ class NoiseTerm:
         return np.asarray(result - diagonal**2 @ np.diag(self.variances))
 
     def covariance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
-        """Covariance of P functionals on the same m indices, shape (P, P): (m,) and (P, m, m)."""
+        """Return the covariance of P functionals on the same m indices, shape (P, P): (m,) and (P, m, m)."""
         indices, weights = self._with_known(indices, weights)
         if self.matrix is None and self.exact is None:
             used = indices
@@ -204,7 +204,7 @@ class NoiseTerm:
     def covariance_of_product(
         self, vector: FloatArray, chosen: Sequence[int] | IntegerArray | None = None
     ) -> FloatArray:
-        """Cov(N b), or that of some entries of it."""
+        """Return Cov(N b), or its block of some entries."""
         indices = np.arange(self.size) if chosen is None else np.asarray(chosen)
         if self.matrix is None and self.exact is None:
             return _of_products(self.variances, vector, vector, indices)
@@ -223,7 +223,7 @@ class NoiseTerm:
         return np.asarray(result)
 
     def cell_variances(self, indices: IntegerArray) -> FloatArray:
-        """Variances of the cells of N of some indices, shape (k, k)."""
+        """Return variances of the cells of N of some indices, shape (k, k)."""
         if self.matrix is None and self.exact is None:
             return np.asarray(self.variances[np.ix_(indices, indices)])
         k = len(indices)
@@ -236,7 +236,7 @@ class NoiseTerm:
         return result
 
     def energy(self, indices: IntegerArray) -> float:
-        """E‖N‖_F² of a block: without its d² cells."""
+        """Return E‖N‖_F² of a block, without forming its d² cells."""
         if self.exact is not None or self.matrix is None:
             return float(self.cell_variances(indices).sum())
         if (simple := self._single(indices)) is not None:
@@ -253,7 +253,7 @@ class NoiseTerm:
         return float(squares @ cells @ squares + (cells * shared).sum() - np.diag(cells) @ squares**2)
 
     def trace_variance(self, indices: IntegerArray) -> float:
-        """Var(tr N) of a block."""
+        """Return Var(tr N) of a block."""
         if self.exact is None and self.matrix is None:
             return float(np.diag(self.variances)[indices].sum())
         if (simple := self._single(indices)) is not None:
@@ -264,7 +264,7 @@ class NoiseTerm:
         return float(self.variance(indices[None], np.eye(len(indices))[None])[0])
 
     def _single(self, indices: IntegerArray) -> tuple[IntegerArray, FloatArray, FloatArray] | None:
-        """Columns c, t² and s² of rows that are t e₀ + s e_c with a column of their own; None if some are not."""
+        """Return columns c, t² and s² of rows t e₀ + s e_c, each with a different column; None if some are not so."""
         if self._local is None or self._local.columns.shape[1] != 1:
             return None
         columns = self._local.columns[indices, 0]
@@ -273,7 +273,7 @@ class NoiseTerm:
         return columns, self._local.first[indices] ** 2, self._local.values[indices, 0] ** 2
 
     def carried(self, matrix: FloatArray) -> NoiseTerm:
-        """The term of T N Tᵀ."""
+        """Return the term of T N Tᵀ."""
         if self.exact is not None:
             return replace(self, matrix=matrix @ self._rows[:-1], exact=(matrix @ self.exact[0], self.exact[1]))
         moved = matrix.copy() if self.matrix is None else matrix @ self.matrix
@@ -289,7 +289,7 @@ class NoiseTerm:
     # Bounds ---------------------------------------------------------------------------------------------------------------
 
     def gram_bound(self, failure: float, indices: IntegerArray) -> float:
-        """A bound on the spectral norm of a block of N that fails with probability ≤ ``failure``."""
+        """Bound the spectral norm of a block of N except with probability ≤ ``failure``."""
         if self.matrix is None and self.exact is None:
             return self.family.norm_bound(self.variances[np.ix_(indices, indices)], failure, len(indices))
         best = math.sqrt(self.energy(indices) / failure)
@@ -315,7 +315,7 @@ class NoiseTerm:
         return min(best, reach)
 
     def _shifted_bound(self, failure: float, rows: FloatArray) -> float:
-        """‖D N D‖ + ‖t‖(‖D e‖ + |uᵀD e|) + ‖t‖²|n| for rows t + D x, u = t/‖t‖: e and n the noise on the sum and the count."""
+        """Bound rows t + D x by ‖D N D‖ + ‖t‖(‖D e‖ + |uᵀD e|) + ‖t‖²|n|, u = t/‖t‖, e and n the noise on sum and count."""
         own = np.flatnonzero(rows[:, 1:].any(axis=0)) + 1
         scaled = rows[:, own]
         gram = scaled**2 @ self.variances[np.ix_(own, own)] @ scaled.T**2  # one entry a row
@@ -330,7 +330,7 @@ class NoiseTerm:
         return self.family.norm_bound(gram, part, len(rows)) + length * vectors + length**2 * of_count
 
     def sum_bound(self, failure: float, indices: IntegerArray) -> float:
-        """A bound on the length of the noise on some entries of the sum of rows."""
+        """Bound the length of the noise on some entries of the sum of rows."""
         start = np.zeros(self.size)
         start[0] = 1.0
         covariance = self.covariance_of_product(start, indices)
@@ -350,13 +350,13 @@ class NoiseTerm:
 
 
 def _two_sided(family: CellFamily, failure: float) -> float:
-    """What a diagonal cell stays within on both sides, in its standard deviations."""
+    """Return the bound that a diagonal cell stays within on both sides, in its standard deviations."""
     below = -family.quantile(failure / 2.0, diagonal=True)
     return max(family.quantile(1.0 - failure / 2.0, diagonal=True), below) if family.skewed else below
 
 
 def _of_cells(variances: FloatArray, indices: IntegerArray, weights: FloatArray) -> FloatArray:
-    """Var(Σ A_ij C_ij) of P functionals on cells that are uncorrelated; an index of −1 stands for none."""
+    """Return Var(Σ A_ij C_ij) of P functionals on uncorrelated cells; an index of −1 stands for none."""
     size = indices.shape[1]
     twice = np.zeros(len(indices), dtype=bool)
     if size <= _MAX_UNROLLED:
@@ -388,7 +388,7 @@ def _of_cells(variances: FloatArray, indices: IntegerArray, weights: FloatArray)
 
 
 def _spread(local: _Local, indices: IntegerArray, weights: FloatArray) -> tuple[IntegerArray, FloatArray]:
-    """Functionals on rows of R as functionals on its columns: the first, then those of each row."""
+    """Return functionals on rows of R as functionals on its columns: the first, then those of each row."""
     first = local.first[indices]
     on_first = np.einsum("pij,pj->pi", weights, first)
     corner = np.einsum("pi,pi->p", on_first, first)
@@ -407,7 +407,7 @@ def _spread(local: _Local, indices: IntegerArray, weights: FloatArray) -> tuple[
 
 
 def _of_products(variances: FloatArray, first: FloatArray, second: FloatArray, rows: IntegerArray) -> FloatArray:
-    """E[(C v)(C w)ᵀ], the entries ``rows`` of it; cells are uncorrelated, and two entries of C v share one cell."""
+    """Return the entries ``rows`` of E[(C v)(C w)ᵀ]; cells are uncorrelated, and two entries of C v share one cell."""
     of_rows = variances[rows]
     result = of_rows[:, rows] * np.outer(second[rows], first[rows])
     result[np.diag_indices(len(rows))] = of_rows @ (first * second)
@@ -423,19 +423,19 @@ class NoiseLaw:
     terms : tuple of NoiseTerm
         At least one, all of one size.
     caveats : tuple of str
-        Codes of what the law is conditional on, sorted; empty if it holds as it is.
+        Codes of conditions, sorted; empty for none.
 
     Raises
     ------
     ValueError
-        If there is no term, or two differ in size.
+        Without terms, or if two differ in size.
 
     Examples
     --------
     Noise on the count, the sums and the Gram matrix of two features:
 
-    >>> law = NoiseLaw.additive(GaussianCells(), 2, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=1.0)
-    >>> pooled = law + law.carried(np.array([[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    >>> noise = NoiseLaw.additive(GaussianCells(), 2, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=1.0)
+    >>> pooled = noise + noise.carried(np.array([[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     >>> pooled.count_variance, pooled.cell_variances().round(3).tolist()
     (2.0, [[2.0, 2.25, 2.0], [2.25, 5.062, 2.25], [2.0, 2.25, 4.0]])
     """
@@ -445,11 +445,9 @@ class NoiseLaw:
 
     def __post_init__(self) -> None:
         if not self.terms:
-            raise InputValueError("a noise law has at least one term")
+            raise InputValueError("noise needs at least one term")
         if len({term.size for term in self.terms}) > 1:
-            raise InputValueError(
-                f"the terms of a noise law are of sizes {[term.size for term in self.terms]}: one is needed"
-            )
+            raise InputValueError(f"the terms of noise have sizes {[term.size for term in self.terms]}: use one size")
 
     @classmethod
     def additive(
@@ -462,7 +460,7 @@ class NoiseLaw:
         of_sum: float | FloatArray,
         of_count: float,
     ) -> NoiseLaw:
-        """The law of noise that is added cell by cell; ``of_sum`` may be one variance a feature."""
+        """Return noise that is added entry by entry; ``of_sum`` may hold one variance per feature."""
         cells = np.full((n_features + 1, n_features + 1), off_diagonal)
         np.fill_diagonal(cells, diagonal)
         cells[0, 1:] = cells[1:, 0] = of_sum
@@ -471,24 +469,20 @@ class NoiseLaw:
 
     @property
     def n_features(self) -> int:
-        """d."""
+        """Number of features d."""
         return self.terms[0].size - 1
 
     # Linear functionals -----------------------------------------------------------------------------------------------------
 
     def variance(self, indices: Indices | None, weights: FloatArray) -> FloatArray:
-        """Variances of linear functionals Σ A_ij N_ij.
+        """Return the variances of linear functionals Σ A_ij N_ij, shape (P,).
 
         Parameters
         ----------
         indices : integer array of shape (P, m) or (m,), or None
-            What each functional is on: 0 for the constant, f + 1 for feature f. One row serves all. None: everything, in order.
+            Indices of each functional: 0 for the constant, f + 1 for feature f. One row serves all. None: everything, in order.
         weights : ndarray of shape (P, m, m)
             A, symmetric.
-
-        Returns
-        -------
-        ndarray of shape (P,)
         """
         at = self._indices(indices)
         if at.ndim == 1:
@@ -496,47 +490,34 @@ class NoiseLaw:
         return np.asarray(sum(term.variance(at, weights) for term in self.terms))
 
     def covariance(self, indices: Indices | None, weights: FloatArray) -> FloatArray:
-        """Covariance of P linear functionals on the same indices, shape (P, P).
-
-        Parameters
-        ----------
-        indices : integer array of shape (m,), or None
-        weights : ndarray of shape (P, m, m)
-        """
+        """Return the covariance, shape (P, P), of functionals with weights (P, m, m) on the same m indices."""
         at = self._indices(indices)
         return np.asarray(sum(term.covariance(at, weights) for term in self.terms))
 
     def covariance_of_product(
         self, vector: FloatArray, chosen: Sequence[int] | IntegerArray | None = None
     ) -> FloatArray:
-        """Cov(N b), or that of some entries of it (0 is that of the constant).
-
-        Parameters
-        ----------
-        vector : ndarray of shape (d + 1,)
-            b.
-        chosen : sequence of int, optional
-        """
+        """Return Cov(N b), b of shape (d + 1,), or its block of ``chosen`` entries (0 is the constant)."""
         return np.asarray(sum(term.covariance_of_product(vector, chosen) for term in self.terms))
 
     def variance_of_square(self, vector: FloatArray) -> float:
-        """Var(bᵀN b), b of shape (d + 1,); half of it, for a b of length 1, is the variance of a cell off the diagonal."""
+        """Return Var(bᵀN b); for a b of length 1, half of it is the variance of an entry off the diagonal."""
         used = np.flatnonzero(vector)
         return float(vector[used] @ self.covariance_of_product(vector, used) @ vector[used])
 
     def cell_variances(self, indices: Indices | None = None) -> FloatArray:
-        """Variances of the cells of N, or of a block of it."""
+        """Return variances of the entries of N, or of a block of it."""
         at = self._indices(indices)
         return np.asarray(sum(term.cell_variances(at) for term in self.terms))
 
     @cached_property
     def count_variance(self) -> float:
-        """Of the noise on the number of rows; 0 if there is none."""
+        """Noise variance of the number of rows; 0 for none."""
         return float(self.cell_variances([0])[0, 0])
 
     @cached_property
     def sum_variances(self) -> FloatArray:
-        """Of the noise on the sum of rows, shape (d,)."""
+        """Noise variances of the sum of rows, shape (d,)."""
         start = np.zeros(self.n_features + 1)
         start[0] = 1.0
         return np.diag(self.covariance_of_product(start))[1:]
@@ -552,25 +533,26 @@ class NoiseLaw:
 
     @cached_property
     def trace_variance(self) -> float:
-        """Of the trace of the noise on the Gram matrix."""
+        """Variance of the trace of the noise on the Gram matrix."""
         return math.fsum(term.trace_variance(self._features) for term in self.terms)
 
     # The distribution of a cell ---------------------------------------------------------------------------------------------
 
     def quantile(self, level: float, *, of: Cell) -> float:
-        """What the noise on one cell stays at or below with probability ``level``, in its standard deviations.
+        """Return the ``level`` quantile of the noise on one entry, in its standard deviations.
 
         Parameters
         ----------
         level : float
             Between 0 and 1.
         of : {"cell", "diagonal", "count"}
-            A cell of the Gram matrix off the diagonal, one on it, or the number of rows.
+            An entry of the Gram matrix off the diagonal, one on it, or the number of rows.
 
         Returns
         -------
         float
-            Exact for one term, and for the count; for a sum of terms that differ from cell to cell, that of their mean shares.
+            Exact for one term, and for the count; for a sum of terms that differ from entry to entry, that of their mean
+            shares.
         """
         checked_level(level)
         deviations = self._count_deviations if of == "count" else self._deviations[of == "diagonal"]
@@ -585,7 +567,7 @@ class NoiseLaw:
 
     @cached_property
     def _deviations(self) -> tuple[list[float], list[float]]:
-        """Of a mean cell off the diagonal and on it, term by term."""
+        """SDs of a mean entry off the diagonal and on it, term by term."""
         d = self.n_features
         pairs = np.arange(1, d + 1)[:, None]
         on = [float(term.variance(pairs, np.ones((d, 1, 1))).sum()) for term in self.terms]
@@ -613,14 +595,9 @@ class NoiseLaw:
     # Bounds -----------------------------------------------------------------------------------------------------------------
 
     def gram_bound(self, failure: float, indices: Indices | None = None) -> float:
-        """A bound on the spectral norm of the noise that fails with probability ≤ ``failure``.
+        """Bound the spectral norm of the noise on the Gram matrix except with probability ≤ ``failure``.
 
-        Parameters
-        ----------
-        failure : float
-            Above 0, below 1.
-        indices : integer array of shape (m,), optional
-            A block, chosen without looking at the noise; default: the Gram matrix of all features.
+        ``indices`` is a block, chosen without looking at the noise; default: all features.
         """
         at = self._features if indices is None else np.asarray(indices)
         terms = [term for term in self.terms if term.energy(at) > 0.0]
@@ -628,7 +605,7 @@ class NoiseLaw:
         return math.fsum(term.gram_bound(share, at) for term in terms)
 
     def sum_bound(self, failure: float, indices: Indices | None = None) -> float:
-        """A bound on the length of the noise on the sum of rows, or on some entries of it (f + 1 for feature f)."""
+        """Bound the length of the noise on the sum of rows, or on some entries of it (f + 1 for feature f)."""
         at, start = self._features if indices is None else np.asarray(indices), np.zeros(self.n_features + 1)
         start[0] = 1.0
         terms = [term for term in self.terms if term.covariance_of_product(start, at).any()]
@@ -636,7 +613,7 @@ class NoiseLaw:
         return math.fsum(term.sum_bound(share, at) for term in terms)
 
     def count_bound(self, failure: float) -> float:
-        """A bound on the absolute noise on the count; 0 if there is none."""
+        """Bound the absolute noise on the count; 0 for none."""
         self._share(failure, 1)
         if self.count_variance == 0.0:
             return 0.0
@@ -647,19 +624,13 @@ class NoiseLaw:
 
     def _share(self, failure: float, n_terms: int) -> float:
         if not 0.0 < failure < 1.0:
-            raise InputValueError(f"failure={failure!r} is a probability, above 0 and below 1")
+            raise InputValueError(f"failure={failure!r} must be a probability, above 0 and below 1")
         return failure / max(n_terms, 1)
 
-    # Other laws -------------------------------------------------------------------------------------------------------------
+    # Other distributions ---------------------------------------------------------------------------------------------------
 
     def carried(self, matrix: FloatArray) -> NoiseLaw:
-        """The law of T N Tᵀ: about another center, in other units, of a ball of another radius, of combined features.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (k, d + 1)
-            T.
-        """
+        """Return the noise T N Tᵀ, T of shape (k, d + 1): another center, other units, another ball, combined features."""
         if matrix.shape[1:] != (self.n_features + 1,) or not np.isfinite(matrix).all():
             raise InputValueError(
                 f"noise on {self.n_features} features is carried by a finite matrix of as many columns and one more"
@@ -672,21 +643,21 @@ class NoiseLaw:
         return replace(self, terms=tuple(terms))
 
     def about(self, shift: FloatArray) -> NoiseLaw:
-        """The law for moments of x + shift: about another center."""
+        """Return the noise for moments of x + shift: about another center."""
         matrix = np.eye(self.n_features + 1)
         matrix[1:, 0] = shift
         return self.carried(matrix)
 
     def in_ball(self, radius: float) -> NoiseLaw:
-        """The law for rows in a ball of that radius, which was taken for 1 when the noise was added."""
+        """Return the noise for rows in a ball of this radius, which counted as 1 when the noise was added."""
         return self.carried(np.diag(np.append(1.0, np.full(self.n_features, radius))))
 
     def restricted(self, features: Sequence[int]) -> NoiseLaw:
-        """The law of some features."""
+        """Return the noise of some features."""
         return self.carried(np.eye(self.n_features + 1)[[0, *(feature + 1 for feature in features)]])
 
     def __add__(self, other: NoiseLaw) -> NoiseLaw:
-        """The law of the sum of independent noise."""
+        """Return the sum of independent noise."""
         return NoiseLaw(tuple(_merged([*self.terms, *other.terms])), tuple(sorted({*self.caveats, *other.caveats})))
 
     @property
@@ -698,7 +669,7 @@ class NoiseLaw:
 
 
 def _merged(terms: Iterable[NoiseTerm]) -> list[NoiseTerm]:
-    """Normal terms without a matrix as one: their variances add up."""
+    """Merge normal terms without a matrix into one: their variances add up."""
     every = list(terms)
     plain = [
         term for term in every if isinstance(term.family, GaussianCells) and term.matrix is None and term.exact is None

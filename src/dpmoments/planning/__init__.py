@@ -1,1 +1,1 @@
-"""Planning: the noise of a release in the table's units before any data is read, and what it would take to have less."""
+"""Planning: the noise of a release before any data is read, and how to reduce it."""

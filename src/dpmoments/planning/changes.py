@@ -1,4 +1,4 @@
-"""What would lower the noise, each change planned in full: without a column, tighter bounds, more rows, more budget."""
+"""Changes that would lower the noise, each planned in full, and the rows or budget needed."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 _MAX_RATIO = 0.92
-"""A change that leaves more of the noise than this is not worth a line."""
+"""Maximum remaining fraction of the noise for a change to be listed."""
 _SMALL_DELTA = 1e-9
 _MAX_CHANGES = 6
 _GAUSSIAN = (Gaussian, AdaptiveBall)
-"""What a small δ is for."""
+"""Mechanisms that a small δ makes possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of the plan, and what is then left of the noise.
+    """Change of the plan, with the noise before and after it.
 
     Attributes
     ----------
     kind : str
         ``column``, ``columns``, ``bounds``, ``budget``, ``rows``, ``delta`` or ``mechanism``.
     what : str
-        In words.
+        Description.
     measure : str
-        What the noise is on: the median correlation of the columns that stay, or something else.
+        Quantity that has the noise: the median correlation of the remaining columns, or another.
     before, after : float
-        Its standard deviation.
+        Noise SDs.
     """
 
     kind: str
@@ -53,14 +53,14 @@ class Change:
 
     @property
     def ratio(self) -> float:
-        """What is left of the noise."""
+        """Remaining fraction of the noise."""
         return self.after / self.before
 
     def __str__(self) -> str:
         return f"{self.what}: ± {self.before:.2g} → {self.after:.2g} {self.measure}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return {
             "kind": self.kind,
             "what": self.what,
@@ -72,13 +72,7 @@ class Change:
 
 
 def changes(setting: ReleasePlan) -> tuple[Change, ...]:
-    """Changes that help noticeably, what leaves the least noise first; of columns to leave out only the one that costs most.
-
-    Parameters
-    ----------
-    setting : Setting
-        Whose plan has a law of its noise.
-    """
+    """List changes that help noticeably, best first, with at most one column to leave out."""
     noise = setting.noise
     if noise is None:
         return ()
@@ -99,7 +93,7 @@ def _most_helpful(found: Iterator[Change]) -> list[Change]:
 
 
 def _planned(setting: ReleasePlan) -> tuple[ForecastNoise, str] | None:
-    """The noise by the best of the mechanisms, and which one that is, where it is a rival."""
+    """Return the noise of the best mechanism, and its name if it is a rival."""
     result = list[tuple[ForecastNoise, str]]()
     for mechanism in (setting.mechanism, *setting.rivals):
         try:
@@ -119,7 +113,7 @@ def _planned(setting: ReleasePlan) -> tuple[ForecastNoise, str] | None:
 
 
 def _has_more(noise: ForecastNoise, others: Sequence[ForecastNoise]) -> bool:
-    """Return True if every cell has more noise than by another mechanism: so has all that is made of them."""
+    """Return True if every cell has more noise than with another mechanism."""
 
     def is_plain(known: ForecastNoise) -> bool:
         return len(known.releases) == 1 and not known.release.centered
@@ -130,7 +124,7 @@ def _has_more(noise: ForecastNoise, others: Sequence[ForecastNoise]) -> bool:
 
 
 def _measured(noise: ForecastNoise, features: Sequence[int]) -> tuple[float, str]:
-    """The median noise on correlations among features; on their standard deviations, relative, where there is one column."""
+    """Return the median noise on correlations, or for one column the relative noise on its mean."""
     result = noise.typical_correlation(features)
     if math.isfinite(result):
         return result, "on a correlation"
@@ -142,7 +136,7 @@ def _measured(noise: ForecastNoise, features: Sequence[int]) -> tuple[float, str
 def _compared(
     kind: str, what: str, before: ForecastNoise, planned: tuple[ForecastNoise, str] | None
 ) -> Iterator[Change]:
-    """The same features before and after."""
+    """Compare the noise on the features that remain."""
     if planned is None:
         return
     after, said = planned
@@ -167,7 +161,7 @@ def _without_one_column(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[
 
 
 def _costliest(typical: TypicalTable, columns: Sequence[SchemaColumn]) -> list[SchemaColumn]:
-    """Of columns of one kind and size, those that leave the most if left out: the largest weight, and the largest spread."""
+    """Return, of similar columns, those with the largest weight and the largest spread."""
     deviations, _ = typical.in_unit_ball
     alike: dict[tuple[object, ...], list[tuple[float, float, int]]] = {}
     for place, column in enumerate(columns):
@@ -189,12 +183,12 @@ def _without_half(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change
         return
     typical = _without(setting.typical, {column.name for column in columns[kept:]})
     if typical is not None:
-        what = f"half of the columns alone (the first {kept}, say)"
+        what = f"only half of the columns (for example the first {kept})"
         yield from _compared("columns", what, noise, _planned(replace(setting, typical=typical)))
 
 
 def _tighter_bounds(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
-    """Half the range of the column of numbers with the most noise on its mean for its spread, about its mean."""
+    """Plan half the range, about its mean, of the noisiest numeric column."""
     schema, known = setting.typical.schema, setting.typical.standard_deviations
     relative = np.divide(noise.mean, known, out=np.zeros(len(known)), where=known > 0.0)
     columns = [column for column in schema.columns if isinstance(column, Numeric) and column.scale is None]
@@ -205,13 +199,13 @@ def _tighter_bounds(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Chan
         if planned is not None:
             after, said = planned
             index = schema.feature_names.index(column.name)
-            what = f"half the range of {column.name}, where public knowledge allows"
+            what = f"half the range of {column.name}, if public knowledge allows"
             yield Change("bounds", what + said, "on its mean", float(noise.mean[index]), float(after.mean[index]))
             return
 
 
 def _half_as_wide(column: Numeric, schema: Schema, typical: TypicalTable) -> Schema | None:
-    """The schema with half the range of one column; None where its rows would not fit, or others are computed from it."""
+    """Return the schema with half the range of one column, or None if that is impossible."""
     if any(factor.name == column.name for derived in schema.derived_columns for factor in derived.factors):
         return None
     index = schema.feature_names.index(column.name)
@@ -229,7 +223,7 @@ def _half_as_wide(column: Numeric, schema: Schema, typical: TypicalTable) -> Sch
 
 
 def _own_row_norm(schema: Schema) -> bool:
-    """Whether the bound on a row is not the one that no row exceeds."""
+    """Return True if the row-norm bound is not the longest possible row."""
     return schema.row_norm is None or not math.isclose(schema.row_norm, longest_row_norm(schema.columns), rel_tol=1e-9)
 
 
@@ -248,11 +242,11 @@ def _with_delta(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
         return
     budget = PrivacyBudget.approximate(setting.budget.epsilon, _SMALL_DELTA)
     after = _planned(replace(setting, budget=budget, rivals=tuple(kind() for kind in _GAUSSIAN)))
-    yield from _compared("delta", f"δ = {_SMALL_DELTA:g} beside ε", noise, after)
+    yield from _compared("delta", f"δ = {_SMALL_DELTA:g} in addition to ε", noise, after)
 
 
 def _without(typical: TypicalTable, names: set[str]) -> TypicalTable | None:
-    """The typical table without some columns, and without what is derived from them."""
+    """Drop columns, and the features derived from them."""
     schema = typical.schema
     kept = [
         column
@@ -281,20 +275,20 @@ def _without(typical: TypicalTable, names: set[str]) -> TypicalTable | None:
 _MAX_BUDGET = 100.0
 _MIN_BUDGET = 1e-9
 _FINENESS = 1e-6
-"""The smallest budget is found to this share of itself, from above."""
+"""Relative precision of the smallest budget, from above."""
 _MAX_ROWS = 10**12
 
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """Noise (standard deviations) that is small enough: each entry is a condition, and all must hold.
+    """Noise SDs to reach, all of them.
 
     Attributes
     ----------
     correlation, coefficient : float or None
-        On a typical correlation, on a standardised coefficient of the typical regression.
+        Noise on a typical correlation, and on a standardized coefficient of the typical regression.
     mean, sd, share : mapping of features to floats
-        On their means, standard deviations, or shares, in the table's units.
+        Noise on means, standard deviations and shares, in original units.
     """
 
     correlation: float | None
@@ -314,7 +308,7 @@ class Wanted:
         sd: float | Mapping[str, float] | None = None,
         share: float | Mapping[str, float] | None = None,
     ) -> Wanted:
-        """One number stands for all features of the kind: numbers for ``mean`` and ``sd``, flags and levels for ``share``."""
+        """Check the requests; one number applies to all features of its kind."""
         names = np.array(typical.schema.feature_names, dtype=object)
         numbers, shares = set(names[~typical.shares]), set(names[typical.shares])
         everything = (correlation, coefficient, mean, sd, share)
@@ -326,7 +320,7 @@ class Wanted:
             if value is not None:
                 _positive(name, value)
                 if len(typical.features_of_columns) < 2:
-                    raise InputValueError(f"{name} is of two columns, and the schema has one")
+                    raise InputValueError(f"{name} needs two columns, but the schema has one")
         return cls(
             correlation,
             coefficient,
@@ -336,7 +330,7 @@ class Wanted:
         )
 
     def holds(self, noise: ForecastNoise) -> bool:
-        """Whether all of it is reached; not where a number is called noise."""
+        """Return True if all of them are reached; a noise-dominated value is not."""
         names = noise.typical.schema.feature_names
         if self.correlation is not None and not (
             noise.typical_correlation() <= self.correlation and not noise.typical_correlation_is_noise
@@ -353,7 +347,7 @@ class Wanted:
 
 
 def rows_needed(setting: ReleasePlan, wanted: Wanted) -> int:
-    """The smallest number of rows at which the plan has noise that small."""
+    """Find the smallest number of rows with noise that small."""
 
     def enough(n_rows: int) -> bool:
         return _holds(replace(setting, n_rows=n_rows), wanted)
@@ -371,7 +365,7 @@ def rows_needed(setting: ReleasePlan, wanted: Wanted) -> int:
 
 
 def budget_needed(setting: ReleasePlan, wanted: Wanted) -> float:
-    """The smallest ε (at the setting's δ), or ρ, at which the plan has noise that small."""
+    """Find the smallest ε (at the setting's δ), or ρ, with noise that small."""
     symbol = "ρ" if setting.budget.kind is BudgetKind.ZCDP else "ε"
 
     def enough(size: float) -> bool:
@@ -389,14 +383,14 @@ def budget_needed(setting: ReleasePlan, wanted: Wanted) -> float:
 
 
 def _holds(setting: ReleasePlan, wanted: Wanted) -> bool:
-    """Not where the plan is refused: a budget can be so small that it is."""
+    """Return True if a plan exists (a budget can be too small) and reaches what is wanted."""
     try:
         noise = setting.noise
     except (ValueError, OverflowError):
         return False
     if noise is None:
         raise InputValueError(
-            f"the noise of {setting.mechanism.name} in the table's units is not known beforehand: name another mechanism"
+            f"the noise of {setting.mechanism.name} in original units is not known beforehand: name another mechanism"
         )
     return wanted.holds(noise)
 
@@ -414,7 +408,7 @@ def _by_feature(
         return {}
     if not isinstance(given, Mapping):
         if not known:
-            raise InputValueError(f"{what}: the schema has no feature that it could be of")
+            raise InputValueError(f"{what}: the schema has no such feature")
         return dict.fromkeys(sorted(known), _positive(what, given))
     if wrong := sorted(set(given) & others, key=str):
         instead = "mean or sd" if what == "share" else "share"

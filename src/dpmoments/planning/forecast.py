@@ -1,7 +1,7 @@
-"""Forecast: what a release would be worth, in the table's units and by mechanism, before any data is read or budget is spent.
+"""Forecast of a release's noise and of every mechanism's error, without data or budget.
 
-Where the error depends on the table, it is that on a table that is assumed (:mod:`dpmoments.mechanisms.synthetic_spectrum`,
-:mod:`dpmoments.planning.typical_table`), by closed form or from a few runs on made-up rows; such numbers are marked.
+An error that depends on the table is that on an assumed table (:mod:`dpmoments.mechanisms.synthetic_spectrum`,
+:mod:`dpmoments.planning.typical_table`), by closed form or from a few runs on synthetic rows, and is marked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.schema.schema import Schema
 
 _MAX_RIVALS = 2
-"""So many mechanisms beside the best are looked at when something is changed."""
+"""Number of mechanisms besides the best to plan with when something is changed."""
 
 
 def forecast(
@@ -46,50 +46,51 @@ def forecast(
     typical_sd: Mapping[str, float] | None = None,
     typical_mean: Mapping[str, float] | None = None,
 ) -> Forecast:
-    """The noise on every column in the table's units, what to change, and every mechanism's error, from public numbers alone.
+    """Forecast the noise on every column, what to change, and every mechanism's error.
 
-    The noise on a mean hardly depends on the table; what it does to a standard deviation or a correlation depends on how much
-    the column varies. That is taken from ``typical_sd``, else from the schema's ``typical`` range, else it is a tenth of the
-    range, and marked with ~. Numbers are standard deviations of the noise before repair, to first order, as
-    ``release.describe()`` states them; how near they come to simulated releases is measured in ``docs/forecast-errors.md``.
+    Only public numbers are used. The noise on a mean hardly depends on the table; its effect on a standard deviation or
+    a correlation depends on how much the column varies. That is taken from ``typical_sd``, else from the schema's
+    ``typical`` range, else it is a tenth of the range, and marked with ~. Numbers are noise SDs before repair, to first
+    order, as ``release.describe()`` states them; ``docs/forecast-errors.md`` compares them with simulated releases.
 
-    The table of mechanisms has errors in the unit ball. Those of additive noise do not depend on the table; others are stated for
-    a table that is assumed, and marked. Where there is no closed form, they are the root mean square over a few runs on made-up
-    rows, at fixed seeds.
+    The table of mechanisms has errors in encoded units. Those of additive noise do not depend on the table; others are
+    for an assumed table, and marked. Without a closed form they are the RMSE over a few runs on synthetic rows, with
+    fixed seeds.
 
     Parameters
     ----------
     schema : Schema
     n_rows : int
-        The number of rows expected; it only scales the errors. With a privacy unit, the number of rows that count: of each
-        unit ``max_rows`` at most.
+        Expected number of rows; it only scales the errors. With a privacy unit, the number of rows that count: at most
+        ``max_rows`` of each unit.
     epsilon, delta, rho, neighbors, mean
         As for :func:`dpmoments.release`.
     privacy_unit : PrivacyUnit, optional
-        As for :func:`dpmoments.release`: the budget is then for all rows of a unit together, and so is whatever is said of it,
-        ``epsilon_needed`` included. **What n_rows then is comes from public knowledge, too.**
+        As for :func:`dpmoments.release`: the budget is then for all rows of a unit together, and so are all results,
+        including ``epsilon_needed``. **n_rows must then also come from public knowledge.**
     spectrum : sequence of float, optional
-        A public guess of the eigenvalues of the second moment E[x xᵀ] of the encoded rows, one for every feature after encoding.
-        **Never computed from the table.** Default: proportional to 1/i, with sum 1 where rows are given in the unit ball and
-        ½ where columns have bounds (``docs/utility-bounds-eigenvectors.md`` says how near that is on public tables); for
-        columns with rough scales, standard deviations in the geometric middle of their ranges.
+        A public guess of the eigenvalues of the second moment E[x xᵀ] of the encoded rows, one per feature. **Never
+        computed from the table.** Default: proportional to 1/i, with sum 1 if rows are given in the unit ball and ½ if
+        columns have bounds (``docs/utility-bounds-eigenvectors.md`` compares that with public tables); for columns with
+        scale ranges, standard deviations in the geometric middle of their ranges.
     decay : float, optional
-        Eigenvalues proportional to i^−decay in place of 1/i.
+        Eigenvalues proportional to i^−decay instead of 1/i.
     typical_sd, typical_mean : mapping of features to floats, optional
-        Public guesses of standard deviations and means, in the table's units: ``{"age": 18}``. **Never computed from the table.**
-        Of a flag or a level the mean is its share.
+        Public guesses of standard deviations and means, in original units: ``{"age": 18}``. **Never computed from the
+        table.** For a Boolean column or a level the mean is its share.
 
     Returns
     -------
     Forecast
-        ``print`` shows it; ``to_pandas()`` has a row a feature, ``rows_needed(correlation=0.02)`` and ``epsilon_needed(…)`` turn
-        it round, and ``forecast["gaussian"].second_moment_error`` is one of the mechanisms' numbers.
+        ``print`` shows it; ``to_pandas()`` has one row per feature; ``rows_needed(correlation=0.02)`` and
+        ``epsilon_needed(…)`` solve the inverse problem; ``forecast["gaussian"].second_moment_error`` is the error of
+        one mechanism.
 
     Raises
     ------
     ValueError
-        If the budget, the number of rows, the spectrum or a guess is not possible, a guess names an unknown feature, or the
-        privacy unit cannot serve.
+        If the budget, number of rows, spectrum, a guess or the privacy unit is invalid, or a guess names an unknown
+        feature.
     TypeError
         If the privacy unit is not a :class:`dpmoments.PrivacyUnit`.
 
@@ -101,7 +102,7 @@ def forecast(
     >>> table.best, table.noise.mean.round(3).tolist()
     ('matrix-laplace', [0.076, 126.27, 0.001])
 
-    The errors of mechanisms:
+    Errors of mechanisms:
 
     >>> table = forecast(Schema.unit_ball(13), n_rows=178, epsilon=1.0, neighbors="replace_one", mean=False)
     >>> round(table["matrix-laplace"].second_moment_error, 3)
@@ -112,13 +113,13 @@ def forecast(
     >>> print(table.assumption.words)
     normal rows, eigenvalues of their second moment as 1/i with sum 1
 
-    Derived features take their part of the ball from the columns:
+    Derived features reduce the columns' part of the ball:
 
     >>> schema = Schema(Numeric("age", 0, 100), Numeric("hours", 0, 80), Power("age", 2))
     >>> print(forecast(schema, n_rows=1000, epsilon=1.0, delta=1e-6).derived_cost)
     derived features age^2 raise the noise on every second moment of other features by 55%, on means by 39% (auto)
 
-    Where five rows of a person count, noise is five times that for rows:
+    If five rows of a person count, noise is five times that for rows:
 
     >>> table = forecast(schema, n_rows=1000, epsilon=1.0, privacy_unit=PrivacyUnit("person_id", max_rows=5))
     >>> print(table.title)
@@ -163,7 +164,7 @@ def forecast(
 
 
 def _in_units(table: Forecast, setting: ReleasePlan) -> Forecast:
-    """The forecast with the numbers of one mechanism in the table's units."""
+    """Add the numbers of one mechanism in original units."""
     plan = setting.plan
     worst = worst_run(plan)
     return replace(
@@ -178,15 +179,15 @@ def _in_units(table: Forecast, setting: ReleasePlan) -> Forecast:
 def _without_units(shape: MomentShape) -> str:
     if shape.row_norm is None:
         return (
-            "no numbers in the table's units: columns without bounds have noise that is known when it is drawn; give every "
-            "column public bounds, dpm.Numeric('income', 0, 500_000), however wide, to have them"
+            "no numbers in original units: the noise on columns without bounds is known only when it is drawn; "
+            "give every column public bounds, however wide: dpm.Numeric('income', 0, 500_000)"
         )
     if not shape.mean:
         return (
-            "no numbers in the table's units: without a mean (mean=False) there is no standard deviation or correlation; leave "
-            "mean=False out to have them, for a release with a mean"
+            "no numbers in original units: without a mean (mean=False) standard deviations and correlations are "
+            "not available; leave mean=False out, for a release with a mean"
         )
-    return "no numbers in the table's units: no mechanism can run whose noise is known beforehand"
+    return "no numbers in original units: no possible mechanism has noise that is known beforehand"
 
 
 def _derived_cost(
@@ -197,7 +198,7 @@ def _derived_cost(
     privacy_unit: PrivacyUnit | None,
     mechanisms: Sequence[str],
 ) -> DerivedCost | None:
-    """By the plans with and without the derived features, of the first mechanism that states a law of its noise for both."""
+    """Compare plans with and without derived features, of the first mechanism that has both."""
     if not schema.derived_columns:
         return None
     less = schema.without_derived
@@ -224,7 +225,7 @@ def _derived_cost(
 
 
 def require_row_count(n_rows: int) -> None:
-    """Raise ValueError unless it is a possible number of rows."""
+    """Raise ValueError unless ``n_rows`` is a possible number of rows."""
     if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
         raise InputValueError(f"n_rows={n_rows!r} must be a positive whole number")
 
@@ -264,7 +265,10 @@ def _row(
 
 
 def _typical_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[float | None, bool]:
-    """The noise on a typical correlation and whether that hides it; if no two columns vary, on a mean, in standard deviations."""
+    """Return the noise on a typical correlation and whether it hides that.
+
+    If no two columns vary, the noise is on a mean, in its standard deviations.
+    """
     noise = forecast_noise(plan, typical, n_rows)
     if noise is None:
         return None, False

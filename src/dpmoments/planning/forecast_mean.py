@@ -1,4 +1,4 @@
-"""Forecast of means alone: what every estimator's error would be, before any data is read or any budget is spent."""
+"""Forecast of every mean estimator's error, without data or budget."""
 
 from __future__ import annotations
 
@@ -23,26 +23,25 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.schema.schema import Schema
 
 _ASSUMED = "~"
-"""Beside an error that rests on the rows assumed."""
+"""Mark of an error that depends on the assumed rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanForecastRow:
-    """One estimator of means at one budget.
+    """Forecast for one mean estimator.
 
     Attributes
     ----------
     error : float or None
-        Root mean square of ‖mean error‖₂ about the rows' own mean, in the table's units; None where it is not known.
+        RMSE ‖mean error‖₂ about the rows' own mean, in original units; None if unknown.
     feature_errors : ndarray of shape (d,) or None
-        The same of every feature.
+        RMSE of every feature.
     assumes_rows : bool
-        Whether it rests on the rows assumed: their standard deviation, and that their tails are those of normal rows. Else it
-        follows from the public numbers alone.
+        True if it depends on the assumed standard deviation and normal tails of the rows, not only on public numbers.
     arithmetic : str or None
-        What the guarantee rests on.
+        Arithmetic of the guarantee.
     refusal : str or None
-        Why the estimator cannot run, where it cannot.
+        Reason why the estimator cannot run.
     """
 
     mechanism: str
@@ -55,20 +54,20 @@ class MeanForecastRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanForecast:
-    """A table of :class:`MeanForecastRow`, the least expected error first, refusals last.
+    """Forecasts of mean estimators, smallest expected error first, refusals last.
 
     Attributes
     ----------
     rows : tuple of MeanForecastRow
     feature_names : tuple of str
     standard_deviations : ndarray of shape (d,) or None
-        Of the rows assumed, in the table's units; None where none were given and the schema implies none.
+        Assumed standard deviations in original units; None if none were given and the schema implies none.
     n_rows : int
-        With a privacy unit, of the rows that count.
+        With a privacy unit, the number of rows that count.
     budget : PrivacyBudget
     neighbors : Neighbors
     privacy_unit : PrivacyUnit or None
-        For whom the budget is, where that is not one row.
+        The privacy unit, if it is not one row.
     """
 
     rows: tuple[MeanForecastRow, ...]
@@ -86,7 +85,7 @@ class MeanForecast:
         return len(self.rows)
 
     def __getitem__(self, mechanism: str) -> MeanForecastRow:
-        """The row of the estimator named."""
+        """Return the row of the named estimator."""
         for row in self.rows:
             if row.mechanism == mechanism:
                 return row
@@ -94,24 +93,24 @@ class MeanForecast:
 
     @property
     def title(self) -> str:
-        """What the table is of."""
+        """Title of the table."""
         rows = "rows" if self.privacy_unit is None else self.privacy_unit.rows_text
-        return (
-            f"Expected error of the mean for {self.n_rows:,} {rows}, {self.budget}, {self.neighbors}; the table's units"
-        )
+        return f"Expected error of the mean for {self.n_rows:,} {rows}, {self.budget}, {self.neighbors}; original units"
 
     @property
     def assumption_text(self) -> str:
-        """What the errors that are marked rest on, and what no error counts; empty where no estimator can run."""
+        """Assumptions of marked errors, and what no error includes; empty if no estimator can run."""
         ran = [row for row in self.rows if row.refusal is None]
         if not ran:
             return ""
-        marked = f"{_ASSUMED} rests on rows assumed: independent normal values of public or given standard deviations. "
-        beyond = "No error counts what clipping does to skewed rows, or to more of them than the public bounds allow."
+        marked = (
+            f"{_ASSUMED} depends on assumed rows: independent normal values with public or given standard deviations. "
+        )
+        beyond = "No error includes the effect of clipping skewed rows, or more rows than the public bounds allow."
         return (marked if any(row.assumes_rows for row in ran) else "") + beyond
 
     def table(self) -> list[tuple[str, str, str]]:
-        """Rows of text, the head first: estimator, error, what the guarantee rests on."""
+        """Return rows of text, head first: estimator, error, arithmetic."""
         marks = {row.mechanism: _ASSUMED if row.assumes_rows else "" for row in self._known}
         shown = {row.mechanism: f"{marks[row.mechanism]}{row.error:.3g}" for row in self._known}
         ran = (row for row in self.rows if row.refusal is None)
@@ -121,7 +120,7 @@ class MeanForecast:
         ]
 
     def feature_table(self) -> list[tuple[str, ...]]:
-        """Rows of text, the head first: feature, its error by every estimator that has one, its standard deviation assumed."""
+        """Return rows of text, head first: feature, errors of every estimator, assumed SD."""
         columns = {row.mechanism: row.feature_errors for row in self._known}
         if self.standard_deviations is not None and any(row.assumes_rows for row in self._known):
             columns["assumed"] = self.standard_deviations
@@ -138,11 +137,11 @@ class MeanForecast:
         return [row for row in self.rows if row.error is not None]
 
     def refusals(self) -> list[str]:
-        """A line for every estimator that cannot run, which says why."""
+        """List one line per estimator that cannot run, with the reason."""
         return [f"not {row.mechanism}: {row.refusal}" for row in self.rows if row.refusal is not None]
 
     def summary(self) -> str:
-        """The forecast as text."""
+        """Return the forecast as text."""
         tables = [aligned(self.table()), aligned(self.feature_table())] if self._known else []
         return "\n".join(filter(None, [self.title, *tables, self.assumption_text, *self.refusals()]))
 
@@ -150,7 +149,7 @@ class MeanForecast:
         return self.summary()
 
     def to_dict(self) -> dict[str, Any]:
-        """The forecast as JSON holds it."""
+        """Return plain values, for JSON."""
         assumed = self.standard_deviations
         return {
             "n_rows": self.n_rows,
@@ -186,21 +185,20 @@ def forecast_mean(
     scale: float | None = None,
     standard_deviation: float | Mapping[str, float] | None = None,
 ) -> MeanForecast:
-    """Expected error of every estimator of means, from public numbers alone.
+    """Forecast the error of every mean estimator from public numbers.
 
     Parameters
     ----------
     schema : Schema
     n_rows : int
-        The number of rows expected; it only scales the errors. With a privacy unit, the number of rows that count.
+        Expected number of rows; it only scales the errors. With a privacy unit, the number of rows that count.
     epsilon, delta, rho, neighbors, privacy_unit
         As for :func:`dpmoments.release_mean`.
     radius, scale : float, optional
-        Options of the estimators that take them, as for :func:`dpmoments.release_mean`.
+        Options of the estimators that have them, as for :func:`dpmoments.release_mean`.
     standard_deviation : float or mapping of feature names to floats, optional
-        Of the rows assumed, in the table's units: one number for all features, or one for each (those left out are as by
-        default). Default: ``scale``, or, for rows in the unit ball, 1/√d of it. Only errors marked as resting on assumed rows
-        change with it.
+        Assumed standard deviations in original units: one number for all features, or one per feature (others keep the
+        default). Default: ``scale``, or, for rows in the unit ball, 1/√d of it. Only marked errors depend on it.
 
     Returns
     -------
@@ -210,18 +208,18 @@ def forecast_mean(
     Raises
     ------
     ValueError
-        If the budget, the number of rows or a standard deviation is not possible, a feature is not known, or the privacy unit
-        cannot serve.
+        If the budget, number of rows, a standard deviation or the privacy unit is invalid, or a feature is unknown.
     TypeError
-        If the privacy unit is none.
+        If the privacy unit is not a :class:`dpmoments.PrivacyUnit`.
 
     Notes
     -----
-    The error is that about the mean of the rows, of noise and, where it is predicted, of clipping normal rows. ``naive`` is exact
-    from the public numbers, and so is ``coinpress`` with ``clip="gaussian"``, but for the budget that its default spends on
-    looking at the rows' tails. The others state what they would do for the rows assumed; for such rows the measured error was
-    within a fifth of it, that of ``variance-aware`` within a third (``test_forecast_mean.py``). ``karwa-vadhan`` without a
-    public scale searches it by powers of two: where two of them are about as likely it may differ by a half.
+    The error is about the mean of the rows. It includes noise and, if it is predicted, clipping of normal rows.
+    ``naive`` is exact from public numbers, and so is ``coinpress`` with ``clip="gaussian"``, except for the budget that
+    its default spends on looking at the rows' tails. The others state their error on the assumed rows; for such rows
+    the measured error was within a fifth of it, that of ``variance-aware`` within a third (``test_forecast_mean.py``).
+    ``karwa-vadhan`` without a public scale searches it by powers of two: if two of them are about equally likely it may
+    differ by a half.
 
     Examples
     --------
@@ -284,7 +282,7 @@ def _row(
 def _assumed_deviations(
     schema: Schema, units: FloatArray, scale: float | None, given: float | Mapping[str, float] | None
 ) -> FloatArray | None:
-    """Standard deviation of every feature, in the table's units; None where nothing says it."""
+    """Return assumed standard deviations in original units, or None."""
     names = schema.feature_names
     default = scale
     if default is None and schema.row_norm is not None:

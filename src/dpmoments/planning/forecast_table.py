@@ -1,4 +1,4 @@
-"""The forecast as it is shown: columns in the table's units first, what to change, then all mechanisms."""
+"""Forecast as it is shown: columns in original units, what to change, then all mechanisms."""
 
 from __future__ import annotations
 
@@ -43,35 +43,35 @@ _NEEDED = {
 
 @dataclass(frozen=True, slots=True)
 class ForecastRow:
-    """One mechanism at one budget.
+    """Forecast for one mechanism.
 
     Attributes
     ----------
     second_moment_error : float or None
-        Root mean square of ‖Ĝ − G‖_F/n for encoded rows in the unit ball, before any repair; None where the mechanism cannot run.
+        RMSE ‖Ĝ − G‖_F/n in encoded units, before repair; None if the mechanism cannot run.
     mean_error : float or None
-        Root mean square of ‖mean error‖₂ in the unit ball; None where no mean is wanted or the mechanism cannot run.
+        RMSE ‖mean error‖₂ in encoded units; None if no mean is wanted or the mechanism cannot run.
     arithmetic : str or None
-        What the guarantee rests on.
+        Arithmetic of the guarantee.
     refusal : str or None
-        Why the mechanism cannot run, where it cannot.
-    assumed : bool
-        Whether ``second_moment_error`` depends on the table, and is that on the forecast's ``assumption``.
-    mean_assumed : bool
-        The same for ``mean_error``.
+        Reason why the mechanism cannot run.
+    assumed, mean_assumed : bool
+        True if ``second_moment_error`` (``mean_error``) depends on the table, and is that on the forecast's
+        ``assumption``.
     guaranteed_error : float or None
-        What ``second_moment_error`` does not pass in any table, for a mechanism that adapts to the table; None for others.
+        Upper bound on ``second_moment_error`` over all tables, for a mechanism that adapts to the table; None for
+        others.
     chosen_because : Message or None
-        Why ``auto`` chose what it did.
+        Why ``auto`` chose its mechanism.
     short_refusal : str or None
         The refusal in a few words.
     typical_noise : float or None
-        Standard deviation of the noise on a typical correlation (on a mean, in its standard deviations, where there is one
-        column); None where it is not known beforehand.
+        Noise SD of a typical correlation (with one column: of its mean, in standard deviations); None if unknown
+        beforehand.
     typical_is_noise : bool
-        True if that noise hides it, as ``correlations()`` (``describe()``) of the imagined release says.
+        True if that noise hides it, as ``correlations()`` (``describe()``) of the imagined release shows.
     clipped : float
-        Largest fraction of the assumed rows that a query clipped; the errors then include what that took away.
+        Largest fraction of the assumed rows that a query clipped; the errors then include the effect.
     """
 
     mechanism: str
@@ -90,23 +90,23 @@ class ForecastRow:
 
     @property
     def second_moment_shown(self) -> str:
-        """``second_moment_error`` to three digits, or to two and marked with ~ where it is assumed."""
+        """Text of ``second_moment_error``, marked with ~ if it is assumed."""
         return _shown(self.second_moment_error, self.assumed)
 
     @property
     def mean_shown(self) -> str:
-        """``mean_error`` in the same way."""
+        """Text of ``mean_error``, marked with ~ if it is assumed."""
         return _shown(self.mean_error, self.mean_assumed)
 
     @property
     def correlation_shown(self) -> str:
-        """``typical_noise`` to two digits, ``noise`` if it hides a typical correlation."""
+        """Text of ``typical_noise``, ``noise`` if it hides a typical correlation."""
         if self.typical_noise is None:
             return "–"
         return "noise" if self.typical_is_noise else f"{self.typical_noise:.2g}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return {
             "mechanism": self.mechanism,
             "second_moment_error": self.second_moment_error,
@@ -125,19 +125,19 @@ class ForecastRow:
 
 @dataclass(frozen=True, slots=True)
 class DerivedCost:
-    """What the derived features of a schema cost the others, in noise of one mechanism at the public bounds.
+    """Increase of the noise on other features by a schema's derived features, at the public bounds.
 
     Attributes
     ----------
     names : tuple of str
         The derived features: ``age^2``.
     mechanism : str
-        The one of least error whose noise has a law.
+        The one with the smallest error whose noise distribution is known.
     second_moment : float
-        By what share the standard deviation of the noise on a cell of two other features, in the table's units, is above what it
-        is without the derived features: 0.5 is half as much again. The largest, where typical ranges make cells differ.
+        Relative increase of the noise SD on a Gram entry of two other features, in original units (the largest, if
+        typical ranges make entries differ): 0.5 is half as much again.
     mean : float or None
-        The same for the mean of another feature; None where no mean is wanted.
+        Relative increase for the mean of another feature; None if no mean is wanted.
     """
 
     names: tuple[str, ...]
@@ -153,7 +153,7 @@ class DerivedCost:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return {
             "names": list(self.names),
             "mechanism": self.mechanism,
@@ -163,24 +163,18 @@ class DerivedCost:
 
 
 def _shown(error: float | None, assumed: bool) -> str:
-    """An error for people.
-
-    Examples
-    --------
-    >>> _shown(0.12345, False), _shown(0.12345, True), _shown(None, False)
-    ('0.123', '~0.12', '–')
-    """
+    """Format an error: '0.123', '~0.12' if it is assumed, '–' if unknown."""
     if error is None:
         return "–"
     return f"~{error:.2g}" if assumed else f"{error:.3g}"
 
 
 def short_refusal(mechanism: Mechanism, shape: MomentShape, budget: PrivacyBudget, refusal: str) -> str:
-    """A refusal in a few words."""
+    """Return a refusal in a few words."""
     if budget.kind not in mechanism.budget_kinds:
         return f"needs {_NEEDED[mechanism.budget_kinds]}"
     if mechanism.most_features is not None and shape.n_features > mechanism.most_features:
-        return f"takes {mechanism.most_features} feature at most"
+        return f"takes at most {mechanism.most_features} feature"
     if mechanism.needs_row_norm and shape.row_norm is None:
         return "needs bounds on every column"
     words = re.sub(rf"^(mechanism )?'?{re.escape(mechanism.name)}'? ", "", refusal)
@@ -188,14 +182,7 @@ def short_refusal(mechanism: Mechanism, shape: MomentShape, budget: PrivacyBudge
 
 
 def _refusals_in_a_line(rows: Sequence[ForecastRow]) -> str:
-    """All mechanisms that cannot run, those with the same reason together; empty where there is none.
-
-    Examples
-    --------
-    >>> rows = [ForecastRow(name, refusal="…", short_refusal="needs δ > 0") for name in ("gaussian", "inverse-wishart")]
-    >>> _refusals_in_a_line(rows)
-    'cannot run here: gaussian, inverse-wishart (needs δ > 0)'
-    """
+    """List mechanisms that cannot run, grouped by reason, or return an empty text."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if row.refusal is not None:
@@ -210,13 +197,13 @@ def _refusals_in_a_line(rows: Sequence[ForecastRow]) -> str:
 _NOISE = "noise"
 _SEEN_FROM = "correlation seen from"
 _FAR_WORSE = 1.5
-"""The worst pair is named if it has so many times the noise of the typical one."""
+"""Name the worst pair if it has this many times the noise of the typical one."""
 
 
 def column_table(noise: ForecastNoise) -> list[tuple[str, ...]]:
-    """Rows of text, the head first: what ``describe()`` shows, a line per feature; ~ marks what is assumed.
+    """Return what ``describe()`` shows, one line per feature; ~ marks what is assumed.
 
-    Of a Boolean or a level the share says all that its standard deviation would.
+    The share of a Boolean column or level determines its standard deviation.
     """
     typical = noise.typical
     _, *rows = noise.description.table()
@@ -232,21 +219,21 @@ def column_table(noise: ForecastNoise) -> list[tuple[str, ...]]:
 
 
 def correlation_text(noise: ForecastNoise) -> str:
-    """The noise on a typical correlation, to two digits, or that it is noise."""
+    """Format the noise on a typical correlation, or return "noise"."""
     return _NOISE if noise.typical_correlation_is_noise else f"{noise.typical_correlation():.2g}"
 
 
 def coefficient_text(noise: ForecastNoise) -> str:
-    """The noise on a standardized coefficient, to two digits, or that it is noise."""
+    """Format the noise on a standardized coefficient, or return "noise"."""
     return f"{noise.coefficient:.2g}" if math.isfinite(noise.coefficient) else _NOISE
 
 
 def _describe_noise(noise: ForecastNoise, worst: ForecastNoise | None, mechanism: str) -> tuple[str, ...]:
-    """Sentences below that table."""
+    """Return the sentences below the table of columns."""
     lines = _describe_correlations(noise, worst, mechanism)
     if not lines and worst is not None:
         times = float(np.max(np.divide(worst.mean, noise.mean, out=np.ones(len(noise.mean)), where=noise.mean > 0.0)))
-        lines = [f"where rows fill their bounds and {mechanism} gains nothing the noise is up to {times:.2g} × that"]
+        lines = [f"if rows fill their bounds and {mechanism} gains nothing, the noise is up to {times:.2g} × that"]
     return tuple(filter(None, [noise.description.noise_text, *lines, noise.typical.words]))
 
 
@@ -256,7 +243,7 @@ def _describe_correlations(noise: ForecastNoise, worst: ForecastNoise | None, me
         return []
     at_most = ""
     if worst is not None:
-        at_most = f"; {correlation_text(worst)} where rows fill their bounds and {mechanism} gains nothing"
+        at_most = f"; {correlation_text(worst)} if rows fill their bounds and {mechanism} gains nothing"
     lines = [
         f"± on a correlation (the median of two columns that are not correlated): {correlation_text(noise)}{at_most}"
     ]
@@ -278,7 +265,7 @@ def _describe_correlations(noise: ForecastNoise, worst: ForecastNoise | None, me
 
 
 def _plain_columns(noise: ForecastNoise) -> Mapping[str, Sequence[Any]]:
-    """A feature a row as plain values."""
+    """Return plain values, one row per feature."""
     typical, said = noise.typical, noise.description.columns()
     return {
         "feature": typical.schema.feature_names,
@@ -292,7 +279,7 @@ def _plain_columns(noise: ForecastNoise) -> Mapping[str, Sequence[Any]]:
 
 
 def _plain_noise(noise: ForecastNoise, worst: ForecastNoise | None) -> dict[str, Any]:
-    """Columns, correlations and the coefficient as JSON holds them."""
+    """Return columns, correlations and the coefficient as plain values."""
     regression = noise.regression
     return {
         "columns": {name: list(values) for name, values in _plain_columns(noise).items()},
@@ -308,7 +295,7 @@ def _plain_noise(noise: ForecastNoise, worst: ForecastNoise | None) -> dict[str,
 
 
 class _Part(Answer):
-    """One of the two tables of a forecast, with the lines above and below it."""
+    """Table of a forecast, with the lines above and below it."""
 
     def __init__(self, heading: Sequence[str], rows: Sequence[Sequence[str]], remarks: Sequence[str]) -> None:
         self._heading, self._rows, self._remarks = tuple(heading), rows, tuple(remarks)
@@ -334,37 +321,37 @@ class _Part(Answer):
 
 _ABOUT_AS_MUCH = 1.05
 _DEFAULT = "auto"
-"""What a release takes unless told."""
+"""Default mechanism of a release."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast(Answer):
-    """What a release would be worth: the noise in the table's units, and a row for every mechanism, refusals last.
+    """Forecast of a release: the noise in original units, and one row per mechanism, refusals last.
 
     Attributes
     ----------
     rows : tuple of ForecastRow
-        The least expected error first.
+        Smallest expected error first.
     n_rows : int
-        With a privacy unit, of the rows that count.
+        With a privacy unit, the number of rows that count.
     budget : PrivacyBudget
     neighbors : Neighbors
     assumption : Assumption
-        What the marked numbers of the mechanisms assume of the table.
+        Assumption about the table behind the marked errors of mechanisms.
     derived_cost : DerivedCost or None
-        None where the schema has no derived feature, or no mechanism with a law of its noise can run.
-    setting : Setting or None
-        The release that the numbers in the table's units are of: that by the best mechanism.
+        None if the schema has no derived feature, or no mechanism with known noise can run.
+    setting : ReleasePlan or None
+        The release by the best mechanism, which the numbers in original units are for.
     noise : ForecastNoise or None
-        Its noise; None where no mechanism can run whose noise is known beforehand in the table's units.
+        Its noise; None if no mechanism can run whose noise in original units is known beforehand.
     worst : ForecastNoise or None
-        For a mechanism that adapts to the table, its noise where it gains nothing.
+        Worst-case noise of a mechanism that adapts to the table.
     changes : tuple of Change
-        What would lower the noise, the most helpful first.
+        Changes that would lower the noise, best first.
     without_units : str
-        Why there are no numbers in the table's units, where there are none.
+        Reason why there are no numbers in original units.
     privacy_unit : PrivacyUnit or None
-        For whom the budget is, where that is not one row.
+        The privacy unit, if it is not one row.
     """
 
     rows: tuple[ForecastRow, ...]
@@ -387,7 +374,7 @@ class Forecast(Answer):
         return len(self.rows)
 
     def __getitem__(self, mechanism: str) -> ForecastRow:
-        """The row of the mechanism named."""
+        """Return the row of the named mechanism."""
         for row in self.rows:
             if row.mechanism == mechanism:
                 return row
@@ -395,43 +382,43 @@ class Forecast(Answer):
 
     @property
     def units(self) -> str:
-        """What errors of the mechanisms are measured in."""
+        """Units of the errors of mechanisms."""
         return "unit-ball units" if self.assumption.units is None else "in assumed standard deviations"
 
     @property
     def best(self) -> str | None:
-        """The mechanism with the least noise in the table's units; None where that of none is known."""
+        """Mechanism with the least noise in original units; None if none is known."""
         return None if self.setting is None else self.setting.mechanism.name
 
     @property
     def asked_of(self) -> str | None:
-        """The mechanism of which rows and budgets needed are told, unless one is named."""
+        """Default mechanism for the rows and budgets needed."""
         runs = any(row.mechanism == _DEFAULT and row.refusal is None for row in self.rows)
         known = runs and self.setting is not None and self._setting_of(_DEFAULT).noise is not None
         return _DEFAULT if known else self.best
 
     def rows_needed(self, *, mechanism: str | None = None, **wanted: Any) -> int:
-        """The smallest number of rows at which the noise is as small as wanted, with the budget of this forecast.
+        """Find the smallest number of rows with noise as small as wanted, at this budget.
 
         Parameters
         ----------
         mechanism : str, optional
-            Default: ``auto``, which :func:`dpmoments.release` takes by default; the best of this forecast where that cannot run.
+            Default: ``auto``, the default of :func:`dpmoments.release`; the best of this forecast if that cannot run.
         **wanted
-            ``correlation=0.02``, ``coefficient=0.05``: on the typical ones. ``mean={"age": 0.5}``, ``sd={"age": 0.5}`` in the
-            table's units, ``share={"smoker": 0.01}``; one number stands for all features. Each is the standard deviation of the
-            noise; 1.96 of them are half a 95 % interval.
+            Noise SDs: ``correlation=0.02``, ``coefficient=0.05`` for the typical ones; ``mean={"age": 0.5}``,
+            ``sd={"age": 0.5}`` in original units, ``share={"smoker": 0.01}``; one number applies to all features. A 95
+            % interval is ± 1.96 of them.
 
         Returns
         -------
         int
-            By search over plans: with one row fewer the noise is larger. Exact for additive noise; for ``adaptive-ball`` it rests
-            on the table assumed. With a privacy unit, of rows that count.
+            By search over plans: with one row fewer the noise is larger. Exact for additive noise; for
+            ``adaptive-ball`` it depends on the assumed table. With a privacy unit, the number of rows that count.
 
         Raises
         ------
         ValueError
-            If nothing is wanted, a name is unknown, or no number of rows up to 10¹² is enough.
+            If nothing is wanted, a name is unknown, or 10¹² rows are not enough.
 
         Examples
         --------
@@ -447,7 +434,7 @@ class Forecast(Answer):
         return rows_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def epsilon_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
-        """The smallest ε (at the δ of this forecast) at which the noise is as small as wanted, with its number of rows.
+        """Find the smallest ε (at this δ) with noise as small as wanted, at this number of rows.
 
         Parameters
         ----------
@@ -457,22 +444,22 @@ class Forecast(Answer):
         Raises
         ------
         ValueError
-            If it is not within ε ≤ 100, or the budget is one of ρ.
+            If ε = 100 is not enough, or the budget is in ρ.
         """
         if self.budget.kind is BudgetKind.ZCDP:
-            raise InputValueError(f"the forecast is of {self.budget}: ask for rho_needed")
+            raise InputValueError(f"the budget of the forecast is {self.budget}: use rho_needed")
         setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def rho_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
-        """As :meth:`epsilon_needed`, the smallest ρ of a forecast made with ``rho``."""
+        """Find the smallest ρ, as :meth:`epsilon_needed`, for a forecast made with ``rho``."""
         if self.budget.kind is not BudgetKind.ZCDP:
-            raise InputValueError(f"the forecast is of {self.budget}: ask for epsilon_needed")
+            raise InputValueError(f"the budget of the forecast is {self.budget}: use epsilon_needed")
         setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def noise_of(self, mechanism: str) -> ForecastNoise:
-        """The noise of a mechanism in the table's units.
+        """Return the noise of a mechanism in original units.
 
         Raises
         ------
@@ -481,22 +468,22 @@ class Forecast(Answer):
         """
         noise = self._setting_of(mechanism).noise
         if noise is None:
-            raise InputValueError(f"the noise of {mechanism} in the table's units is not known beforehand")
+            raise InputValueError(f"the noise of {mechanism} in original units is not known beforehand")
         return noise
 
     def _setting_of(self, mechanism: str | None) -> ReleasePlan:
         if self.setting is None:
-            raise InputValueError(f"nothing is known in the table's units: {self.without_units}")
+            raise InputValueError(f"nothing is known in original units: {self.without_units}")
         return self.setting if mechanism is None else replace(self.setting, mechanism=make_mechanism(mechanism))
 
     @property
     def title(self) -> str:
-        """What the forecast is of."""
+        """Title: rows, budget and relation."""
         return f"Forecast for {self.n_rows:,} {self.rows_text}, {self.budget}, {self.neighbors}; no data read"
 
     @property
     def rows_text(self) -> str:
-        """What ``n_rows`` is a number of."""
+        """Noun for ``n_rows``."""
         return "rows" if self.privacy_unit is None else self.privacy_unit.rows_text
 
     @property
@@ -506,7 +493,7 @@ class Forecast(Answer):
         return (
             self.title,
             f"best: {self.best}{self._why_best}",
-            "what describe() would show of a release, if the table is as assumed, in its own units:",
+            "what describe() would show if the table is as assumed, in original units:",
         )
 
     @property
@@ -523,7 +510,7 @@ class Forecast(Answer):
         times = second.typical_noise / own
         as_much = "about as much" if times < _ABOUT_AS_MUCH else f"{times:.2g} × as much"
         chosen = ", which auto takes" if self["auto"].chosen_because and self._auto_takes_it else ""
-        named = "" if chosen or self.asked_of == self.best else f"; a release takes it if told, mechanism={self.best!r}"
+        named = "" if chosen or self.asked_of == self.best else f"; request it with mechanism={self.best!r}"
         return f"{chosen} (the least noise; {second.mechanism} has {as_much}{named})"
 
     @property
@@ -532,11 +519,11 @@ class Forecast(Answer):
         return reason is not None and reason.facts["mechanism"] == self.best
 
     def table(self) -> list[tuple[str, ...]]:
-        """A line per feature: mean and standard deviation as assumed, each with its noise; without any, the mechanisms."""
+        """Return one line per feature: assumed mean and SD with their noise; else the mechanisms."""
         return self.mechanism_table() if self.noise is None else column_table(self.noise)
 
     def mechanism_table(self) -> list[tuple[str, ...]]:
-        """A line a mechanism that can run: errors in the unit ball, noise on a correlation, arithmetic."""
+        """Return one line per possible mechanism: errors, noise on a correlation, arithmetic."""
         lines: list[tuple[str, ...]] = [("mechanism", "second moment", "mean", "± corr.", "arithmetic")]
         lines += [
             (row.mechanism, row.second_moment_shown, row.mean_shown, row.correlation_shown, row.arithmetic or "–")
@@ -547,7 +534,7 @@ class Forecast(Answer):
 
     @property
     def in_words(self) -> tuple[str, ...]:
-        """Lines below the columns: correlations, a coefficient, what is assumed, what to change."""
+        """Lines below the columns: correlations, a coefficient, assumptions, what to change."""
         if self.noise is None or self.best is None:
             return ()
         helpful = ("what would help:", *(f"  {change}" for change in self.changes)) if self.changes else ()
@@ -555,23 +542,24 @@ class Forecast(Answer):
 
     @property
     def mechanisms_text(self) -> tuple[str, ...]:
-        """Heading, what is assumed, and the remarks of the table of mechanisms."""
+        """Heading of the table of mechanisms, and what it assumes."""
         marked = [f"~ assumes: {self.assumption.words}"] if any(row.assumed for row in self.rows) else []
         return (f"Expected error of every mechanism ({self.units}, before repair)", *marked)
 
     @property
     def mechanism_remarks(self) -> tuple[str, ...]:
-        """What the numbers do not say: the cost of derived features, how far an adaptive error can move, why ``auto`` chose."""
+        """Remarks on mechanisms: derived features, adaptive errors, the choice of ``auto``."""
         adaptive = [
-            f"{row.mechanism} adapts to the table: its error is at most {row.guaranteed_error:.3g}, and the less the smaller the "
-            "ball is that most rows lie in; on the table assumed rows fill their bounds, as real ones seldom do"
+            f"{row.mechanism} adapts to the table: its error is at most {row.guaranteed_error:.3g}, and smaller "
+            "if most rows lie in a small ball; in the assumed table rows fill their bounds, as real ones rarely "
+            "do"
             for row in self.rows
             if row.guaranteed_error is not None and row.chosen_because is None
         ]
         derived = () if self.derived_cost is None else (str(self.derived_cost),)
         refused = _refusals_in_a_line(self.rows)
         clipped = [f"{row.mechanism} ({row.clipped:.2g} of them)" for row in self.rows if row.clipped > 0.0]
-        of_clipped = (f"errors of clipped rows, on the table assumed: {', '.join(clipped)}",) if clipped else ()
+        of_clipped = (f"errors include the clipping of assumed rows: {', '.join(clipped)}",) if clipped else ()
         return (
             *derived,
             *adaptive,
@@ -585,7 +573,7 @@ class Forecast(Answer):
         return (*self.in_words, *(() if self.noise is None else self.mechanisms_text), *self.mechanism_remarks)
 
     def summary(self) -> str:
-        """The forecast as text."""
+        """Return the forecast as text."""
         if self.noise is None:
             lines = [*self.heading, *self.mechanisms_text, aligned(self.mechanism_table()), *self.mechanism_remarks]
         else:
@@ -594,14 +582,14 @@ class Forecast(Answer):
         return "\n".join(line for index, line in enumerate(lines) if line or index > 2)
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
-        """A feature a row as plain values; a mechanism a row where nothing is known in the table's units."""
+        """Return plain values, one row per feature, or per mechanism without original units."""
         if self.noise is None:
             fields = ("mechanism", "second_moment_error", "mean_error", "arithmetic", "refusal")
             return {name: [getattr(row, name) for row in self.rows] for name in fields}
         return _plain_columns(self.noise)
 
     def to_dict(self) -> dict[str, Any]:
-        """The forecast as JSON holds it."""
+        """Return plain values, for JSON."""
         result: dict[str, Any] = {
             "n_rows": self.n_rows,
             "budget": self.budget.to_dict(),
@@ -625,23 +613,24 @@ class Forecast(Answer):
         n_features: int = MAX_FEATURES,
         ax: Axes | None = None,
     ) -> Axes:
-        """What the budget buys, before it is spent: :func:`dpmoments.planning.picture.plot_forecast`.
+        """Plot the noise against the columns or the budget.
 
-        Against the ``"columns"``, the noise on mean and standard deviation of every feature (the ``n_features`` with the most
-        noise), or against the ``"budget"``, that on a typical correlation from an eighth of the budget to eight times it.
+        See :func:`dpmoments.planning.picture.plot_forecast`. ``"columns"`` shows the noise on mean and standard
+        deviation of the ``n_features`` features with the most noise, ``"budget"`` that on a typical correlation from an
+        eighth of the budget to eight times it.
 
         Raises
         ------
         ValueError
-            If nothing is known in the table's units, or ``against`` is neither.
+            If nothing is known in original units, or ``against`` is neither.
         """
         if self.setting is None or self.noise is None:
-            raise InputValueError(f"no picture of this forecast, which has {self.without_units}")
+            raise InputValueError(f"cannot plot this forecast: {self.without_units}")
         with fonts_for(self.setting.typical.schema):
             return plot_forecast(self.setting, self.noise, self.title, against=against, n_features=n_features, ax=ax)
 
     def _repr_html_(self) -> str:
-        """The answer for notebooks: two tables; every text is escaped."""
+        """Return two escaped tables for notebooks."""
         if self.noise is None:
             return super()._repr_html_()
         first = _Part(self.heading, self.table(), self.in_words)

@@ -1,4 +1,4 @@
-"""Imagined releases: typical moments and the noise that a plan would add, with no draw; analyses say what it would hide."""
+"""Imagined releases: typical moments with a plan's noise, without a draw, for analyses to read."""
 
 from __future__ import annotations
 
@@ -40,19 +40,14 @@ from dpmoments.schema.schema import Schema
 
 _MIN_PROBABILITY = 1e-4
 _MAX_LEFT_OUT = 1e-2
-"""Radii that are less likely are left out; all of them together are less likely than this."""
+"""Maximum total probability of radii that are left out as too unlikely."""
 
 
 @dataclass(frozen=True)
 class PossibleRun:
-    """The noise that a run can turn out to have.
+    """Noise of a possible run, with its probability.
 
-    Attributes
-    ----------
-    law : NoiseLaw
-        With the right variances; a forecast reads no more of it.
-    centered : bool
-        True if moments are released about a center near the mean, so that noise on the count hardly matters.
+    ``centered`` is True if moments are about a center near the mean, so that noise on the count hardly matters.
     """
 
     probability: float
@@ -61,7 +56,7 @@ class PossibleRun:
 
 
 def possible_runs(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[PossibleRun, ...] | None:
-    """The noise of a run of the plan, more than one if the run chooses; None if it is not known before a run."""
+    """Return the possible noise of a run of the plan; None if it is not known before a run."""
     if isinstance(plan, AdaptiveBallPlan):
         return _runs_of_ball(plan, typical, n_rows)
     law = None if plan.model is None else plan.model.fixed_law
@@ -71,12 +66,12 @@ def possible_runs(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[Possi
 
 
 def worst_run(plan: Plan) -> PossibleRun | None:
-    """For a plan that adapts to the table: the noise that no table makes larger; None for others."""
+    """Return the worst-case noise of a plan that adapts to the table, else None."""
     return PossibleRun(1.0, plan.guaranteed.model.fixed_law) if isinstance(plan, AdaptiveBallPlan) else None
 
 
 def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tuple[PossibleRun, ...]:
-    """What a run can end with: in a ball of the radii that it may choose, and at the public bounds."""
+    """Return the possible ends of a run: balls of radii that it may choose, and the public bounds."""
     budget = plan.budget
     spent = 0.0 if plan.count_is_public else ball_search.COUNT_SHARE
     least_rows = n_rows - (count_error(budget.part(ball_search.COUNT_SHARE)) if spent else 0.0)
@@ -123,7 +118,10 @@ def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) ->
 
 @dataclass(frozen=True)
 class _Distances:
-    """Squared distances D² of n rows from their center: gamma distributed; its mean, and its variance over the squared mean."""
+    """Squared distances D² of n rows from their center, gamma distributed.
+
+    ``size`` is their mean, ``unevenness`` their variance over the squared mean.
+    """
 
     size: float
     unevenness: float
@@ -131,14 +129,14 @@ class _Distances:
     farthest: float
 
     def rows_beyond(self, radii: FloatArray) -> FloatArray:
-        """Expected numbers of rows beyond each radius."""
+        """Return expected numbers of rows beyond each radius."""
         if self.size <= 0.0 or self.unevenness <= 0.0:
             return np.where(radii**2 < self.size, float(self.n_rows), 0.0)
         index = radii**2 / (self.size * self.unevenness)
         return np.asarray(self.n_rows * scipy.special.gammaincc(1.0 / self.unevenness, index))
 
     def excess(self, radius: float) -> float:
-        """Σ max(0, D² − r²)."""
+        """Return Σ max(0, D² − r²)."""
         if self.size <= 0.0 or self.unevenness <= 0.0:
             return self.n_rows * max(0.0, self.size - radius**2)
         shape, index = 1.0 / self.unevenness, radius**2 / (self.size * self.unevenness)
@@ -151,7 +149,10 @@ class _Distances:
         )
 
     def passes(self, radius: float, error: float, budget: ball_search.BallBudget) -> float:
-        """Probability that the noisy excess lets the ball pass, ``error`` that of the release at the bounds."""
+        """Return the probability that the noisy excess accepts the ball.
+
+        ``error`` is the error of the release at the public bounds.
+        """
         most = max(self.farthest**2 - radius**2, 0.0)
         deviation = budget.deviation(budget.excess_share(radius)) * most
         lenience = deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
@@ -165,7 +166,7 @@ class _Distances:
 
 
 def _farthest(typical: TypicalTable) -> float:
-    """Upper bound on the distance of a row from the mean."""
+    """Return an upper bound on the distance of a row from the mean."""
     _, means = typical.in_unit_ball
     lower, upper = typical.encoding.values_in_ball(*typical.schema.feature_bounds)
     corner = np.maximum(np.abs(lower - means), np.abs(upper - means))
@@ -173,7 +174,7 @@ def _farthest(typical: TypicalTable) -> float:
 
 
 def _chosen_by_score(beyond: FloatArray, rows_beyond: int, places: tuple[int, ...], epsilon: float) -> FloatArray:
-    """Probabilities of the exponential mechanism."""
+    """Return probabilities of the exponential mechanism."""
     scores = -np.abs(np.round(beyond) - rows_beyond) + np.array(
         [ball_search.preference(index, epsilon) for index in places]
     )
@@ -182,7 +183,7 @@ def _chosen_by_score(beyond: FloatArray, rows_beyond: int, places: tuple[int, ..
 
 
 def _chosen_by_comparisons(beyond: FloatArray, rows_beyond: int, deviation: float) -> FloatArray:
-    """Probabilities of a binary search whose counts have normal noise."""
+    """Return probabilities of a binary search with normal noise on its counts."""
     fewer = scipy.special.ndtr((rows_beyond - beyond) / deviation)
     result = np.zeros(len(beyond))
     result[0] = 1.0
@@ -196,12 +197,12 @@ def _chosen_by_comparisons(beyond: FloatArray, rows_beyond: int, deviation: floa
 
 
 def _strength(budget: ball_search.BallBudget, share: float) -> float:
-    """Factor by which noise variances grow if all of the budget becomes that share of it, inverted: ε², or ρ."""
+    """Return the inverse factor on noise variances at this budget share: ε², or ρ."""
     return share**2 if budget.pure else share
 
 
 def _with_share(law: NoiseLaw, budget: ball_search.BallBudget, share: float) -> NoiseLaw:
-    """Return the noise if it has that share of the budget in place of all."""
+    """Return the noise at this budget share."""
     return law.scaled(1.0 / _strength(budget, share))
 
 
@@ -210,26 +211,26 @@ def _with_share(law: NoiseLaw, budget: ball_search.BallBudget, share: float) -> 
 EXPLAINED = 0.5
 """Fraction of the variance that the regressors of the typical regression explain."""
 _MANY_TIMES = 10**9
-"""So many times the rows show the first order of noise that hides what it is on: it is inversely proportional to the rows."""
+"""Factor on the rows that reveals first-order noise where it hides the value."""
 
 
 @dataclass(frozen=True, eq=False)
 class ImaginedRelease:
-    """A release that analyses can read and that nobody made: no table was read and no noise drawn, and it cannot be saved.
+    """Release that analyses can read, made without a table or a draw; it cannot be saved.
 
     Attributes
     ----------
     plan : Plan
     typical : TypicalTable
-        Its means and standard deviations; features of different columns are uncorrelated, unless ``unit_ball_covariance``
-        says otherwise.
+        Its means and standard deviations; features of different columns are uncorrelated, unless
+        ``unit_ball_covariance`` differs.
     n_rows : int
     noise : NoiseLaw
-        Of the noise that the plan would add, with the right variances and normal cells: intervals are approximate.
+        Noise that the plan would add, with correct variances and normal cells: intervals are approximate.
     centered : bool
-        True if the moments are about the typical means, as in a ball that was found.
+        True if the moments are about the typical means, as in an accepted clipping ball.
     unit_ball_covariance : ndarray of shape (d, d)
-        Of the encoded rows.
+        Covariance of the encoded rows.
     tails : NoiseLaw
         Noise of the likeliest run, for quantiles.
     """
@@ -250,9 +251,9 @@ class ImaginedRelease:
     def of(
         cls, plan: Plan, typical: TypicalTable, n_rows: int, runs: Sequence[PossibleRun], *, centered: bool
     ) -> ImaginedRelease:
-        """The release with the noise of runs that are alike in their center: variances are means over them.
+        """Make the release with the mean variances of runs that share their center.
 
-        A forecast states variances alone, for which the family of the noise does not matter: cells are normal here.
+        A forecast states only variances, for which the family of the noise does not matter: cells are normal here.
         """
         total = math.fsum(run.probability for run in runs)
         first, *rest = (run.law.scaled(run.probability / total) for run in runs)
@@ -270,12 +271,12 @@ class ImaginedRelease:
 
     @property
     def schema(self) -> Schema:
-        """The public description of the table."""
+        """Schema of the table."""
         return self.typical.schema
 
     @property
     def privacy(self) -> PrivacyStatement:
-        """What a run would spend; ``private`` is False: nothing was released."""
+        """Privacy statement of a run, with ``private`` False, since nothing was released."""
         plan = self.plan
         arithmetic, unit = str(plan.arithmetic), plan.privacy_unit
         return PrivacyStatement(plan.cost, plan.neighbors, arithmetic, False, (), __version__, unit)
@@ -287,17 +288,17 @@ class ImaginedRelease:
 
     @property
     def mechanism_options(self) -> Mapping[str, Any]:
-        """Its options."""
+        """Options of the mechanism."""
         return self.plan.mechanism.options
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """The numbers that its plan settled on."""
+        """Details of the plan."""
         return self.plan.details
 
     @property
     def diagnostics(self) -> Mapping[str, Any]:
-        """Nothing: no run was made."""
+        """Empty mapping, since there was no run."""
         return {}
 
     @property
@@ -307,32 +308,32 @@ class ImaginedRelease:
 
     @property
     def encoding(self) -> Encoding:
-        """The affine map between the table's units and the unit ball."""
+        """Affine map between original and encoded units."""
         return self.typical.encoding
 
     @property
     def center(self) -> FloatArray | None:
-        """The point that sum and Gram matrix are about; None is the origin."""
+        """Center of the sum and Gram matrix; None is the origin."""
         return self.unit_ball_mean if self.centered else None
 
     @property
     def noisy_count(self) -> float:
-        """The number of rows."""
+        """Number of rows."""
         return float(self.n_rows)
 
     @property
     def noisy_sum(self) -> FloatArray:
-        """The sum of encoded rows about ``center``."""
+        """Sum of encoded rows about ``center``."""
         return np.zeros(len(self.feature_names)) if self.centered else self.n_rows * self.unit_ball_mean
 
     @property
     def noisy_gram(self) -> FloatArray:
-        """The Gram matrix of encoded rows about ``center``."""
+        """Gram matrix of encoded rows about ``center``."""
         return self.n_rows * self.unit_ball_covariance if self.centered else self.unit_ball_gram
 
     @property
     def zero_of_units(self) -> FloatArray:
-        """What is added to encoded rows about ``center`` to give value/scale, shape (d,)."""
+        """Offset from encoded rows about ``center`` to value/scale, shape (d,)."""
         zero = self.encoding.offset / self.encoding.scale
         return zero + self.unit_ball_mean if self.centered else zero
 
@@ -343,32 +344,32 @@ class ImaginedRelease:
 
     @property
     def unit_ball_mean(self) -> FloatArray:
-        """E[x] of the encoded rows, shape (d,)."""
+        """Mean of the encoded rows, shape (d,)."""
         return self.typical.in_unit_ball[1]
 
     @property
     def unit_ball_gram(self) -> FloatArray:
-        """Σ x xᵀ of the encoded rows, shape (d, d)."""
+        """Gram matrix of the encoded rows about 0, shape (d, d)."""
         return self.n_rows * (self.unit_ball_covariance + np.outer(self.unit_ball_mean, self.unit_ball_mean))
 
     @property
     def mean(self) -> FloatArray:
-        """E[value], shape (d,)."""
+        """Mean, shape (d,)."""
         return self.typical.means
 
     @property
     def second_moment(self) -> FloatArray:
-        """E[value valueᵀ], shape (d, d)."""
+        """Second moment about 0, shape (d, d)."""
         return self.covariance + np.outer(self.mean, self.mean)
 
     @property
     def covariance(self) -> FloatArray:
-        """Cov(value), shape (d, d)."""
+        """Covariance, shape (d, d)."""
         return self.encoding.decode_covariance(self.unit_ball_covariance)
 
     @property
     def correlation(self) -> FloatArray:
-        """Corr(value), shape (d, d)."""
+        """Correlation, shape (d, d)."""
         return correlation_of(self.unit_ball_covariance)
 
     def with_repair(self, repair: str) -> ImaginedRelease:
@@ -379,12 +380,9 @@ class ImaginedRelease:
     # What a forecast asks ------------------------------------------------------------------------------------------------
 
     def explained_by_others(self, target: int) -> ImaginedRelease:
-        """Return the release in which the regressors of ``target``, each as much as the others, explain half of its variance.
+        """Return the release in which the regressors of ``target`` explain half its variance equally.
 
-        Raises
-        ------
-        ValueError
-            If there is nothing that it can be regressed on.
+        Raises ValueError if there is nothing to regress it on.
         """
         a = list(Regressors.chosen(self, self.feature_names[target], None, None, None).features)
         covariance = self.unit_ball_covariance.copy()
@@ -400,7 +398,7 @@ class ImaginedRelease:
 
 
 def _typical_covariance(typical: TypicalTable) -> FloatArray:
-    """Of the encoded rows: only levels of one column are correlated, as their shares make them."""
+    """Return the covariance of encoded rows; only levels of one column are correlated."""
     deviations, _ = typical.in_unit_ball
     result = np.diag(deviations**2)
     for column in typical.schema.columns:
@@ -420,20 +418,20 @@ def _typical_covariance(typical: TypicalTable) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ForecastNoise:
-    """Standard deviations of the noise that a plan adds, before any repair, as the analyses of its imagined releases state them.
+    """Noise SDs of a plan before repair, as analyses of its imagined releases state them.
 
     Attributes
     ----------
     releases : tuple of (float, ImaginedRelease)
-        With their probabilities. Two if a run may find a ball or stay at the public bounds: numbers are then root mean squares
-        over both, and what counts as noise is what does in the likelier.
+        With their probabilities. Two if a run may accept a ball or use the public bounds: numbers are then root mean
+        squares over both, and the likelier one decides what counts as noise.
     """
 
     releases: tuple[tuple[float, ImaginedRelease], ...]
 
     @classmethod
     def of(cls, plan: Plan, typical: TypicalTable, n_rows: int, runs: Sequence[PossibleRun]) -> ForecastNoise:
-        """The noise of the runs that are possible."""
+        """Make it from the possible runs."""
         releases = []
         for centered in (True, False):
             if alike := [run for run in runs if run.centered is centered]:
@@ -444,22 +442,22 @@ class ForecastNoise:
 
     @property
     def release(self) -> ImaginedRelease:
-        """The likeliest of the imagined releases."""
+        """Likeliest of the imagined releases."""
         return max(self.releases, key=lambda entry: entry[0])[1]
 
     @property
     def typical(self) -> TypicalTable:
-        """The table that is assumed."""
+        """Assumed table."""
         return self.release.typical
 
     @property
     def n_rows(self) -> int:
-        """The number of rows."""
+        """Number of rows."""
         return self.release.n_rows
 
     @cached_property
     def description(self) -> Description:
-        """``describe()`` of the imagined release."""
+        """Result of ``describe()`` on the imagined release."""
         said = [(probability, release.describe()) for probability, release in self.releases]
         likeliest = max(said, key=lambda entry: entry[0])[1]
         if len(said) == 1:
@@ -476,19 +474,19 @@ class ForecastNoise:
 
     @property
     def mean(self) -> FloatArray:
-        """On the mean of every feature (the share of Booleans and levels), in the table's units, shape (d,)."""
+        """Noise on each feature's mean (or share), in original units, shape (d,)."""
         return self.description.mean_noise
 
     @property
     def standard_deviation(self) -> FloatArray:
-        """On the standard deviation of every feature, in the table's units, shape (d,)."""
+        """Noise on each feature's standard deviation, in original units, shape (d,)."""
         return self.description.standard_deviation_noise
 
     @cached_property
     def correlation(self) -> FloatArray:
-        """On the correlation of every two uncorrelated features, to first order, shape (d, d).
+        """First-order noise on correlations of uncorrelated features, shape (d, d).
 
-        NaN within a column, and for a feature that does not vary.
+        NaN within a column, and for a constant feature.
         """
         said = [_first_order(release, each.privacy_noise) for release, each in self._correlations]
         if len(said) > 1:
@@ -500,7 +498,7 @@ class ForecastNoise:
 
     @cached_property
     def correlation_is_noise(self) -> BoolArray:
-        """Correlations that noise hides, shape (d, d): the variance of one of the two features is lost in it."""
+        """Correlations hidden by noise (a variance is noise-dominated), shape (d, d)."""
         if not self._correlations:
             return np.zeros((1, 1), dtype=bool)
         likeliest = next(each for release, each in self._correlations if release is self.release)
@@ -513,7 +511,7 @@ class ForecastNoise:
         return tuple((release, release.correlations()) for _, release in self.releases)
 
     def typical_correlation(self, among: Sequence[int] | None = None) -> float:
-        """Median of the noise on correlations of two columns of numbers; of any two columns if there are fewer; else NaN."""
+        """Return the median noise on correlations of numeric columns, else of any two; NaN for one."""
         pairs = self._typical_pairs(among)
         return float(np.median(self.correlation[pairs])) if len(pairs[0]) else math.nan
 
@@ -553,7 +551,7 @@ class ForecastNoise:
 
     @property
     def worst_correlation(self) -> tuple[str, str, float, bool]:
-        """The two features whose correlation has most noise, how much, and whether that hides it; no names for one column."""
+        """Pair with the most noise, its noise, and whether it is hidden; no names for one column."""
         first, second = np.nonzero(np.tril(np.isfinite(self.correlation), -1))
         if not len(first):
             return "", "", math.nan, False
@@ -573,7 +571,7 @@ class ForecastNoise:
 
     @cached_property
     def regression(self) -> TypicalRegression | None:
-        """``ols()`` of a typical feature on all others; None if there is nothing to regress it on."""
+        """Typical regression of a feature on all others; None if impossible."""
         numbers = np.flatnonzero(~self.typical.shares)
         candidates = numbers if len(numbers) else np.flatnonzero(np.isfinite(self.correlation).any(axis=0))
         if len(set(self.typical.columns)) < 2 or not len(candidates):
@@ -589,11 +587,11 @@ class ForecastNoise:
 
     @property
     def coefficient(self) -> float:
-        """On a standardized coefficient of that regression: the median. Infinite if noise hides it; NaN without a regression."""
+        """Median noise on its standardized coefficients; infinite if hidden, NaN without one."""
         return math.nan if self.regression is None else self.regression.noise
 
     def _averaged(self, found: Sequence[FloatArray]) -> FloatArray:
-        """Root mean square over what a run can turn out to be."""
+        """Return the root mean square over the possible runs."""
         if not found:
             return np.full((len(self.typical.columns),) * 2, np.nan)
         parts = zip(self.releases, found, strict=True)
@@ -602,13 +600,10 @@ class ForecastNoise:
 
 @dataclass(frozen=True)
 class TypicalRegression:
-    """A regression of one feature on all others, which explain half of its variance.
+    """Regression of one feature on all others, which explain half of its variance.
 
-    Attributes
-    ----------
-    noise : float
-        Standard deviation of the noise on a standardized coefficient, the median of columns of numbers, or without any of all
-        features; infinite if the fit is not identified.
+    ``noise`` is the median noise SD on standardized coefficients of numeric columns (or of all, if none is numeric);
+    infinite if the fit is not identified.
     """
 
     target: str
@@ -617,7 +612,7 @@ class TypicalRegression:
 
 
 def _regression(release: ImaginedRelease, target: int, *, first_order: bool = False) -> TypicalRegression | None:
-    """The regression; with ``first_order``, the size of noise that hides it, too."""
+    """Fit the typical regression; ``first_order`` also gives noise that hides the result."""
     name, times = release.feature_names[target], _MANY_TIMES if first_order else 1
     try:
         release = replace(release, n_rows=release.n_rows * times)
@@ -634,7 +629,7 @@ def _regression(release: ImaginedRelease, target: int, *, first_order: bool = Fa
 
 
 def _first_order(release: ImaginedRelease, noise: FloatArray) -> FloatArray:
-    """The noise on correlations, also on those that it hides."""
+    """Return first-order noise also for correlations that it hides."""
     if not np.isnan(noise).any():
         return noise
     many = replace(release, n_rows=release.n_rows * _MANY_TIMES)
@@ -646,18 +641,18 @@ def _first_order(release: ImaginedRelease, noise: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ReleasePlan:
-    """A release that could be made.
+    """Release that could be made, from public numbers.
 
     Attributes
     ----------
     typical : TypicalTable
         With the schema.
     n_rows : int
-        With a privacy unit, of the rows that count.
+        With a privacy unit, the number of rows that count.
     rivals : tuple of Mechanism
-        Others that may be the better choice once something is changed.
+        Mechanisms that may be better once something is changed.
     privacy_unit : PrivacyUnit or None
-        For whom the budget is, where that is not one row.
+        The privacy unit, if it is not one row.
     """
 
     typical: TypicalTable
@@ -670,7 +665,7 @@ class ReleasePlan:
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan of the release, with count and mean; of one for units, what runs on the rows that count."""
+        """Plan with count and mean; for units, the plan that runs on the counted rows."""
         # Where the number of rows is private a release plans without it.
         n_rows = self.n_rows if self.neighbors.table_size_is_public else None
         shape = MomentShape.of(self.typical.schema, mean=True, n_rows=n_rows)
@@ -678,11 +673,11 @@ class ReleasePlan:
 
     @cached_property
     def noise(self) -> ForecastNoise | None:
-        """The noise of the plan; None if it is not known before a run."""
+        """Noise of the plan; None if it is not known before a run."""
         return forecast_noise(self.plan, self.typical, self.n_rows)
 
     def with_budget(self, size: float) -> ReleasePlan:
-        """The plan with another ε (the same δ), or ρ."""
+        """Return the plan with another ε (and the same δ), or ρ."""
         budget = self.budget
         if budget.kind is BudgetKind.ZCDP:
             return replace(self, budget=PrivacyBudget.zcdp(size))
@@ -692,7 +687,7 @@ class ReleasePlan:
 
     @property
     def size_of_budget(self) -> float:
-        """ε, or ρ."""
+        """Size of the budget, ε or ρ."""
         return self.budget.rho if self.budget.kind is BudgetKind.ZCDP else self.budget.epsilon
 
 
@@ -700,11 +695,11 @@ class ReleasePlan:
 def planned(
     mechanism: Mechanism, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, unit: PrivacyUnit | None
 ) -> Plan:
-    """Return the plan that a release would run; changes and searches ask for the same one many times."""
+    """Return the plan of a release, cached for searches."""
     return plan_before_release(mechanism, shape, budget, neighbors, unit)
 
 
 def forecast_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> ForecastNoise | None:
-    """What the analyses would say of a run of the plan; None if its noise is not known before a run."""
+    """Return the noise of a plan as analyses state it; None if not known before a run."""
     runs = possible_runs(plan, typical, n_rows)
     return None if runs is None else ForecastNoise.of(plan, typical, n_rows, runs)

@@ -1,4 +1,4 @@
-"""Pictures of a forecast: the noise on every column against its spread, and the noise against the budget."""
+"""Plots of a forecast: noise by column, and noise by budget."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 MAX_FEATURES = 30
 _FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Budgets looked at, times that of the forecast."""
+"""Budgets of the plot, relative to that of the forecast."""
 _LINES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")
-"""Okabe & Ito (2008)."""
+"""Line colors (Okabe & Ito 2008)."""
 _AS_LARGE = 1.0
 
 
@@ -48,36 +48,23 @@ def plot_forecast(
     n_features: int = MAX_FEATURES,
     ax: Axes | None = None,
 ) -> Axes:
-    """The picture of a forecast.
+    """Plot the noise of a forecast.
 
-    Parameters
-    ----------
-    setting : Setting
-        The release that the forecast is of.
-    noise : ForecastNoise
-        Its noise.
-    title : str
-        What the forecast is of.
-    against : {"columns", "budget"}
-        ``"columns"``: the noise on the mean and on the standard deviation of every feature over its typical standard deviation,
-        with the numbers in the table's units. ``"budget"``: the noise on a typical correlation at an eighth of the budget to
-        eight times it, for the best mechanism and its rivals.
-    n_features : int
-        So many features with the most noise are shown.
-    ax : matplotlib.axes.Axes, optional
-        To draw into; default: those of a new figure.
+    ``"columns"``: the noise on mean and standard deviation of the ``n_features`` noisiest features, relative to their
+    typical standard deviation, with numbers in original units. ``"budget"``: the noise on a typical correlation at an
+    eighth of the budget to eight times it, for the best mechanism and its rivals.
     """
     if against == "columns":
         return _plot_columns(noise, f"{title}: {setting.mechanism.name}", n_features, ax)
     if against == "budget":
         return _plot_against_budget(setting, title, ax)
-    raise InputValueError(f"against={against!r} is nothing that a forecast is drawn against: use 'columns' or 'budget'")
+    raise InputValueError(f"unknown against={against!r}: use 'columns' or 'budget'")
 
 
 def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | None) -> Axes:
-    """The noise on mean and standard deviation of every feature, over its typical standard deviation."""
+    """Plot the noise on mean and SD of every feature, relative to its typical SD."""
     if n_features < 1:
-        raise InputValueError(f"n_features={n_features!r} shows nothing: give 1 or more")
+        raise InputValueError(f"n_features must be at least 1, got {n_features!r}")
     typical, said = noise.typical, noise.description
     lost_means, lost_spreads = np.array(said.mean_is_noise), np.array(said.standard_deviation_is_noise)
     names, deviations = typical.schema.feature_names, typical.standard_deviations
@@ -105,18 +92,18 @@ def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | 
     ax.set_yticks(place)
     ax.set_yticklabels([label(names[index]) for index in chosen], fontsize=TEXT_SIZE, **literal_text())
     ax.tick_params(axis="x", labelsize=SMALL_TEXT)
-    ax.set_xlabel("standard deviation of the noise, of the column's typical standard deviation", fontsize=TEXT_SIZE)
+    ax.set_xlabel("noise SD, relative to the column's typical SD", fontsize=TEXT_SIZE)
     ax.grid(axis="x", alpha=0.3)
     _in_units(ax, noise, chosen.tolist())
     legend_below(ax)
     assumed = "typical sd; ~: assumed" if typical.assumed[chosen].any() else "typical sd"
     fewer = f"the {len(chosen)} of {len(names)} features with the most noise; " if len(chosen) < len(names) else ""
-    marks = "hatched: noise as large as the spread of the column; hollow: nothing is learnt"
+    marks = "hatched: noise as large as the column's spread; hollow: noise-dominated"
     entitle(
         ax,
         title,
         f"{fewer}{marks}",
-        f"on the right: ± on the mean, ± on the sd, in the table's units ({assumed})",
+        f"on the right: ± on the mean, ± on the sd, in original units ({assumed})",
         grow=grow,
     )
     return ax
@@ -131,7 +118,7 @@ def _marks(
 
 
 def _in_units(ax: Axes, noise: ForecastNoise, chosen: Sequence[int]) -> None:
-    """To the right of each line its numbers in the table's own units, as the forecast prints them."""
+    """Write the numbers in original units to the right of each line."""
     typical, said = noise.typical, noise.description
     for place, index in enumerate(chosen):
         mean = "noise" if said.mean_is_noise[index] else f"± {_digits(noise.mean[index])}"
@@ -154,7 +141,7 @@ def _in_units(ax: Axes, noise: ForecastNoise, chosen: Sequence[int]) -> None:
 
 
 def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> Axes:
-    """The noise on a typical correlation (with one column: on its mean, in its standard deviations) against the budget."""
+    """Plot the noise on a typical correlation (or one column's mean) against the budget."""
     grow = ax is None
     ax = axes_of(ax, 6.4, 4.4)
     ax.set_xscale("log")
@@ -185,14 +172,14 @@ def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> A
         ax,
         title,
         "standard deviations, before repair",
-        "hollow: noise hides what is asked" if any_lost else "",
+        "hollow: hidden by noise" if any_lost else "",
         grow=grow,
     )
     return ax
 
 
 def _noise_at(setting: ReleasePlan, mechanism: Mechanism, size: float, *, one_column: bool) -> tuple[float, bool]:
-    """NaN where the mechanism cannot run."""
+    """Return the noise, or NaN if the mechanism cannot run."""
     try:
         return _noise_of(replace(setting, mechanism=mechanism).with_budget(size), one_column=one_column)
     except (ValueError, OverflowError):
@@ -200,7 +187,7 @@ def _noise_at(setting: ReleasePlan, mechanism: Mechanism, size: float, *, one_co
 
 
 def _noise_of(setting: ReleasePlan, *, one_column: bool = False) -> tuple[float, bool]:
-    """On a typical correlation, or on the mean of one column, and whether it hides that."""
+    """Return the noise on a typical correlation, or one column's mean, and whether it hides that."""
     noise = setting.noise
     if noise is None:
         return math.nan, False
@@ -211,7 +198,7 @@ def _noise_of(setting: ReleasePlan, *, one_column: bool = False) -> tuple[float,
 
 
 def _digits(value: float, significant: int = 2) -> str:
-    """So many significant digits, without an exponent if the number is one that people write out.
+    """Format to significant digits, without an exponent for ordinary numbers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a forecast in the table's units takes for the columns: public guesses, or defaults that are marked."""
+"""Assumed means and standard deviations for forecasts: public guesses, or marked defaults."""
 
 from __future__ import annotations
 
@@ -19,32 +19,36 @@ from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 _DEVIATION_SHARE = 0.1
-"""Standard deviation of a column of numbers as a share of its range: the median of 95 columns of real tables at codebook bounds,
-the design half of ``benchmarks/practice``, is 0.09, that of the tables' medians 0.10 (a uniform column has 0.29)."""
+"""Default SD of a numeric column, as a fraction of its range.
+
+The median of 95 columns of real tables at codebook bounds (the design half of ``benchmarks/practice``) is 0.09, that of
+the tables' medians 0.10; a uniform column has 0.29.
+"""
 _MEAN_SHARE = 0.25
-"""Where its mean lies within the range, from the lower end: in those tables mostly below the middle."""
+"""Default position of a numeric column's mean in its range (in real tables mostly low)."""
 _FLAG_SHARE = 0.25
-"""Share of rows in which a flag is true."""
+"""Default share of rows in which a Boolean column is true."""
 _DECAY = 1.0
-"""Eigenvalues of the correlations of columns of numbers fall as 1/i."""
+"""Default decay: eigenvalues of the correlations of numeric columns fall as 1/i."""
 
 
 @dataclass(frozen=True, eq=False)
 class TypicalTable:
-    """Standard deviation and mean of every feature, guessed. Nothing here is computed from a table.
+    """Guessed standard deviation and mean of every feature, never computed from a table.
 
     Attributes
     ----------
     standard_deviations, means : ndarray of shape (d,)
-        In the table's units.
+        In original units.
     assumed, assumed_means : ndarray of bool, shape (d,)
-        True if the standard deviation (the mean) is a default, which neither the caller nor the schema's typical range gives.
+        True if the standard deviation (the mean) is a default, given neither by the caller nor by the schema's typical
+        range.
     shares : ndarray of bool, shape (d,)
-        Features that are 0 or 1, whose mean is a share: flags and levels.
+        Features that are 0 or 1, whose mean is a share: Boolean columns and levels.
     columns : tuple of str
         The column of each feature.
     spectrum : tuple of float
-        Eigenvalues of the second moment that the caller gives, or those of the columns of numbers by default, to any factor.
+        Eigenvalues of the second moment, given or by default those of the numeric columns, up to a factor.
     """
 
     schema: Schema
@@ -66,7 +70,7 @@ class TypicalTable:
         spectrum: Sequence[float] | None = None,
         decay: float | None = None,
     ) -> TypicalTable:
-        """Guesses of the caller, else typical ranges of the schema, else the defaults.
+        """Combine guesses of the caller, typical ranges of the schema, and defaults, in this order.
 
         Examples
         --------
@@ -101,7 +105,7 @@ class TypicalTable:
 
     @property
     def words(self) -> str:
-        """What the numbers that are marked assume, a line; empty where nothing is assumed."""
+        """Assumptions behind the marked numbers, one line; empty if nothing is assumed."""
         if not self.assumed.any():
             return ""
         said = []
@@ -111,16 +115,16 @@ class TypicalTable:
         if any(isinstance(column, Coordinate) for column in self.schema.columns) and numbers.any():
             said.append("coordinates spread evenly over the unit ball")
         if any(self.assumed[index] and isinstance(blocks[name], Boolean) for index, name in enumerate(self.columns)):
-            said.append("flags that are true in a quarter of the rows")
+            said.append("Boolean columns true in a quarter of the rows")
         if any(
             self.assumed[index] and isinstance(blocks[name], Categorical) for index, name in enumerate(self.columns)
         ):
-            said.append("levels whose shares are as likely to be any as any other")
+            said.append("all category shares equally likely")
         return f"~ assumes {', '.join(said)}: give typical_sd, a public guess, for others"
 
     @cached_property
     def features_of_columns(self) -> Mapping[str, tuple[int, ...]]:
-        """The places of the features of every column, by its name."""
+        """Indices of the features of every column, by its name."""
         return {
             name: tuple(index for index, other in enumerate(self.columns) if other == name)
             for name in dict.fromkeys(self.columns)
@@ -128,7 +132,7 @@ class TypicalTable:
 
     @cached_property
     def encoding(self) -> Encoding:
-        """The affine map of a release with a mean."""
+        """Affine map of a release with a mean."""
         return self.schema.encoding(mean=True)
 
     @cached_property
@@ -139,10 +143,11 @@ class TypicalTable:
 
     @cached_property
     def squared_distance(self) -> tuple[float, float]:
-        """Mean of ‖x − E x‖² over encoded rows, and its variance over the squared mean: of a gamma law.
+        """Mean of ‖x − E x‖² over encoded rows, and its variance over the squared mean.
 
-        For normal columns of numbers whose second moment has eigenvalues λ the latter is 2Σλ²/(Σλ)², for a flag that is true in
-        a share p of the rows (1 − 2p)²/(p(1 − p)), for levels what shares that are as likely to be any as any other come to.
+        A gamma distribution. The latter is 2Σλ²/(Σλ)² for normal columns with eigenvalues λ of their second moment, (1
+        − 2p)²/(p(1 − p)) for a Boolean column true in a share p of the rows, and the mean over equally likely shares
+        for levels.
         """
         deviations, _ = self.in_unit_ball
         squares = deviations**2
@@ -164,7 +169,7 @@ class TypicalTable:
 
 
 def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Standard deviations, means, whether they are defaults, and whether they are shares, of a column's features."""
+    """Return SDs, means, and whether they are defaults and shares, of a column's features."""
     size = len(column.feature_names)
     ones, zeros = np.ones(size), np.zeros(size)
     if isinstance(column, Categorical):
@@ -185,7 +190,7 @@ def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatAr
 
 
 def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> dict[str, float]:
-    """The guesses by feature."""
+    """Check the guesses, by feature."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -209,7 +214,8 @@ def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> di
             raise InputValueError(f"{what} of {name!r}: {value!r} must be a positive finite number")
         elif value > (most / 2.0 - least / 2.0) * (1.0 + 1e-12):
             raise InputValueError(
-                f"{what} of {name!r}: {value:g} is more than half the range, {most / 2.0 - least / 2.0:g}, and no values between "
-                f"{least:g} and {most:g} vary by more: is it in the units of the bounds?"
+                f"{what} of {name!r}: {value:g} is more than half the range, {most / 2.0 - least / 2.0:g}, the "
+                f"largest possible standard deviation between {least:g} and {most:g}: is it in the units of the "
+                "bounds?"
             )
     return {name: float(value) for name, value in given.items()}

@@ -49,7 +49,7 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
         return made
     if not isinstance(ax, Axes):
         raise InputTypeError(
-            f"ax={type(ax).__name__} is no matplotlib axes, and a picture is drawn into one: pass one of plt.subplots(), or none"
+            f"ax must be a matplotlib axes, got {type(ax).__name__}: pass one from plt.subplots(), or none"
         )
     return ax
 
@@ -135,8 +135,8 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
 # What a picture says where it cannot be drawn: what was asked, why it cannot be, and what can.
 
 _NO_COUNT = (
-    "the release has no number of rows (mean=False under add_remove spends nothing on it), so that nothing can be divided by it: "
-    "release with mean=True, or pass a public n_rows to release()"
+    "the release has no row count (mean=False under add_remove): release with mean=True, or pass a public n_rows "
+    "to release()"
 )
 
 
@@ -144,10 +144,10 @@ def require_mean(release: Released, what: str) -> None:
     """Raise ValueError unless a mean was released."""
     if release.noisy_sum is None:
         require_count(release, what)
-        raise InputValueError(f"no picture of {what}: {NO_MEAN}, or draw release.plot.spectrum(), which needs none")
+        raise InputValueError(f"cannot plot {what}: {NO_MEAN}, or draw release.plot.spectrum(), which needs none")
 
 
 def require_count(release: Released, what: str) -> None:
     """Raise ValueError unless a number of rows was released or is public."""
     if release.noisy_count is None:
-        raise InputValueError(f"no picture of {what}: {_NO_COUNT}")
+        raise InputValueError(f"cannot plot {what}: {_NO_COUNT}")

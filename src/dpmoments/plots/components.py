@@ -55,7 +55,7 @@ def _draw_components(found: PrincipalComponents, n_features: int = _MAX_FEATURES
     from matplotlib.colors import Normalize
 
     if n_features < 1:
-        raise InputValueError(f"n_features={n_features!r} shows nothing: give 1 or more")
+        raise InputValueError(f"n_features must be at least 1, got {n_features!r}")
     chosen = _weighing_most(found, n_features)
     loadings = found.components[:, chosen].T
     is_noise, known = found.is_noise, found.noise is not None
@@ -87,12 +87,12 @@ def _draw_components(found: PrincipalComponents, n_features: int = _MAX_FEATURES
     fewer = len(chosen) < len(found.feature_names)
     entitle(
         ax,
-        f"principal components: {int((~is_noise).sum())} of the first {k} stand out of the noise"
+        f"principal components: {int((~is_noise).sum())} of the first {k} are above the noise floor"
         if known
         else "principal components: noise unknown",
         SCALINGS[found.scaling],
         f"hatched: {NOT_DISTINGUISHABLE}" if is_noise.any() else describe_law(found.noise),
-        f"the {len(chosen)} of {len(found.feature_names)} features that weigh most in them" if fewer else "",
+        f"the {len(chosen)} of {len(found.feature_names)} features with the largest loadings" if fewer else "",
         found.warning,
         grow=grow,
     )
@@ -145,7 +145,7 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
             edgecolor="#bdbdbd",
             hatch=HATCH,
             linewidth=0.0,
-            label="within what noise alone makes",
+            label="below the noise floor",
         )
         ax.stairs(floor, steps, baseline=None, color=PRIVACY, linewidth=1.6, label="noise floor (95 of 100 releases)")
         low, high = np.maximum(found.conf_int().T, least)
@@ -160,7 +160,7 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
                 markersize=size,
                 color=CERTAIN,
                 elinewidth=1.2,
-                label="stands out, with its 95 % interval",
+                label="above the noise floor, with 95 % interval",
             )
         if is_noise.any():
             ax.plot(
@@ -188,11 +188,11 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
     ax.tick_params(labelsize=SMALL_TEXT)
     ax.grid(axis="y", alpha=0.3)
     legend_below(ax)
-    certain = f"{int((~is_noise).sum())} of {k} stand out of the noise" if known else "noise unknown"
+    certain = f"{int((~is_noise).sum())} of {k} are above the noise floor" if known else "noise unknown"
     entitle(
         ax,
         f"principal components: {certain}",
-        f"{SCALINGS[found.scaling]}; what stands out is told by variances before repair"
+        f"{SCALINGS[found.scaling]}; variances before repair are compared with the floor"
         if known
         else SCALINGS[found.scaling],
         describe_law(found.noise),

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_PARTS = "thick: the part that is privacy's noise"
+_PARTS = "thick: privacy noise"
 _SHORT = {NOT_DISTINGUISHABLE: "noise", NO_EFFECT: "may be 0"}
 """Short forms of verdicts."""
 _ROOM = 1.15
@@ -160,13 +160,13 @@ def plot_coefficients(
 ) -> Axes:
     """Plot coefficients; see :meth:`dpmoments.plots.accessor.ReleasePlots.coefficients`."""
     if method not in _FITS:
-        raise InputValueError(f"method={method!r} is no regression of a release: use {', '.join(map(repr, _FITS))}")
+        raise InputValueError(f"unknown method {method!r}: use {', '.join(map(repr, _FITS))}")
     if per not in ("deviation", "unit"):
         raise InputValueError(
             f"per={per!r}: use 'deviation', a feature's standard deviation, or 'unit', one unit of it"
         )
     if n_coefficients < 1:
-        raise InputValueError(f"n_coefficients={n_coefficients!r} shows nothing: give 1 or more")
+        raise InputValueError(f"n_coefficients must be at least 1, got {n_coefficients!r}")
     require_count(release, "coefficients")
     fit = _FITS[method](release, target, features, **options)
     result = describe(release)
@@ -230,7 +230,7 @@ def _words(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[str]:
         title = f"{fit.method} regression of {label(fit.target)}: noise unknown"
         return [
             title,
-            "hollow: the law of the noise is not known, so that no coefficient has an interval",
+            "hollow: noise distribution unknown, so coefficients have no intervals",
             fit.warning,
         ]
     lower, upper = fit.r_squared_interval()
@@ -243,7 +243,7 @@ def _words(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[str]:
     hollow += [f"may be 0: {NO_EFFECT}, whatever the noise"] if NO_EFFECT in said else []
     thick = _PARTS if any(np.isfinite(line.privacy) for line in lines) else ""
     k = len(fit.features)
-    fewer = f"the {len(lines)} of {k} coefficients that stand out most; " if len(lines) < k else ""
+    fewer = f"the {len(lines)} clearest of {k} coefficients; " if len(lines) < k else ""
     marks = "; ".join(
         filter(None, [f"{fewer}{fit.level:.0%} intervals", thick, *(f"hollow, {words}" for words in hollow)])
     )
@@ -257,9 +257,7 @@ def plot_groups(release: Released, by: str, of: str, *, level: float = 0.95, ax:
     """Plot means by group; see :meth:`dpmoments.plots.accessor.ReleasePlots.groups`."""
     require_mean(release, "means of groups")
     if not isinstance(of, str):
-        raise InputTypeError(
-            f"of={of!r}: a picture is of the means of one feature; name it, and draw another picture for another"
-        )
+        raise InputTypeError(f"of={of!r}: a plot shows the means of one feature; name one")
     of = release.feature_names[feature_place(release, of)]
     return draw_groups(group_means(release, by, [of], level=level), ax)
 
@@ -289,6 +287,6 @@ def draw_groups(found: GroupMeans, ax: Axes | None = None) -> Axes:
     ax.set_ylabel(f"{label(found.by)}  (rows ± noise)", parse_math=False, usetex=False)
     lost = f"hatched: {LOST}, the number of rows {NOT_DISTINGUISHABLE}" if found.lost.any() else ""
     intervals = f"{found.level:.0%} intervals, {_PARTS}" if found.noise_known else describe_law(None)
-    pooled = "" if found.own_variance or not found.noise_known else "; groups are taken to vary alike"
+    pooled = "" if found.own_variance or not found.noise_known else "; equal group variances assumed"
     entitle(ax, f"mean of {feature} by {label(found.by)}", f"{intervals}{pooled}", lost, found.warning, grow=grow)
     return ax

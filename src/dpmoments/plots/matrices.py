@@ -378,9 +378,11 @@ def plot_covariance(
         ax, image, "covariance, each column over half its range", noise=typical, ticks=_ticks(linear, largest)
     )
     off = np.tril_indices(len(chosen), -1)
-    stand_out = f"{int((~lost)[off].sum())} of {len(off[0])} pairs stand out of the noise" if known else "noise unknown"
-    cells = "numbers in cells: in the table's units" + (", ± the standard deviation of the noise" if known else "")
-    colors = f"colours are linear up to the noise (black lines, ±{typical:.2g}) and logarithmic above"
+    stand_out = (
+        f"{int((~lost)[off].sum())} of {len(off[0])} pairs are distinguishable from noise" if known else "noise unknown"
+    )
+    cells = "numbers in cells: in original units" + (", ± noise SD" if known else "")
+    colors = f"colors are linear up to the noise (black lines, ±{typical:.2g}) and logarithmic above"
     entitle(
         ax,
         f"covariances: {stand_out}" if len(chosen) > 1 else f"variance of {label(names[0])}",

@@ -66,9 +66,7 @@ class Region:
         return cls(encoding.decode_mean(center), shape, noise)
 
 
-_UNREADABLE = (
-    "no picture of steps: the diagnostics hold steps that no run makes, and the file was changed after the release"
-)
+_UNREADABLE = "cannot plot steps: the diagnostics contain impossible steps, so the file was changed after the release"
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +91,10 @@ def _steps_of(release: Stated, center: FloatArray | None = None, hidden: float =
         pass  # a release file is untrusted: what its entries hold instead does not matter
     else:
         raise InputValueError(
-            f"no picture of steps: {release.mechanism} releases at once, in one step. Mechanisms with steps are coinpress, "
+            f"cannot plot steps: {release.mechanism} has only one step. Mechanisms with steps are coinpress, "
             "private-preconditioning and adaptive-ball, and of means coinpress and variance-aware"
             if release.mechanism != "pooled"
-            else "no picture of steps: a pooled release was made by several runs. Draw those of one: "
+            else "cannot plot steps: a pooled release was made by several runs. Plot those of one: "
             "release.parts[0].plot.steps()"
         )
     raise InputValueError(_UNREADABLE)
@@ -122,7 +120,7 @@ def _recorded(release: Stated, steps: list[Any]) -> _Steps:
         regions.append(Region.of(center, linear, radius, noise, encoding))
     return _Steps(
         tuple(regions),
-        "where the mean was known to be" if of_mean else "rows beyond it were moved into it",
+        "region known to contain the mean" if of_mean else "rows outside were clipped to it",
         "noise on the mean" if of_mean else "standard deviations that noise hides",
         (*map(str, range(1, len(steps))), f"{len(steps)} (last)"),
     )
@@ -136,7 +134,7 @@ def _ball(release: Stated, center: FloatArray | None, hidden: float) -> _Steps:
     d, encoding = len(release.feature_names), release.schema.encoding(mean=True)
     stayed = "radius" not in release.diagnostics
     at_bounds = Region.of(np.zeros(d), np.eye(d), 1.0, hidden if stayed else math.nan, encoding)
-    what, of_noise = "rows beyond it were moved into it", "standard deviations that noise hides"
+    what, of_noise = "rows outside were clipped to it", "standard deviations that noise hides"
     if stayed:
         reason = Message.from_dict({"code": release.diagnostics["public_bounds"]}, REASONS)
         return _Steps((at_bounds,), what, of_noise, ("public bounds",), f"No clipping ball was used. {reason.text()}")
@@ -145,7 +143,7 @@ def _ball(release: Stated, center: FloatArray | None, hidden: float) -> _Steps:
         raise ValueError
     result = Region.of(center, np.eye(d), radius, hidden / radius, encoding)
     beyond = release.diagnostics["share_beyond_bound"]
-    remark = f"at most {beyond:.2%} of the rows were moved (95 % confidence)" if is_finite_number(beyond) else ""
+    remark = f"at most {beyond:.2%} of the rows were clipped (95 % confidence)" if is_finite_number(beyond) else ""
     return _Steps((at_bounds, result), what, of_noise, ("public bounds", "ball found"), remark)
 
 
@@ -181,8 +179,8 @@ def plot_steps(
         chosen = named_features(release, features, word="features")
         if len(chosen) != 2:
             raise InputValueError(
-                f"features={list(features)!r} are {len(chosen)} features, and a region is drawn in the plane of two: name "
-                "two, or none for its size in all of them"
+                f"features= must name two features, in whose plane regions are drawn, got {len(chosen)}: name "
+                "two, or none to plot the size in all of them"
             )
     if not chosen:
         return _draw_sizes(release, steps, ax)
@@ -198,9 +196,7 @@ def _draw_sizes(release: Stated, steps: _Steps, ax: Axes | None) -> Axes:
     middle = np.median(sizes, axis=1)
     spread = sizes.min(axis=1), sizes.max(axis=1)
     if not np.allclose(*spread, rtol=1e-3):
-        ax.fill_between(
-            place, *spread, color=CERTAIN, alpha=0.2, linewidth=0.0, label="from the least feature to the most"
-        )
+        ax.fill_between(place, *spread, color=CERTAIN, alpha=0.2, linewidth=0.0, label="range over features")
     ax.plot(place, middle, "o-", color=CERTAIN, label="half-width of the region (median feature)")
     noise = middle * np.array([region.noise for region in steps.regions])
     if np.isfinite(noise).any():
@@ -217,7 +213,7 @@ def _draw_sizes(release: Stated, steps: _Steps, ax: Axes | None) -> Axes:
     ax.set_xlim(0.7, len(place) + 0.3)
     ax.tick_params(axis="y", labelsize=SMALL_TEXT)
     ax.set_xlabel("step", fontsize=TEXT_SIZE)
-    ax.set_ylabel("width, of the first region", fontsize=TEXT_SIZE)
+    ax.set_ylabel("width relative to the first region", fontsize=TEXT_SIZE)
     ax.grid(axis="y", alpha=0.3)
     ax.legend(fontsize=SMALL_TEXT)
     entitle(ax, *_words(release, steps, float(middle[-1])), grow=grow)

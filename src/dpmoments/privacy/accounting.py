@@ -45,7 +45,7 @@ class Loss:
 
     def __post_init__(self) -> None:
         if self.amount < 0 or self.delta < 0:
-            raise InputValueError("a loss cannot be negative")
+            raise InputValueError("a loss must not be negative")
 
     def __add__(self, other: Loss) -> Loss:
         if self.unit is not other.unit:
@@ -54,7 +54,7 @@ class Loss:
 
     def __sub__(self, other: Loss) -> Loss:
         if self.unit is not other.unit:
-            raise InputValueError(f"a loss in {other.unit} is not taken from one in {self.unit}")
+            raise InputValueError(f"a loss in {other.unit} cannot be subtracted from one in {self.unit}")
         return Loss(self.unit, self.amount - other.amount, self.delta - other.delta)
 
     def __str__(self) -> str:

@@ -46,7 +46,7 @@ def _delta_factor(epsilon: float, k: int) -> float:
     if not factor < math.inf:
         raise InputValueError(
             f"ε = {epsilon:g} for units of {k} rows leaves no δ for a single row, since δ grows with e^ε over a unit's rows: "
-            "spend a smaller epsilon, or a budget in rho"
+            "use a smaller epsilon, or a budget in rho"
         )
     return factor
 
@@ -97,5 +97,5 @@ def _smaller_budget(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:
         delta = safe_root(lambda delta: excess(epsilon, min(delta, cost.delta)), cost.delta * share, safe="below")
     result = PrivacyBudget.approximate(epsilon, delta)
     if not allowance(result, wanted.unit).within(wanted):
-        raise InputArithmeticError("the budget found allows more than is wanted")
+        raise InputArithmeticError("the inverted budget allows too much: a defect, please report it")
     return result

@@ -1,9 +1,9 @@
-"""The privacy profile of a run: the least δ(ε) that is proven of it, at every ε, from its receipt.
+"""Privacy profile of a run: the least proven δ(ε), at every ε, from its receipt.
 
-A stated budget is one point of the profile. The receipt says more: which laws were drawn from, and with what sensitivities.
-What a run did before its first draw is public, so that its first draw is known beforehand; the draws after it may have been
-chosen from results, and count as *any* draws that spend what is left, unless the mechanism is one whose draws are all *settled*
-before the first. ``docs/derivations/privacy-profile.md`` has the proofs.
+A stated budget is one point of the profile. The receipt adds the kinds of draws and their sensitivities. Everything before the
+first draw is public, so the first draw is known beforehand; the draws after it may have been chosen from results, and count as
+*any* draws that spend the remaining loss, unless all draws of the mechanism are *settled* before the first.
+``docs/derivations/privacy-profile.md`` has the proofs.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from dpmoments.privacy.group_privacy import loss_for_units
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.unit import Neighbors
 
-# Which neighbouring tables attain the curve of a draw, where some do: then the curve is exact.
+# Neighboring tables that attain the curve of a draw, if any do: then the curve is exact.
 
 _ROUNDING = 1e-6
-"""If rounding rows to the lattice adds more than this fraction to a sensitivity, no two tables are claimed to attain it."""
+"""Max fraction that rounding rows adds to a sensitivity, for two tables to be claimed to attain it."""
 
 
 def _worst_neighbors(draw: Draw) -> str | None:
@@ -50,16 +50,16 @@ def _worst_neighbors(draw: Draw) -> str | None:
     return f"tables that differ in one row, of the largest norm and as far from the other as can be{rest}"
 
 
-# What is proven of δ(ε) of the draws that two neighbours touch: every bound of which a privacy profile takes the least.
+# Proven bounds on δ(ε) of the draws that two neighbors touch; a privacy profile takes the least.
 
 _NOTHING_LEFT = Fraction(1, 10**9)
-"""A run that has spent all but this share of what it may is taken to have spent it: what is left is added to ε."""
+"""Remaining fraction of the loss below which a run counts as having spent it all; the rest is added to ε."""
 _FINE_SCALE = 2.0**16
-"""Discrete Gaussian noise of at least this scale has a δ within a millionth of its bound."""
+"""Scale from which discrete Gaussian noise has a δ within a millionth of its bound."""
 _FARTHEST = 40.0
-"""Gaussian curves are followed to an ε of so many μ."""
+"""Largest ε, in μ, to which Gaussian curves are followed."""
 _MIN_DELTA = 1e-15
-"""Gaussian losses are followed to where so little is left of them that it counts as certain."""
+"""Probability below which Gaussian losses count as certain."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class Bound:
     how: str
     delta: Callable[[float], float]
     attained_by: str | None = None
-    """The neighbouring tables that attain it; None where none are known."""
+    """Neighboring tables that attain it; None if none are known."""
 
 
 def _touched_draws(receipt: Receipt) -> list[tuple[Draw, ...]]:
-    """The draws whose queries may differ between two neighbours: those of no group, and of one group or two."""
+    """Return the draws whose queries may differ between two neighbors: those of no group, and of one group or two."""
     groups = list(dict.fromkeys(draw.group for draw in receipt.draws if draw.group is not None))
     stays = isinstance(receipt, PooledReceipt) or receipt.neighbors is Neighbors.ADD_REMOVE
     touched = min(1 if stays else 2, len(groups))
@@ -84,7 +84,7 @@ def _touched_draws(receipt: Receipt) -> list[tuple[Draw, ...]]:
 
 
 def _proven_bounds(receipt: Receipt, draws: Sequence[Draw], settled: bool) -> tuple[Bound, ...]:
-    """All that is proven of the draws that two neighbours touch."""
+    """Return all proven bounds for the draws that two neighbors touch."""
     bounds = [Bound("the stated budget", partial(_stated_delta, receipt.cost))]
     unit, allowed, one_row = receipt.unit, receipt.allowance, receipt.rows_per_unit == 1
     spent = sum((draw.loss for draw in draws), Loss.none(unit)) if settled else allowed
@@ -108,14 +108,14 @@ def _proven_bounds(receipt: Receipt, draws: Sequence[Draw], settled: bool) -> tu
 
 
 def _stated_delta(cost: PrivacyBudget, epsilon: float) -> float:
-    """What the stated budget alone implies."""
+    """Return the δ that the stated budget by itself implies."""
     if cost.kind is BudgetKind.ZCDP:
         return zcdp_delta(cost.rho, epsilon)
     return _approximate_delta(cost.epsilon, cost.delta, epsilon)
 
 
 def _approximate_delta(loss: float, delta: float, epsilon: float) -> float:
-    """δ(ε) of every (loss, delta)-private mechanism: with probability ``delta`` all is told, else it is randomised response."""
+    """Return δ(ε) of every (loss, delta)-private mechanism: randomized response, except with probability ``delta``."""
     pure = randomised_response_delta(epsilon, loss)
     return delta if pure == 0.0 else min(delta + (1.0 - delta) * pure + 2.0**-50, 1.0)
 
@@ -126,7 +126,7 @@ def _less(allowed: Loss, draws: Sequence[Draw]) -> Loss:
 
 
 def _composition_bound(draws: Sequence[Draw], left: Loss) -> Bound | None:
-    """By the curves of draws that are known, and any others that spend what is left."""
+    """Return the bound by the known curves of draws, and any others that spend the rest."""
     curves = [curve for draw in draws for curve in draw.law.curves(draw.sensitivity)]
     if not curves or any(not draw.law.curves(draw.sensitivity) for draw in draws):
         return None
@@ -156,14 +156,14 @@ def _composition_bound(draws: Sequence[Draw], left: Loss) -> Bound | None:
 
 
 def _shifted_delta(curve: PrivacyCurve, rest: float, extra: float, epsilon: float) -> float:
-    """δ of a draw and of (rest, extra)-private ones after it; at an ε below the rest, where the curve may not be asked, 1."""
+    """Return δ of a draw and of (rest, extra)-private ones after it; 1 at an ε below the rest, outside the curve."""
     if epsilon < rest:
         return 1.0
     return min(curve.delta(math.nextafter(epsilon - rest, 0.0) if rest else epsilon) + extra, 1.0)
 
 
 def _concentrated_bounds(spent: Loss, draws: Sequence[Draw], settled: bool) -> list[Bound]:
-    """Of draws whose ρ add up."""
+    """Return bounds for draws whose ρ add up."""
     if spent.amount == 0:
         return []
     rho = no_less(rounded_up(spent.amount))
@@ -188,13 +188,13 @@ def _concentrated_bounds(spent: Loss, draws: Sequence[Draw], settled: bool) -> l
 
 
 def _least_scale(draws: Sequence[Draw]) -> float:
-    """Of the discrete Gaussian draws, in lattice units; infinite where there are none."""
+    """Return the smallest scale of the discrete Gaussian draws, in lattice units; inf for none."""
     scales = [scale for draw in draws for scale in draw.law.lattice_scales]
     return min(scales, default=MIN_COMPOSED_SCALE)
 
 
 def _gaussian_bound(loss: Loss, draws: Sequence[Draw], least_scale: float, n_coordinates: int) -> Bound:
-    """One Gaussian mechanism of μ² = 2ρ, and the margin of discrete noise."""
+    """Return the bound by one Gaussian mechanism of μ² = 2ρ, and the margin of discrete noise."""
     mu = _mu_of(loss)
     if mu == 0.0:
         return Bound("nothing was drawn", partial(_approximate_delta, 0.0, 0.0))
@@ -219,7 +219,7 @@ def _mu_of(loss: Loss) -> float:
 
 
 def _mu_of_run(receipt: Receipt, settled: bool) -> float | None:
-    """μ of a run whose draws are all Gaussian, whatever they told; None of any other."""
+    """Return μ of a run whose draws are all Gaussian, for any results; None for other runs."""
     if receipt.unit is LossUnit.GAUSSIAN_RHO:
         return _mu_of(_for_units(receipt.total if settled else receipt.allowance, receipt))
     gaussian = all(draw.law.is_gaussian for draw in receipt.draws)
@@ -233,7 +233,7 @@ def _for_units(loss: Loss, receipt: Receipt) -> Loss:
 
 
 def _reach(delta: Callable[[float], float]) -> float:
-    """An ε at which next to nothing is left."""
+    """Return an ε at which next to nothing is left."""
     reach = 1.0
     while delta(reach) > _MIN_DELTA and reach < 1e3:
         reach *= 1.25
@@ -241,35 +241,35 @@ def _reach(delta: Callable[[float], float]) -> float:
 
 
 def _at_any_epsilon(delta: Callable[[float], float], epsilon: float) -> float:
-    """δ at an ε that may be negative, of a pair of laws that is the same in either order."""
+    """Return δ at an ε that may be negative, for a pair of distributions that is the same in either order."""
     if epsilon >= 0.0:
         return delta(epsilon)
     return min(-math.expm1(epsilon) + math.exp(epsilon) * delta(-epsilon), 1.0)
 
 
 _SHARES = (0.25, 0.5, 0.75, 1.0, 2.0)
-"""The ε of a profile, as multiples of the stated one; for a zCDP budget, of the ε that it implies at REFERENCE_DELTA."""
+"""ε of a profile, as multiples of the stated one; for a zCDP budget, of the ε that it implies at REFERENCE_DELTA."""
 REFERENCE_DELTA = 1e-6
 _TESTED_POINTS = 400
 """Points of the curve, from ε = 0 on, that bound an attacker's power; each is a bound by itself."""
 _SETTLED = frozenset(
     {"additive-wishart", "gaussian", "inverse-gaussian", "isotropic", "kapralov-talwar", "laplace", "matrix-laplace"}
 )
-"""Mechanisms whose plan fixes every draw, its law and its loss, before the first: no table changes their receipt."""
+"""Mechanisms whose plan fixes every draw and its loss before the first: no table changes their receipt."""
 
 
 @dataclass(frozen=True)
 class ProfilePoint:
-    """One point of a privacy profile.
+    """Point of a privacy profile.
 
     Attributes
     ----------
     epsilon, delta : float
         The run is (epsilon, delta)-differentially private; delta is rounded up.
     exact : bool
-        Whether ``delta`` is the least possible, up to a millionth part of it: some two neighbours attain it.
+        True if ``delta`` is the least possible, up to a millionth part of it: some two neighbors attain it.
     how : str
-        What it follows from; where it is exact, which neighbours attain it.
+        Reason; if exact, the neighbors that attain it.
     """
 
     epsilon: float
@@ -283,23 +283,23 @@ class ProfilePoint:
         return "exact" if self.exact else "bound"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {"epsilon": self.epsilon, "delta": self.delta, "mark": self.mark, "how": self.how}
 
 
 @dataclass(frozen=True)
 class PrivacyProfile:
-    """The tightest known privacy profile of a run, at five ε.
+    """Tightest known privacy profile of a run, at five ε.
 
     Attributes
     ----------
     points : tuple of ProfilePoint
-        At a quarter, half, three quarters of the stated ε, at it and at twice it; for a zCDP budget, of the ε that it implies at
-        δ = 10⁻⁶.
+        At a quarter, half, three quarters of the stated ε, at it and at twice it; for a zCDP budget, of the ε that it implies
+        at δ = 10⁻⁶.
     mu : float or None
-        The run is μ-Gaussian differentially private; None where it is not known to be.
+        The run is μ-Gaussian differentially private; None if it is not known to be.
     epsilon_at_reference : float or None
-        The least ε known at δ = 10⁻⁶; None where the run has a larger δ at every ε.
+        The least ε known at δ = 10⁻⁶; None if the run has a larger δ at every ε.
     """
 
     points: tuple[ProfilePoint, ...]
@@ -307,7 +307,7 @@ class PrivacyProfile:
     epsilon_at_reference: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "points": [point.to_dict() for point in self.points],
             "mu": self.mu,
@@ -316,21 +316,21 @@ class PrivacyProfile:
         }
 
     def table(self) -> list[tuple[str, str, str, str]]:
-        """ε, δ, mark and reason, a line each, after a head; δ is rounded up."""
+        """Return rows of ε, δ (rounded up), mark and reason, after a header."""
         lines = [(no_less(point.epsilon, 4), no_less(point.delta, 3), point.mark, point.how) for point in self.points]
         return [("ε", "δ", "", "from"), *lines]
 
 
 @dataclass(frozen=True)
 class RunCurve:
-    """What is known of δ(ε) of a run, or of several of which a row is in one.
+    """Known δ(ε) of a run, or of several runs if a row is in only one of them.
 
     Attributes
     ----------
     parts : tuple
-        For every two neighbours that touch other draws, the bounds of which the least counts; of the parts the largest does.
+        For every two neighbors that touch other draws, the bounds of which the least counts; of the parts the largest does.
     cost : PrivacyBudget
-        What is stated.
+        The stated budget.
 
     Examples
     --------
@@ -352,19 +352,11 @@ class RunCurve:
 
     @classmethod
     def of(cls, receipt: Receipt, mechanism: str) -> RunCurve:
-        """That of the run which a receipt is of.
-
-        Parameters
-        ----------
-        receipt : Receipt
-            Of one run; of a pooled release, take :meth:`worst` of the runs'.
-        mechanism : str
-            The mechanism that ran. Its name says whether its draws were settled before the first.
-        """
+        """Return the curve of one run from its receipt; ``mechanism`` determines if its draws were settled before the first."""
         settled = mechanism in _SETTLED
         seen: dict[tuple[object, ...], tuple[Bound, ...]] = {}
         for draws in _touched_draws(receipt):
-            # What is proven of draws depends on whether the first of them is the run's.
+            # The bounds depend on whether the first of these draws is the run's.
             first = bool(draws) and draws[0] is receipt.draws[0]
             key = (first, *((draw.law, draw.loss.amount, draw.loss.delta, draw.size) for draw in draws))
             if key not in seen:
@@ -373,20 +365,20 @@ class RunCurve:
 
     @classmethod
     def worst(cls, curves: Iterable[RunCurve], cost: PrivacyBudget) -> RunCurve:
-        """That of runs on disjoint tables: a row is in one of them, whichever that is."""
+        """Return the curve of runs on disjoint tables: a row is in any one of them."""
         runs = list(curves)
         mus = [curve.mu for curve in runs if curve.mu is not None]
         parts = tuple(part for curve in runs for part in curve.parts)
         return cls(parts, cost, max(mus) if len(mus) == len(runs) else None)
 
     def at(self, epsilon: float) -> ProfilePoint:
-        """The least δ known at an ε of 0 or more, and why."""
+        """Return the least δ known at an ε of 0 or more, and why."""
         worst: ProfilePoint | None = None
         for bounds in self.parts:
             result = [(bound.delta(epsilon), bound) for bound in bounds]
             delta, best = min(result, key=lambda pair: pair[0])
             if worst is None or delta > worst.delta:
-                # What is attained is so whatever else is known, but for the last digits.
+                # An attained bound is exact, up to the last digits, for any other knowledge.
                 exact = next((b for d, b in result if b.attained_by is not None and d <= delta * (1.0 + 1e-6)), None)
                 how = best.how if exact is None else f"{exact.how}; attained by {exact.attained_by}"
                 worst = ProfilePoint(epsilon, delta, exact is not None, how)
@@ -395,7 +387,7 @@ class RunCurve:
         return replace(worst, exact=True) if worst.delta == 0.0 else worst
 
     def epsilon_at(self, delta: float) -> float | None:
-        """The least ε known at a δ, on the safe side; None where the run has a larger δ at every ε."""
+        """Return the least ε known at a δ, on the safe side; None if the run has a larger δ at every ε."""
         if self.at(0.0).delta <= delta:
             return 0.0
         low, high = 0.0, 2.0 * _reference_epsilon(self.cost)
@@ -411,28 +403,18 @@ class RunCurve:
         return high
 
     def attacker_power(self, false_positives: float) -> float:
-        """Most that a test can find of the truth that errs so often: whether a person is in the table, all other rows known.
+        """Bound the power of a test of whether a person is in the table, all other rows known.
 
         Parameters
         ----------
         false_positives : float
-            How often the test says "in the table" of a table without the person; between 0 and 1.
+            Probability that the test says "in the table" of a table without the person; between 0 and 1.
 
         Returns
         -------
         float
-            A bound on how often it says so where it is true: the least of δ + e^ε·``false_positives`` and
-            1 − e^{−ε}(1 − ``false_positives`` − δ) over many points of the curve.
-
-        References
-        ----------
-        Dong, Roth & Su (2022), Proposition 2.5: the trade-off function of a privacy profile.
-
-        Examples
-        --------
-        >>> nothing = RunCurve((), PrivacyBudget.pure(1.0), None)
-        >>> nothing.attacker_power(0.05)
-        0.05
+            A bound on the probability that it says so if it is true: the least of δ + e^ε·``false_positives`` and 1 − e^{−ε}(1
+            − ``false_positives`` − δ) over many points of the curve (Dong, Roth & Su 2022, Proposition 2.5).
         """
         if not 0.0 <= false_positives <= 1.0:
             raise InputValueError(f"false_positives={false_positives!r} must be a share, between 0 and 1")
@@ -447,14 +429,14 @@ class RunCurve:
 
     @property
     def profile(self) -> PrivacyProfile:
-        """At the five ε that the stated budget gives, in this order: a rule that no table has a part in."""
+        """Profile at the five ε that the stated budget gives, in this order: a rule that depends on no table."""
         stated = _reference_epsilon(self.cost)
         points = tuple(self.at(share * stated) for share in _SHARES)
         return PrivacyProfile(points, self.mu, self.epsilon_at(REFERENCE_DELTA))
 
 
 def _reference_epsilon(cost: PrivacyBudget) -> float:
-    """The ε stated; of a zCDP budget the one implied at REFERENCE_DELTA, rounded up to four digits."""
+    """Return the stated ε; for a zCDP budget the one implied at REFERENCE_DELTA, rounded up to four digits."""
     if cost.kind is not BudgetKind.ZCDP:
         return cost.epsilon
     return float(no_less(max(cost.to_epsilon(REFERENCE_DELTA), 1e-300), 4))

@@ -48,7 +48,7 @@ def noised(law: DrawLaw, query: Any, generator: np.random.Generator) -> Any:  # 
     Returns an ndarray, float or int of the query's shape: integers for draws on a lattice, else values without low bits; the
     index of the chosen score.
     """
-    raise InputTypeError(f"there is no sampler for a law {type(law).__name__}")
+    raise InputTypeError(f"no sampler for noise {type(law).__name__}")
 
 
 @noised.register

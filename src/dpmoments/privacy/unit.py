@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import require_known, shown
 
-# Neighbouring relations: which two tables a guarantee makes hard to tell apart, and what follows from that.
+# Neighboring relations: the two tables that a guarantee makes hard to distinguish.
 
 
 class Neighbors(StrEnum):
@@ -35,7 +35,7 @@ class Neighbors(StrEnum):
         """
         if value not in tuple(cls):
             raise InputValueError(
-                f"neighbors={shown(value)} is not a neighbouring relation: use 'add_remove' (the number of rows is private) "
+                f"neighbors={shown(value)} is not a neighboring relation: use 'add_remove' (the number of rows is private) "
                 "or 'replace_one' (the number of rows is public)"
             )
         return cls(value)
@@ -114,19 +114,15 @@ class PrivacyUnit:
                 f"the column of a privacy unit must be its name, a text, got {type(self.column).__name__}"
             )
         if not self.column:
-            raise InputValueError(
-                "the column of a privacy unit has no name: give that of the column that tells people apart"
-            )
+            raise InputValueError("the column of a privacy unit has no name: give the column that identifies people")
         if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, Integral):
             raise InputTypeError(f"max_rows must be a whole number, got {type(self.max_rows).__name__}")
         object.__setattr__(self, "max_rows", int(self.max_rows))
         if not 1 <= self.max_rows <= _MAX_ROWS:
-            raise InputValueError(
-                f"max_rows={shown(self.max_rows)} cannot be: at least 1 row of a unit counts, and {_MAX_ROWS:,} at most"
-            )
+            raise InputValueError(f"max_rows={shown(self.max_rows)} must be between 1 and {_MAX_ROWS:,}")
         if self.missing not in get_args(MissingUnit):
             raise InputValueError(
-                f"missing={shown(self.missing)} is no rule for rows without a unit: use 'error', or 'drop' to leave them out"
+                f"missing={shown(self.missing)} must be 'error', or 'drop' to drop rows without a unit"
             )
 
     @property
@@ -157,9 +153,7 @@ class PrivacyUnit:
         if value == "row":
             return None
         if not isinstance(value, Mapping):
-            raise InputValueError(
-                f"{shown(value)} is no protected unit: it is 'row', or a column with a number of rows"
-            )
+            raise InputValueError(f"{shown(value)} is not a privacy unit: use 'row', or a column with a number of rows")
         return cls.from_dict(value)
 
 
@@ -172,11 +166,11 @@ def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neig
         )
     if neighbors is not Neighbors.ADD_REMOVE:
         raise InputValueError(
-            f"a privacy unit is not supported under neighbors={str(neighbors)!r}: how many rows count depends on how many each "
-            "unit has, so that their number is not public as that relation takes it to be. Use neighbors='add_remove'"
+            f"a privacy unit is not supported under neighbors={str(neighbors)!r}: the number of kept rows depends on how many "
+            "each unit has, so it is not public, as that relation assumes. Use neighbors='add_remove'"
         )
     if privacy_unit.column in columns:
         raise InputValueError(
-            f"the privacy unit's column {privacy_unit.column!r} is in the schema, so that it would be a feature of the release: "
-            "leave it out of the schema, or copy it under another name if it is meant as a feature too"
+            f"the privacy unit's column {privacy_unit.column!r} is in the schema, so it would be a feature of the release: "
+            "remove it from the schema, or copy it under another name to use it as a feature too"
         )

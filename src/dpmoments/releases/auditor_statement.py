@@ -160,10 +160,10 @@ def _levels(
         PyramidLevel(
             "Unit of privacy",
             "section 2, the unit of privacy",
-            (f"The protected unit is {protected_unit(release)}.", describe_neighbors(release)),
+            (f"The privacy unit is {protected_unit(release)}.", describe_neighbors(release)),
             (
-                "whether one person can stand behind several units, and behind how many;",
-                "whether each row follows from one row of the source, which joins, windows and standardising undo.",
+                "whether one person can have several units, and how many;",
+                "whether each row follows from one row of the source, which joins, windows and standardization undo.",
             ),
         ),
         PyramidLevel(
@@ -172,14 +172,14 @@ def _levels(
             (
                 *describe_runs(release),
                 *map(str, privacy.rules),
-                *(f"Found privately, and paid for: {message.text()}" for message in release.warnings),
-                *(f"Told without noise: {text}." for text in unprotected),
+                *(f"Found privately, at a privacy cost: {message.text()}" for message in release.warnings),
+                *(f"Released without noise: {text}." for text in unprotected),
                 *(f"Free of privacy cost: {text}." for text in free),
             ),
             (
                 "whether bounds, levels, typical ranges and options came from public knowledge, or from looking at the table;",
                 "whether trial releases were made to choose them, and where their cost is counted;",
-                "whom clipping and dropped rows move the answers away from.",
+                "whose data clipping and dropped rows underrepresent.",
             ),
         ),
         PyramidLevel(
@@ -210,13 +210,13 @@ def _levels(
         PyramidLevel(
             "Security and access control",
             "section 4, security of the data",
-            ("The release holds no row; of the table itself nothing is said here.",),
+            ("The release holds no row; this statement does not cover the table itself.",),
             ("who may read the table, how that is enforced and logged, and whether it is kept, and for how long.",),
         ),
         PyramidLevel(
             "Exposure by collection",
             "section 4, exposure by data collection",
-            ("Nothing can be said of it from a release.",),
+            ("A release contains no information on this.",),
             ("how the data were collected, under which consent or law, and where copies of them are.",),
         ),
     )
@@ -233,7 +233,7 @@ def _describe_loss(budget: PrivacyBudget, profile: PrivacyProfile) -> tuple[str,
     lines.append(f"Tightest known (ε, δ): {'; '.join(reported)}.")
     lines += [f"It follows from {how}." for how in dict.fromkeys(point.how for point in profile.points)]
     if profile.epsilon_at_reference is not None:
-        lines.append(f"At δ = {REFERENCE_DELTA:g} the least ε known is {no_less(profile.epsilon_at_reference, 4)}.")
+        lines.append(f"At δ = {REFERENCE_DELTA:g} the smallest known ε is {no_less(profile.epsilon_at_reference, 4)}.")
     if profile.mu is not None:
         lines.append(f"The run is μ-Gaussian differentially private, μ = {no_less(profile.mu)}.")
     return tuple(lines)

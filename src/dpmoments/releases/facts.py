@@ -61,14 +61,17 @@ def protected_unit(release: Told) -> str:
 def describe_neighbors(release: Told) -> str:
     """Describe the neighboring tables."""
     if release.privacy.neighbors.table_size_is_public:
-        return "Neighbouring tables have one number of rows and differ in one row's values (replace-one, change-one distance 1)."
+        return (
+            "Neighboring tables have the same number of rows and differ in the values of one row (replace-one, "
+            "change-one distance 1)."
+        )
     unit = release.privacy.privacy_unit
     if unit is not None:
         return (
-            f"Neighbouring tables differ by all rows with one value of {unit.column}, however many, present or absent "
+            f"Neighboring tables differ by the presence of all rows with one value of {unit.column}, however many "
             "(add-remove of a unit)."
         )
-    return "Neighbouring tables differ by one row present or absent (add-remove, symmetric distance 1)."
+    return "Neighboring tables differ by the presence of one row (add-remove, symmetric distance 1)."
 
 
 def describe_runs(release: Told) -> tuple[str, ...]:
@@ -123,8 +126,9 @@ def unprotected_quantities(release: Told) -> tuple[str, ...]:
         reported.append(f"that there are {len(release.runs)} groups or tables, and their names")
     reported += [
         "the mechanism, its options and the numbers that its plan settled on",
-        "the budget, the neighbouring relation and the version of the program",
-        "that the run ended without an error; to whoever watched it, its time, memory and passes over the table",
+        "the budget, the neighboring relation and the version of the program",
+        "that the run ended without an error; to anyone who observed it, also its time, memory and passes over "
+        "the data",
     ]
     return tuple(reported)
 
@@ -135,8 +139,8 @@ def post_processing(release: Told) -> tuple[str, ...]:
     free = []
     if repairs:
         free.append(
-            f"the repair of noisy moments ({', '.join(repairs)}): counts of 1 at least, second moments made consistent with each "
-            "other and with the schema"
+            f"the repair of noisy moments ({', '.join(repairs)}): counts of at least 1, second moments made "
+            "consistent with each other and with the schema"
         )
     if len(release.runs) > 1:
         free.append("adding up, or listing side by side, the releases of several groups or tables")
@@ -162,27 +166,23 @@ def composition_so_far(release: Told, ledger: Ledger | str | os.PathLike[str] | 
         reported = "; ".join(
             f"entry {entry.number} of the ledger {entry.ledger[:8]}…, hash {entry.hash[:16]}…" for entry in entries
         )
-        return f"Charged as {reported}. What all releases of the table come to, that ledger says."
+        return f"Charged as {reported}. See the ledger for the total over all releases of this table."
     opened = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     failed = [check for check in opened.verify([release]) if not check.passed]
     if failed:
         raise InputValueError(
-            f"the ledger {opened.path} does not vouch for this release: {failed[0].what}: {failed[0].detail}"
+            f"the ledger {opened.path} does not confirm this release: {failed[0].what}: {failed[0].detail}"
         )
     reported = "; ".join(
         _describe_account(opened, dataset) for dataset in dict.fromkeys(name for name, _ in charged if name)
     )
-    return f"By the ledger {opened.identity[:8]}…, whose chain of hashes holds this release: {reported}."
+    return f"By the ledger {opened.identity[:8]}…, whose chain of hashes contains this release: {reported}."
 
 
 def _describe_account(ledger: Ledger, dataset: str) -> str:
     account = ledger.account(dataset)
-    left_open = (
-        ""
-        if not account.n_open
-        else f" and {account.n_open} reserved that were never recorded as made, which count too"
-    )
+    left_open = "" if not account.n_open else f" and {account.n_open} uncommitted reservations, which also count,"
     return (
-        f"{account.n_released} releases of {dataset!r}{left_open} come to {account.spent.in_words()} of the "
+        f"{account.n_released} releases of {dataset!r}{left_open} spent {account.spent.in_words()} of the "
         f"{account.grant.amount.in_words()} granted"
     )

@@ -119,7 +119,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         for known, release in zip(levels_of(self.by), self.releases, strict=True):
             if type(known) is type(level) and known == level:
                 return release
-        raise InputKeyError(f"{level!r} is no level of {self.by.name}: they are {', '.join(map(repr, self))}")
+        raise InputKeyError(f"{level!r} is not a level of {self.by.name}: use one of {', '.join(map(repr, self))}")
 
     def __iter__(self) -> Iterator[Level]:
         return iter(levels_of(self.by))

@@ -136,7 +136,7 @@ class MeanRelease(Release, Disclosed):
         True
         """
         if self.noise is None:
-            raise InputValueError(f"there is no interval: {self._without_law}")
+            raise InputValueError(f"no interval is available: {self._without_law}")
         half = self.schema.encoding(mean=True).scale * self.noise.half_widths(level)
         if not np.isfinite(half).all():
             raise InputOverflowError("refused in words of its own by in_floating_point")
@@ -144,7 +144,7 @@ class MeanRelease(Release, Disclosed):
 
     @property
     def _without_law(self) -> str:
-        return f"the error of {self.mechanism!r} has no closed form, and the release states no law of its noise"
+        return f"the error of {self.mechanism!r} has no closed form, so the noise distribution is unknown"
 
     @property
     def noise_text(self) -> str:
@@ -153,11 +153,11 @@ class MeanRelease(Release, Disclosed):
             return f"± noise: not known; {self._without_law}."
         clipped = {
             None: "",
-            0.0: " (no clipped rows stood out of the noise on their number)",
+            0.0: " (the number of clipped rows is not distinguishable from noise)",
         }.get(self.noise.clipped, f" (about {100.0 * (self.noise.clipped or 0.0):.2g} % of the rows were clipped)")
         return (
-            "± noise: standard deviation of the noise that privacy adds to the mean of the clipped rows. It leaves out what "
-            f"clipping moved that mean by{clipped}, and that the rows are a sample."
+            "± noise: SD of the privacy noise on the mean of the clipped rows. It does not include the effect of "
+            f"clipping{clipped} or sampling error."
         )
 
     def table(self) -> list[tuple[str, str, str]]:

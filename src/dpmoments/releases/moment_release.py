@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.released import Moments
 from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputAttributeError, InputValueError
 from dpmoments.foundation.values import (
     finite_numbers,
     is_finite_number,
@@ -74,6 +75,31 @@ def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]
     }
 
 
+_QUANTILE = (
+    "quantiles need the order of the values, and a release holds count, mean and covariance; describe() has the mean and the "
+    "standard deviation, and before a release the column can be cut into ranges: a Categorical has the share of each"
+)
+_NOT_IN_MOMENTS = MappingProxyType(
+    {
+        "median": _QUANTILE,
+        "quantile": _QUANTILE,
+        "logit": (
+            "a logistic regression needs every row; ols(...) of a Boolean column is the linear probability model, and lda(...) "
+            "separates groups by the same moments"
+        ),
+        "filter": (
+            "rows cannot be chosen after a release; group_means(...) compares groups, and dpm.release_groups(...) makes one "
+            "release for each group"
+        ),
+        "groupby": (
+            "group_means(by), anova(target, by) and t_test(target, by) compare groups; dpm.release_groups(...) makes one release "
+            "for each group"
+        ),
+    }
+)
+"""Methods of data frames and other libraries that moments do not determine, each with the reason and the alternative."""
+
+
 RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")
 
 
@@ -112,6 +138,14 @@ class MomentRelease(Moments, Disclosed):
     lda = lda
     graphical_lasso = graphical_lasso
     _repr_html_ = release_card
+
+    if not TYPE_CHECKING:  # type checkers know which names there are
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise an error with the reason and the alternative if a release has no such method."""
+            if name in _NOT_IN_MOMENTS:
+                raise InputAttributeError(f"a release has no {name}: {_NOT_IN_MOMENTS[name]}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def plot(self) -> ReleasePlots:

@@ -1,4 +1,4 @@
-"""Pooling: releases of disjoint tables, each made where its table lies, become one release of all rows."""
+"""Pooling: releases of disjoint tables become one release of all rows."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ POOLED_FILE = DocumentKind("dpmoments-pooled-release", 1, "pooled release")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PooledRelease(MomentRelease):
-    """A release of all rows of several disjoint tables, made of their releases by :func:`dpmoments.pool`.
+    """Release of all rows of several disjoint tables, made by :func:`dpmoments.pool`.
 
-    Everything that a release has, with the releases that it was made of. Its file holds those, and is added up again when it is
-    read.
+    It has everything that a release has, and the releases it was made of. Its file holds those, which are added up
+    again when it is read.
 
     Attributes
     ----------
@@ -49,26 +49,26 @@ class PooledRelease(MomentRelease):
 
     @property
     def runs(self) -> tuple[MomentRelease, ...]:
-        """The releases that were pooled."""
+        """Releases that were pooled."""
         return self.parts
 
     @property
     def privacy_curve(self) -> RunCurve:
-        """A row is in one of the tables: of their curves the largest counts."""
+        """Largest of the parts' curves, since a row is in one of the tables."""
         return RunCurve.worst([part.privacy_curve for part in self.parts], self.privacy.budget)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file: the releases that were pooled, from which all else follows; no bit is lost."""
+        """Return the pooled releases as plain values, without loss of precision."""
         return {"repair": str(self.repair), "releases": [part.to_dict() for part in self.parts]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> PooledRelease:
-        """Pool anew what :meth:`to_dict` wrote.
+        """Pool the releases that :meth:`to_dict` wrote.
 
         Raises
         ------
         KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or not what it must be, or the releases cannot be pooled.
+            If an entry is missing, unknown or invalid, or the releases cannot be pooled.
         """
         require_known(content, ("repair", "releases"), "it")
         require_kinds(content, releases=list)
@@ -79,17 +79,18 @@ class PooledRelease(MomentRelease):
 
 
 def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") -> PooledRelease:
-    """One release of all rows of several disjoint tables with one schema: counts, sums and Gram matrices added, and their noise.
+    """Pool releases of disjoint tables with one schema into one release of all rows.
 
-    Post-processing: nothing is spent, and no table is needed.
+    Counts, sums and Gram matrices are added, and so is their noise. Post-processing: nothing is spent, and no table is
+    needed.
 
     Parameters
     ----------
     releases : iterable of MomentRelease
-        Of tables that have no row in common (hospitals, years, groups of :func:`dpmoments.release_groups`), with the same schema,
-        ``mean=`` and neighbours. They may be of any mechanisms, and some may be pooled already.
+        Releases of tables that share no row (hospitals, years, groups of :func:`dpmoments.release_groups`), with the
+        same schema, ``mean=`` and neighbors. Mechanisms may differ, and some may be pooled already.
     repair : str
-        How the sums are read, as in :func:`dpmoments.release`.
+        Repair of the sums, as in :func:`dpmoments.release`.
 
     Returns
     -------
@@ -98,29 +99,29 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     Raises
     ------
     ValueError
-        If a release is given twice, two are of one ``dataset``, or schemas, ``mean=``, neighbours or the units in which losses
-        are counted differ.
+        If a release is given twice, two are of one ``dataset``, or schemas, ``mean=``, neighbors or the units of
+        privacy loss differ.
     TypeError
         If one has no second moment.
 
     Warns
     -----
     ReleaseWarning
-        If a release names no ``dataset`` and is no group of the same run: nothing then shows that two are not of one table. The
-        text is one of ``release.warnings``.
+        If a release names no ``dataset`` and is not a group of the same run: nothing then shows that two are not of one
+        table. The text is also in ``release.warnings``.
 
     Notes
     -----
-    **Privacy.** A row is in one table. By parallel composition its loss is that of its table's release, and so the pooled
-    release keeps the largest of their budgets; ``release.privacy`` says this. That the tables are disjoint is taken on trust: no
-    release can show it. Under ``replace_one`` neighbours differ in one row's values within its table, and each table's number of
-    rows is public.
+    **Privacy.** A row is in one table. By parallel composition its privacy loss is the loss of its table's release, and
+    so the pooled release satisfies the largest of their budgets; ``release.privacy`` states this. That the tables are
+    disjoint is taken on trust: no release can show it. Under ``replace_one`` neighbors differ in one row's values
+    within its table, and each table's number of rows is public.
 
-    **Noise.** Moments about different centres (of ``adaptive-ball``, ``coinpress``) are carried to one, the mean of the centres
-    by numbers of rows: with T z = (1, x − c), Σ z zᵀ becomes T (Σ z zᵀ) Tᵀ and its noise T N Tᵀ
-    (:class:`dpmoments.noise.models.PooledModel`). The law is exact for a fixed c; where c weighs centres by noisy numbers of
-    rows it is so to first order. It is conditional on all that the noise of the releases is. If one of them is
-    biased on purpose, the noise of the pooled release is unknown.
+    **Noise.** Moments about different centers (of ``adaptive-ball``, ``coinpress``) are moved to one, the mean of the
+    centers weighted by row counts: with T z = (1, x − c), Σ z zᵀ becomes T (Σ z zᵀ) Tᵀ and its noise T N Tᵀ
+    (:class:`dpmoments.noise.models.PooledModel`). The noise distribution is exact for a fixed c, and to first order if
+    c uses noisy row counts. It is conditional on everything that the releases' noise is conditional on. If one of them
+    is biased on purpose, the noise of the pooled release is unknown.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
 
 @in_floating_point
 def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
-    """Add up the releases; what speaks against it is stored, and not shown."""
+    """Add up the releases; warnings are stored, not shown."""
     parts = tuple(itertools.chain.from_iterable(_parts_of(release) for release in releases))
     _check(parts)
     first = parts[0]
@@ -179,7 +180,7 @@ def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
 
 @dataclass(frozen=True)
 class _Carried:
-    """Moments of one table about the common centre, and how far they were carried."""
+    """Moments of one table about the common center, and the shift."""
 
     sum: FloatArray | None
     gram: FloatArray
@@ -202,17 +203,15 @@ def _parts_of(release: object) -> tuple[MomentRelease, ...]:
     if isinstance(release, MomentRelease):
         return (release,)
     if isinstance(release, MeanRelease):
-        raise InputTypeError(
-            "a release of a mean alone has no second moment to add: pool releases that dpmoments.release made"
-        )
+        raise InputTypeError("a mean-only release has no second moment to add: pool releases made by dpmoments.release")
     advice = "; of a GroupReleases pass groups.values()" if isinstance(release, str | int) else ""
     raise InputTypeError(f"a list of releases is pooled, got {type(release).__name__} in it{advice}")
 
 
 def _check(parts: tuple[MomentRelease, ...]) -> None:
-    """Refuse what cannot be added up."""
+    """Refuse releases that cannot be added up."""
     if not parts:
-        raise InputValueError("there is no release to pool: pass those of the tables, [release_a, release_b]")
+        raise InputValueError("no releases to pool: pass a list, [release_a, release_b]")
     first = parts[0]
     for one, other in itertools.combinations(parts, 2):
         words = f"{one.origin.label} and {other.origin.label}"
@@ -257,7 +256,7 @@ def _check(parts: tuple[MomentRelease, ...]) -> None:
 
 
 def _unchecked(parts: tuple[MomentRelease, ...]) -> Message | None:
-    """Warn of releases that nothing shows to be of tables of their own; None if all name a dataset or are groups of one run."""
+    """Return a warning if nothing shows that the tables are disjoint, else None."""
     doubtful = {
         part.id
         for one, other in itertools.combinations(parts, 2)
@@ -276,7 +275,7 @@ def _describe_unit(part: MomentRelease) -> str:
 
 
 def _of_one_run(one: MomentRelease, other: MomentRelease) -> bool:
-    """Whether they are of two groups of one run: no row is in both."""
+    """Return True if they are two groups of one run, which share no row."""
     groups = one.origin.group, other.origin.group
     return groups[0] is not None and groups[1] is not None and groups[0].run == groups[1].run
 
@@ -291,7 +290,7 @@ def _where_schemas_differ(one: MomentRelease, other: MomentRelease) -> str:
 
 
 def _center_of_all(parts: tuple[MomentRelease, ...]) -> FloatArray | None:
-    """The mean of the centres, by numbers of rows; None where no release has one."""
+    """Return the mean of the centers, weighted by row counts; None if no release has one."""
     with_center = [(part.center, float(part.n_rows)) for part in parts if part.center is not None]
     if not with_center:
         return None
@@ -307,7 +306,7 @@ def _noise_model(parts: tuple[MomentRelease, ...], carried: list[_Carried]) -> P
 
 
 def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> PrivacyStatement:
-    """The largest budget, and why it is that of all tables together."""
+    """Return the largest budget as a statement, and why it covers all tables together."""
     of_all = parts[0].schema.rules
     neighbors = parts[0].privacy.neighbors
     unit = parts[0].privacy.privacy_unit
@@ -330,7 +329,7 @@ def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> Pr
 
 
 def _largest(budgets: list[PrivacyBudget]) -> PrivacyBudget:
-    """The least budget of their kind that covers all of them."""
+    """Return the smallest budget of their kind that covers all of them."""
     kind = budgets[0].kind
     if kind is BudgetKind.ZCDP:
         return PrivacyBudget.zcdp(max(budget.rho for budget in budgets))

@@ -134,8 +134,8 @@ def registry_entry(
     """
     if not release.privacy.private:
         raise InputValueError(
-            "this release was made with an insecure seed and protects nobody: it is no deployment of differential privacy. "
-            "Release the table again without insecure_seed"
+            "this release was made with an insecure seed and is not private: release the table again without "
+            "insecure_seed"
         )
     given = {
         "name": name,
@@ -264,7 +264,7 @@ def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
             raise InputTypeError(f"{field} must be a text, got {type(value).__name__}")
         if field in _CHOICES and value not in _CHOICES[field]:
             raise InputValueError(
-                f"{field}={shown(value)} is none the registry knows: use one of {', '.join(_CHOICES[field])}"
+                f"{field}={shown(value)} is not a value of the registry: use one of {', '.join(_CHOICES[field])}"
             )
     if isinstance(authors, str) or not all(isinstance(author, str) for author in authors):
         raise InputTypeError("authors must be a list of names")

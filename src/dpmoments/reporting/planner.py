@@ -39,7 +39,7 @@ def planner_page(forecast: Forecast) -> str:
     chooses among them; the page has no script, no network access and no data.
     """
     if forecast.setting is None or forecast.noise is None or forecast.asked_of is None:
-        raise InputValueError(f"there is no page to plan with: {forecast.without_units}")
+        raise InputValueError(f"no planner page: {forecast.without_units}")
     plan = replace(forecast.setting, mechanism=make_mechanism(forecast.asked_of))
     factors = _FACTORS if len(plan.typical.columns) <= _MANY_FEATURES else _FEW_FACTORS
     budgets = [size for size in (plan.size_of_budget * factor for factor in factors) if size <= MAX_LOSS]
@@ -66,7 +66,7 @@ def planner_page(forecast: Forecast) -> str:
         blocks=blocks,
         assumed=plan.typical.words,
         helpful=[str(change) for change in forecast.changes],
-        mechanisms=PageTable.of("Every mechanism, as asked for", forecast.mechanism_table()),
+        mechanisms=PageTable.of("Every mechanism, as requested", forecast.mechanism_table()),
         remarks=[*forecast.mechanisms_text[1:], *forecast.mechanism_remarks],
     )
 

@@ -104,7 +104,7 @@ class _Asked:
 def _page(subject: object, _: _Asked) -> str:
     """Return the page as text, by the kind of subject."""
     raise InputTypeError(
-        f"a report is on a release or a forecast, got {type(subject).__name__}: read a file with dpmoments.load"
+        f"a report needs a release or a forecast, got {type(subject).__name__}: load a file with dpmoments.load"
     )
 
 
@@ -140,8 +140,8 @@ def _(release: MeanRelease, asked: _Asked) -> str:
     asked = _checked(asked)
     if asked:
         raise InputValueError(
-            "no regression and no group means can be shown: a mean alone was released, and they need count, mean and second "
-            "moment, which dpmoments.release makes"
+            "regressions and group means need count, mean and second moment (dpmoments.release), but only a mean "
+            "was released"
         )
     return _page_of_release(
         release,
@@ -158,8 +158,8 @@ def _(release: GroupReleases, asked: _Asked) -> str:
     asked, by = _checked(asked), release.by.name
     if len(release) > _MAX_GROUPS:
         raise InputValueError(
-            f"the release has {len(release)} groups by {by}, and a page is of {_MAX_GROUPS} at most: "
-            "write the report of one, groups['level'], or save them one a file"
+            f"the release has {len(release)} groups by {by}, but a page holds at most {_MAX_GROUPS}: write the "
+            "report of one, groups['level'], or save each in its own file"
         )
     return _page_of_release(
         release,
@@ -210,8 +210,8 @@ def _page_of_release(
         guarantee=[line for line in privacy.in_words().split("\n") if not line.startswith("- ")],
         rules=tuple(map(str, privacy.rules)),
         receipt=PageTable.of(
-            "Every draw of noise, then the sum, and what the stated budget allows",
-            [("what was noised", "law of the noise", "sensitivity", "loss"), *release.receipt.lines()],
+            "Every noise draw, then the total and the stated budget",
+            [("query", "noise distribution", "sensitivity", "loss"), *release.receipt.lines()],
         ),
         on_a_unit=release.receipt.on_a_unit_text or "",
         chapters=chapters,
@@ -262,14 +262,14 @@ def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
     privacy = release.privacy
     if not privacy.private:
         return (
-            "This release protects nobody: its noise came from a seed that anyone can use again, to subtract the "
-            "noise. It is for trying the program out, and must not be published if the table is confidential.",
+            "This release protects nobody: its noise came from a seed with which anyone can compute and subtract "
+            "it. It is for tests only, and must not be published if the table is confidential.",
         )
     unit = protected_unit(release)
     everything = (
-        "The numbers on this page follow from sums over a confidential table that were released once. Random noise was added "
-        f"to them so that they hardly depend on {unit}. Computing anything further from them costs the people in the table "
-        "nothing."
+        "The numbers on this page follow from sums over a confidential table that were released once. Random "
+        f"noise was added to them so that they hardly depend on {unit}. Further computations on them cost no "
+        "privacy."
     )
     if privacy.neighbors.table_size_is_public:
         question, one, other = "which of two possible rows, A or B, a certain row of the table is", "“A”", "it is B"
@@ -279,14 +279,14 @@ def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
         question = f"whether there are rows of a certain {privacy.privacy_unit.column} in the table at all"
         one, other = "“there are”", "there are none"
     how_often = (
-        "in nearly all cases where that is true: against someone who knows so much this budget promises next to nothing"
+        "correctly in nearly all cases: against such an attacker this budget promises almost nothing"
         if power > _CERTAIN
-        else f"in at most {no_less(100.0 * power, 3)} % of the cases where that is true"
+        else f"correctly in at most {no_less(100.0 * power, 3)} % of the cases in which it is true"
     )
     attacker = (
-        "What that is worth: suppose someone knows all other rows, and how this was made, and wants to find out "
-        f"{question}. If they may say {one} by mistake in 5 % of the cases where {other}, they can say so {how_often}; "
-        "blind guessing says so in 5 %. That holds whatever they know besides, and whatever they compute."
+        "What that means: suppose someone knows all other rows and how this was made, and wants to find out "
+        f"{question}. If they may say {one} by mistake in 5 % of the cases in which {other}, they can say so "
+        f"{how_often}; blind guessing does so in 5 %. This holds whatever else they know or compute."
     )
     return everything, attacker, composition_so_far(release)
 
@@ -295,38 +295,38 @@ def _describe_limits(release: _Release, more: tuple[str, ...]) -> tuple[str, ...
     """Describe what a reader should not conclude from the page."""
     unit = release.privacy.privacy_unit
     protected = (
-        "One row is protected, not one person: whoever has several rows is protected less, by so many times."
+        "One row is protected, not one person: a person with k rows is protected k times less."
         if unit is None
-        else f"The rows of one {unit.column} are protected together, and {unit.max_rows:,} of them at most count; whoever has "
-        f"several values of {unit.column} is protected less."
+        else f"All rows of one {unit.column} are protected together (at most {unit.max_rows:,} of them count); a "
+        f"person with several values of {unit.column} is protected less."
     )
     said = [
         protected,
-        "Budgets add up: every other release about the same people spends more of their privacy. This page knows of no "
-        "other but those it names.",
-        "Bounds, levels and other settings of the schema are taken to be public knowledge. If they were read off the "
-        "table, they tell of it, and no noise hides that.",
-        "Values beyond the bounds were moved to them, and cells that were missing were treated by the rules above, "
-        "before anything was computed: the numbers are of the table as it then was.",
-        "“Not distinguishable from noise” is not “no effect”: it says that this release cannot tell. More rows, or a "
-        "larger budget, might.",
+        "Privacy losses add up: every other release about the same people adds to them. This page covers only "
+        "the releases that it names.",
+        "Bounds, levels and other settings of the schema are assumed to be public knowledge. If they were read "
+        "from the table, they leak information that the noise does not protect.",
+        "Values were clipped to the bounds, and missing values were handled by the rules above, before anything "
+        "was computed: the numbers describe the resulting table.",
+        "“Not distinguishable from noise” does not mean “no effect”: this release cannot show the sign. More "
+        "rows or a larger budget might.",
     ]
     said += more
     said.append(
-        "The receipt adds up, and that can be checked from the file; that the noise was drawn as it says, only the "
-        "curator can vouch for."
+        "Anyone can check from the file that the receipt adds up; only the curator can vouch that the noise was "
+        "drawn as it states."
     )
     return tuple(said)
 
 
 def _limits_of_moments(release: MomentRelease) -> tuple[str, ...]:
     return (
-        "“± noise” is what privacy added. An interval holds that and the sampling error of rows drawn "
-        "independently, and nothing else: not what is wrong with the data, and not what clipping moved.",
-        f"Means, correlations and components are shown after the repair {str(release.runs[0].repair)!r}, which makes noisy "
-        "numbers possible ones; noise and intervals are stated for the numbers before it.",
-        "Standard errors of regressions take residuals to be of one variance, since a release holds no fourth moments.",
-        "Of many intervals some miss: 1 in 20 at 95 %, noise or not.",
+        "“± noise” is the privacy noise (1 SD). An interval includes it and the sampling error of independent "
+        "rows, but no errors in the data and no effect of clipping.",
+        f"Means, correlations and components are shown after the repair {str(release.runs[0].repair)!r}, which "
+        "corrects impossible values; noise and intervals are stated for the unrepaired numbers.",
+        "Standard errors of regressions assume equal residual variances, since a release holds no fourth moments.",
+        "Some of many intervals miss the true value: 1 in 20 at 95 %, with or without noise.",
     )
 
 
@@ -363,20 +363,20 @@ def _appendix(release: _Release) -> _Appendix:
             if reason is not None
         ),
         composition=describe_composition(release),
-        at_reference=f"At δ = {REFERENCE_DELTA:g} the least ε known is {no_less(least, 4)}."
+        at_reference=f"At δ = {REFERENCE_DELTA:g} the smallest known ε is {no_less(least, 4)}."
         if least is not None
         else "",
         profile=PageTable.of(
             "Tightest known privacy profile", [(head[0], head[1], "exact or bound", head[3]), *points]
         ),
         checks=PageTable.of(
-            "Checks of the file against itself",
+            "Consistency checks of the file",
             [("check", "outcome", "detail"), *((c.what, _outcome(c.passed), c.detail) for c in checks(release))],
         ),
         schema=PageTable.of(
-            "Columns, and what is public of them",
+            "Columns and their public values",
             [
-                ("column", "kind", "public values", "missing cells", "description"),
+                ("column", "kind", "public values", "missing values", "description"),
                 *((c.name, c.kind, c.public_values_text, c.missing, c.description or "") for c in schema.columns),
             ],
         ),
@@ -398,4 +398,4 @@ def _listed(options: Any) -> str:
 
 
 def _outcome(passed: bool | None) -> str:
-    return "cannot be told" if passed is None else "holds" if passed else "FAILED"
+    return "undecided" if passed is None else "holds" if passed else "FAILED"

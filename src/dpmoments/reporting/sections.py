@@ -27,12 +27,12 @@ _SHOWN_COMPONENTS = 15
 _NAMED_PAIRS = 5
 _MAX_COEFFICIENTS = 25
 _NOT_RELEASED = (
-    "No number of rows was released, and nothing can be divided by it: there is no mean, standard deviation, correlation or "
-    "regression. All there is are noisy sums: those of squares are below, those of products in release.gram."
+    "No row count was released, so means, standard deviations, correlations and regressions are not available. "
+    "Noisy sums of squares are below, noisy sums of products in release.gram."
 )
 _NO_MEAN = (
-    "No mean was released (mean=False), so that there are no standard deviations and no correlations: root mean "
-    "squares and second moments about zero stand in their place."
+    "No mean was released (mean=False): root mean squares and second moments about zero are shown in place of "
+    "standard deviations and correlations."
 )
 
 
@@ -47,8 +47,8 @@ def moment_sections(
     if release.noisy_count is None:
         if regressions or groups:
             raise InputValueError(
-                "no regression and no group means can be shown: the release has no number of rows to divide by "
-                "(mean=False under add_remove spends nothing on it); leave them out of the report"
+                "regressions and group means need a row count, which this release does not have (mean=False "
+                "under add_remove); leave them out of the report"
             )
         return tuple(result)
     if release.noisy_sum is not None and len(release.feature_names) > 1:
@@ -78,7 +78,7 @@ def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
         lead = [f"Rows: {result.rows_text}.", _NOT_RELEASED]
     elif release.noisy_sum is None:
         lead.append(_NO_MEAN)
-    tables = [table_of("Every feature, in the table's own units", result)]
+    tables = [table_of("Every feature, in original units", result)]
     if release.noisy_count is None:
         tables = [_sums_of_squares(release)]
     yield Section(
@@ -86,7 +86,7 @@ def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
         f"{prefix}released",
         lead=tuple(filter(None, lead)),
         tables=tuple(tables),
-        remarks=tuple(filter(None, [result.noise_text])),
+        remarks=tuple(filter(None, [result.noise_text, result.about_table])),
         warning=result.warning,
     )
 
@@ -100,7 +100,7 @@ def _sums_of_squares(release: MomentRelease) -> PageTable:
         (name, NOISE if deviation >= value else number(value), number(deviation))
         for name, value, deviation in zip(release.feature_names, sums.tolist(), noise.tolist(), strict=True)
     ]
-    return PageTable.of("Sums of squares, in the table's own units", [("feature", "sum of squares", "± noise"), *lines])
+    return PageTable.of("Sums of squares, in original units", [("feature", "sum of squares", "± noise"), *lines])
 
 
 def _kept(found: Description) -> str:
@@ -110,11 +110,11 @@ def _kept(found: Description) -> str:
     lost = sum(found.mean_is_noise), sum(found.standard_deviation_is_noise)
     total = len(found.feature_names)
     if not any(lost):
-        return "No mean and no standard deviation is lost in the noise."
+        return "No mean and no standard deviation is noise-dominated."
     means, spreads = (f"{number_lost:,}" if number_lost else "none" for number_lost in lost)
     return (
-        f"Lost in the noise are {means} of {total:,} means and {spreads} of {total:,} standard deviations: where the table says "
-        "“noise”, that is as large as what could be learnt."
+        f"Noise-dominated: {means} of {total:,} means and {spreads} of {total:,} standard deviations. The table "
+        "shows “noise” for them: the noise is as large as the value."
     )
 
 
@@ -125,7 +125,7 @@ def _correlations(release: MomentRelease, prefix: str, level: float) -> Section:
     width, height = min(max(side + 2.8, 5.2), 9.6), min(max(side + 2.2, 4.6), 9.2)
     title = f"Heat map: {result.heading[0]}"
     rows = result.table()
-    caption = "All pairs" if len(rows) - 1 <= _SHOWN_PAIRS else f"The {_SHOWN_PAIRS} pairs that stand out most"
+    caption = "All pairs" if len(rows) - 1 <= _SHOWN_PAIRS else f"The {_SHOWN_PAIRS} clearest pairs"
     hidden = max(size * (size - 1) // 2 - _SHOWN_PAIRS, 0)
     more = (
         f"{hidden:,} more pairs are in release.correlations(), and in 'dpmoments correlations --json'."
@@ -144,11 +144,7 @@ def _correlations(release: MomentRelease, prefix: str, level: float) -> Section:
             title=title,
             description=_describe_pairs(result),
         ),
-        tables=(
-            table_of(
-                f"{caption}: each with its noise, its interval, and what can be said of its sign", result, _SHOWN_PAIRS
-            ),
-        ),
+        tables=(table_of(f"{caption}: each with its noise, interval and sign", result, _SHOWN_PAIRS),),
         remarks=tuple(filter(None, [more, "" if result.noise_known else describe_law(None)])),
         warning=result.warning,
     )
@@ -161,7 +157,7 @@ def _describe_pairs(found: Correlations) -> str:
         for pair, value, _, _, _, verdict in found.table()[1:]
         if verdict in ("positive", "negative")
     ][:_NAMED_PAIRS]
-    most = f"Those that stand out most: {'; '.join(named)}." if named else "No pair stands out of the noise."
+    most = f"Clearest pairs: {'; '.join(named)}." if named else "No pair is distinguishable from noise."
     return f"A square cell for every two of {len(found.feature_names)} features. {most} The table below has the numbers"
 
 
@@ -170,7 +166,7 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
     certain, k = int((~result.is_noise).sum()), len(result.explained_variance)
     known = result.noise is not None
     said = (
-        f"{certain} of {k} components stand out of the noise" if known else "the noise on the components is not known"
+        f"{certain} of {k} components are above the noise floor" if known else "the noise on the components is unknown"
     )
     head, *rows = result.table()
     caption = "The components" if k <= _SHOWN_COMPONENTS else f"The first {_SHOWN_COMPONENTS} of {k} components"
@@ -180,7 +176,7 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
         f"{prefix}spectrum",
         lead=(
             _sentence(f"{said} ({about}, {SCALINGS[result.scaling]})"),
-            "A component below the floor is what noise alone would make: its direction says nothing of the table."
+            "A component below the floor could be pure noise: its direction has no information about the table."
             if known
             else "",
         ),
@@ -189,16 +185,16 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
             min(max(5.6, 3.2 + 0.25 * k), 9.6),
             4.6,
             lambda ax: draw_spectrum(replace(result, warning=""), ax),
-            title=f"Variances of the components, and the floor that noise makes: {said}",
+            title=f"Variances of the components, and the noise floor: {said}",
             description=_describe_components(result),
         ),
         tables=(
             PageTable.of(
-                f"{caption}: variance, interval, share, and what weighs most",
+                f"{caption}: variance, interval, share, and largest loadings",
                 [("component", *head[1:]), *rows[:_SHOWN_COMPONENTS]],
             ),
         ),
-        remarks=tuple(line for line in result.remarks if line and line != result.warning),
+        remarks=tuple(line for line in result.remarks if line not in ("", result.about_rows, result.warning)),
         warning=result.warning,
     )
 
@@ -250,18 +246,21 @@ def _headed(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
 
 def _describe_coefficients(fit: FittedLine) -> str:
     if fit.equations is None:
-        return "The noise is not known, so that no coefficient has an interval"
+        return "Noise unknown: coefficients have no intervals"
     certain = [row[0] for row in fit.table()[1:] if not row[-1]]
     names = [name for name in certain if name in fit.features]
     listed = f": {', '.join(names[:10])}{' and others' if len(names) > 10 else ''}" if names else ""
-    return f"Of {len(fit.features)} coefficients {len(names)} stand out{listed}. The table below has the numbers"
+    return (
+        f"{len(names)} of {len(fit.features)} coefficients are distinguishable from noise{listed}. The table "
+        "below has the numbers"
+    )
 
 
 def _group_means(release: MomentRelease, by: str, of: str, anchor: str, level: float) -> Section:
     found = release.group_means(by, of=[of], level=level)
     if len(found.features) != 1:
         raise InputValueError(
-            f"{of!r} has {len(found.features)} features, and a picture is of one: name one, such as {found.features[0]!r}"
+            f"{of!r} has {len(found.features)} features, but a plot shows one: name one, such as {found.features[0]!r}"
         )
     [feature] = found.features
     differences = found.differences
@@ -281,7 +280,9 @@ def _group_means(release: MomentRelease, by: str, of: str, anchor: str, level: f
             description=_describe_groups(found),
         ),
         tables=tuple(tables),
-        remarks=tuple(line for line in found.remarks if line and "\n" not in line and line != found.warning),
+        remarks=tuple(
+            line for line in found.remarks if line not in ("", found.about_rows, found.warning) and "\n" not in line
+        ),
         warning=found.warning,
     )
 
@@ -298,10 +299,8 @@ def _sentence(words: str) -> str:
 
 # What a report says of a release of a mean alone.
 
-_ALONE = "A mean alone was released: there is no second moment, and so no correlation, component or regression."
-_BEYOND = (
-    "Of the mean of the table's rows, but for what clipping moved: the rows are taken as they are, not as a sample."
-)
+_ALONE = "Only a mean was released: without a second moment there are no correlations, components or regressions."
+_BEYOND = "Intervals are for the mean of the table's rows, up to clipping; they do not include sampling error."
 
 
 def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
@@ -315,16 +314,14 @@ def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
     for index in lost:
         rows[index + 1][1] = "noise"
     said = (
-        f"Of {len(rows) - 1} means {len(lost)} are lost: their noise is as large as what could be learnt."
-        if lost
-        else ""
+        f"{len(lost)} of {len(rows) - 1} means are noise-dominated: the noise is as large as the value." if lost else ""
     )
     return (
         Section(
             "What was released, and how noisy it is",
             "released",
             lead=tuple(filter(None, [_ALONE, said])),
-            tables=(PageTable.of("The mean of every feature, in the table's own units", rows),),
+            tables=(PageTable.of("The mean of every feature, in original units", rows),),
             remarks=(release.noise_text, _BEYOND if release.noise is not None else ""),
             warning=" ".join(message.text() for message in release.warnings),
         ),

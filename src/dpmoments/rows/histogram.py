@@ -75,7 +75,7 @@ class HistogramSummary(Summary[CountArray, Histogram]):
         rows = plain_rows(block, self.missing)
         values = np.asarray(self.statistic(rows), dtype=np.float64)
         if values.shape != (len(rows),):
-            raise InputValueError("the statistic did not return one value a row")  # the number of rows is private
+            raise InputValueError("the statistic did not return one value per row")  # the number of rows is private
         # NaN sorts last, so it is counted above.
         running += np.bincount(np.searchsorted(self.edges, values, side="right"), minlength=len(running))
 
@@ -133,7 +133,9 @@ def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
     made_up = _made_up_rows(n_features)
     together = np.asarray(statistic(made_up.copy()), dtype=np.float64)
     if together.shape != (len(made_up),):
-        raise InputValueError(f"the statistic returned shape {together.shape} for {len(made_up)} rows: one value a row")
+        raise InputValueError(
+            f"the statistic returned shape {together.shape} for {len(made_up)} rows: return one value per row"
+        )
     backwards = np.asarray(statistic(np.ascontiguousarray(made_up[::-1])), dtype=np.float64)[::-1]
     parts: Iterable[FloatArray] = [
         statistic(made_up[start:stop].copy()) for start, stop in ((0, 1), (1, 4), (4, 37), (37, 67))
@@ -141,6 +143,7 @@ def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
     for again in (backwards, np.concatenate(list(parts))):
         if not np.array_equal(together, again, equal_nan=True):
             raise InputValueError(
-                "the statistic of a row depends on the rows around it, so that one row could move others between bins: compute "
-                "it row by row (a sum along axis 1, or dpmoments.rows.kernel.transformed_norms), not by a matrix product"
+                "a row's statistic depends on other rows, so one row could change the bins of others: compute "
+                "it row by row (a sum along axis 1, or dpmoments.rows.kernel.transformed_norms), not by a "
+                "matrix product"
             )

@@ -46,8 +46,8 @@ class Lattice:
         if not least <= self.bits <= most:
             raise InputValueError(
                 f"bits must lie in [{least}, {most}] for {self.n_features} features, got {self.bits}: "
-                "fewer would let rounding move a row by more than half the radius, more would make float64 "
-                "sums inexact"
+                "with fewer, rounding could change a row by more than half the radius; with more, float64 sums "
+                "would be inexact"
             )
 
     @property

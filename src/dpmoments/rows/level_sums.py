@@ -58,12 +58,11 @@ class LevelColumn:
 
     @property
     def features(self) -> slice:
-        """Feature slice of the levels."""
         return slice(self.start, self.start + self.n_levels)
 
     @property
     def n_codes(self) -> int:
-        """Number of codes of kept rows: the levels, and one more if there may be no level."""
+        """Number of codes of kept rows: the levels, and one more if rows may lack a level."""
         return self.n_levels + self.may_have_none
 
 
@@ -142,7 +141,6 @@ class LevelBlock:
         return LevelBlock(self.layout, np.asfortranarray(self.numbers[kept]), codes, self.dropped[kept])
 
     def rows(self, start: int, stop: int) -> LevelBlock:
-        """Return a range of rows."""
         codes = tuple(codes[start:stop] for codes in self.codes)
         return LevelBlock(self.layout, self.numbers[start:stop], codes, self.dropped[start:stop])
 
@@ -375,7 +373,6 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
 
     @cached_property
     def lattice(self) -> Lattice:
-        """Lattice of the rows."""
         return self.moments.row_map.lattice
 
     @cached_property
@@ -399,7 +396,6 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
         return tuple(map(tuple, packs))
 
     def levels_of(self, pack: tuple[int, ...] | list[int]) -> int:
-        """Return the number of levels of a pack."""
         return prod(self.layout.columns[index].n_codes for index in pack)
 
     @property

@@ -38,7 +38,7 @@ class Restriction:
         column = grouping_column(schema, by)
         known = levels_of(column)
         if unknown := [level for level in levels if not any(level is one or _same(level, one) for one in known)]:
-            raise InputValueError(f"{unknown[0]!r} is no level of {by}: they are {', '.join(map(repr, known))}")
+            raise InputValueError(f"{unknown[0]!r} is not a level of {by}: use one of {', '.join(map(repr, known))}")
         return cls(column, tuple(levels), schema_of_groups(schema, by))
 
     def applied(self, columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Restriction:
             kept = self._kept(columns[self.column.name])
             return {name: _rows(columns[name], kept) for name in self.schema.names}
         raise InputTypeError(
-            f"column {self.column.name!r}, or one beside it, cannot be divided into groups: convert it first"
+            f"column {self.column.name!r}, or another column, cannot be divided into groups: convert it first"
         )
 
     def _kept(self, cells: Any) -> BoolArray:

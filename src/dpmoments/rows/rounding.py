@@ -70,12 +70,10 @@ class SlicedMatrix:
 
     @property
     def n_inputs(self) -> int:
-        """Number d of inputs."""
         return int(self.leading.shape[0])
 
     @property
     def n_outputs(self) -> int:
-        """Number k of outputs."""
         return int(self.trailing.shape[1])
 
     def image(

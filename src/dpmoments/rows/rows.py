@@ -220,7 +220,7 @@ class Rows:
         """
         if self.privacy_unit is not None and self.selection is None:
             raise InputValueError(
-                "the rows of a unit are not bounded yet: ask rows.bounded(key), as a plan for units does"
+                "the rows of units are not bounded yet: call rows.bounded(key), as a plan for units does"
             )
         asked = _InUnitBall(summary, self.source.missing) if self.shortened else summary
         with self._passing():
@@ -246,7 +246,7 @@ class Rows:
             between the two rounds.
         """
         if self.privacy_unit is None:
-            raise InputValueError("the rows were opened for no privacy unit: Rows.of(..., privacy_unit=...)")
+            raise InputValueError("the rows have no privacy unit: use Rows.of(..., privacy_unit=...)")
         with self._passing(ROUNDS):
             selection = selection_of_units(
                 self.source, self.privacy_unit, self.n_features, key, threads=self.threads, on_block=self.on_block

@@ -124,15 +124,15 @@ def stated_threads(threads: int | None) -> int | None:
     """Return the number of threads that the caller, or else the environment, states; None if neither does."""
     if threads is not None:
         if threads < 1:
-            raise InputValueError(f"threads={threads} must be at least 1: leave it out for one a core")
+            raise InputValueError(f"threads={threads} must be at least 1: leave it out for one per core")
         return threads
     written = os.environ.get(_THREADS_VARIABLE, "").strip()
     if not written:
         return None
     if not re.fullmatch("[0-9]{1,6}", written) or int(written) < 1:
         raise InputValueError(
-            f"the environment variable {_THREADS_VARIABLE}={written!r} is no number of threads: set it to a whole number from 1 "
-            "up, or unset it for one a core"
+            f"the environment variable {_THREADS_VARIABLE}={written!r} is not a number of threads: set it to a "
+            f"whole number from 1 up, or unset it for one per core"
         )
     return int(written)
 

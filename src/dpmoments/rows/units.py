@@ -111,7 +111,6 @@ class UnitTally:
     total: HashArray
 
     def fingerprint(self) -> bytes:
-        """Return a 32-byte fingerprint."""
         return blake2b(self.counts.tobytes() + self.total.tobytes(), digest_size=32).digest()
 
 
@@ -153,9 +152,9 @@ def require_same_table(fingerprint: bytes, tally: UnitTally) -> None:
     """Raise unless a pass met the candidates of the first; called before its result is used."""
     if tally.fingerprint() != fingerprint:
         raise InputValueError(
-            "the table was not the same at every pass over it: rows were added, taken out or changed in between, or a query "
-            "draws rows at random (USING SAMPLE, random()). A unit could so have more rows than max_rows. Pass what stands "
-            "still: a copy of the files, or the query's result written to a file or a table"
+            "the table changed between passes: rows were added, removed or changed, or a query draws rows at "
+            "random (USING SAMPLE, random()). A unit could then have more rows than max_rows. Pass an "
+            "unchanging table: a copy of the files, or the query's result written to a file or a table"
         )
 
 
@@ -194,8 +193,8 @@ class UnitBlock:
         belongs = ids.is_valid().to_numpy(zero_copy_only=False).astype(bool)
         if privacy_unit.missing == "error" and not belongs.all():
             raise InputValueError(
-                f"a row has no {privacy_unit.column!r}, which tells people apart, and the privacy unit's rule is "
-                "missing='error': choose missing='drop', or complete the table"
+                f"a row has no {privacy_unit.column!r}, which identifies privacy units, and the unit's rule is "
+                f"missing='error': choose missing='drop', or complete the table"
             )
         kept = belongs & np.isfinite(encoded).all(axis=1)
         if kept.all():

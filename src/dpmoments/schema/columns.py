@@ -126,7 +126,8 @@ class Categorical:
             )
         if self.levels is None or isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray):
             raise InputValueError(
-                f"column {self.name!r} has no levels: list them from public knowledge (they are never read off the data)"
+                f"column {self.name!r} has no levels: list them from public knowledge (they are never read from "
+                f"the data)"
             )
         levels = tuple(level.item() if isinstance(level, np.generic) else level for level in self.levels)
         if not levels:
@@ -146,8 +147,8 @@ class Categorical:
         for level in levels:
             if isinstance(level, int) and abs(level) > _MAX_LEVEL:
                 raise InputValueError(
-                    f"column {self.name!r}: integer levels go up to 2^53 − 1, which {level} is beyond: give the levels, and the "
-                    "column, as text"
+                    f"column {self.name!r}: integer levels go up to 2^53 − 1, and {level} is larger: give the "
+                    f"levels, and the column, as text"
                 )
             if isinstance(level, str):
                 check_text(level, f"column {self.name!r}: a level")

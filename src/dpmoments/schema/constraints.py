@@ -29,12 +29,10 @@ class LevelBlock:
 
     @property
     def features(self) -> slice:
-        """Feature slice of the block."""
         return slice(self.start, self.stop)
 
     @property
     def size(self) -> int:
-        """Number of levels."""
         return self.stop - self.start
 
 
@@ -147,12 +145,12 @@ def grouping_column(schema: Schema, by: str) -> Categorical | Boolean:
     words = f"use {' or '.join(map(repr, divides))}" if divides else "the schema has no such column"
     if found is None:
         raise InputValueError(
-            f"by={shown(by)} is no column of the schema: groups are the levels of one of its columns, {words}"
+            f"by={shown(by)} is not a column of the schema: groups are the levels of one of its columns, {words}"
         )
     if not isinstance(found, Categorical | Boolean):
         raise InputValueError(
-            f"by={shown(by)} is a {found.kind} column, and groups are the levels of a Categorical or Boolean one: {words}, or "
-            "cut the numbers into levels before"
+            f"by={shown(by)} is a {found.kind} column, and groups are the levels of a Categorical or Boolean "
+            f"one: {words}, or divide the numbers into levels first"
         )
     return found
 
@@ -180,7 +178,7 @@ def schema_of_groups(schema: Schema, by: str) -> Schema:
     ]
     if not columns:
         raise InputValueError(
-            f"by={shown(by)} is the schema's only column: describe another, of which groups have moments"
+            f"by={shown(by)} is the schema's only column: add another, whose moments each group will have"
         )
     # A bound of its own is kept; one that is the default of more columns comes out as the default of these.
     return Schema(*columns, row_norm="default" if schema.row_norm is None else schema.row_norm)

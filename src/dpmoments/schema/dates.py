@@ -273,8 +273,8 @@ def _iso_date(column: str, option: str, value: object) -> str:
     """Format a bound as ISO 8601, in UTC if it has a zone."""
     if value is None:
         raise InputValueError(
-            f"column {column!r} has no bounds: give lower and upper from public knowledge, as in '2015-01-01' (they are never "
-            "read off the data, because that would leak it)"
+            f"column {column!r} has no bounds: give lower and upper from public knowledge, as in '2015-01-01' "
+            f"(they are never read from the data, because that would leak it)"
         )
     result = value
     if isinstance(value, str):

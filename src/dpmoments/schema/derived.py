@@ -125,7 +125,7 @@ class Product:
 
     def __init__(self, *factors: str) -> None:
         if len(factors) != 2:
-            raise InputValueError(f"a product has two factors, the names of two columns, got {len(factors)}")
+            raise InputValueError(f"a product needs two factors, names of two columns, got {len(factors)}")
         for factor in factors:
             check_name(factor)
         if factors[0] == factors[1]:
@@ -176,12 +176,12 @@ class DerivedColumn:
             factors.append(_bounded(by_name[name], stated))
         kinds = [type(factor) for factor in factors]
         if isinstance(stated, Power) and kinds not in ([Numeric], [Date]):
-            why = "which is its own power" if kinds == [Boolean] else "whose levels are no numbers"
+            why = "which is its own power" if kinds == [Boolean] else "whose levels are not numbers"
             raise InputValueError(f"{stated!r}: column {stated.column!r} is {factors[0].kind}, {why}: leave it out")
         if kinds == [Categorical, Categorical]:
             raise InputValueError(
-                f"{stated!r}: both columns are categorical, and the rows that have a level of each are counted in the Gram "
-                "matrix already: leave it out"
+                f"{stated!r}: both columns are categorical, and the Gram matrix already counts the rows of each "
+                f"pair of levels: leave it out"
             )
         made = cls(stated, tuple(factors))
         made._check_bounds()
@@ -191,9 +191,10 @@ class DerivedColumn:
         corners = [abs(corner) for corner in self._exact_corners([factor.bounds for factor in self.factors])]
         if max(corners) > MAX_BOUND or self.bounds[1] - self.bounds[0] < 1.0 / MAX_BOUND:
             raise InputValueError(
-                f"{self.stated!r}: by the bounds of {' and '.join(map(repr, self.stated.factors))} its values go beyond "
-                f"{MAX_BOUND:g}, or are within {1.0 / MAX_BOUND:g} of each other: describe the columns in units in which "
-                "they are nearer to 1"
+                f"{self.stated!r}: given the bounds of {' and '.join(map(repr, self.stated.factors))}, its "
+                f"values exceed "
+                f"{MAX_BOUND:g}, or are within {1.0 / MAX_BOUND:g} of each other: use units of measurement in "
+                f"which the columns are nearer to 1"
             )
 
     @property
@@ -315,9 +316,8 @@ def with_factors(stated: Sequence[Column | Power | Product | DerivedColumn]) -> 
     rough = [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]
     if rough and len(result) > len(columns):
         raise InputValueError(
-            f"column {rough[0]!r} has a scale in place of bounds, and the schema has derived features: nothing bounds the rows "
-            "of such a schema, and the bounds of some columns say little of the scale of their products. Give every column "
-            "bounds, or leave the derived features out"
+            f"column {rough[0]!r} has a scale in place of bounds, and the schema has derived features: nothing "
+            f"bounds the rows of such a schema. Give every column bounds, or leave the derived features out"
         )
     return tuple(result)
 
@@ -358,7 +358,7 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
     indices = {column.name: index for column, index in zip(schema.columns, slices, strict=True)}
     if filled.ndim != 2 or filled.shape[1] != slices[-1].stop:
         raise InputValueError(
-            f"values must have shape (n, {slices[-1].stop}), a column for every feature, got {filled.shape}"
+            f"values must have shape (n, {slices[-1].stop}), one column per feature, got {filled.shape}"
         )
     if within_bounds:
         for column, index in zip(schema.columns, slices, strict=True):
@@ -375,8 +375,8 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
 def _bounded(column: Column, stated: Power | Product) -> Numeric | Date | Boolean | Categorical:
     if isinstance(column, Coordinate):
         raise InputValueError(
-            f"{stated!r}: column {column.name!r} is a coordinate, which has no bounds of its own, and so has nothing that is "
-            "computed from it: describe the column as Numeric, with bounds"
+            f"{stated!r}: column {column.name!r} is a coordinate without bounds, so nothing can be computed "
+            f"from it: describe the column as Numeric, with bounds"
         )
     if isinstance(column, Numeric) and column.scale is not None:
         raise InputValueError(

@@ -49,7 +49,7 @@ def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
         node = loader.get_single_node()
         return (None if node is None else loader.construct_document(node)), node
     except _RepeatedKeyError as error:
-        fault = f": a key stands twice in one entry{_place(error)}"
+        fault = f": a key occurs twice in one entry{_place(error)}"
     except _NotPlainError as error:
         fault = f": {error.problem}{_place(error)}"
     except yaml.MarkedYAMLError as error:
@@ -65,9 +65,9 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
     """Describe a syntax error if its cause is recognized; quotes no text of the file."""
     tabs = [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"[ ]*\t", line)]
     if tabs:
-        return f" (line {tabs[0]}): it is indented with a tab, and YAML takes blanks alone"
+        return f" (line {tabs[0]}): it is indented with a tab, but YAML allows only spaces"
     if unspaced := _columns_without_blank(text):
-        return f" (line {unspaced[0]}): a blank belongs after the - that begins a column"
+        return f" (line {unspaced[0]}): add a space after the - that begins a column"
     problem, context = error.problem or "", error.context or ""
     if "while parsing a flow" in context and error.context_mark is not None:
         opening, closing = "[]" if "sequence" in context else "{}"
@@ -76,14 +76,12 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
             f" (line {error.context_mark.line + 1}): the {opening} that opens there is not closed with {closing}{comma}"
         )
     if _indented_further(text, error) or ("expected <block end>" in problem and "<scalar>" not in problem):
-        return (
-            f"{_place(error)}: its indent differs: indent it as the line above, entries of a column below one another"
-        )
+        return f"{_place(error)}: its indent differs: indent it like the line above, with a column's entries aligned"
     if "expected ':'" in problem or "mapping values are not allowed" in problem:
-        return f"{_place(error)}: a colon is missing or one too many, here or in the line before, or an indent differs"
+        return f"{_place(error)}: a colon is missing or superfluous, here or in the line before, or an indent differs"
     if "scanning a quoted scalar" in context:
         return f"{_place(error)}: a quote is opened and not closed"
-    return f"{_place(error)}: look at its indents and quotes"
+    return f"{_place(error)}: check its indents and quotes"
 
 
 def _columns_without_blank(text: str) -> list[int]:
@@ -169,15 +167,13 @@ class _CoreLoader(yaml.SafeLoader):
         before, anchor, alias = self._values, str(getattr(event, "anchor", "")), isinstance(event, yaml.AliasEvent)
         if alias:
             if anchor in self.anchors and anchor not in self._sizes:
-                raise _NotPlainError(
-                    problem="an alias stands for something that holds it", problem_mark=event.start_mark
-                )
+                raise _NotPlainError(problem="an alias contains itself", problem_mark=event.start_mark)
             self._values += self._sizes.get(anchor, 0)
         self._values += 1
         self._depth += 1
         if self._values > _MAX_VALUES or self._depth > _MAX_DEPTH:
             raise _NotPlainError(
-                problem=f"it holds more than {_MAX_VALUES:,} values, aliases written out, or values {_MAX_DEPTH} deep",
+                problem=f"it holds more than {_MAX_VALUES:,} values with aliases expanded, or nests them {_MAX_DEPTH} deep",
                 problem_mark=event.start_mark,
             )
         node = super().compose_node(parent, index)
@@ -191,7 +187,7 @@ class _CoreLoader(yaml.SafeLoader):
         if len(mapping) < len(node.value):
             keys = [(getattr(key, "value", None), key.start_mark) for key, _ in node.value]
             again = [mark for place, (key, mark) in enumerate(keys) if any(key == other for other, _ in keys[:place])]
-            raise _RepeatedKeyError(problem="a key stands twice", problem_mark=again[0] if again else node.start_mark)
+            raise _RepeatedKeyError(problem="a key occurs twice", problem_mark=again[0] if again else node.start_mark)
         return mapping
 
     def construct_scalar_of(self, node: yaml.Node) -> Any:
@@ -199,7 +195,7 @@ class _CoreLoader(yaml.SafeLoader):
         text = self.construct_scalar(node) if isinstance(node, yaml.ScalarNode) else ""
         kind = node.tag.rpartition(":")[2]
         if not isinstance(node, yaml.ScalarNode) or not _CORE_TYPES[kind].fullmatch(text):
-            raise _NotPlainError(problem=f"a value that is marked as {kind} is none", problem_mark=node.start_mark)
+            raise _NotPlainError(problem=f"a value that is marked as {kind} is not one", problem_mark=node.start_mark)
         if kind == "null":
             return None
         if kind == "bool":
@@ -208,7 +204,7 @@ class _CoreLoader(yaml.SafeLoader):
 
     def refuse(self, node: yaml.Node) -> Any:
         """Reject tags except for plain values."""
-        raise _NotPlainError(problem="it holds a value of a kind that no schema has", problem_mark=node.start_mark)
+        raise _NotPlainError(problem="it holds a value of a kind that schemas do not use", problem_mark=node.start_mark)
 
 
 _CORE_TYPES = {
@@ -308,7 +304,7 @@ def _quoted(node: yaml.ScalarNode, which: str) -> tuple[int, str] | None:
     bare = node.value.strip(_TYPOGRAPHIC_QUOTES)
     marks = " and ".join(dict.fromkeys(mark for mark in (node.value[0], node.value[-1]) if mark in _TYPOGRAPHIC_QUOTES))
     return _line(node), (
-        f"{which}: {node.value} has typographic quotes, {marks}, which YAML takes for a part of it: write {bare}, or "
+        f"{which}: {node.value} has typographic quotes, {marks}, which YAML reads as part of it: write {bare}, or "
         f'"{bare}" in straight quotes'
     )
 
@@ -317,7 +313,7 @@ def _levels(node: yaml.Node | None, which: str) -> tuple[int, str] | None:
     """Find levels that are not a list, a level that looks like several, and numbers mixed with text of digits."""
     if isinstance(node, yaml.ScalarNode) and node.tag != _NULL and node.value.strip():
         parts = _parts(node.value)
-        return _line(node), f"{which}: levels is a text and no list: put them in [ ], levels: [{', '.join(parts)}]"
+        return _line(node), f"{which}: levels is a text, not a list: put them in [ ], levels: [{', '.join(parts)}]"
     if not isinstance(node, yaml.SequenceNode):
         return None
     plain = [level for level in node.value if _is_plain(level)]
@@ -334,7 +330,8 @@ def _levels(node: yaml.Node | None, which: str) -> tuple[int, str] | None:
         first = ", ".join(f'"{level.value}"' for level in node.value[:2])
         more = ", …" if len(node.value) > 2 else ""
         return _line(digits[0]), (
-            f"{which}: {digits[0].value} is text, since it begins with 0, and {numbers[0].value} is a number: put all in quotes, "
+            f"{which}: {digits[0].value} is text because it begins with 0, but {numbers[0].value} is a number: "
+            f"put all in quotes, "
             f"levels: [{first}{more}]"
         )
     return None
@@ -353,7 +350,7 @@ def _grouped(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
             number = result[1]
             yield (
                 _line(scalar),
-                f"{scalar.value} is {number}, since a point begins decimals: write {number}, or {number}000",
+                f"{scalar.value} is {number}, because a point starts the decimals: write {number}, or {number}000",
             )
 
 
@@ -409,9 +406,7 @@ def mistakes_in(text: str, values: object) -> str | None:
     """
     if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
         lines_of_dashes = _columns_without_blank(text)
-        return (
-            f"line {lines_of_dashes[0]}: a blank belongs after the - that begins a column" if lines_of_dashes else None
-        )
+        return f"line {lines_of_dashes[0]}: add a space after the - that begins a column" if lines_of_dashes else None
     node = _compose_yaml(text)
     top = _Lines.of(node)
     result = [f"line {line}: {slip}" for line, slip in _slips_of_row_norm(node)]
@@ -446,7 +441,7 @@ def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[str]:
             continue
         line = _Lines.of(index).keys["name"]
         if name in first:
-            result.append(f"lines {first[name]} and {line}: two columns are called {name!r}: rename or delete one")
+            result.append(f"lines {first[name]} and {line}: two columns are named {name!r}: rename or delete one")
         first.setdefault(name, line)
     return result
 
@@ -454,7 +449,7 @@ def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[str]:
 def _fault(column: Any, lines: _Lines) -> str | None:
     """Describe what is wrong with a column."""
     if isinstance(column, str) and ":" in column:
-        return "every column is a mapping with a name and a kind: a blank belongs after each colon"
+        return "every column is a mapping with a name and a kind: add a space after each colon"
     unknown = _unknown(column)
     fault = unknown or blank_entries(column)
     if fault is None:
@@ -464,7 +459,7 @@ def _fault(column: Any, lines: _Lines) -> str | None:
             fault = str(error)
     if fault is not None and lines.running_on is not None:
         first, last = lines.running_on
-        fault += f" (a value runs on from line {first} to {last}: is a colon, or the blank after one, missing there?)"
+        fault += f" (a value runs on from line {first} to {last}: is a colon, or the space after one, missing there?)"
     return fault
 
 

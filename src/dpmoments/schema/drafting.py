@@ -93,7 +93,7 @@ class Header:
         if not named:
             raise InputValueError(f"{where} has no columns with names")
         if len({column.name for column in named}) < len(named):
-            raise InputValueError(f"{where} has two columns of one name: rename one")
+            raise InputValueError(f"{where} has two columns with the same name: rename one")
         return cls(tuple(named), len(columns) - len(named))
 
 
@@ -102,7 +102,7 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
     path = expand_paths(pattern)[0]
     ending = file_ending(path)
     if text_format is not None and ending not in CSV_DELIMITERS:
-        raise InputValueError(f"a text format was given for {path}, which is no text file: leave it out")
+        raise InputValueError(f"a text format was given for {path}, which is not a text file: leave it out")
     if ending in PARQUET_ENDINGS:
         columns = _declared(path, partial(pq.read_schema, path), "a Parquet file")
     elif ending in FEATHER_ENDINGS:
@@ -111,7 +111,7 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
         columns = [HeaderColumn(name) for name in _text_names(path, text_format or TextFormat())]
     else:
         raise InputValueError(
-            f"cannot tell how to read {path} by its ending {ending!r}: use a .parquet, .feather, .csv or .tsv file"
+            f"cannot read {path}: its ending {ending!r} is not supported: use a .parquet, .feather, .csv or .tsv file"
         )
     own = {column.name for column in columns}
     folder = fixed_folder(pattern)
@@ -124,8 +124,8 @@ def _frame_header(data: Any) -> Header:
     """Read the columns of a frame, an Arrow table or dataset, or a DuckDB relation."""
     if isinstance(data, np.ndarray):
         raise InputTypeError(
-            "an array's columns have no names, so that there is nothing to draft: write the schema by hand, its columns in the "
-            "order of the array's, or use Schema.unit_ball(d)"
+            "an array's columns have no names to draft from: write the schema by hand, with columns in the array's "
+            "order, or use Schema.unit_ball(d)"
         )
     library = type(data).__module__.split(".")[0]
     if library == "pyarrow" and isinstance(getattr(data, "schema", None), pa.Schema):
@@ -207,7 +207,7 @@ def _text_names(path: Path, text_format: TextFormat) -> list[str]:
             raise InputValueError(f"{path}: {advice}")
     if any(_is_number(name) for name in names):
         raise InputValueError(
-            f"the first line of {path} holds numbers where the names of columns should be: give the file a header line (for "
+            f"the first line of {path} holds numbers in place of column names: give the file a header line (for "
             "names that are numbers, save the table as Parquet or write the schema by hand)"
         )
     return names
@@ -222,41 +222,40 @@ def _is_number(text: str) -> bool:
 
 
 _HEADING = """\
-# The public schema of {source}, for dpmoments. All that stands here is published with a release.
+# The public schema of {source}, for dpmoments. This file is published with every release.
 #
-# Fill in every blank from public knowledge: a codebook, the law, physics, the questionnaire. Never from the table:
-# a bound or a level read off the data leaks it. `dpmoments release` refuses blanks.
+# Fill in every blank from public knowledge: a codebook, legislation, physics, the questionnaire. Never from the table:
+# a bound or a level read from the data leaks it. `dpmoments release` refuses blanks.
 #
-# numeric      lower and upper: cells outside are moved to the nearer bound. The noise on a column grows with the
-#              distance of its bounds: leave out extremes that you can do without. If no bounds are known, delete both and
-#              write scale: [1, 1e6] instead, a rough range of the standard deviation; and, if need be, radius: 1e7 and
-#              center: 0, within which the mean lies. Such columns need --rho, or --epsilon with --delta.
-#              Beside bounds that must be wide: typical: [20, 75], where nearly all rows lie at a guess; it moves no cell,
-#              and the column gets less noise.
+# numeric      lower and upper: values outside are clipped to them. Noise on a column grows with the width of its bounds:
+#              leave out extremes that you can do without. If no bounds are known, delete both and write scale: [1, 1e6]
+#              instead, a range of the standard deviation; and optionally radius: 1e7 and center: 0, a range of the mean.
+#              Such columns need --rho, or --epsilon with --delta. If bounds must be wide, add typical: [20, 75], a guess of
+#              the range of nearly all rows: it clips no value, and the column gets less noise.
 # date         lower and upper: 2015-01-01 and 2025-12-31; unit: days (or years, …) since lower, or since origin: 2000-01-01;
-#              format: "%d.%m.%Y" where text is not written 2015-01-31.
+#              format: "%d.%m.%Y" if text is not written like 2015-01-31.
 # boolean      true or false, or 1 and 0; nothing to fill in.
 # categorical  levels: [north, south, east, west], or integers: [1, 2, 3]; in a text file text and integers match.
-#              other: what a value outside the levels does: drop (its row) or zero (counts as no level).
+#              other: treatment of values outside the levels: drop (the row) or zero (no level).
 # power        column: age and exponent: 2, or 3, 4 (no name): a feature age^2, computed from a numeric column of this schema.
-# product      factors: [age, smoker] (no name): a feature age:smoker, computed from two columns: numeric, boolean, and one
-#              categorical at most. Both are computed after the rules of their columns, and add noise to the others as columns do.
-# description  one public line on what a column holds, such as "Age at admission in years"; it travels with the release.
-# missing      what an empty cell does: error (stop: whoever sees that learns that there is one), drop (its row),
-#              center (numeric, date, boolean: count as the midpoint) or zero (categorical: count as no level).
+# product      factors: [age, smoker] (no name): a feature age:smoker, computed from two columns: numeric, boolean, and at
+#              most one categorical. Both are computed after the rules of their columns, and add noise to the others.
+# description  one public line about a column, such as "Age at admission in years"; published with the release.
+# missing      treatment of missing values: error (stop, which reveals that there is one), drop (the row),
+#              center (numeric, date, boolean: use the midpoint) or zero (categorical: no level).
 #
-# people       A column that tells people apart, such as patient_id, is no column of the schema: where a person may have several
-#              rows, delete it here and give it as --privacy-unit patient_id --max-rows-per-unit K, so that people are
-#              protected and not each row by itself (docs/people-not-rows.md).
+# people       A column that identifies people, such as patient_id, does not belong in the schema: if a person may have several
+#              rows, delete it here and pass --privacy-unit patient_id --max-rows-per-unit K, which protects people and not
+#              only rows (docs/people-not-rows.md).
 #
-# Delete the columns that are not wanted: they are then never read, and every column that stays adds noise to the others.
+# Delete columns that you do not need: they are then never read, and every column that stays adds noise to the others.
 """
 _TYPES_NOTE = """\
 # Names and types are those that the {what} declares. The kinds follow from the types: check them.
 """
 _FIRST_LINE_NOTE = """\
 # The names are the first line of the file: check that it is not a record. A text file declares no types, and guessing
-# them would read the cells: every kind is yours to fill in.
+# them would read values: fill in every kind.
 """
 
 

@@ -72,7 +72,9 @@ class Encoding:
         if not self.offset.any():
             return scaled
         if mean is None:
-            raise InputValueError("the second moment in the table's units needs the mean: the encoding is centred")
+            raise InputValueError(
+                "the second moment in original units needs the mean, because the encoding is centered"
+            )
         cross = np.outer(self.offset, self.scale * mean)
         return np.outer(self.offset, self.offset) + cross + cross.T + scaled
 
@@ -149,8 +151,8 @@ def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal[
     if rough := [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]:
         if unbounded:
             raise InputValueError(
-                f"column {rough[0]!r} has a scale and there are coordinates, of which nothing is known: give every column "
-                "bounds or a scale"
+                f"column {rough[0]!r} has a scale, and coordinates have neither bounds nor a scale: give every "
+                f"column bounds or a scale"
             )
         if row_norm not in ("default", None):
             raise InputValueError(

@@ -17,8 +17,8 @@ from dpmoments.schema.numeric import Numeric
 ENTRIES = ("format", "version", "row_norm", "columns")
 """Top-level entries of a schema file."""
 FILL_IN = (
-    "Fill these in from public knowledge (they are never read off the data, because that would leak it), or delete the columns "
-    "that are not wanted"
+    "Fill these in from public knowledge (they are never read from the data, because that would leak it), or "
+    "delete unwanted columns"
 )
 
 _KINDS: Mapping[str, type[Column | Power | Product]] = {

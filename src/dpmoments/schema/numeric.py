@@ -98,13 +98,11 @@ class Numeric:
             self._check_scale()
             return
         if (self.center, self.radius) != (None, None):
-            raise InputValueError(
-                f"column {self.name!r}: center and radius go with scale: bounds say where the mean can be"
-            )
+            raise InputValueError(f"column {self.name!r}: center and radius need scale: with bounds they are redundant")
         if self.lower is None or self.upper is None:
             raise InputValueError(
-                f"column {self.name!r} has no bounds: give lower and upper from public knowledge (they are never read "
-                "off the data, because that would leak it), or a rough scale=(least, largest) of its standard deviation"
+                f"column {self.name!r} has no bounds: give lower and upper from public knowledge (they are "
+                f"never read from the data, because that would leak it), or scale=(min, max) of its standard deviation"
             )
         object.__setattr__(self, "lower", self._number("lower", self.lower))
         object.__setattr__(self, "upper", self._number("upper", self.upper))
@@ -113,23 +111,23 @@ class Numeric:
             raise InputValueError(f"column {self.name!r}: lower={lower!r} must be below upper={upper!r}")
         if upper - lower < 1.0 / MAX_BOUND:
             raise InputValueError(
-                f"column {self.name!r}: lower={lower!r} and upper={upper!r} are too close together for floating point: "
-                "describe the column in a smaller unit"
+                f"column {self.name!r}: lower={lower!r} and upper={upper!r} are too close together for floating "
+                f"point: use a smaller unit of measurement"
             )
         if self.typical is not None:
             self._check_typical(lower, upper)
 
     def _check_typical(self, lower: float, upper: float) -> None:
-        ends = self._pair("typical", self.typical, "the ends of the range in which nearly all rows lie")
+        ends = self._pair("typical", self.typical, "the ends of the typical range")
         least, largest = self._number("the lower typical end", ends[0]), self._number("the upper typical end", ends[1])
         if not least < largest:
             raise InputValueError(
-                f"column {self.name!r}: typical=({least!r}, {largest!r}) must be a range, its first end below its second"
+                f"column {self.name!r}: typical=({least!r}, {largest!r}) must be a range (low, high) with low < high"
             )
         if not max(least, lower) < min(largest, upper):
             raise InputValueError(
-                f"column {self.name!r}: typical=({least!r}, {largest!r}) lies outside the bounds {lower!r} to {upper!r}, into "
-                "which every cell is moved: one of the two is wrong"
+                f"column {self.name!r}: typical=({least!r}, {largest!r}) is outside the bounds {lower!r} to "
+                f"{upper!r}, to which every value is clipped: one of the two is wrong"
             )
         object.__setattr__(self, "typical", (least, largest))
 
@@ -142,17 +140,17 @@ class Numeric:
             raise InputValueError(
                 f"column {self.name!r} has a typical range and a scale: a typical range goes with bounds, so leave it out"
             )
-        scale = self._pair("scale", self.scale, "the least and the largest standard deviation that are possible")
+        scale = self._pair("scale", self.scale, "the smallest and the largest possible standard deviation")
         least, largest = self._number("the least scale", scale[0]), self._number("the largest scale", scale[1])
         if not 0.0 < least <= largest:
             raise InputValueError(
-                f"column {self.name!r}: scale=({least!r}, {largest!r}) must be a range of standard deviations, 0 < least ≤ "
-                "largest"
+                f"column {self.name!r}: scale=({least!r}, {largest!r}) must be a range of standard deviations "
+                f"(min, max), 0 < min ≤ max"
             )
         if least < 1.0 / MAX_BOUND or largest > _MAX_SCALE * least:
             raise InputValueError(
-                f"column {self.name!r}: scale=({least!r}, {largest!r}) must begin at {1.0 / MAX_BOUND:g} or above and span a "
-                f"factor of {_MAX_SCALE:g} at most"
+                f"column {self.name!r}: scale=({least!r}, {largest!r}) must start at {1.0 / MAX_BOUND:g} or "
+                f"above and span a factor of {_MAX_SCALE:g} at most"
             )
         center = 0.0 if self.center is None else self._number("center", self.center)
         radius = _DEFAULT_RADIUS * largest if self.radius is None else self._number("radius", self.radius)
@@ -161,7 +159,8 @@ class Numeric:
         if abs(center) + radius > _FARTHEST_MEAN * least:
             raise InputValueError(
                 f"column {self.name!r}: a mean at {center!r} ± {radius!r} is too far from 0 for a standard deviation of "
-                f"{least!r}, which floating point does not resolve there: subtract a public constant, or raise the least scale"
+                f"{least!r}, which floating point does not resolve there: subtract a public constant, or raise "
+                f"the lower end of scale"
             )
         for option, value in (("scale", (least, largest)), ("center", center), ("radius", radius)):
             object.__setattr__(self, option, value)

@@ -78,7 +78,8 @@ class Schema:
         for column in stated:
             if not isinstance(column, Column | Power | Product | DerivedColumn):
                 raise InputTypeError(
-                    "a schema is made of Numeric, Date, Categorical and Boolean columns, and of Power and Product of them, got "
+                    "a schema consists of Numeric, Date, Categorical and Boolean columns, and of Power and "
+                    "Product of them, got "
                     f"{type(column).__name__}"
                 )
         if not stated:
@@ -329,7 +330,7 @@ class Schema:
         else:
             if not slips_in(node):
                 return schema
-            failure = "it holds a value that is not what it looks like"
+            failure = "it holds a value that YAML reads differently than it looks"
         raise InputValueError(f"{path}: {mistakes_in(read_text(path), values) or failure}")
 
     def __repr__(self) -> str:

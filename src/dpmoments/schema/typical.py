@@ -33,13 +33,13 @@ def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None
     for column in columns:
         if isinstance(column, Coordinate) or (isinstance(column, Numeric) and column.scale is not None):
             raise InputValueError(
-                f"column {typical[0]!r} has a typical range and {column.name!r} has no bounds: typical ranges divide the ball in "
-                "which the bounds hold the rows, so give every column bounds or leave typical out"
+                f"column {typical[0]!r} has a typical range and {column.name!r} has no bounds: typical ranges "
+                f"need bounds on every column: add them, or leave typical out"
             )
     if row_norm is None or row_norm < math.sqrt(len(columns)):
         raise InputValueError(
-            f"row_norm={row_norm!r} and column {typical[0]!r} has a typical range: what is known of the length of rows whose "
-            "columns count alike does not hold for rows in which they do not; leave one of the two out"
+            f"row_norm={row_norm!r} and column {typical[0]!r} has a typical range: the norm bound does not "
+            f"apply to rows whose columns are weighted; leave one of the two out"
         )
 
 

@@ -54,9 +54,7 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
 
     def __post_init__(self) -> None:
         if self.neighbors is not Neighbors.ADD_REMOVE:
-            raise InputValueError(
-                "groups of rows are planned for add_remove: a row that is replaced may leave one for another"
-            )
+            raise InputValueError("groups of rows are planned for add_remove: a replaced row may change its group")
 
     @classmethod
     def of(cls, plan: Plan, by: Categorical | Boolean) -> GroupsPlan:
@@ -195,17 +193,16 @@ def release_groups(
     require_schema(schema)
     if privacy_unit is not None:
         raise InputValueError(
-            "groups cannot be released for a privacy unit: a person may have rows in several groups, so that several of their "
-            "releases change at once, and not one. Release the whole table with privacy_unit=, the column of the groups being "
-            "one of its features"
+            "groups cannot be released for a privacy unit: a person may have rows in several groups, so several "
+            "releases would change at once. Release the whole table with privacy_unit= and the grouping column "
+            "as one of its features"
         )
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     neighbors = Neighbors.of(neighbors)
     if neighbors is not Neighbors.ADD_REMOVE:
         raise InputValueError(
-            f"groups cannot be released under neighbors={str(neighbors)!r}: a row that is replaced may leave one group for "
-            "another, so that two releases change, at twice the budget, and groups' numbers of rows are private all the same. "
-            "Use neighbors='add_remove'"
+            f"groups cannot be released under neighbors={str(neighbors)!r}: a replaced row may change its group, "
+            "so that two releases would change, at twice the budget. Use neighbors='add_remove'"
         )
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
     check_dataset(dataset)

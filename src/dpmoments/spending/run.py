@@ -119,7 +119,8 @@ def planned(
     """Return the plan for rows, and the table size if it is public; refuse before a row is read."""
     if rows.privacy_unit is not None and n_rows is not None:
         raise InputValueError(
-            "n_rows cannot be public beside a privacy unit: how many rows count depends on how many each unit has. Leave it out"
+            "n_rows cannot be public with a privacy unit, since the number of counted rows depends on each "
+            "unit's rows. Leave it out"
         )
     chosen.check_support(shape, budget, rows.neighbors)
     if output is not None:

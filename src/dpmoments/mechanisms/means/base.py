@@ -75,7 +75,7 @@ class MeanPlan(CalibratedPlan[NoisyMean]):
     def count_of(self, rows: Rows, privacy_filter: PrivacyFilter) -> float:
         """Return the number of rows to divide by: exact if public, else paid for by :attr:`count_loss`."""
         if self.count_loss is None and not self.count_is_public:
-            raise AssertionError("a private number of rows is divided by, and nothing was planned for it: a defect")
+            raise AssertionError("no draw was planned for the private number of rows: a defect, please report it")
         n_rows = self.released_count(rows.count(), privacy_filter)
         assert n_rows is not None
         return n_rows
@@ -92,7 +92,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
 
     def budget_advice(self) -> str:
         others = (
-            "" if BudgetKind.PURE in self.budget_kinds else "; or take log-scale-histogram, which spends epsilon alone"
+            "" if BudgetKind.PURE in self.budget_kinds else "; or use log-scale-histogram, which spends only epsilon"
         )
         return super().budget_advice() + others
 
@@ -117,7 +117,9 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
             if not (not isinstance(value, bool) and isinstance(value, int | float) and 0.0 < value < math.inf):
                 raise InputValueError(f"{name}={value!r} must be a positive finite number")
             if not _MIN <= value <= _MAX:
-                raise InputValueError(f"{name}={value!r} is beyond [{_MIN:g}, {_MAX:g}]: give the table in other units")
+                raise InputValueError(
+                    f"{name}={value!r} must be in [{_MIN:g}, {_MAX:g}]: give the table in other units"
+                )
 
     def known_radius(self, radius: float | None, shape: MomentShape) -> float:
         """Return the public bound on the mean: as given, or 1 for rows in the unit ball."""
@@ -188,7 +190,7 @@ def noisy_clipped_sums(
     return ClippedSums(total, scale * radius, squares * radius**2, squares_scale * radius**2)
 
 
-# The law of the noise on a mean, from that of its last step and of the count: noisy values and public numbers alone.
+# Noise distribution of a mean, from its last step and the count: noisy values and public numbers only.
 
 
 def noise_of_coordinates(

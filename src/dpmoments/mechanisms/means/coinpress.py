@@ -282,7 +282,7 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
         rho = self.drawable_budget(budget).rho
         if self.covariance is not None and len(self.covariance) != shape.n_features:
             raise InputValueError(
-                f"covariance has {len(self.covariance)} rows and the table {shape.n_features} features"
+                f"covariance has {len(self.covariance)} rows; the table has {shape.n_features} features"
             )
         balls = self.balls(shape, float(shape.n_rows or STAND_IN_ROWS), rho, neighbors)
         require_workable_budget(rho, None if shape.n_rows is None else balls.schedule.shares)

@@ -62,7 +62,7 @@ class LogScaleHistogramMeanPlan(MeanPlan):
         located = [
             LocatedColumn.find(rows, privacy_filter, whole, feature=feature, n_rows=n_rows) for feature in range(d)
         ]
-        # What easy searches left over is for all columns alike.
+        # The rest of easy searches is shared by all columns.
         share, *_ = privacy_filter.left.as_budget.split(*[1.0] * d)
         for_count, for_mean = share.split(CLIP_SHARE[share.kind], 1.0 - CLIP_SHARE[share.kind])
         noise = self._deviation(for_mean)

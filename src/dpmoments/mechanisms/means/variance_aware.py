@@ -88,7 +88,7 @@ def _far_rows(
     return min(max(share, 0.0), 1.0), share > _MIN_FAR + margin
 
 
-# What the rounds of a search for the rows cost, and the noise that a part of ρ buys.
+# Cost of the rounds of a search for the rows, and the noise of a part of ρ.
 
 _CONTRACTION = 0.25
 """Planned noise of a round of the search, as a fraction of its clipping radius."""

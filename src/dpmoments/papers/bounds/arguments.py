@@ -63,7 +63,7 @@ def _check(name: str, annotation: str, value: Any) -> None:
             raise InputValueError(f"{name}={value!r} must be at least 1")
     elif name in _PROBABILITIES:
         if not 0.0 < float(value) < 1.0:
-            raise InputValueError(f"{name}={value!r} must be a probability above 0 and below 1")
+            raise InputValueError(f"{name}={value!r} must be a probability, above 0 and below 1")
     elif not (name in _UNBOUNDED and value == math.inf):
         check_positive(name, float(value), or_zero=name not in _POSITIVE)
 

@@ -48,7 +48,7 @@ class NaivePlan(MeanPlan):
             for feature in range(self.shape.n_features)
         ]
         means = np.array([one.mean for one in result])
-        # What noise took out of the range is put back; what lies farther out shows that the range is wrong.
+        # Noise beyond the range is clipped; a mean further out shows that the range is wrong.
         means = np.where(beyond_radius(result, self.radius), means, np.clip(means, -self.radius, self.radius))
         diagnostics = {
             "noise_scales": [one.noise_scale for one in result],

@@ -241,7 +241,7 @@ class PaddedGram(Mechanism):
         if self.smallest_eigenvalue is not None:
             least = self.least_eigenvalue(budget, degrees, moves, unit)
             missing = max(least - self.smallest_eigenvalue, 0.0)
-            # Where little is known, padding all of it by the exact curve takes less than raising and padding the rest.
+            # If little is known, padding all of it by the exact curve needs less than raising and padding the rest.
             if missing < padding:
                 padding, raised = missing, least - missing
         return PaddedGramPlan(

@@ -268,7 +268,7 @@ def cut_budget(
         """Return the share at which noise on ``n_entries`` numbers has norm _TOLERABLE·n, clipped to [least, most]."""
         if not shape.n_rows:
             return least
-        # What the whole budget would leave. The error is proportional to 1/ε, and to 1/√ρ.
+        # Error of the whole budget: proportional to 1/ε, and to 1/√ρ.
         error = sensitivity * math.sqrt(n_entries)
         error *= math.sqrt(2.0) / budget.epsilon if pure else 1.0 / math.sqrt(2.0 * budget.rho)
         ratio = error / (_TOLERABLE * shape.n_rows)

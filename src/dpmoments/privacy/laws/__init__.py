@@ -1,9 +1,9 @@
-"""What one draw of each law costs: every law, both relations, every unit of loss, in one place.
+"""Privacy loss of one draw from each noise distribution: both relations, every unit of loss, in one place.
 
-A law is the public description of a draw. It says what it costs for a query of a given sensitivity, and refuses a unit in
-which its loss does not add up. The laws of mechanisms that are private only by their own exact curve (Wishart draws) take a
-*claim*, the (ε, δ) that the plan says they cost, and check it on the curve: it is never trusted. Each law has its derivation in
-``docs/derivations``, and ``tests/privacy/test_laws.py`` compares each cost with the exact law.
+A draw's class is its public description. It states the loss for a query of a given sensitivity, and refuses a unit in which its
+loss does not add up. Draws that are private only by their own exact curve (Wishart draws) take a *claim*, the (ε, δ) that the
+plan states for them, and check it on the curve: it is never trusted. Each has its derivation in ``docs/derivations``, and
+``tests/privacy/test_laws.py`` compares each loss with the exact distribution.
 """
 
 from __future__ import annotations as annotations
@@ -42,4 +42,4 @@ LAWS: Mapping[str, type[DrawLaw]] = MappingProxyType(
         )
     }
 )
-"""Every law of a draw by name."""
+"""Every kind of draw by name."""

@@ -48,15 +48,8 @@ class GaussianLaw(DrawLaw):
 class DiscreteGaussian(GaussianLaw):
     """Independent discrete Gaussian noise on integers: ρ = Δ²/(2σ²) (Canonne, Kamath & Steinke 2020, Theorem 4).
 
-    On a symmetric matrix each cell of the upper triangle has noise of its own, σ on the diagonal and ``off_diagonal_scale`` ≥
-    σ/√2 off it: then Σ (Δ_ij/σ_ij)² ≤ ‖Δ‖_F²/σ².
-
-    Attributes
-    ----------
-    scale : float
-        σ, in units of the query.
-    off_diagonal_scale : float or None
-        None for a vector.
+    On a symmetric matrix each entry of the upper triangle has separate noise, σ on the diagonal and ``off_diagonal_scale`` ≥
+    σ/√2 off it: then Σ (Δ_ij/σ_ij)² ≤ ‖Δ‖_F²/σ². For a vector that is None. σ = ``scale`` is in units of the query.
     """
 
     off_diagonal_scale: float | None = None
@@ -91,7 +84,7 @@ class DiscreteGaussian(GaussianLaw):
 class GaussianDraw(GaussianLaw):
     """Normal noise drawn in floating point, σ on every entry, or σ on and σ/√2 off the diagonal of a symmetric matrix.
 
-    The same losses as :class:`DiscreteGaussian`; idealized.
+    The losses are as for :class:`DiscreteGaussian`; idealized.
     """
 
     symmetric: bool = False
@@ -108,7 +101,7 @@ class GaussianDraw(GaussianLaw):
 
 @dataclass(frozen=True)
 class DiscreteLaplace(DrawLaw):
-    """Independent discrete Laplace noise on integers, of a symmetric matrix on its upper triangle: ε = Δ₁/b."""
+    """Independent discrete Laplace noise on integers, on the upper triangle of a symmetric matrix: ε = Δ₁/b."""
 
     scale: float
 
@@ -135,16 +128,10 @@ class DiscreteLaplace(DrawLaw):
 
 @dataclass(frozen=True)
 class NormDraw(DrawLaw):
-    """Noise on a symmetric integer matrix, rounded to its lattice, whose log density falls by rate·‖X‖ at most under a shift X.
+    """Noise on a symmetric integer matrix, rounded to its lattice, whose log density falls by at most rate·‖X‖ under a shift X.
 
-    ε = rate·Δ, Δ the sensitivity in that norm.
-
-    Attributes
-    ----------
-    rate : float
-        c, for a matrix in the units of the encoded rows.
-    bits : int
-        The query is in units of 2^(−2·bits) of those.
+    ε = rate·Δ, Δ the sensitivity in that norm. ``rate`` is c, for a matrix in encoded units; the query is in units of
+    2^(−2·bits) of those.
     """
 
     rate: float
@@ -173,7 +160,7 @@ class NormDraw(DrawLaw):
 
 @dataclass(frozen=True)
 class MatrixLaplaceDraw(NormDraw):
-    """The difference of two Wisharts: the nuclear norm."""
+    """Difference of two Wisharts: the nuclear norm."""
 
     name: ClassVar[str] = "matrix-laplace"
     norm: ClassVar[Norm] = Norm.NUCLEAR

@@ -1,4 +1,4 @@
-"""What every law of a draw has: a name, the norm its price is in, the price."""
+"""Contract of every kind of draw: a name, the norm of its query's sensitivity, the privacy loss."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpmoments.privacy.distances import Norm, Sensitivity
 
 
 class Answer(Enum):
-    """What a law adds noise to, or chooses from."""
+    """Kind of query that a draw adds noise to, or chooses from."""
 
     NUMBER = "a number"
     VECTOR = "a vector"
@@ -29,18 +29,18 @@ class Answer(Enum):
 
 @dataclass(frozen=True)
 class DrawLaw(ABC):
-    """The law of one draw: frozen, plain parameters, registered by name."""
+    """Description of one draw: frozen, plain parameters, registered by name."""
 
     name: ClassVar[str]
     norm: ClassVar[Norm]
-    """In which the query's sensitivity must be stated."""
+    """Norm in which the query's sensitivity must be stated."""
 
     on_lattice: ClassVar[bool] = False
-    """Whether its noise is of integers, for queries of integers alone."""
+    """True if its noise is of integers, for integer queries only."""
     claims: ClassVar[bool] = False
-    """Whether its cost is a claim that is checked on an exact curve, instead of a formula."""
+    """True if its cost is a claim that is checked on an exact curve, instead of a formula."""
     is_gaussian: ClassVar[bool] = False
-    """True if losses of its draws add up as those of normal noise do, before they become a curve."""
+    """True if losses of its draws add up like losses of normal noise, before they become a curve."""
     delta_is_of_bound: ClassVar[bool] = False
     """True if δ is the failure probability of a bound that later draws rely on, and not of the draw."""
     attained_alone: ClassVar[bool] = False
@@ -51,14 +51,9 @@ class DrawLaw(ABC):
             _check_parameter(self.name, entry.name, entry.type, getattr(self, entry.name))
 
     def loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None = None) -> Loss:
-        """What a draw costs, exactly or rounded up.
+        """Return the privacy loss of a draw, exactly or rounded up.
 
-        Parameters
-        ----------
-        sensitivity : Sensitivity
-            Of the query.
-        claim : PrivacyBudget, optional
-            The (ε, δ) that the plan says the draw costs, for laws that have an exact curve instead of a formula.
+        ``claim`` is the (ε, δ) that the plan states for the draw, if it has an exact curve instead of a formula.
         """
         if sensitivity.norm is not self.norm:
             raise InputValueError(
@@ -75,7 +70,7 @@ class DrawLaw(ABC):
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         """Return privacy curves of the parts of a draw, one after another; none if no more than its price is known.
 
-        A Gaussian law has none: its losses add up before they become a curve (``docs/derivations/privacy-profile.md``).
+        Gaussian draws have none: its losses add up before they become a curve (``docs/derivations/privacy-profile.md``).
         """
 
     @property
@@ -88,7 +83,7 @@ class DrawLaw(ABC):
         """Return True if two neighboring tables attain all the loss of a draw of ``size`` numbers."""
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        """Raise ValueError where its noise, and so its price, is not for a query of that shape."""
+        """Raise ValueError if its noise, and so its loss, is not for a query of that shape."""
         vector, square = len(shape) == 1, len(shape) == 2 and shape[0] == shape[1]
         fits = {
             Answer.NUMBER: shape == (),
@@ -110,19 +105,19 @@ class DrawLaw(ABC):
     @property
     @abstractmethod
     def answers(self) -> Answer:
-        """What queries it is for."""
+        """Kind of query it is for."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return {"name": self.name} | asdict(self)
 
     def refused(self, unit: LossUnit) -> ValueError:
-        """The error where its loss does not add up in a unit."""
+        """Return the error for a unit in which its loss does not add up."""
         return InputValueError(f"a loss of {self.name} is not counted in {unit}")
 
 
 def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
-    """The loss of a draw whose log-ratio is at most ``epsilon``, in any unit in which it adds up."""
+    """Return the loss of a draw whose log-ratio is at most ``epsilon``, in any unit in which it adds up."""
     if unit in (LossUnit.EPSILON, LossUnit.EPSILON_DELTA):
         return Loss(unit, epsilon)
     if unit is LossUnit.RHO:
@@ -147,7 +142,7 @@ _SIZES = ("dimension", "n_features")
 
 
 def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
-    """Raise TypeError or ValueError where a file, or a mechanism, gives what is no parameter of a law."""
+    """Raise TypeError or ValueError if a file or mechanism gives an invalid parameter."""
     words = f"{name} of a {law} draw"
     if value is None and kind == "float | None":
         return

@@ -1,4 +1,4 @@
-"""Exponential mechanisms: one of finitely many things, or directions."""
+"""Exponential mechanisms: one of finitely many options, or directions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpmoments.privacy.unit import Neighbors
 
 @dataclass(frozen=True)
 class Choice(DrawLaw):
-    """The exponential mechanism over finitely many scores, probability ∝ exp(ε·score/2).
+    """Exponential mechanism over finitely many scores, probability ∝ exp(ε·score/2).
 
     Its log-ratios range over an interval of length εΔ: ε·Δ, and (εΔ)²/8-zCDP (bounded range, Cesar & Rogers 2021).
     """
@@ -50,7 +50,7 @@ class Choice(DrawLaw):
 
 @dataclass(frozen=True)
 class Directions(DrawLaw):
-    """Unit vectors, direction i with density ∝ exp(t_i uᵀCu), orthogonal to those before it where ``projected``.
+    """Unit vectors, direction i with density ∝ exp(t_i uᵀCu), orthogonal to those before it if ``projected``.
 
     The log-ratio of a draw ranges over an interval of length η = tΔ under add-remove, where uᵀCu moves one way for all u, and
     2tΔ under replace-one: ε = Σ η_i, and Σ η_i²/8-zCDP. The last of d orthogonal directions is fixed by the others and free; in
@@ -66,7 +66,7 @@ class Directions(DrawLaw):
 
     @property
     def n_paid(self) -> int:
-        """How many of the directions cost anything."""
+        """Number of directions that cost anything."""
         if self.n_features == 1:
             return 0
         return min(len(self.temperatures), self.n_features - 1) if self.projected else len(self.temperatures)

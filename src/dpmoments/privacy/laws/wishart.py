@@ -1,4 +1,4 @@
-"""Random matrices that are private by an exact (ε, δ) curve of their own, and the bound that one of them relies on."""
+"""Random matrices that are private by their own exact (ε, δ) curve, and the bound that one of them relies on."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _wishart_sampling_delta = lru_cache(maxsize=256)(wishart_sampling_delta)
 
 @dataclass(frozen=True)
 class EigenvalueBound(DrawLaw):
-    """A lower bound on the smallest eigenvalue: Laplace noise, an allowance taken off, rounded down.
+    """Lower bound on the smallest eigenvalue: Laplace noise, an allowance subtracted, rounded down.
 
-    ε = Δ/scale. The δ is not for the draw, which is pure, but for what is built on it: the bound is too high with probability
-    ½e^{−allowance/scale}.
+    ε = Δ/scale. The δ is not for the draw, which is pure, but for later draws that rely on it: the bound is too high with
+    probability ½e^{−allowance/scale}.
     """
 
     scale: float
@@ -54,7 +54,7 @@ class EigenvalueBound(DrawLaw):
         return Loss(unit, Fraction(sensitivity.value) / Fraction(self.scale), Fraction(failure))
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
-        """Of the draw alone: its δ, which is for what is built on it, is not in it."""
+        """Return the curve of the draw itself, without the δ for later draws that rely on it."""
         loss = rounded_up(Fraction(sensitivity.value) / Fraction(self.scale))
         return (PrivacyCurve(partial(laplace_delta, loss=loss), loss),)
 
@@ -67,14 +67,7 @@ class EigenvalueBound(DrawLaw):
 class AdditiveWishartDraw(DrawLaw):
     """Wishart(s²I, k) noise less its mean on a symmetric integer matrix, rounded to its lattice; a claimed (ε, δ).
 
-    Attributes
-    ----------
-    degrees : int
-        k.
-    scale : float
-        s², for a matrix in the units of the encoded rows.
-    bits : int
-        The query is in units of 2^(−2·bits) of those.
+    ``degrees`` is k, ``scale`` s² for a matrix in encoded units; the query is in units of 2^(−2·bits) of those.
     """
 
     dimension: int
@@ -114,7 +107,7 @@ class WishartSampling(DrawLaw):
         ψ, added to every eigenvalue.
     floor : float
         A lower bound on the smallest eigenvalue of the matrix before padding, without any one row: 0, or from an
-        :class:`EigenvalueBound` drawn before, one row taken off.
+        :class:`EigenvalueBound` drawn before, one row subtracted.
     """
 
     degrees: int
@@ -144,9 +137,9 @@ class WishartSampling(DrawLaw):
 
 @dataclass(frozen=True)
 class RaisedWishartSampling(DrawLaw):
-    """One draw as of :class:`WishartSampling`, around a matrix whose eigenvalues below a public number are raised to it first.
+    """Draw of :class:`WishartSampling` around a matrix whose eigenvalues below a public number are raised to it first.
 
-    The draw raises them itself: what it costs rests on no bound on the eigenvalues of the query.
+    The draw raises them itself: its loss relies on no bound on the eigenvalues of the query.
 
     Attributes
     ----------
@@ -155,7 +148,7 @@ class RaisedWishartSampling(DrawLaw):
     padding : float
         ψ, added to every eigenvalue.
     raised : float
-        What smaller eigenvalues become, before padding.
+        Value to which smaller eigenvalues are raised, before padding.
     """
 
     degrees: int
@@ -184,7 +177,7 @@ class RaisedWishartSampling(DrawLaw):
 
 
 def _exact_curve(delta: Callable[[float], float]) -> tuple[PrivacyCurve, ...]:
-    """A curve at ε of 0 or more alone, whose losses have no end."""
+    """Return a curve for ε ≥ 0 only, whose losses have no end."""
     return (PrivacyCurve(delta, math.inf),)
 
 

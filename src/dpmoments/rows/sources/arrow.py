@@ -210,8 +210,9 @@ class DatasetSource(ArrowSource):
         require_columns(list(self.dataset.schema.names), self.names, "the dataset")
         if formats := guessed_formats(self.dataset):
             raise InputTypeError(
-                f"the dataset is of {' and '.join(formats)} files, whose types Arrow guesses from the first cells, so that one "
-                "row would decide how others are read: pass the path of CSV files, or a dataset of Parquet or Feather files"
+                f"the dataset is of {' and '.join(formats)} files, whose types Arrow guesses from the first "
+                f"cells, and one row would decide how others are read: pass the path of CSV files, or a dataset "
+                f"of Parquet or Feather files"
             )
         require_keys_of_text(self.dataset, self.names, {column.name: column for column in self.schema.table_columns})
         if problem := read_quietly(partial(differing_types, self.dataset, self.names), "the dataset"):

@@ -32,14 +32,16 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
     """Raise if the plan of a LazyFrame reads text files or folder names; the plan may quote values and is not shown."""
     if found := _POLARS_SCANS.search(plan):
         raise InputTypeError(
-            f"the lazy frame scans {found[1].upper()} files, whose types Polars guesses from the first cells, so that one row "
-            "would decide how others are read: pass the path of CSV files, or write the table to Parquet with stated types"
+            f"the lazy frame scans {found[1].upper()} files, whose types Polars guesses from the first cells, "
+            f"and one row would decide how others are read: pass the path of CSV files, or write the table to "
+            f"Parquet with stated types"
         )
     keys = {unquote(key) for paths in _POLARS_KEYS.findall(plan) for key in _KEY.findall(paths)}
     if used := sorted(key for key in keys if key in names or f'"{key}"' in plan):
         raise InputTypeError(
             f"the lazy frame's column {', '.join(map(repr, used))} is in the names of folders, whose types Polars guesses "
-            "from all of them, so that one row would decide how others are read: pass the folder's path, or scan the files with "
+            "from all of them, and one row would decide how others are read: pass the folder's path, or scan "
+            "the files with "
             "hive_partitioning=False and leave the column out"
         )
 
@@ -51,14 +53,16 @@ def require_no_guess_of_duckdb(plan: str) -> None:
     """
     if found := _DUCKDB_SCANS.search(plan):
         raise InputTypeError(
-            f"the relation reads {found[1].upper()} files, whose types DuckDB guesses from their cells, so that one row would "
-            "decide how others are read: pass the path of CSV files, or load them into a table of stated types, CREATE TABLE "
+            f"the relation reads {found[1].upper()} files, whose types DuckDB guesses from their cells, and one "
+            f"row would decide how others are read: pass the path of CSV files, or load them into a table of "
+            f"stated types, CREATE TABLE "
             "people (age DOUBLE, region VARCHAR); COPY people FROM 'people.csv', and pass that"
         )
     if _DUCKDB_MEMORY.search(plan):
         raise InputTypeError(
-            "the relation reads a pandas frame or NumPy arrays, and types of objects DuckDB guesses from the cells, so that one "
-            "row would decide how others are read: pass the frame itself; or, for a query, make an Arrow table of stated types "
+            "the relation reads a pandas frame or NumPy arrays, and types of objects DuckDB guesses from the "
+            "cells, and one row would decide how others are read: pass the frame itself; or, for a query, make "
+            "an Arrow table of stated types "
             "of it, pyarrow.Table.from_pandas(frame, schema=...)"
         )
 
@@ -76,7 +80,7 @@ def require_keys_of_text(dataset: Any, names: tuple[str, ...], columns: Mapping[
         if key.name in names and not text and not isinstance(columns.get(key.name), Numeric | Coordinate):
             raise InputTypeError(
                 f"the dataset's column {key.name!r} is in the names of folders and was made of type {kind}, which Arrow guesses "
-                "from all of them, so that one row would decide how others are read: pass the folder's path, or "
+                "from all of them, and one row would decide how others are read: pass the folder's path, or "
                 f"ds.dataset(..., partitioning=ds.partitioning(pa.schema([({key.name!r}, pa.string())]), flavor='hive'))"
             )
 
@@ -169,7 +173,7 @@ def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
     result = read(pa.array([text]), TextFormat())
     if result.unparseable[0] and column.missing == "error":
         raise InputValueError(
-            f"column {column.name!r} is in the names of folders, one of which is no value of a {column.kind} column: describe it "
-            "as Categorical"
+            f"column {column.name!r} is in the names of folders, one of which is not a value of a {column.kind} "
+            f"column: describe it as Categorical"
         )
     return pa.array(np.full(n_rows, result.values[0]))

@@ -67,7 +67,6 @@ class PartitionTask:
         return cls("partition", (DataNode("partition", value),))
 
     def run(self, given: Sequence[Any]) -> Any:
-        """Return the partition."""
         values = dict(zip(self.inputs, given, strict=True))
         last_use = {key: index for index, step in enumerate(self.steps) for key in step.dependencies}
         for index, step in enumerate(self.steps):
@@ -170,7 +169,6 @@ def partition_outcome(seal: Seal | None, task: PartitionTask, number: int, job: 
 
 
 def merged_outcome(seal: Seal | None, job: Any, outcomes: Sequence[Any]) -> Any:
-    """Merge outcomes."""
     return sealed(seal, opened_job(seal, job).merged([opened(seal, outcome) for outcome in outcomes]))
 
 
@@ -234,7 +232,7 @@ class DaskSource(EngineSource):
         try:
             cut = self.cut()
             if cut.stored:
-                _require_kept_in_memory(self.where, "several of its partitions are made of the same rows")
+                _require_kept_in_memory(self.where, "several of its partitions contain the same rows")
         except TypeError as error:
             if not isinstance(error, InputError):
                 raise
@@ -387,7 +385,8 @@ def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit |
     if hasattr(data, "rechunk") and hasattr(data, "map_blocks"):
         if privacy_unit is not None:
             raise InputTypeError(
-                f"an array has no column {privacy_unit.column!r} beside the schema's: pass a Dask DataFrame, or files"
+                f"an array has no column {privacy_unit.column!r} in addition to the schema's: pass a Dask "
+                f"DataFrame, or files"
             )
         return _DaskArraySource(replace(reading, array_type=np.dtype(data.dtype)), data)
     raise InputTypeError(

@@ -38,7 +38,7 @@ _TRANSFER = ("distributed.shuffle.", "partd")
 _FILES_INSTEAD = 'dpmoments.EngineFiles(path, engine="dask"), which reads every cell by the schema'
 _OF_DELAYED = "is made of, or with, delayed objects (as from_delayed and read_json do)"
 _UNDECLARED = (
-    "the Dask frame {what}, so that pandas may guess types anew in every partition, and one row would decide how others are "
+    "the Dask frame {what}, so pandas may guess types in each partition, and one row would decide how others are "
     "read (a long line of a CSV file shifts the columns of the lines around it, also with dtype=). Pass "
     f"{_FILES_INSTEAD}; or write the table to Parquet with stated types and pass dask.dataframe.read_parquet(path)"
 )
@@ -218,8 +218,8 @@ def require_array_in_memory(graph: Mapping[Any, Any]) -> None:
     for node in graph.values():
         if not node.dependencies and not isinstance(getattr(node, "value", None), np.ndarray):
             raise InputTypeError(
-                "the Dask array holds Python objects and is not made of a NumPy array in memory: their types may be guessed anew "
-                "in every block: use astype(float), or pass Parquet files"
+                "the Dask array holds Python objects and is not made of a NumPy array in memory: their types "
+                "may be guessed in each block: use astype(float), or pass Parquet files"
             )
 
 

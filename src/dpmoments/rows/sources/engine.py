@@ -48,7 +48,7 @@ _EMPTY = np.uint64(0x5851F42D4C957F2D)
 _READ = (str, bytes, Number, np.generic, date, UUID)
 """Types of objects that some reader accepts."""
 _ROWS_AT_A_TIME = 8_192
-"""Their hashes fit in the processor's cache, and are too small for an allocator to return to the system."""
+"""Rows hashed at a time: hashes fit in the processor's cache, and are too small for an allocator to return to the system."""
 
 
 class Fingerprint:
@@ -220,7 +220,6 @@ class PartitionJob:
     fingerprinted: bool
 
     def outcome(self, partition: Any, number: int) -> Outcome:
-        """Compute the outcome of one partition."""
         fingerprint = Fingerprint()
         try:
             source = self.reading.opened(partition)
@@ -240,7 +239,7 @@ class PartitionJob:
         """Merge two outcomes; of two failures, keep that of the lower partition."""
         partitions = first.partitions | second.partitions
         if first.partitions & second.partitions:
-            twice = Failure(ValueError, "the engine gave the result of a partition twice: the sums would be wrong")
+            twice = Failure(ValueError, "the engine returned a partition's result twice: the sums would be wrong")
             return Outcome(partitions, None, failure=twice)
         failed = [one for one in (first, second) if one.failure is not None]
         if failed:
@@ -290,7 +289,6 @@ class FingerprintedSource(LocalSource[_Piece]):
 
     @classmethod
     def of(cls, source: LocalSource[Any], fingerprint: Fingerprint) -> FingerprintedSource:
-        """Wrap a source."""
         options: dict[str, Any] = dict(restriction=source.restriction, privacy_unit=source.privacy_unit)
         return cls(source.schema, source.mean, source=source, fingerprint=fingerprint, **options)
 
@@ -340,7 +338,7 @@ class EngineSource(ABC):
     """Table in partitions that an engine's processes read.
 
     A task reads a partition, encodes it and sums it in one thread, as a local pass does; only a finished result leaves
-    a worker. Results are functions of their partitions, there are no accumulators, and each partition's result is
+    a worker. Results are functions of their partitions, without accumulators, and each partition's result is
     merged exactly once, as its number proves: a task that is repeated, run twice at a time, or lost with its worker
     changes nothing.
     """
@@ -364,7 +362,6 @@ class EngineSource(ABC):
 
     @property
     def schema(self) -> Schema:
-        """Schema of the table."""
         return self.reading.schema
 
     @property
@@ -438,9 +435,7 @@ class EngineSource(ABC):
             if outcome.failure is not None:
                 outcome.failure.tell()
             if outcome.partitions != frozenset(range(n_partitions)):
-                raise InputValueError(
-                    f"{self.where}: the engine lost the result of a partition, so that the sums would be wrong"
-                )
+                raise InputValueError(f"{self.where}: the engine lost a partition's result: the sums would be wrong")
         if self.fingerprinted:
             self._compare(outcome.fingerprint)
         progress.tell(1.0)
@@ -451,8 +446,9 @@ class EngineSource(ABC):
         self.first_pass.fingerprint = fingerprint
         if first is not None and first != fingerprint:
             raise InputValueError(
-                f"{self.where} gave other rows at this pass than at the one before: it is made anew every time (of random "
-                "numbers, a sample, or files that change). Write it to Parquet files once, and pass those"
+                f"{self.where} returned different rows in this pass than in the one before: they are recomputed "
+                f"each time (from random numbers, a sample, or files that change). Write it to Parquet files "
+                f"once, and pass those"
             )
 
     def __repr__(self) -> str:
@@ -519,4 +515,4 @@ class Seal:
             return AESGCM(self.key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
         except InvalidTag:
             pass
-        raise InputValueError("the result of a partition was changed on its way from a worker")
+        raise InputValueError("a partition's result was changed on its way from a worker")

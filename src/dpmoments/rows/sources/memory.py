@@ -55,7 +55,6 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return len(self.array)
 
     @property
@@ -107,7 +106,6 @@ class ColumnSource(LocalSource[range]):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return self.table.n_rows
 
     def parts(self) -> Iterator[range]:
@@ -140,7 +138,6 @@ class FrameSource(LocalSource["nw.DataFrame[Any]"]):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return len(self.frame)
 
     def parts(self) -> Iterator[nw.DataFrame[Any]]:
@@ -196,7 +193,7 @@ def require_columns(found: Sequence[object], wanted: Sequence[str], where: str) 
         hint = f"; it has {', '.join(map(repr, alike))}" if alike else ""
         raise InputValueError(
             f"{where} has no column {', '.join(map(repr, absent))} among its {len(found)}{hint}: the names must be the schema's "
-            "(they are not listed here, because a table read without its header line has a record in their place)"
+            "(they are not listed, because without a header line they could be a record)"
         )
     if repeated := [name for name in wanted if names.count(name) > 1]:
         raise InputValueError(f"{where} has more than one column named {', '.join(map(repr, repeated))}: rename them")

@@ -51,14 +51,12 @@ def open_source(
         open_files = open_files_on_dask if data.engine == "dask" else open_files_on_spark
         return open_files(_file_source(data.path, schema, mean, privacy_unit, text_format))
     if text_format is not None:
-        raise InputTypeError(
-            f"text_format says how text files are written, and the table is given as {type(data).__name__}: leave it out"
-        )
+        raise InputTypeError(f"text_format applies to text files, but the table is {type(data).__name__}: leave it out")
     if isinstance(data, np.ndarray):
         if privacy_unit is not None:
             raise InputTypeError(
-                f"an array has no column {privacy_unit.column!r} beside the schema's: pass a pandas, Polars or Arrow frame, or "
-                "files"
+                f"an array has no column {privacy_unit.column!r} in addition to the schema's: pass a pandas, "
+                f"Polars or Arrow frame, or files"
             )
         return ArraySource(schema, mean, data)
     if isinstance(data, ColumnTable):
@@ -114,14 +112,14 @@ def _file_source(
         return CsvSource(schema, mean, paths, folder, text_format or TextFormat(), privacy_unit=privacy_unit)
     if text_format is not None and endings <= {*PARQUET_ENDINGS, *FEATHER_ENDINGS}:
         raise InputValueError(
-            f"a text format was given for {', '.join(sorted(endings))} files, which say themselves how they are written: leave "
-            "it out"
+            f"a text format was given for {', '.join(sorted(endings))} files, which state their own format: "
+            f"leave it out"
         )
     if endings <= set(PARQUET_ENDINGS):
         return ParquetSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
     if endings <= set(FEATHER_ENDINGS):
         return FeatherSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
     raise InputValueError(
-        f"cannot tell how to read {str(pattern)!r} by its ending ({', '.join(sorted(endings)) or 'none'}): "
+        f"cannot read {str(pattern)!r} by its ending ({', '.join(sorted(endings)) or 'none'}): "
         "use .parquet, .feather, .csv or .tsv files, all of one kind, or pass a frame"
     )

@@ -54,12 +54,13 @@ class Source(Protocol):
 
 DAMAGED_FILE = "damaged, truncated, or not what its name says"
 NUMBER_ADVICE = (
-    "say how the file is written, text_format=TextFormat(decimal=',', thousands='.', nulls=[...]) (or --decimal, --thousands, "
+    "state the file's format, text_format=TextFormat(decimal=',', thousands='.', nulls=[...]) (or --decimal, "
+    "--thousands, "
     "--null)"
 )
 _ADVICE = {
     "double": f"its cells are not all numbers with a decimal point; {NUMBER_ADVICE}",
-    "bool": "say what stands for true and false, text_format=TextFormat(true=[...], false=[...]) (--true, --false)",
+    "bool": "state the texts for true and false, text_format=TextFormat(true=[...], false=[...]) (--true, --false)",
     "string": "it is not all text in UTF-8; pass text_format=TextFormat(encoding=...) (--encoding)",
 }
 """Advice if a value cannot be converted to the type that Arrow expects."""
@@ -90,7 +91,7 @@ def read_quietly(
     try:
         return step()
     except FileNotFoundError:
-        failure: Exception = InputFileNotFoundError(f"{where} is not there")
+        failure: Exception = InputFileNotFoundError(f"{where} does not exist")
     except PermissionError:
         failure = InputPermissionError(f"{where} cannot be read: permission denied")
     except MemoryError:
@@ -118,5 +119,5 @@ def _reason(message: str, columns: Sequence[str]) -> str | None:
         advice = _ADVICE.get(found[2] or "")
         return f"a cell of its column {columns[int(found[1])]!r} does not have the column's type{f': {advice}' if advice else ''}"
     if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns, got \d+: ", message):
-        return "one of its lines does not have as many cells as the first"
+        return "one of its lines has a different number of fields than the first"
     return None

@@ -66,8 +66,8 @@ def rows_on_disk(frame: Any, names: Sequence[str]) -> str | None:
     session = frame.sparkSession
     if _is_set(session, EVENT_LOG):
         return (
-            "Spark's event log is on, and would hold how many rows each step of the frame has: start the session with "
-            f"{EVENT_LOG}=false, or write the table to Parquet files and pass these"
+            "Spark's event log is on, and would record the number of rows of each step: start the session with "
+            f"{EVENT_LOG}=false, or write the table to Parquet files and pass those"
         )
     if _is_set(session, ENCRYPTION):
         return None
@@ -75,8 +75,9 @@ def rows_on_disk(frame: Any, names: Sequence[str]) -> str | None:
     if step is None:
         return None
     return (
-        f"the plan of the Spark frame has a step, {step}, that may write rows to a disk in clear: start the session with "
-        f"{ENCRYPTION}=true, or write the table to Parquet files and pass these"
+        f"the plan of the Spark frame has a step, {step}, that may write unencrypted rows to a disk: start the "
+        f"session with "
+        f"{ENCRYPTION}=true, or write the table to Parquet files and pass those"
     )
 
 
@@ -140,7 +141,7 @@ class SparkSource(EngineSource):
 
     Spark may write what it sends to workers, and what they return, to their disks: the code of tasks, and results above
     a megabyte. So a job is sealed with a key of its pass, and so is each result before it leaves its worker, which
-    makes hashing of IDs unnecessary. There is no shuffle; the driver merges. The key itself is part of the messages
+    makes hashing of IDs unnecessary. Nothing is shuffled; the driver merges. The key itself is part of the messages
     that launch tasks, which Spark keeps in memory.
     """
 
@@ -245,7 +246,7 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
     """Return the source of a Spark DataFrame."""
     if type(data).__module__.startswith("pyspark.sql.connect"):
         raise InputTypeError(
-            "a frame of Spark Connect does not show its plan, so that nothing says whether every pass reads the same rows: pass "
+            "a frame of Spark Connect does not show its plan, so passes may read different rows: pass "
             "a frame of a classic session, or write it to Parquet files and pass EngineFiles(path, engine='spark') or the path"
         )
     if not (hasattr(data, "mapInArrow") and hasattr(data, "_jdf")):
@@ -255,18 +256,18 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
     for column in data.schema.fields:
         if column.name in reading.names and column.dataType.typeName() in _NESTED:
             raise InputTypeError(
-                f"column {column.name!r} of the Spark frame is of the nested type {column.dataType.typeName()}: select the "
-                "fields of it that are meant as columns of their own"
+                f"column {column.name!r} of the Spark frame is of the nested type {column.dataType.typeName()}: "
+                f"select its fields as separate columns"
             )
     if data.isStreaming:
-        raise InputTypeError("a streaming frame of Spark has no end: pass a table of the rows that are meant")
+        raise InputTypeError("a streaming frame of Spark has no end: pass a finite table")
     plan = read_quietly(lambda: data._jdf.queryExecution().analyzed(), "the Spark frame", FAILED_QUERY)
     if undeclared := read_quietly(lambda: undeclared_types(data, reading.names), "the Spark frame", FAILED_QUERY):
         raise InputTypeError(undeclared)
     if not plan.deterministic():
         raise InputValueError(
-            "the plan of the Spark frame is not deterministic (rand, uuid, a function declared so): it would give other rows at "
-            "every pass. Write it to Parquet files once, and pass those"
+            "the plan of the Spark frame is not deterministic (rand, uuid, a function declared so): each pass "
+            "would return different rows. Write it to Parquet files once, and pass those"
         )
     with _unquoted():  # of a frame in memory, making a plan may run it
         paths = read_quietly(lambda: scanned_files(data, reading.names), "the Spark frame", FAILED_QUERY)

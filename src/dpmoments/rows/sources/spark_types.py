@@ -146,7 +146,7 @@ _PASSING = frozenset(
 )
 """Nodes that use the columns of their expressions and pass the others on."""
 _REMEDY = "give the types, spark.read.schema('age double, region string'), or pass CSV files as EngineFiles(path, engine='spark')"
-_ONE_ROW = "so that one row would decide how others are read"
+_ONE_ROW = "and one row would decide how others are read"
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,8 @@ class _FileScan:
             )
         if self.options.get("mode", "").casefold() == "failfast":
             return (
-                f"the Spark frame reads {name} files with mode='FAILFAST', by which one cell that is not of its type stops "
-                "every pass: read them with mode='PERMISSIVE', the default, which makes it empty"
+                f"the Spark frame reads {name} files with mode='FAILFAST', which stops every pass at a value of "
+                f"another type: use mode='PERMISSIVE', the default, which makes it missing"
             )
         if self.schema is not None:
             return None

@@ -233,7 +233,7 @@ class CsvSource(StreamedFileSource):
         result = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, self.text_format)
         if column.missing == "error" and result.unparseable.any():
             raise InputValueError(
-                f"column {column.name!r} of the file has a cell that is no number with the decimal mark "
+                f"column {column.name!r} of the file has a value that is not a number with the decimal mark "
                 f"{self.text_format.decimal!r} and {self.text_format.thousands!r} between groups of three digits: {NUMBER_ADVICE}"
             )
         return pa.array(result.values)
@@ -355,7 +355,6 @@ class _WholeLineEnds:
         return block
 
     def close(self) -> None:
-        """Close the stream."""
         self.closed = True
         self._stream.close()
 

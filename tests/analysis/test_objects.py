@@ -1,0 +1,163 @@
+"""Answers as people expect them: indexed by name, in parts, and refusals that say what to use instead."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy
+
+import dpmoments as dpm
+from dpmoments.foundation.errors import InputAttributeError, InputError
+
+SCHEMA = dpm.Schema(
+    dpm.Numeric("age", 0, 100),
+    dpm.Numeric("income", 0, 100_000),
+    dpm.Categorical("region", ["north", "south", "east"]),
+    dpm.Boolean("smoker"),
+)
+
+
+def release(epsilon: float = 3.0, n: int = 5_000) -> dpm.MomentRelease:
+    rng = np.random.default_rng(2)
+    age = rng.uniform(18, 90, n)
+    table = pa.table(
+        {
+            "age": age,
+            "income": rng.normal(30_000, 8_000, n) + 200 * age,
+            "region": rng.choice(["north", "south", "east"], n),
+            "smoker": rng.random(n) < 0.3,
+        }
+    )
+    return dpm.release(table, SCHEMA, epsilon=epsilon, mechanism="matrix-laplace", insecure_seed=1)
+
+
+RELEASE = release()
+
+
+def test_covariance_and_correlation_are_frames_by_name() -> None:
+    for frame, array in (
+        (RELEASE.covariance_frame(), RELEASE.covariance),
+        (RELEASE.correlation_frame(), RELEASE.correlation),
+    ):
+        assert list(frame.index) == list(frame.columns) == list(RELEASE.feature_names)
+        np.testing.assert_array_equal(frame.to_numpy(), array)
+    assert RELEASE.covariance_frame().loc["age", "income"] == RELEASE.covariance[0, 1]
+
+
+def test_frames_of_answers_are_indexed_by_name() -> None:
+    assert RELEASE.describe().to_pandas().loc["income", "mean"] == RELEASE.describe().mean[1]
+    pairs = RELEASE.correlations().to_pandas()
+    assert pairs.loc[("age", "income"), "correlation"] == RELEASE.correlations().correlation[1, 0]
+    means = RELEASE.group_means("region", ["income"]).to_pandas()
+    assert list(means.loc["income"].index) == ["region=north", "region=south", "region=east"]
+
+
+def test_a_description_of_some_columns_is_a_part_of_that_of_all() -> None:
+    whole, named = RELEASE.describe(), RELEASE.describe(["region", "age"])
+    assert named.feature_names == ("age", "region=north", "region=south", "region=east")
+    lines = str(whole).splitlines()
+    assert [line.split() for line in str(named).splitlines()[2:6]] == [lines[i].split() for i in (2, 4, 5, 6)]
+    assert whole["income"].feature_names == ("income",)
+    assert whole[["income", "age"]].mean.tolist() == whole.mean[[1, 0]].tolist()
+    np.testing.assert_array_equal(whole[["income", "age"]].conf_int(), whole.conf_int()[[1, 0]])
+
+
+def test_correlations_of_some_features_are_a_part_of_those_of_all() -> None:
+    whole = RELEASE.correlations()
+    part = whole[["income", "age"]]
+    assert part.correlation[0, 1] == whole.correlation[0, 1]
+    with pytest.raises(ValueError, match="two"):
+        whole[["age"]]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: RELEASE.describe(["incom"]),
+        lambda: RELEASE.describe()["Income "],
+        lambda: RELEASE.correlations(["age", "incomee"]),
+        lambda: RELEASE.correlations()[["age", "incme"]],
+        lambda: RELEASE.partial_correlation(["age", "incom"]),
+        lambda: RELEASE.pca(columns=["incom"]),
+        lambda: RELEASE.ols("incom", ["age"]),
+        lambda: RELEASE.ols("incom ~ age"),
+        lambda: RELEASE.group_means("region", ["incom"]),
+        lambda: RELEASE.t_test("incom", "smoker"),
+        lambda: RELEASE.graphical_lasso(0.1, ["age", "incom"]),
+    ],
+)
+def test_a_close_name_is_suggested(ask: object) -> None:
+    with pytest.raises((ValueError, KeyError), match="Did you mean 'income'"):
+        ask()  # type: ignore[operator]
+
+
+def test_a_close_level_or_grouping_column_is_suggested() -> None:
+    with pytest.raises(ValueError, match="Did you mean 'region'"):
+        RELEASE.group_means("regoin")
+    with pytest.raises(ValueError, match="Did you mean 'smoker'"):
+        RELEASE.cross_table("region", "smokr")
+    with pytest.raises(ValueError, match="Did you mean 'region=south'"):
+        RELEASE.t_test("age", "region", groups=["north", "soth"])
+
+
+def test_nothing_is_suggested_that_is_not_close() -> None:
+    for name in ("height", "", "x" * 10_000):
+        with pytest.raises(ValueError) as refused:
+            RELEASE.describe([name])
+        assert "Did you mean" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["median", "quantile", "logit", "filter", "groupby"])
+def test_what_moments_cannot_give_is_refused_with_an_alternative(name: str) -> None:
+    with pytest.raises(InputAttributeError, match=r"\(") as refused:
+        getattr(RELEASE, name)
+    assert refused.value.code == "attribute"
+    assert not hasattr(RELEASE, name)
+
+
+def test_other_attributes_are_refused_as_always() -> None:
+    with pytest.raises(AttributeError) as refused:
+        RELEASE.medians  # noqa: B018
+    assert not isinstance(refused.value, InputError)
+
+
+@pytest.mark.parametrize("argument", ["weights", "cov_type", "method"])
+@pytest.mark.parametrize("name", ["describe", "correlations", "pca"])
+def test_arguments_that_no_analysis_has_are_refused_with_an_alternative(name: str, argument: str) -> None:
+    analysis = getattr(RELEASE, name)
+    assert argument not in inspect.signature(analysis).parameters
+    with pytest.raises(InputError, match=f"{argument}=") as refused:
+        analysis(**{argument: "w"})
+    assert isinstance(refused.value, TypeError)
+    with pytest.raises(TypeError):
+        analysis(unknown=1)
+
+
+def test_components_are_by_default_those_of_the_plot() -> None:
+    found = RELEASE.pca(2)
+    assert found.scaling == "bounds"
+    assert found.scaling == inspect.signature(RELEASE.plot.components).parameters["scaling"].default
+
+
+def test_small_loadings_are_not_shown() -> None:
+    found = release(epsilon=1e6).pca(scaling="units")
+    loadings = [entry for row in found.table()[1:] for entry in row[-1].split(", ") if entry[:1] in "+-"]
+    assert loadings
+    assert all(abs(float(entry.split()[0])) >= 0.05 for entry in loadings)
+    assert (np.abs(found.components) < 0.05).any()
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 3.0, 1e6])
+def test_a_printed_p_belongs_to_the_statistic_beside_it(epsilon: float) -> None:
+    made = release(epsilon)
+    variance = made.anova("income", "region")
+    assert variance.p_value == pytest.approx(scipy.stats.chi2.sf(variance.statistic, variance.degrees_of_test))
+    table = made.cross_table("region", "smoker")
+    assert table.p_value == pytest.approx(scipy.stats.chi2.sf(table.statistic, table.degrees))
+    test = made.t_test("income", "smoker")
+    assert test.p_value == pytest.approx(2.0 * scipy.stats.t.sf(abs(test.statistic), test.degrees))
+    assert test.degrees <= made.n_rows
+    assert " F" not in str(variance)
