@@ -471,22 +471,20 @@ def test_guesses_move_spreads_and_correlations_but_hardly_means() -> None:
 # ---------------------------------------------------------------- how it is shown
 
 
+def plain_of(table: dpm.Forecast) -> list[float]:
+    smallest = table.to_dict()["in_units"]["columns"]["smallest_correlation"]
+    return [np.inf if value is None else value for value in smallest]
+
+
 def test_the_first_screen_and_what_programs_get() -> None:
     table = dpm.forecast(SCHEMA, n_rows=N_ROWS, epsilon=1.0, typical_sd=SPREADS)
     text = str(table)
     first = text.splitlines()
     assert first[0] == "Forecast for 4,000 rows, ε = 1, pure, add_remove; no data read"
     assert first[1].startswith("best: ")
-    assert first[3].split() == [
-        "feature",
-        "typical",
-        "mean",
-        "±",
-        "noise",
-        "typical",
-        "sd",
-        "±",
-        "noise",
+    assert first[3].split() == "feature typical mean ± noise typical sd ± noise r seen from".split()
+    assert plain_of(table) == [
+        pytest.approx(value, nan_ok=True) for value in table.noise.smallest_correlations()  # type: ignore[union-attr]
     ]
     assert "what would help:" in text
     assert text.index("what would help:") < text.index("Expected error of every mechanism")

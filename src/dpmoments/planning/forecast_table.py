@@ -195,7 +195,7 @@ def _refusals_in_a_line(rows: Sequence[ForecastRow]) -> str:
 # What the analyses say of the imagined releases, with what is assumed of the table.
 
 _NOISE = "noise"
-_SEEN_FROM = "correlation seen from"
+_SEEN_FROM = "r seen from"
 _FAR_WORSE = 1.5
 """Name the worst pair if it has this many times the noise of the typical one."""
 

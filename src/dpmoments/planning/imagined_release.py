@@ -544,7 +544,7 @@ class ForecastNoise:
         return np.where(self.comparable & np.isfinite(self.correlation), result, np.nan)
 
     def smallest_correlations(self) -> FloatArray:
-        """Median of :attr:`smallest_correlation` over the pairs of each feature, shape (d,); NaN if it has none."""
+        """Return the median of :attr:`smallest_correlation` over the pairs of each feature, shape (d,); NaN without pairs."""
         return np.array(
             [np.median(known) if len(known := row[~np.isnan(row)]) else np.nan for row in self.smallest_correlation]
         )
