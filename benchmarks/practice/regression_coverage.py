@@ -24,7 +24,6 @@ from scipy.stats import t as student
 import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from benchmarks.practice.tables import chosen
-from dpmoments.analysis.normal_equations import confidence_limits
 from dpmoments.rows.rows import Rows
 
 FloatArray = npt.NDArray[np.float64]
@@ -220,8 +219,7 @@ def measured(setting: Setting) -> tuple[Setting, Outcome | None]:
         one += int(covered[place])
         one_identified += int(covered[place]) if identified else 0
         if linear and replication % WIDTHS_EVERY == 0:
-            step = float(np.sqrt(equations.privacy_covariance[1, 1])) * scale_of(equations)
-            lower, upper = confidence_limits(equations, 1, 3.8415, step)
+            lower, upper = equations.search.limits(1, 3.8415, equations.beyond)
             inverted.append((upper - lower) * equations.units_map[1, 1] / (limits[0, 1] - limits[0, 0]))
 
     def share(outcomes: list[FloatArray]) -> float:

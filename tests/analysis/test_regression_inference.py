@@ -12,12 +12,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.optimize import minimize
 from scipy.stats import binom, kstest
 
 import dpmoments as dpm
-from dpmoments.analysis.normal_equations import NormalEquations, _smallest_statistic
+from dpmoments.analysis.estimate import Estimate
+from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.noise.terms import NoiseLaw
+from support.drawn_releases import drawn
 from support.noise_models import gaussian
 
 UNLIMITED: dict[str, Any] = dict(epsilon=1e13, repair="none", insecure_seed=0)
@@ -70,7 +73,7 @@ def p_values(equations_of: Any, draws: int) -> np.ndarray:
 
     found = []
     for seed in range(draws):
-        statistic = _smallest_statistic(equations_of(seed), {1: -SLOPES[0], K + 1: 1.0})
+        statistic = equations_of(seed).search.least({1: -SLOPES[0], K + 1: 1.0}).statistic
         found.append(float(chdtrc(1, statistic)))
     return np.array(found)
 
@@ -140,6 +143,105 @@ def test_independent_columns_are_called_noise() -> None:
     related = table.copy()
     related[:, 0] = 0.7 * table[:, 1] + 0.3 * table[:, 0]
     assert not dpm.release(related, schema, epsilon=1.0, insecure_seed=1).ols("x0").is_noise
+
+
+def noisy_fit(seed: int, rho: float = 20.0) -> FittedLine:
+    """Noise that hides features from each other: at half of the seeds and coefficients nothing is bounded."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(0, 1, (1_000, 4)) @ np.array(
+        [[1, 0.8, 0.5, 0.2], [0, 0.6, 0.3, 0.4], [0, 0, 0.8, 0], [0, 0, 0, 0.7]]
+    )
+    schema = dpm.Schema(*(dpm.Numeric(name, -9, 9) for name in "abcy"))
+    return drawn(noisy_template(schema, rho), rows, rng).ols("y")
+
+
+@cache
+def noisy_template(schema: dpm.Schema, rho: float) -> dpm.MomentRelease:
+    return dpm.release(np.zeros((1_000, 4)), schema, rho=rho, mechanism="gaussian", insecure_seed=0)
+
+
+def test_the_statistic_has_the_derivatives_that_the_search_takes_it_to_have() -> None:
+    equations = noisy_fit(0).equations
+    assert equations is not None
+    search = equations.search
+    beyond = 1.1 * equations.beyond + 0.01
+    gradient, curvature = search.derivatives(search.at(beyond))
+    steps = np.diag(1e-6 * np.abs(beyond))
+    numeric = [(search.at(beyond + step).statistic - search.at(beyond - step).statistic) / step.sum() for step in steps]
+    np.testing.assert_allclose(gradient, np.array(numeric) / 4.0, rtol=1e-5)
+    slopes = [
+        search.derivatives(search.at(beyond + step))[0] - search.derivatives(search.at(beyond - step))[0]
+        for step in steps
+    ]
+    np.testing.assert_allclose(curvature, np.array(slopes) / (2.0 * steps.sum(axis=1))[:, None], rtol=1e-4, atol=1e-6)
+
+
+def least_by_general_search(equations: NormalEquations, start: np.ndarray) -> float:
+    """The least statistic at a first slope of 0, by a search that needs no derivatives."""
+    last = equations.n_regressors
+    free = [place for place in range(last) if place != 1]
+
+    def statistic(values: np.ndarray) -> float:
+        beyond = np.zeros(last + 1)
+        beyond[free], beyond[last] = values, 1.0
+        return float(equations.search.at(beyond).statistic)
+
+    return float(minimize(statistic, start[free], method="Nelder-Mead", options={"maxiter": 2_000, "fatol": 1e-9}).fun)
+
+
+def test_the_least_statistic_is_no_larger_than_what_a_general_search_finds() -> None:
+    for seed in range(6):
+        equations = noisy_fit(seed, 6.0).equations
+        assert equations is not None
+        found = equations.search.least({1: 0.0, equations.n_regressors: 1.0}, [equations.beyond])
+        for start in (equations.beyond, np.append(-equations.solution, 1.0)):
+            assert found.statistic <= least_by_general_search(equations, start) * (1.0 + 1e-6)
+
+
+def test_an_estimate_lies_in_its_interval_at_every_level_and_agrees_with_its_p_value() -> None:
+    bounded = []
+    for seed in range(12):
+        equations = noisy_fit(seed).equations
+        assert equations is not None
+        assert not equations.delta_method_valid
+        assert equations.search.at(equations.beyond).statistic <= 0.455
+        for level in (0.5, 0.8, 0.95):
+            for value, each in zip(equations.coefficients, equations.estimates(level), strict=True):
+                bounded.append(each.estimable)
+                assert math.isnan(each.value) or each.value == value  # the constructor of Estimate asserts the rest
+    assert 0.1 < np.mean(bounded) <= 1.0
+    # without the test the penalized slopes are refuted by the release itself
+    equations = noisy_fit(0).equations
+    assert equations is not None
+    refuted = np.append(-np.zeros(equations.n_regressors), 1.0)
+    assert equations.search.at(refuted).statistic > 0.455
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (4.0, 1.0, 3.0, 0.01, 0.5, 0.5),
+        (2.0, 1.0, 3.0, 0.2, 0.5, 0.5),
+        (2.0, -1.0, 3.0, 0.01, 0.5, 0.5),
+        (2.0, -math.inf, math.inf, 0.2, 0.5, 0.5),
+        (2.0, -math.inf, math.inf, math.nan, math.nan, math.nan),
+        (math.nan, 1.0, 3.0, 0.01, 0.5, 0.5),
+        (2.0, 1.0, 3.0, 0.01, math.nan, 0.5),
+    ],
+)
+def test_an_estimate_that_contradicts_itself_is_refused(numbers: tuple[float, ...]) -> None:
+    Estimate(2.0, 1.0, 3.0, 0.01, 0.5, 0.5)
+    Estimate.not_estimable(0.95)
+    with pytest.raises(ValueError, match=r"estimate|p-value"):
+        Estimate(*numbers)
+
+
+def test_penalized_fits_print_no_errors_of_least_squares() -> None:
+    for fit in (exact().ridge("income", ["age", "smoker"]), exact().lasso("income", ["age", "smoker"])):
+        assert len(fit.table()[0]) == 3
+        frame = fit.to_pandas()
+        assert frame[["std_err", "p_value", "lower", "upper"]].isna().all(axis=None)
+        assert frame["coef"].notna().all()
 
 
 # What is asked for --------------------------------------------------------------------------------------------------------
@@ -306,7 +408,10 @@ def test_a_fit_that_noise_hides_says_so_and_bounds_nothing() -> None:
     text = fit.summary()
     assert text.startswith("THE WHOLE FIT IS NOT DISTINGUISHABLE FROM NOISE")
     assert "It takes fewer features" in text or "Noise hides how much" in text
-    assert text.count("not distinguishable from noise") == 2
+    assert text.count("not estimable at this budget") >= 2
+    assert fit.params[["age", "smoker"]].isna().all()
+    assert fit.pvalues[["age", "smoker"]].isna().all()
+    assert np.isfinite(fit.predict(table)).all()
     assert fit.to_dict()["standard_errors"] == {"age": None, "smoker": None}
     with pytest.raises(ValueError, match="noise does not let it be identified"):
         fit.prediction_intervals(table)

@@ -25,6 +25,7 @@ import dpmoments as dpm
 from contracts.analyses import records, released
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.group_means import LOST
+from dpmoments.analysis.resolvability import NOT_ESTIMABLE
 from dpmoments.plots.components import _draw_components, draw_spectrum
 from dpmoments.plots.matrices import NumberedCells, draw_matrix
 
@@ -191,7 +192,7 @@ def test_correlations_without_a_number_are_crossed_out() -> None:
 
 
 def test_a_picture_of_nothing_but_noise_says_so_in_words() -> None:
-    """No interval has a width to mark on the colour bar, and no covariance is 10⁻¹⁸."""
+    """No interval has a width to mark on the color bar, and no covariance is 10⁻¹⁸."""
     release = release_of("all noise")
     assert not np.isfinite(release.correlations().privacy_noise[np.tril_indices(4, -1)]).any()
     figure = Figure()
@@ -266,7 +267,7 @@ def test_coefficients_that_noise_decides_are_hollow_and_said_to_be(kind: str) ->
     fit = release.ols(target)
     verdict = fit.verdict[1:] if fit.with_intercept else fit.verdict
     ax = release.plot.coefficients(target, ax=Figure().subplots())
-    short = {NOT_DISTINGUISHABLE: "noise", "not distinguishable from 0": "may be 0"}
+    short = {NOT_DISTINGUISHABLE: "noise", "not distinguishable from 0": "may be 0", NOT_ESTIMABLE: "not estimable"}
     expected = {name: short[said] for name, said in zip(fit.features, verdict, strict=True) if said}
     assert words_beside(ax) == expected
     dots = {line.get_ydata()[0]: line for line in ax.lines if line.get_marker() == "o"}

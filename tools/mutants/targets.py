@@ -416,6 +416,14 @@ TESTS = {
         "comparisons",
         "analyses",
     ),
+    "analysis/inverted_test": (
+        "regression_inference",
+        "coverage",
+    ),
+    "analysis/estimate": (
+        "regression_inference",
+        "coverage",
+    ),
     "analysis/normal_equations": (
         "coverage",
         "regression_inference",

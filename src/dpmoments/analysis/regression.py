@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -38,9 +38,9 @@ def ols(
 ) -> FittedLine:
     """Least squares of one released feature on others, with standard errors and intervals: free of privacy cost.
 
-    Where noise lets the fit be identified, the coefficients solve the normal equations of the moments as they were released, so
-    that their errors are known; else they are steadied by a penalty of the size of the noise (``alpha`` of the answer), and the
-    intervals are those of the inverted test.
+    Where the noise is small, the coefficients solve the normal equations of the released moments. Else they are the coefficients
+    nearest to those of ``ridge("auto")`` that the release does not refute, so that each lies in its confidence interval. A
+    coefficient whose interval is unbounded is not estimable at this budget.
 
     Parameters
     ----------
@@ -88,17 +88,16 @@ def ols(
     level = confidence_level(level)
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     equations = NormalEquations.of(release, chosen)
-    if equations is not None and equations.identified:
-        slopes = equations.solution[1 if chosen.intercept else 0 :]
-        moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
-        return _fitted_line(release, chosen, equations, "least squares", slopes, 0.0, level, moment)
-    if equations is None:
-        alpha = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
-    else:
-        alpha = math.sqrt(equations.noise_variance * equations.n_regressors) / equations.n_rows
     moment = regressed_moment(release, intercept=chosen.intercept)
-    slopes = _penalised_slopes(moment, chosen, alpha)
-    return _fitted_line(release, chosen, equations, "least squares", slopes, alpha, level, moment)
+    penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
+    slopes = _penalized_slopes(moment, chosen, penalty)
+    if equations is None:
+        return _fitted_line(release, chosen, equations, "least squares", slopes, penalty, level, moment)
+    if not equations.delta_method_valid:
+        equations = replace(equations, toward=np.concatenate([[np.nan], slopes]) if chosen.intercept else slopes)
+    slopes = equations.estimate[1 if chosen.intercept else 0 :]
+    raw_moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
+    return _fitted_line(release, chosen, equations, "least squares", slopes, 0.0, level, raw_moment)
 
 
 @in_floating_point
@@ -129,7 +128,7 @@ def ridge(
         it presses less on columns that got more of the ball, and less noise. ``"auto"``: by the law of the noise
         (:func:`dpmoments.analysis.regression.automatic_alpha`).
     intercept : bool, optional
-        Whether to fit an intercept, which is not penalised; default: where a mean was released.
+        Whether to fit an intercept, which is not penalized; default: where a mean was released.
     reference : sequence of str or mapping, optional
         As for :func:`ols`.
     level : float
@@ -138,7 +137,7 @@ def ridge(
     Returns
     -------
     FittedLine
-        Its intervals and p-values are for the coefficients of least squares, which no penalty shrinks.
+        Without errors, intervals or p-values: those of a penalized fit are not known.
 
     Raises
     ------
@@ -161,7 +160,7 @@ def ridge(
     if penalty is None:
         penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
     moment = regressed_moment(release, intercept=chosen.intercept)
-    slopes = _penalised_slopes(moment, chosen, penalty)
+    slopes = _penalized_slopes(moment, chosen, penalty)
     return _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", slopes, penalty, level, moment)
 
 
@@ -181,7 +180,7 @@ def lasso(
 ) -> FittedLine:
     """Lasso of one released feature on others: few coefficients, the rest exactly 0; free of privacy cost.
 
-    Minimises ‖Xw − y‖²/(2n) + α‖w‖₁ for encoded rows, as scikit-learn does, from the repaired moments.
+    Minimizes ‖Xw − y‖²/(2n) + α‖w‖₁ for encoded rows, as scikit-learn does, from the repaired moments.
 
     Parameters
     ----------
@@ -194,7 +193,7 @@ def lasso(
         In unit-ball units. ``"auto"``: what noise and sampling reach in the largest of k cells, √(2 ln 2k) standard deviations
         (the universal threshold of Donoho & Johnstone 1994).
     intercept : bool, optional
-        Whether to fit an intercept, which is not penalised; default: where a mean was released.
+        Whether to fit an intercept, which is not penalized; default: where a mean was released.
     reference : sequence of str or mapping, optional
         As for :func:`dpmoments.analysis.regression.ols`.
     level : float
@@ -203,7 +202,7 @@ def lasso(
     Returns
     -------
     FittedLine
-        Its intervals and p-values are for the coefficients of least squares on all of the features.
+        Without errors, intervals or p-values: those of a penalized fit are not known.
 
     Raises
     ------
@@ -254,7 +253,7 @@ def _universal_threshold(release: Released, chosen: Regressors, equations: Norma
     return math.sqrt(2.0 * math.log(2.0 * k) * largest) / equations.n_rows
 
 
-# What they share: the penalised system, and the answer that is made of slopes.
+# What they share: the penalized system, and the answer that is made of slopes.
 
 
 def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
@@ -266,7 +265,7 @@ def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
     return float(alpha)
 
 
-def _penalised_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> FloatArray:
+def _penalized_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> FloatArray:
     """w of (S_AA + 2α I) w = S_Ay."""
     a = list(chosen.features)
     system = moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a))
@@ -293,14 +292,14 @@ def _fitted_line(
     coefficients = slopes * scale[y] / scale[a]
     constant = 0.0
     if chosen.intercept:
-        if method == "least squares" and equations is not None and equations.identified:
+        if method == "least squares" and equations is not None:
             constant = float(equations.coefficients[0])
         else:
             constant = float(release.mean[y] - coefficients @ release.mean[a])
     variance = float(moment[y, y])
     explained = float(2.0 * slopes @ moment[a, y] - slopes @ moment[np.ix_(a, a)] @ slopes)
     smallest = float(np.linalg.eigvalsh(moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a)))[0])
-    if method == "lasso":
+    if method == "lasso" or (equations is not None and equations.toward is not None):
         value, note = None, "the bound is for ridge fits"
     else:
         value, note = _error_bound(
@@ -338,6 +337,8 @@ def _explained(
         return None
     if method == "least squares" and equations.identified:
         return ExplainedVariance.of_population(equations)
+    if method == "least squares":
+        alpha = math.sqrt(equations.noise_variance * equations.n_regressors) / equations.n_rows
     return ExplainedVariance.of_line(equations, slopes, 2.0 * alpha * equations.n_rows)
 
 
@@ -500,7 +501,7 @@ def _cell_variance(release: Released, raw_release: Released, intercept: bool) ->
         if intercept:
             noise = noise.about(-about_center)
         else:
-            # Σ(u + o)(u + o)ᵀ for rows u about the centre holds the noise on Σu times o, the centre seen from the table's zero
+            # Σ(u + o)(u + o)ᵀ for rows u about the center holds the noise on Σu times o, the center seen from the table's zero
             origin = raw_release.unit_ball_mean - about_center + release.encoding.offset / release.encoding.scale
             noise = noise.about(origin)
     return SpectralNoise.of(noise).cell_variance / n_rows**2

@@ -13,12 +13,14 @@ import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
 from dpmoments.analysis.clipping import ClippingEffect
+from dpmoments.analysis.estimate import Estimate
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.resolvability import decided
+from dpmoments.analysis.resolvability import NOT_ESTIMABLE, decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputKeyError, InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.schema.schema import Schema
 
 # Predictions with intervals.
@@ -218,7 +220,7 @@ class ExplainedVariance:
         Parameters
         ----------
         equations : NormalEquations
-            Encoded rows about the release's centre.
+            Encoded rows about the release's center.
         slopes : ndarray
             Of the encoded features, without the constant.
         penalty : float
@@ -357,32 +359,34 @@ class FittedLine(Answer):
 
     @property
     def identified(self) -> Identification:
-        """Whether noise is small enough for standard errors: of the whole fit as a truth value, and of each coefficient.
+        """Estimability: of the whole fit by the delta method (as a truth value), and of each coefficient."""
+        estimable = [each.estimable for each in self.estimates]
+        return Identification(self.features, tuple(self._slopes(estimable)), self._is_identified)
 
-        A coefficient of a fit that is not identified counts as identified where its interval is bounded.
-        """
-        bounded = np.isfinite(self._limits).all(axis=1)
-        return Identification(self.features, tuple(map(bool, self._slopes(bounded))), self._is_identified)
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The least-squares coefficients of ``names`` with their intervals, errors and p-values; NaN if not estimable."""
+        return self._estimates_at(self.level)
 
     @property
     def standard_errors(self) -> FloatArray:
-        """Of sampling and privacy together, shape (k,); NaN where the fit is not identified."""
-        return np.asarray(self._slopes(self._errors("standard_errors")))
+        """Of sampling and privacy together, shape (k,); NaN if a coefficient is not estimable."""
+        return np.asarray(self._slopes(self._errors("standard_error")))
 
     @property
     def privacy_errors(self) -> FloatArray:
         """Standard deviations of what privacy's noise does to the coefficients, shape (k,)."""
-        return np.asarray(self._slopes(self._errors("privacy_errors")))
+        return np.asarray(self._slopes(self._errors("privacy")))
 
     @property
     def sampling_errors(self) -> FloatArray:
         """Standard errors as they are without privacy, for residuals of one variance, shape (k,)."""
-        return np.asarray(self._slopes(self._errors("sampling_errors")))
+        return np.asarray(self._slopes(self._errors("sampling")))
 
     @property
     def p_values(self) -> FloatArray:
         """Of the hypotheses that coefficients are 0, two-sided, shape (k,)."""
-        return np.asarray(self._slopes(self._errors("p_values")))
+        return np.asarray(self._slopes(self._errors("p_value")))
 
     @property
     def p_value_of_fit(self) -> float:
@@ -458,14 +462,14 @@ class FittedLine(Answer):
         """Rows of text: coefficient, standard error and its two parts, p-value, interval, verdict."""
         tail = 0.5 * (1.0 - self.level)
         head = ("", "coef", "std err", "privacy", "sampling", "P>|t|", f"[{tail:.3g}", f"{1.0 - tail:.3g}]", "")
-        if self.equations is None:
-            rows = zip(self.names, self._with_constant(self.intercept, self.coefficients), strict=True)
-            return [("", "coef", ""), *((name, number(value), decided(math.nan, "")) for name, value in rows)]
-        parts = [self._errors(name) for name in ("standard_errors", "privacy_errors", "sampling_errors", "p_values")]
-        columns = [self._with_constant(self.intercept, self.coefficients), *parts, *self._limits.T]
+        if self.equations is None or self._is_penalized:
+            verdicts = self.verdict
+            rows = zip(self.names, self._with_constant(self.intercept, self.coefficients), verdicts, strict=True)
+            return [("", "coef", ""), *((name, number(value), verdict) for name, value, verdict in rows)]
         lines = []
-        for name, verdict, *values in zip(self.names, self.verdict, *columns, strict=True):
-            shown = [*map(number, values[:4]), _format_p_value(values[4]), *map(_limit, values[5:])]
+        for name, verdict, each in zip(self.names, self.verdict, self.estimates, strict=True):
+            numbers = each.value, each.standard_error, each.privacy, each.sampling
+            shown = [*map(number, numbers), _format_p_value(each.p_value), _limit(each.lower), _limit(each.upper)]
             lines.append((name, *shown, verdict))
         return [head, *lines]
 
@@ -474,31 +478,30 @@ class FittedLine(Answer):
         if self.equations is None:
             about = f"No standard errors: {self.error_bound_note or 'the law of the noise is not known'}."
             return tuple(filter(None, [about, self.clipping.in_words, self.warning]))
-        about = "Standard errors are of privacy's noise and of sampling (residuals of equal variance) together."
-        if not self._is_identified:
-            about = (
-                "Noise hides the features from each other: no standard errors; intervals are those of the inverted test, and "
-                f"infinite where the release bounds nothing. {self.help}"
-            )
-        elif self.method != "least squares":
-            about += (
-                " They, and the intervals, are of least squares without the penalty, which shrinks the coefficients."
-            )
-        if self._is_identified:
+        if self._is_penalized:
+            about = "The errors of penalized coefficients are not known; ols() has errors, intervals and p-values."
+        elif self._is_identified:
+            about = "Standard errors are of privacy's noise and of sampling (residuals of equal variance) together."
             about += self.equations.about_residuals
+        else:
+            about = (
+                "Noise hides the features from each other: intervals are those of the inverted test, and standard errors half "
+                f"their widths over the normal quantile. {self.help}"
+            )
         return tuple(filter(None, [about, self.clipping.in_words, self._describe_bound(), self.warning]))
 
     def _columns(self) -> list[Column]:
-        lower, upper = self._limits.T
+        if self._is_penalized or self.equations is None:
+            coefficients, known = self._with_constant(self.intercept, self.coefficients), False
+        else:
+            coefficients, known = self._errors("value"), True
+        errors = ("standard_error", "privacy", "sampling", "p_value", "lower", "upper")
+        heads = ("std_err", "privacy_err", "sampling_err", "p_value", "lower", "upper")
+        unknown = np.full(len(self.names), np.nan)
         return [
             Column("feature", self.names, label=True),
-            Column("coef", self._with_constant(self.intercept, self.coefficients)),
-            Column("std_err", self._errors("standard_errors")),
-            Column("privacy_err", self._errors("privacy_errors")),
-            Column("sampling_err", self._errors("sampling_errors")),
-            Column("p_value", self._errors("p_values")),
-            Column("lower", lower),
-            Column("upper", upper),
+            Column("coef", coefficients),
+            *(Column(head, self._errors(name) if known else unknown) for head, name in zip(heads, errors, strict=True)),
         ]
 
     @property
@@ -517,8 +520,8 @@ class FittedLine(Answer):
             return {}
         lower, upper = self._limits[0]
         return {
-            "intercept_standard_error": self._errors("standard_errors")[0],
-            "intercept_p_value": self._errors("p_values")[0],
+            "intercept_standard_error": self._errors("standard_error")[0],
+            "intercept_p_value": self._errors("p_value")[0],
             "intercept_lower": lower,
             "intercept_upper": upper,
         }
@@ -537,12 +540,13 @@ class FittedLine(Answer):
     def _is_identified(self) -> bool:
         return self.equations is not None and self.equations.identified
 
+    @property
+    def _is_penalized(self) -> bool:
+        return self.method != "least squares"
+
     def _errors(self, name: str) -> FloatArray:
-        """One of the inference's arrays, the intercept first; NaN where there is none."""
-        result: FloatArray = (
-            np.full(len(self.names), np.nan) if self.equations is None else getattr(self.equations, name)
-        )
-        return result
+        """Return one attribute of the estimates, the intercept first."""
+        return np.array([getattr(each, name) for each in self.estimates], dtype=np.float64)
 
     @cached_property
     def _limits(self) -> FloatArray:
@@ -550,9 +554,12 @@ class FittedLine(Answer):
         return self._intervals(self.level)
 
     def _intervals(self, level: float) -> FloatArray:
+        return np.array([(each.lower, each.upper) for each in self._estimates_at(level)])
+
+    def _estimates_at(self, level: float) -> tuple[Estimate, ...]:
         if self.equations is None:
-            return np.tile([-math.inf, math.inf], (len(self.names), 1))
-        return self.equations.intervals(level)
+            return (Estimate.not_estimable(level),) * len(self.names)
+        return self.equations.estimates(level)
 
     def _slopes(self, values: Any) -> Any:
         return values[1:] if self.with_intercept else values
@@ -565,13 +572,16 @@ class FittedLine(Answer):
         """What is said of each of ``names``: empty where it stands out, else what it cannot be told from; noise unknown."""
         if self.equations is None:
             return (decided(math.nan, ""),) * len(self.names)
-        errors = [self._errors(name).tolist() for name in ("standard_errors", "privacy_errors", "p_values")]
-        return tuple(self._verdict(*each) for each in zip(self.names, *errors, strict=True))
+        if self._is_penalized:
+            return ("",) * len(self.names)
+        return tuple(self._verdict(*each) for each in zip(self.names, self.estimates, strict=True))
 
-    def _verdict(self, name: str, std_err: float, privacy: float, p_value: float) -> str:
-        if name == _CONSTANT or p_value < 1.0 - self.level:
+    def _verdict(self, name: str, estimate: Estimate) -> str:
+        if not estimate.estimable:
+            return NOT_ESTIMABLE
+        if name == _CONSTANT or estimate.p_value < 1.0 - self.level:
             return ""
-        noisy = not self._is_identified or privacy > _SHARE_OF_PRIVACY * std_err
+        noisy = not self._is_identified or estimate.privacy > _SHARE_OF_PRIVACY * estimate.standard_error
         return NOT_DISTINGUISHABLE if noisy else NO_EFFECT
 
     def _describe_bound(self) -> str:
@@ -608,30 +618,27 @@ class FittedLine(Answer):
         level = self.level if level is None else confidence_level(level)
         equations = self.equations
         if equations is None or not equations.identified or self.method != "least squares":
-            why = "a penalty shrank it" if self.method != "least squares" else "noise does not let it be identified"
-            raise InputValueError(
-                f"this fit has no prediction intervals, since {why}: use ols(), with fewer features or more rows"
-            )
+            raise InputValueError(Message("no-prediction-intervals", shrunk=self.method != "least squares"))
         values = named_values(self.schema, frame, self.features)
         rows = np.column_stack([np.ones(len(values)), values]) if self.with_intercept else values
         return Predictions.of(rows, equations, self.predict(frame), level)
 
     @property
     def params(self) -> Any:
-        """Coefficients with the intercept first, as a pandas Series (statsmodels' name)."""
-        return self._series(
-            np.concatenate([[self.intercept], self.coefficients]) if self.with_intercept else self.coefficients
-        )
+        """Coefficients with the intercept first, as a pandas Series (statsmodels' name); NaN if not estimable."""
+        if self._is_penalized or self.equations is None:
+            return self._series(self._with_constant(self.intercept, self.coefficients))
+        return self._series(self._errors("value"))
 
     @property
     def bse(self) -> Any:
         """Standard errors of ``params``."""
-        return self._series(self._errors("standard_errors"))
+        return self._series(self._errors("standard_error"))
 
     @property
     def pvalues(self) -> Any:
         """p-values of ``params``."""
-        return self._series(self._errors("p_values"))
+        return self._series(self._errors("p_value"))
 
     @property
     def rsquared(self) -> float:

@@ -222,6 +222,26 @@ class NoiseTerm:
             result = result - shared - shared.T + square * np.outer(u[indices], u[indices])
         return np.asarray(result)
 
+    def mixed_derivative(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return ∂(Cov(N b) u)/∂b for u = ``left`` and b = ``right``, shape (n, n)."""
+        rows = np.eye(self.size) if self.matrix is None else self.matrix
+        y, x = rows.T @ left, rows.T @ right
+        cells, squares = self.variances, np.diag(self.variances)
+        result = y[:, None] * cells * x * 2.0 + x[:, None] * cells * y
+        result[np.diag_indices(len(cells))] += cells @ (x * y) - 2.0 * squares * x * y
+        result = rows @ result @ rows.T
+        if self.exact is not None:
+            # Var(uᵀN b) with the known part: − 2 s yᵀHx + s² rᵀHr, s = (wᵀu)(wᵀb), H the covariances with rᵀC r
+            w, r = self.exact
+            shared = cells * np.outer(r, r) * 2.0
+            shared[np.diag_indices(len(cells))] /= 2.0
+            of_left, of_right = float(w @ left), float(w @ right)
+            both, known = float(y @ shared @ x), float(r @ shared @ r)
+            result = result - np.outer(w, w) * (both - 2.0 * of_left * of_right * known)
+            result = result - of_right * np.outer(w, rows @ (shared @ y)) - of_left * np.outer(rows @ (shared @ x), w)
+            result = result - of_left * of_right * (rows @ shared @ rows.T)
+        return np.asarray(result)
+
     def cell_variances(self, indices: IntegerArray) -> FloatArray:
         """Return variances of the cells of N of some indices, shape (k, k)."""
         if self.matrix is None and self.exact is None:
@@ -499,6 +519,10 @@ class NoiseLaw:
     ) -> FloatArray:
         """Return Cov(N b), b of shape (d + 1,), or its block of ``chosen`` entries (0 is the constant)."""
         return np.asarray(sum(term.covariance_of_product(vector, chosen) for term in self.terms))
+
+    def mixed_derivative(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return ∂(Cov(N b) u)/∂b for u = ``left`` and b = ``right``, shape (d + 1, d + 1)."""
+        return np.asarray(sum(term.mixed_derivative(left, right) for term in self.terms))
 
     def variance_of_square(self, vector: FloatArray) -> float:
         """Return Var(bᵀN b); for a b of length 1, half of it is the variance of an entry off the diagonal."""

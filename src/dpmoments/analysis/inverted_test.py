@@ -1,0 +1,333 @@
+"""The inverted test of Anderson & Rubin (1949): confidence sets of coefficients that hold however noisy the regressors are.
+
+Q(b) = gᵀ W(b)⁻¹ g, g = (M b)_A, is the test statistic at b = (−β, 1); W, the covariance of g, is quadratic in b. The least Q
+over some entries of b is found by Newton's method with the exact gradient and Hessian (docs/derivations/regression-inference.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy
+
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.noise.terms import NoiseLaw
+
+
+class Equations(Protocol):
+    """Attributes of :class:`dpmoments.analysis.normal_equations.NormalEquations` that the test needs."""
+
+    @property
+    def moments(self) -> FloatArray:
+        """M, shape (k + 1, k + 1)."""
+
+    @property
+    def n_rows(self) -> float:
+        """The number of rows."""
+
+    @property
+    def n_regressors(self) -> int:
+        """The number k of regressors."""
+
+    @property
+    def own_noise(self) -> NoiseLaw:
+        """The noise on M."""
+
+    @property
+    def psd_gram(self) -> FloatArray:
+        """S_AA, shape (k, k)."""
+
+    @property
+    def solution(self) -> FloatArray:
+        """β of the equations as they are, shape (k,)."""
+
+    def expected_reach(self, place: int, limit: float) -> float:
+        """Return the half-width of an interval by the delta method."""
+
+
+_MAX_STEPS = 60
+_SETTLED = 1e-9
+"""Relative decrease of Q that a last step may promise."""
+_MAX_DAMPING = 1e12
+_EXACT = 1e-7
+"""Relative accuracy of the ends of an interval."""
+_MAX_DOUBLINGS = 60
+_MAX_ROOT_STEPS = 60
+
+
+class _Point(NamedTuple):
+    """Q at b and what its derivatives need."""
+
+    beyond: FloatArray
+    statistic: float
+    multiplier: FloatArray  # u = W⁻¹ g
+    whitener: FloatArray  # R, RᵀR = W⁻¹
+    on_target: FloatArray  # M b
+    total: float  # bᵀM b
+
+
+class Search:
+    """Searches for the least test statistic of one set of normal equations."""
+
+    def __init__(self, equations: Equations) -> None:
+        self.equations = equations
+        self._system = equations.moments[:-1]
+        self._noise = equations.own_noise
+        self._sampling = equations.psd_gram
+        self._rows = np.arange(equations.n_regressors)
+        self._all = np.arange(equations.n_regressors + 1)
+        self._unit = 1.0 / np.maximum(np.abs(np.diag(equations.moments)), np.finfo(float).tiny)
+
+    def at(self, beyond: FloatArray) -> _Point:
+        """Evaluate the statistic at b."""
+        equations = self.equations
+        on_target = equations.moments @ beyond
+        total = max(float(beyond @ on_target), 0.0)
+        covariance = self._noise.covariance_of_product(beyond, self._rows)
+        covariance = covariance + total / equations.n_rows * self._sampling
+        own = 1.0 / np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+        scaled = covariance * (own[:, None] * own)
+        scaled[self._rows, self._rows] += 1e-12  # directions without any error count as known to six digits
+        try:
+            whitener = np.linalg.inv(np.linalg.cholesky(scaled)) * own
+        except np.linalg.LinAlgError:
+            eigenvalues, vectors = np.linalg.eigh(scaled)
+            whitener = (vectors / np.sqrt(np.maximum(eigenvalues, 1e-12))).T * own
+        whitened = whitener @ on_target[:-1]
+        return _Point(beyond, float(whitened @ whitened), whitened @ whitener, whitener, on_target, total)
+
+    def derivatives(self, point: _Point) -> tuple[FloatArray, FloatArray]:
+        """Return the gradient and the Hessian of Q over 2, shapes (k + 1,) and (k + 1, k + 1).
+
+        The gradient is M_·A u − K b, K = Cov(N (u, 0)) + (uᵀ S u/n) M; the Hessian (M_A· − L)ᵀ W⁻¹ (M_A· − L) − K with
+        L = ∂(W(b) u)/∂b at fixed u.
+        """
+        equations, u, b = self.equations, point.multiplier, point.beyond
+        extended = np.append(u, 0.0)
+        penalty = self._noise.covariance_of_product(extended, self._all)
+        change = self._noise.mixed_derivative(extended, b)[:-1]
+        if point.total > 0.0:
+            of_rows = self._sampling @ u
+            penalty = penalty + float(u @ of_rows) / equations.n_rows * equations.moments
+            change = change + of_rows[:, None] * (2.0 / equations.n_rows * point.on_target)
+        carried = point.whitener @ (self._system - change)
+        return self._system.T @ u - penalty @ b, carried.T @ carried - penalty
+
+    def least(
+        self,
+        fixed: Mapping[int, float],
+        starts: Iterable[FloatArray] = (),
+        pull: tuple[float, FloatArray] | None = None,
+        enough: float = -math.inf,
+    ) -> _Point:
+        """Find the least Q over the entries of b that are not fixed.
+
+        Parameters
+        ----------
+        fixed : mapping of int to float
+            Entries of b and their values.
+        starts : iterable of ndarray of shape (k + 1,)
+            Further points to search from; one is the weighted least squares solution.
+        pull : (float, ndarray), optional
+            τ and r: τ Σ (bᵢ + rᵢ)² over the regressors with finite rᵢ is added to Q.
+        enough : float
+            The search stops at a Q of this or less.
+        """
+        size = self.equations.n_regressors + 1
+        held = np.array(sorted(fixed), dtype=int)
+        free = np.setdiff1d(np.arange(size), held)
+        best: _Point | None = None
+        for start in (None, *starts):
+            beyond = np.zeros(size) if start is None else np.array(start, dtype=float)
+            beyond[held] = [fixed[int(index)] for index in held]
+            if start is None:
+                for _ in range(2):
+                    beyond = self._reweighted(beyond, free, held)
+            found = self._descended(beyond, free, pull, enough)
+            if best is None or self._value(found, pull) < self._value(best, pull):
+                best = found
+            if best.statistic <= enough:
+                break
+        assert best is not None
+        return best
+
+    def _reweighted(self, beyond: FloatArray, free: IntegerArray, held: IntegerArray) -> FloatArray:
+        """Return the least squares solution at the weights of b."""
+        if not len(free):
+            return beyond
+        whitened = self.at(beyond).whitener @ self._system
+        wanted = -whitened[:, held] @ beyond[held]
+        part = whitened[:, free]
+        square = part.T @ part
+        result = beyond.copy()
+        solution = _solved(square, 1e-13 * float(np.trace(square)), part.T @ wanted)
+        result[free] = np.linalg.lstsq(part, wanted, rcond=None)[0] if solution is None else solution
+        return result
+
+    @staticmethod
+    def _value(point: _Point, pull: tuple[float, FloatArray] | None) -> float:
+        if pull is None:
+            return point.statistic
+        toward = np.nan_to_num(point.beyond[:-1] + pull[1], nan=0.0)
+        return point.statistic + pull[0] * float(toward @ toward)
+
+    def _descended(
+        self,
+        beyond: FloatArray,
+        free: IntegerArray,
+        pull: tuple[float, FloatArray] | None = None,
+        enough: float = -math.inf,
+    ) -> _Point:
+        """Return the point that damped Newton steps lead to."""
+        point, damping = self.at(beyond), 0.0
+        if not len(free):
+            return point
+        value, block = self._value(point, pull), np.ix_(free, free)
+        scale = np.sqrt(self._unit[free])
+        for _ in range(_MAX_STEPS):
+            if point.statistic <= enough:
+                break
+            gradient, curvature = self.derivatives(point)
+            slope, curvature = gradient[free], curvature[block]
+            if pull is not None:
+                known = np.append(np.isfinite(pull[1]), False)[free]
+                toward = np.append(np.nan_to_num(pull[1], nan=0.0), 0.0)
+                slope = slope + pull[0] * np.where(known, (point.beyond + toward)[free], 0.0)
+                curvature = curvature + pull[0] * np.diag(known.astype(float))
+            slope, curvature = slope * scale, curvature * (scale[:, None] * scale)
+            floor = float(np.abs(np.diag(curvature)).max()) + np.finfo(float).tiny
+            moved, promised = None, math.inf
+            while damping < _MAX_DAMPING:
+                step = _solved(curvature, damping * floor, slope)
+                if step is not None:
+                    trial = point.beyond.copy()
+                    trial[free] -= scale * step
+                    candidate = self.at(trial)
+                    if self._value(candidate, pull) <= value:
+                        moved, promised = candidate, float(slope @ step)
+                        break
+                damping = max(10.0 * damping, 1e-4)
+            if moved is None:
+                break
+            point, value, damping = moved, self._value(moved, pull), 0.0 if damping < 1e-3 else 0.1 * damping
+            if promised <= _SETTLED * (value + 1e-9):
+                break
+        return point
+
+    def limits(self, place: int, limit: float, inside: FloatArray) -> tuple[float, float]:
+        """Find the ends of {β_j : least Q ≤ limit}; infinite if the set is unbounded.
+
+        Parameters
+        ----------
+        place : int
+            j among the regressors.
+        limit : float
+            Quantile of χ² with one degree of freedom.
+        inside : ndarray of shape (k + 1,)
+            A b whose Q is ``limit`` or less.
+        """
+        last = self.equations.n_regressors
+        # far out the target does not matter: both ends have one limit
+        if self.at_infinity(place, limit) <= limit or not self.at(inside).statistic <= limit:
+            return -math.inf, math.inf
+        center = self.least({place: float(inside[place]), last: 1.0}, [inside])
+        return -self._end(place, limit, center, 1.0), -self._end(place, limit, center, -1.0)
+
+    def at_infinity(self, place: int, enough: float = -math.inf) -> float:
+        """Return the least Q far out, or one that is ``enough``: the coefficient is unbounded at every limit from there on."""
+        return self.least({place: 1.0, self.equations.n_regressors: 0.0}, enough=enough).statistic
+
+    def _end(self, place: int, limit: float, center: _Point, side: float, *, thorough: bool = False) -> float:
+        """Find the end of b_j on one side by Newton's method for √Q, whose slope is known, within a bracket."""
+        last = self.equations.n_regressors
+        near, far = center, None
+        reach = self.equations.expected_reach(place, limit)
+        for _ in range(_MAX_DOUBLINGS):
+            found = self._from(near, place, float(center.beyond[place]) + side * reach, thorough)
+            if found.statistic > limit:
+                far = found
+                break
+            near, reach = found, 2.0 * reach
+        if far is None:
+            return side * math.inf
+        for _ in range(_MAX_ROOT_STEPS):
+            low, high = float(near.beyond[place]), float(far.beyond[place])
+            accuracy = _EXACT * abs(high - float(center.beyond[place])) + np.finfo(float).tiny
+            if abs(high - low) <= accuracy:
+                break
+            trial = (low + high) / 2.0
+            start = min(near, far, key=lambda each: abs(each.statistic - limit))
+            slope = float(self.derivatives(start)[0][place])
+            if start.statistic > 0.0 and slope * side > 0.0:
+                # √Q is nearly linear, and its slope that of Q/2 over √Q; a little too far, so that the bracket closes
+                root = math.sqrt(start.statistic)
+                beside = 0.4 * accuracy * side * (1.0 if start is near else -1.0)
+                newton = float(start.beyond[place]) + (math.sqrt(limit) - root) * root / slope + beside
+                if min(low, high) < newton < max(low, high):
+                    trial = newton
+            found = self._from(start, place, trial, thorough)
+            near, far = (near, found) if found.statistic > limit else (found, far)
+        end = float(far.beyond[place])
+        if not thorough:
+            again = self.least({place: end, last: 1.0}, [center.beyond])
+            if again.statistic < limit:  # another valley reaches further
+                return self._end(place, limit, again, side, thorough=True)
+        return end
+
+    def _from(self, point: _Point, place: int, value: float, thorough: bool) -> _Point:
+        """Find the least Q with another value of b_j, searched from a point nearby and perhaps from elsewhere."""
+        last = self.equations.n_regressors
+        free = np.setdiff1d(self._all, [place, last])
+        beyond = point.beyond.copy()
+        beyond[place] = value
+        if len(free):
+            curvature = self.derivatives(point)[1]
+            step = _solved(curvature[np.ix_(free, free)], 0.0, curvature[free, place])
+            if step is not None:
+                beyond[free] -= step * (value - float(point.beyond[place]))
+        if thorough:
+            return self.least({place: value, last: 1.0}, [beyond])
+        return self._descended(beyond, free)
+
+    def nearest(self, toward: FloatArray, limit: float) -> FloatArray:
+        """Find the b nearest to coefficients r that has Q ≤ limit: min Σ (βᵢ − rᵢ)² over finite rᵢ.
+
+        Parameters
+        ----------
+        toward : ndarray of shape (k,)
+            r; NaN for a coefficient that is free.
+        limit : float
+        """
+        last = self.equations.n_regressors
+        raw = np.append(-self.equations.solution, 1.0)
+        free = np.isnan(toward)
+        target = np.append(np.where(free, -raw[:-1], toward), -1.0) * -1.0
+        best = self.least({**{int(place): float(target[place]) for place in np.flatnonzero(~free)}, last: 1.0}, [raw])
+        if best.statistic <= limit:
+            return best.beyond
+        scale = float(np.max(1.0 / self._unit[:-1]))
+        result, low, high = self.at(raw), -14.0, 4.0
+        for _ in range(_PULLS):
+            middle = (low + high) / 2.0
+            found = self.least({last: 1.0}, [result.beyond], pull=(scale * 10.0**middle, toward))
+            if found.statistic <= limit:
+                result, low = found, middle
+            else:
+                high = middle
+        return result.beyond if result.statistic <= limit else raw
+
+
+_PULLS = 26
+"""Halvings of the interval in which the penalty of the nearest point is looked for."""
+
+
+def _solved(matrix: FloatArray, damping: float, vector: FloatArray) -> FloatArray | None:
+    """Return the solution of a positive definite system with a damped diagonal; None if it is not."""
+    damped = matrix.copy() if damping else matrix
+    if damping:
+        damped[np.diag_indices(len(matrix))] += damping
+    _, solution, failed = scipy.linalg.lapack.dposv(damped, vector, lower=1)
+    return None if failed else np.asarray(solution)
