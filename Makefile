@@ -60,6 +60,7 @@ site: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell src docs README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
 	$(BIN)/mypy
 
 # The words of every message, for every audience, in tests/golden/words: read the difference.

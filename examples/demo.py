@@ -22,7 +22,7 @@ EPSILON = 1.0
 
 
 def main(folder: Path) -> None:
-    """Release Adult into ``folder`` and analyse the release."""
+    """Release Adult into ``folder`` and analyze the release."""
     folder.mkdir(parents=True, exist_ok=True)
     people = dpm.datasets.adult()
     print(

@@ -112,7 +112,7 @@ def diffprivlib_direction(_: np.ndarray, epsilon: float) -> Callable[[], np.ndar
     from diffprivlib.mechanisms import Bingham
 
     mechanism = Bingham(epsilon=epsilon)
-    return lambda: mechanism.randomise(np.diag(SPECTRUM))
+    return lambda: mechanism.randomize(np.diag(SPECTRUM))
 
 
 def dpmoments_direction(_: np.ndarray, epsilon: float) -> Callable[[], np.ndarray]:

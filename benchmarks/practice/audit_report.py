@@ -47,7 +47,7 @@ which alone count: Clopper–Pearson bounds on the probabilities p and q of an e
 
 - *ε at least* is that bound. It assumes nothing of the mechanism. A ρ-zCDP promise is compared at δ = 0.01, where it
   implies the stated ε. Larger δ than one would release with make the bounds sharper: an event must be seen to be counted.
-- *Exact ε* is the loss on the worst pair of neighbours by the laws that the plan states, where there is a closed form:
+- *Exact ε* is the loss on the worst pair of neighbors by the laws that the plan states, where there is a closed form:
   additive noise, and `iterative-eigenvectors` in the plane, where a run draws one direction, with a density whose constant
   is a Bessel function (under zCDP: the ε that the least ρ implies).
 - *Measured ε* is the same with the temperature of that direction replaced by the least one that the runs are compatible
@@ -172,7 +172,7 @@ def page(results: Sequence[AuditResult], faults: Sequence[AuditResult], seconds:
             (
                 "mechanism",
                 "releases",
-                "neighbours",
+                "neighbors",
                 "budget",
                 "stated ε",
                 "ε at least",
@@ -194,7 +194,7 @@ def page(results: Sequence[AuditResult], faults: Sequence[AuditResult], seconds:
         line(
             (
                 "fault",
-                "neighbours",
+                "neighbors",
                 "budget",
                 "stated ε",
                 "actual ε",

@@ -16,7 +16,7 @@ import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import discrete_gaussian_rho, gaussian_epsilon, gaussian_noise_scale
-from dpmoments.privacy.curves.composed import PrivacyCurve, composed, laplace_delta, randomised_response_delta
+from dpmoments.privacy.curves.composed import PrivacyCurve, composed, laplace_delta, randomized_response_delta
 from dpmoments.privacy.curves.gaussian import gaussian_delta
 from dpmoments.privacy.curves.zcdp import zcdp_delta, zcdp_epsilon
 from dpmoments.privacy.profile import Bound, RunCurve
@@ -85,7 +85,7 @@ def power() -> Lines:
         pure, approximate = PrivacyBudget.pure(epsilon), PrivacyBudget.approximate(epsilon, DELTA)
         scale = gaussian_noise_scale(epsilon, DELTA, 1.0)
         found = [
-            curve(lambda at, loss=epsilon: randomised_response_delta(at, loss), pure),
+            curve(lambda at, loss=epsilon: randomized_response_delta(at, loss), pure),
             curve(lambda at, loss=epsilon: laplace_delta(at, loss), pure),
             curve(lambda at, noise=scale: gaussian_delta(at, 1.0, noise), approximate),
         ]
@@ -139,7 +139,7 @@ def practice() -> Lines:
         def delta(at: float, stated: PrivacyBudget = budget) -> float:
             if stated.rho:
                 return zcdp_delta(stated.rho, at)
-            return stated.delta + randomised_response_delta(at, stated.epsilon)
+            return stated.delta + randomized_response_delta(at, stated.epsilon)
 
         bound = curve(delta, budget).attacker_power(FALSE_POSITIVES)
         yield f"| {who} | {unit} | {budget} | {epsilon:.3g} | {share(bound)} | `{entry}` |"

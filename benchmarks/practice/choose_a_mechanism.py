@@ -40,7 +40,7 @@ LOOKS: Mapping[str, tuple[str, str, str]] = {
     "johnson-lindenstrauss": ("#7f7f7f", "<", ":"),
     "inverse-wishart": ("#b15928", ">", ":"),
 }
-"""Colour, marker and line of each mechanism, the same in every panel."""
+"""Color, marker and line of each mechanism, the same in every panel."""
 
 Errors = dict[str, list[float]]
 """Errors by mechanism, one for each point."""

@@ -1,4 +1,4 @@
-"""How much of the noise the graphical lasso and the discriminant should be penalised by: graphs recovered, rows told apart.
+"""How much of the noise the graphical lasso and the discriminant should be penalized by: graphs recovered, rows told apart.
 
     OMP_NUM_THREADS=1 python -m benchmarks.practice.comparison_penalties [--seeds 10]
 

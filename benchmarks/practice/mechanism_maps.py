@@ -42,7 +42,7 @@ SETTING_OF: Mapping[str, str] = {
 ALIKE = 1.05
 EDGES = (0.25, 0.5, 2.0**-0.5, 1.0 / ALIKE, ALIKE, 2.0**0.5, 2.0, 4.0)
 COLORS = ("#053061", "#2166ac", "#67a9cf", "#c6dfee", "#f7f7f7", "#fbd5b0", "#f4a460", "#d1731f", "#7f3b08")
-"""Blue where the mechanism wins, brown where it loses; colours that no common colour blindness confuses."""
+"""Blue where the mechanism wins, brown where it loses; colors that no common color blindness confuses."""
 NOISE = "#b0b0b0"
 LETTERS = 11
 WIDTH, HEIGHT = 3.3, 2.3
@@ -168,7 +168,7 @@ def draw_map(grid: Mapping[str, Panel], about: str, name: str, path: Path) -> No
 
 
 def draw_choices(grid: Mapping[str, Panel], path: Path) -> None:
-    """What ``auto`` takes, a colour a mechanism."""
+    """What ``auto`` takes, a color a mechanism."""
     columns = dict(kinds_of(grid, "covariance", "auto"))
     figure, panels = _panels(columns, SETTINGS["columns"].panels)
     names = sorted({name for _, found in panels for line in found.taken for name in line if name is not None})
@@ -219,7 +219,7 @@ def _panels(
 
 
 def _hatch(panel: plt.Axes, where: np.ndarray) -> None:
-    """Grey, hatched cells."""
+    """Gray, hatched cells."""
     for line, column in zip(*np.nonzero(where), strict=True):
         panel.add_patch(
             plt.Rectangle((column, line), 1, 1, facecolor="#e4e4e4", edgecolor=NOISE, hatch="////", linewidth=0)

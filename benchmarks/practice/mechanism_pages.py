@@ -167,7 +167,7 @@ def _guarantee(subject: Subject) -> list[str]:
     proof = _from_here(texts["proof"]) if derivation is None else f"[{Path(derivation).stem}](../{derivation})"
     rows = {
         "budgets": ", ".join(shown for known, shown in BUDGETS_SHOWN.items() if known in kind.budget_kinds),
-        "neighbours": ", ".join(f"`{relation}`" for relation in sorted(kind.supported_neighbors)),
+        "neighbors": ", ".join(f"`{relation}`" for relation in sorted(kind.supported_neighbors)),
         "public": _from_here(texts["public"]),
         "rests on": texts.get("rests_on", "; ".join(_rests_on(subject))),
         "derivation": proof,
@@ -307,7 +307,7 @@ def _depends_on_table(subject: Subject, setting: str) -> bool:
 
 
 def _reading(subject: Subject, grid: Mapping[str, Panel]) -> str:
-    """Who the others are, and what is grey."""
+    """Who the others are, and what is gray."""
     kinds = dict(kinds_of(grid, subject.about, subject.name))
     listed = []
     for kind, panels in kinds.items():
@@ -317,15 +317,15 @@ def _reading(subject: Subject, grid: Mapping[str, Panel]) -> str:
     left_out = [LEFT_OUT[name] for name in NOT_RIVALS if name != subject.name and name in there]
     who = "All that take the same budget are compared" if subject.name == "auto" else "The others take the same budget"
     if subject.about == "mean":
-        grey = "even the least error is a standard deviation in every column (√d), or more"
+        gray = "even the least error is a standard deviation in every column (√d), or more"
     else:
         useless = [f"{panel.useless:.2g}".replace("e-0", "e-") for panel in next(iter(kinds.values())).values()]
-        grey = f"even the least error is that of releasing zeros ({', '.join(useless)} from top to bottom), or more"
+        gray = f"even the least error is that of releasing zeros ({', '.join(useless)} from top to bottom), or more"
     return " ".join(
         [
             f"{who} ({'; '.join(listed)}).",
             *([f"Left out: {', and '.join(left_out)}."] if left_out else []),
-            f"Grey: {grey}. A cross: it cannot run there, or states no error.",
+            f"Gray: {gray}. A cross: it cannot run there, or states no error.",
             f"[Numbers](../images/mechanisms/{forecast_grid.GRID.name}).",
         ]
     )

@@ -123,7 +123,7 @@ def survey(seed: int, n: int, questions: int, zeros: float) -> Table:
 
 
 def cut_normals(seed: int, n: int, d: int, correlation: float) -> Table:
-    """Normal columns, neighbours correlated, every second one cut into two to six levels at random places."""
+    """Normal columns, neighbors correlated, every second one cut into two to six levels at random places."""
     rng = np.random.default_rng(seed)
     values = np.empty((n, d))
     values[:, 0] = rng.normal(size=n)

@@ -40,7 +40,7 @@ from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.level_sums import OfEncodedRows
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.local import LocalSource
-from dpmoments.rows.threads import summarise_in_threads
+from dpmoments.rows.threads import summarize_in_threads
 
 MECHANISMS: dict[str, dict[str, Any]] = {
     "gaussian": {"rho": 0.5},
@@ -97,7 +97,7 @@ def compare_adult(folder: Path, n_rows: int, repeats: int) -> None:
     summary = MomentSummary(data.schema.n_features, missing="drop")
 
     def dense() -> Any:
-        return summarise_in_threads(OfEncodedRows(summary), source.parts(), source.encode_levels, 1)  # type: ignore[arg-type]
+        return summarize_in_threads(OfEncodedRows(summary), source.parts(), source.encode_levels, 1)  # type: ignore[arg-type]
 
     if rows.moments() != dense():
         raise SystemExit("the two ways differ")

@@ -1,4 +1,4 @@
-"""Release a table's count, mean and covariance once under differential privacy; analyse the release freely."""
+"""Release a table's count, mean and covariance once under differential privacy; analyze the release freely."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -13,6 +13,7 @@ import pytest
 import dpmoments as dpm
 from contracts.analyses import FEATURES, records, released
 from contracts.cases import run_plan
+from dpmoments.analysis.answers import rounded
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
@@ -30,7 +31,10 @@ def test_with_mean_and_count() -> None:
     assert found.feature_names == FEATURES
     assert not found.count_is_public
     assert found.count_noise == np.sqrt(release.noise.count_variance)
-    assert found.rows_text == f"{release.n_rows:,} (noisy, standard deviation {found.count_noise:.5g})"
+    assert (
+        found.rows_text
+        == f"{release.n_rows:,} (noisy, standard deviation {rounded(found.count_noise, found.count_noise)})"
+    )
     np.testing.assert_array_equal(found.standard_deviation, np.sqrt(np.diag(release.covariance)))
     assert found.root_mean_square is None
     assert "root_mean_square" not in found.to_dict()

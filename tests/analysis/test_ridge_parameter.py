@@ -80,7 +80,7 @@ def test_cross_moments_are_those_before_the_repair_and_half_of_what_it_took_is_g
     np.testing.assert_allclose(found, enumerated(s, raw_cross, 0.875e-6, covariance[2, 2]), rtol=1e-9)
 
 
-def test_no_neighbouring_penalty_fits_the_expected_coefficients_better() -> None:
+def test_no_neighboring_penalty_fits_the_expected_coefficients_better() -> None:
     s = np.array([0.002, 0.01, 0.04])
     covariance, cell = moments(np.array([0.5, -0.3, 0.2]), s), 2e-3
     release = made_up(covariance, cell)
@@ -93,7 +93,7 @@ def test_no_neighbouring_penalty_fits_the_expected_coefficients_better() -> None
     assert loss(2.0 * alpha) < min(loss(1.7 * alpha), loss(2.3 * alpha))
 
 
-def test_small_coefficients_are_penalised_more_than_large_ones() -> None:
+def test_small_coefficients_are_penalized_more_than_large_ones() -> None:
     """Where all variances are s the posterior shrinks by s²ω/(s²ω + v(1 + ‖w‖²)), ridge by s/(s + 2α): 2α ∝ (1 + ‖w‖²)/‖w‖²."""
     found = []
     for size in (0.25, 4.0):
@@ -150,8 +150,8 @@ def test_about_the_zero_of_the_table_the_noise_on_the_mean_counts() -> None:
     assert np.mean(energies) == pytest.approx(4 * 5 * np.mean(reckoned), abs=3.0 * error)
 
 
-def test_about_the_zero_of_the_table_a_centre_is_as_far_as_it_is() -> None:
-    """Σ(u + o)(u + o)ᵀ, u about a centre c of the unit ball and o = c + offset/scale: the noise on Σu counts o."""
+def test_about_the_zero_of_the_table_a_center_is_as_far_as_it_is() -> None:
+    """Σ(u + o)(u + o)ᵀ, u about a center c of the unit ball and o = c + offset/scale: the noise on Σu counts o."""
     release = made_up(np.eye(3))
     release.noise = gaussian(3, 2.0, 1.0, 0.5, 0.0).law()
     release.noisy_sum = np.array([30.0, 0.0, 0.0])

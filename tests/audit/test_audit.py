@@ -720,7 +720,7 @@ def test_the_command_names_a_measured_temperature(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["magic"], "unknown mechanism 'magic'"),
+        (["magic"], "Unknown mechanism 'magic'"),
         (["--delta", "0.1"], "delta goes with --epsilon"),
         (["laplace", "--seed", "1", "--exact-noise"], "has no seed"),
         (["--option", "calibration=paper"], "name one"),

@@ -219,7 +219,7 @@ def test_a_bound_from_a_distant_pair_is_for_one_row() -> None:
     )
     assert 0.1 < found.lower_bound <= 0.2
     assert 10 * found.lower_bound > 0.2  # planted fault: the log-ratio taken for one row's
-    assert found.exact is None  # it is for neighbours
+    assert found.exact is None  # it is for neighbors
 
 
 # The whole audit --------------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def test_text_is_read_as_python_reads_it(
     column = Date("t", "0001-01-01", "9999-12-31", unit="seconds", origin="1970-01-01", format=date_format)
     found = text_dates(pa.array([cell]), column, dpm.TextFormat())
     expected = python_seconds(cell.strip(" \t"), date_format)
-    assert found.unparseable[0] == (expected is None)
+    assert found.unparsable[0] == (expected is None)
     assert expected is None or abs(found.values[0] - expected) < 1e-4
 
 
@@ -108,7 +108,7 @@ def test_text_is_read_as_python_reads_it(
 )
 def test_iso_dates(cell: str, moment: dt.datetime | None) -> None:
     found = text_dates(pa.array([cell]), SECONDS, dpm.TextFormat())
-    assert found.unparseable.tolist() == [moment is None]
+    assert found.unparsable.tolist() == [moment is None]
     assert moment is None or found.values[0] == (moment - dt.datetime(1970, 1, 1)).total_seconds()
 
 
@@ -311,7 +311,7 @@ def test_options_that_cannot_be(options: dict[str, Any], words: str) -> None:
     ids=str,
 )
 def test_what_is_no_date_is_told_and_no_cell(cells: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match="column 't'") as caught:
+    with pytest.raises((TypeError, ValueError), match=r"[Cc]olumn 't'") as caught:
         strict_numbers(cells, DAY)
     assert "4711" not in str(caught.value)
     with pytest.raises(TypeError, match="describe it as Date"):

@@ -172,9 +172,9 @@ def test_commands_follow_the_signatures_of_functions(monkeypatch: pytest.MonkeyP
 
 
 def test_a_new_parameter_without_words_is_found() -> None:
-    def ask(*, mean: bool = True, colour: str = "red") -> None:
+    def ask(*, mean: bool = True, color: str = "red") -> None:
         """A parameter that no option is described for."""
 
-    with pytest.raises(TypeError, match="colour"):
+    with pytest.raises(TypeError, match="color"):
         options_of(ask)
-    assert callable(options_of(ask, leave_out=("colour",))(lambda _: None))
+    assert callable(options_of(ask, leave_out=("color",))(lambda _: None))

@@ -1,4 +1,4 @@
-"""One table of mechanisms × neighbours × budget kinds; `test_contract.py` runs every row.
+"""One table of mechanisms × neighbors × budget kinds; `test_contract.py` runs every row.
 
 A new mechanism adds its rows here, and nothing else, to be held to the contract.
 """

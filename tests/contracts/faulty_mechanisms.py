@@ -123,7 +123,7 @@ class HalfMatrixLaplace(MatrixLaplace):
         return as_a(super().calibrate(shape, budget, neighbors), HalfMatrixLaplacePlan)
 
 
-# The sensitivity of the wrong neighbour --------------------------------------------------------------------------------
+# The sensitivity of the wrong neighbor --------------------------------------------------------------------------------
 
 
 class UnpricedGaussianPlan(GaussianPlan):
@@ -563,7 +563,7 @@ FAULTS = (
     ),
     Fault("half the noise scale", HalfMatrixLaplace(), ONE, ADD_REMOVE, 2.0, pairs=TWO_ROWS),
     Fault(
-        "sensitivity of the wrong neighbour: add-remove noise under replace-one",
+        "sensitivity of the wrong neighbor: add-remove noise under replace-one",
         WrongNeighborGaussian(),
         WITH_DELTA,
         REPLACE_ONE,
@@ -572,7 +572,7 @@ FAULTS = (
         ("lone row | its orthogonal",),
     ),
     Fault(
-        "sensitivity of the wrong neighbour: add-remove noise under replace-one",
+        "sensitivity of the wrong neighbor: add-remove noise under replace-one",
         WrongNeighborMatrixLaplace(),
         PrivacyBudget.pure(2.0),
         REPLACE_ONE,

@@ -115,7 +115,7 @@ def check_unchanged(case: AnalysisCase, analysis: Analysis) -> None:
 
 
 def check_without_a_mean(case: AnalysisCase, analysis: Analysis) -> None:
-    """Moments about zero are analysed as such, or refused for want of a mean; what needs a count asks for it."""
+    """Moments about zero are analyzed as such, or refused for want of a mean; what needs a count asks for it."""
     if case.answers_without_a_mean:
         answer = analysis(release_for("no mean"), **case.arguments)
         assert_same_numbers(case.numbers(answer), case.reference(features_of(records()), False), case.tolerance)
@@ -205,7 +205,7 @@ def test_every_analysis_is_a_method_of_a_release(name: str) -> None:
 # And fail on faults ----------------------------------------------------------------------------------------------------------
 
 
-def mislabelled(case: AnalysisCase) -> Analysis:
+def mislabeled(case: AnalysisCase) -> Analysis:
     """The labels one place on."""
 
     def analysis(release: Any, **arguments: Any) -> Any:
@@ -325,13 +325,13 @@ def with_a_list(case: AnalysisCase) -> bool:
 
 
 PLANTED: list[tuple[Check, Callable[[AnalysisCase], Analysis], list[AnalysisCase]]] = [
-    (check_labels, mislabelled, ANALYSES),
-    (check_exact, mislabelled, ANALYSES),
+    (check_labels, mislabeled, ANALYSES),
+    (check_exact, mislabeled, ANALYSES),
     (check_exact, without_units, [case for case in ANALYSES if case.has_units]),
     (check_units, without_units, [case for case in ANALYSES if case.has_units]),
     (check_unchanged, writing, ANALYSES),
     (check_unchanged, sorting, [case for case in ANALYSES if with_a_list(case)]),
-    (check_without_a_mean, mislabelled, [case for case in ANALYSES if case.answers_without_a_mean]),
+    (check_without_a_mean, mislabeled, [case for case in ANALYSES if case.answers_without_a_mean]),
     (check_without_a_mean, curt, [case for case in ANALYSES if not case.answers_without_a_mean]),
 ]
 
@@ -360,7 +360,7 @@ def test_unknown_names_passed_over_are_found(case: AnalysisCase, parameter: str)
         check_unknown(case, curt(case), parameter)
 
 
-@pytest.mark.parametrize("fault", [mislabelled, with_nan])
+@pytest.mark.parametrize("fault", [mislabeled, with_nan])
 @every_case
 def test_a_command_that_prints_another_answer_is_found(
     case: AnalysisCase,

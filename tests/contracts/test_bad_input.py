@@ -383,7 +383,7 @@ def test_a_sparse_matrix(refused: Callable[..., str]) -> None:
         (dict(epsilon=1.0, delta=1e-9, mechanism="matrix-laplace"), "give it epsilon only (delta = 0)"),
         (dict(epsilon=1.0, delta=0.0, mechanism="gaussian"), "give it epsilon and delta > 0 or rho"),
         (dict(epsilon=None, rho=0.5, mechanism="laplace"), "cannot spend a budget of 0.5-zCDP"),
-        (dict(epsilon=1.0, mechanism="magic"), "unknown mechanism 'magic': use one of"),
+        (dict(epsilon=1.0, mechanism="magic"), "Unknown mechanism 'magic'. Known: "),
         (dict(epsilon=1.0, neighbors="both"), "neighbors='both' is not a neighboring relation"),
         (dict(epsilon=1.0, repair="magic"), "repair='magic'"),
         (dict(epsilon=1.0, n_rows=0), "n_rows=0 must be a positive whole number"),
@@ -585,7 +585,7 @@ def test_files_that_are_not_there_or_of_another_kind(refused: Callable[..., str]
     assert "no file matches" in refused(str(tmp_path / "*.csv"), kind=FileNotFoundError)
     (tmp_path / "folder").mkdir()
     assert "holds no" in refused(tmp_path / "folder", kind=FileNotFoundError)
-    assert "use .parquet, .feather, .csv or .tsv files" in refused(text_file(tmp_path / "people.xlsx", NAME))
+    assert "endings must be .parquet" in refused(text_file(tmp_path / "people.xlsx", NAME))
     assert "damaged" in refused(text_file(tmp_path / "people.feather", NAME))
 
 

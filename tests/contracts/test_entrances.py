@@ -924,7 +924,7 @@ def test_units_told_apart_by_the_whole_column_are_found(tmp_path: Path, monkeypa
     assert examine_units(ask, "drop", odd).faults
 
 
-def test_a_text_reader_that_looks_at_neighbours_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_reader_that_looks_at_neighbors_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers in a column without a decimal mark are read as hundredths."""
     from dpmoments.rows.sources.text import CsvSource
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
+from dpmoments.analysis.released import features_entry
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.foundation.errors import InputError
@@ -45,6 +46,12 @@ def refusal(step: Callable[[], Any], kind: type[Exception] | tuple[type[Exceptio
 
 def content(index: int = 0) -> Content:
     return copy.deepcopy(release_contents()[index])
+
+
+def with_features(changed: Content) -> Content:
+    """The content with the features of its schema."""
+    mean = changed.get("noisy_sum", ()) is not None
+    return changed | {"features": features_entry(Schema.from_dict(changed["schema"]), mean=mean)}
 
 
 def saved(changed: Content, folder: Path, kind: str = "dpmoments-release") -> Path:
@@ -90,7 +97,7 @@ def test_many_columns_that_share_a_list_of_levels_are_counted(tmp_path: Path) ->
 
 
 def test_an_alias_in_itself_is_refused(tmp_path: Path) -> None:
-    assert "holds it" in refusal(lambda: schema_of("columns: &a [*a]", tmp_path))
+    assert "contains itself" in refusal(lambda: schema_of("columns: &a [*a]", tmp_path))
 
 
 def test_an_alias_is_as_good_as_what_it_stands_for(tmp_path: Path) -> None:
@@ -273,7 +280,7 @@ def test_moments_beyond_floating_point(repair: Repair) -> None:
     """Matrix products overflow without a word, whatever NumPy was told: a repair gave infinite moments."""
     upper = [1e308] * len(content()["noisy_gram_upper_triangle"])
     changed = content() | {"noise": None, "noisy_count": None, "noisy_sum": None, "noisy_gram_upper_triangle": upper}
-    release = MomentRelease.from_dict(changed).with_repair(repair)
+    release = MomentRelease.from_dict(with_features(changed)).with_repair(repair)
     with suppress(ValueError):
         assert np.isfinite(release.unit_ball_gram).all()
         return
@@ -292,7 +299,7 @@ def test_a_file_does_not_speak_to_the_terminal(tmp_path: Path, capsys: pytest.Ca
                 names = column[key] if isinstance(column[key], list) else [column[key]]
                 renamed = ["age\x1b[8m" if name == "age" else name for name in names]
                 column[key] = renamed if isinstance(column[key], list) else renamed[0]
-    path = str(saved(changed, tmp_path))
+    path = str(saved(with_features(changed), tmp_path))
     for command in (["show"], ["verify"], ["describe"], ["pca", "-k", "1"], ["ridge", "member", "--alpha", "0.1"]):
         main([command[0], path, *command[1:]])
         said = "".join(capsys.readouterr())

@@ -119,7 +119,8 @@ def hits_in_source(source: str, name: str) -> Iterator[Hit]:
                 for rule, opening in FIRST_LINES.items():
                     if re.match(opening, text):
                         yield Hit(rule, f"{name}:{value.lineno}", text.splitlines()[0])
-                yield from hits_in_phrases(text, f"{name}:{value.lineno}")
+                prose = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith((">>> ", "... ")))
+                yield from hits_in_phrases(prose, f"{name}:{value.lineno}")
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):

@@ -159,7 +159,7 @@ def choices_too_sharp(patch: Patch) -> None:
     patch.setattr("dpmoments.mechanisms.coordinatewise.math.sqrt", lambda value: 1.5 * honest(value))
 
 
-def a_clipped_mean_of_the_wrong_neighbour(patch: Patch) -> None:
+def a_clipped_mean_of_the_wrong_neighbor(patch: Patch) -> None:
     from dpmoments.mechanisms.means import base
 
     honest = base.row_sum_l2
@@ -190,7 +190,7 @@ def sums_at_half_their_noise(patch: Patch) -> None:
     patch.setattr(log_scale_histogram, "noise_scale_for", lambda loss, moved: honest(loss, moved) / 2.0)
 
 
-def sums_of_the_wrong_neighbour(patch: Patch) -> None:
+def sums_of_the_wrong_neighbor(patch: Patch) -> None:
     honest = log_scale_histogram.sum_and_square_l1
     patch.setattr(log_scale_histogram, "sum_and_square_l1", lambda _, w: honest(ADD_REMOVE, w))
 
@@ -261,13 +261,13 @@ OVERSPENDS: list[tuple[Callable[[Patch], None], Any, PrivacyBudget, Neighbors, b
     (directions_too_hot, make_mechanism("iterative-eigenvectors"), ZCDP, REPLACE_ONE, False),
     (directions_too_hot, make_mechanism("kapralov-talwar"), PURE, ADD_REMOVE, False),
     (choices_too_sharp, of_means("symq"), ZCDP, REPLACE_ONE, True),
-    (a_clipped_mean_of_the_wrong_neighbour, of_means("coinpress"), ZCDP, REPLACE_ONE, True),
+    (a_clipped_mean_of_the_wrong_neighbor, of_means("coinpress"), ZCDP, REPLACE_ONE, True),
     (half_of_all_gaussian_noise, make_mechanism("gaussian"), APPROXIMATE, ADD_REMOVE, True),
     (half_of_all_gaussian_noise, make_mechanism("private-preconditioning"), ZCDP, ADD_REMOVE, False),
     (too_little_noise_off_the_diagonal, make_mechanism("gaussian"), ZCDP, REPLACE_ONE, True),
     (a_remainder_counted_before_the_draw, of_means("variance-aware"), ZCDP, REPLACE_ONE, True),
     (sums_at_half_their_noise, make_mechanism("log-scale-histogram"), ZCDP, ADD_REMOVE, True),
-    (sums_of_the_wrong_neighbour, make_mechanism("log-scale-histogram"), PURE, REPLACE_ONE, True),
+    (sums_of_the_wrong_neighbor, make_mechanism("log-scale-histogram"), PURE, REPLACE_ONE, True),
     (a_remainder_counted_before_the_clip, make_mechanism("log-scale-histogram"), APPROXIMATE, ADD_REMOVE, False),
     (levels_of_a_search_at_twenty_times_their_share, make_mechanism("log-scale-histogram"), PURE, REPLACE_ONE, True),
     (levels_of_a_search_at_twenty_times_their_share, of_means("log-scale-histogram"), PURE, ADD_REMOVE, True),

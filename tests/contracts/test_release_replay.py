@@ -1,4 +1,4 @@
-"""A whole release replayed where a row is dropped in one of two neighbours alone: what is made after the run tells no more."""
+"""A whole release replayed where a row is dropped in one of two neighbors alone: what is made after the run tells no more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every mechanism replayed on neighbouring tables, and mechanisms with planted faults: nothing unpaid for leaves a run unseen."""
+"""Every mechanism replayed on neighboring tables, and mechanisms with planted faults: nothing unpaid for leaves a run unseen."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_what_leaves_a_run_on_tables_of_any_size_follows_from_its_answers_alone(
 
 
 class OrderedQueryPlan(GaussianPlan):
-    """Releases the Gram matrix of differences of neighbouring rows, as if it moved no more than that of the rows."""
+    """Releases the Gram matrix of differences of neighboring rows, as if it moved no more than that of the rows."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         table = np.concatenate([*rows.source.blocks(), np.zeros((0, self.shape.n_features))])
@@ -192,7 +192,7 @@ class TellingReceiptPlan(GaussianPlan):
         return RunResult(None, None, self.add_noise(privacy_filter, f"Gram matrix of {rows.count()} rows", gram))
 
 
-class RelabelledSensitivityPlan(GaussianPlan):
+class RelabeledSensitivityPlan(GaussianPlan):
     """The add-remove sensitivity under a label that says replace-one, so that the filter takes it."""
 
     @property
@@ -285,7 +285,7 @@ def faulty(plan: type[GaussianPlan] | type[MatrixLaplacePlan]) -> type[Mechanism
 
 
 class TellingOfManyPlan(GaussianPlan):
-    """Says aloud where the rows' squares add up to less than 100: no two neighbours of a few rows differ in it."""
+    """Says aloud where the rows' squares add up to less than 100: no two neighbors of a few rows differ in it."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         noisy = super().run(rows, privacy_filter)
@@ -301,7 +301,7 @@ def test_a_decision_from_an_exact_number_is_seen_on_tables_that_are_no_neighbors
 
 ZCDP, PURE, APPROXIMATE = PrivacyBudget.zcdp(0.5), PrivacyBudget.pure(1.0), PrivacyBudget.approximate(20.0, 0.1)
 FAULTS: list[tuple[str, Mechanism, PrivacyBudget, Neighbors, str]] = [
-    ("the wrong neighbour", faulty(RelabelledSensitivityPlan)(), ZCDP, REPLACE_ONE, "is stated as less than it is"),
+    ("the wrong neighbor", faulty(RelabeledSensitivityPlan)(), ZCDP, REPLACE_ONE, "is stated as less than it is"),
     ("a query of twice the sensitivity", faulty(WrongQueryPlan)(), PURE, ADD_REMOVE, "is paid for"),
     ("a query that depends on the order of rows", faulty(OrderedQueryPlan)(), ZCDP, REPLACE_ONE, "is paid for"),
     ("the order of rows, add-remove", faulty(OrderedQueryPlan)(), ZCDP, ADD_REMOVE, "is paid for"),

@@ -246,7 +246,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
     return Stage(tmp_path, monkeypatch, capfd)
 
 
-def neighbours_of(rows: list[Row], odd: Row, neighbors: str) -> list[Row]:
+def neighbors_of(rows: list[Row], odd: Row, neighbors: str) -> list[Row]:
     """The row added in the middle of the table, or in place of the one there."""
     place = len(rows) // 2
     return [*rows[:place], odd, *rows[place + (neighbors == "replace_one") :]]
@@ -255,7 +255,7 @@ def neighbours_of(rows: list[Row], odd: Row, neighbors: str) -> list[Row]:
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", JOBS)
 def test_a_command_shows_no_more_than_its_noisy_answers(name: str, neighbors: str, stage: Stage) -> None:
-    """Two neighbouring tables and the same answers: the same exit code, output, error output and files, bit for bit."""
+    """Two neighboring tables and the same answers: the same exit code, output, error output and files, bit for bit."""
     job = JOBS[name]
     tables = [some_rows(60)] if neighbors == "replace_one" else [some_rows(60), []]
     for rows in tables:
@@ -263,13 +263,13 @@ def test_a_command_shows_no_more_than_its_noisy_answers(name: str, neighbors: st
         assert (seen.code, [file for file, _ in seen.files]) == (0, ["people.json"]), seen.err
         assert answers
         for odd in ODD_ROWS.values():
-            assert stage.replayed(job, neighbours_of(rows, odd, neighbors), neighbors, answers) == (seen, [])
+            assert stage.replayed(job, neighbors_of(rows, odd, neighbors), neighbors, answers) == (seen, [])
 
 
 def test_a_command_that_tells_the_number_of_rows_is_found(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted faults: the count of the rows on standard error, and in the file."""
     job, rows = JOBS["pure"], some_rows(60)
-    more = neighbours_of(rows, ORDINARY, "add_remove")
+    more = neighbors_of(rows, ORDINARY, "add_remove")
     honest = Rows.moments
 
     def telling(self: Rows, *arguments: Any, **options: Any) -> Any:
@@ -303,7 +303,7 @@ def test_a_stop_by_a_rule_is_seen_by_whoever_sees_exit_codes(stage: Stage) -> No
     job = Job(("release", "--epsilon", "1"), schema=SCHEMA.replace("MISSING", "error"))
     seen, answers = stage.recorded(job, some_rows(60), "add_remove")
     stopped, faults = stage.replayed(
-        job, neighbours_of(some_rows(60), ODD_ROWS["a dropped row"], "add_remove"), "add_remove", answers
+        job, neighbors_of(some_rows(60), ODD_ROWS["a dropped row"], "add_remove"), "add_remove", answers
     )
     assert (seen.code, stopped.code, stopped.files) == (0, 1, ())
     assert "missing='error'" in stopped.err

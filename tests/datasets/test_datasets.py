@@ -403,7 +403,7 @@ N_PEOPLE = 9
 
 
 def made_up_people() -> dict[str, bytes]:
-    """Random numbers in the form of the three files, the colours in another order than the components."""
+    """Random numbers in the form of the three files, the colors in another order than the components."""
     rng = np.random.default_rng(5)
     lines = ["           #eigvals " + " ".join(["1.000"] * 20)]
     for person, row in enumerate(rng.normal(size=(N_PEOPLE, 20))):
@@ -511,7 +511,7 @@ def test_no_genetic_component_is_bundled():
 LINE_OF_COMPONENTS = re.compile(rb"(?m)^\s*(\d+)\s+\1(\s+-?\d\.\d{4}){20}")
 
 
-def test_a_line_of_components_is_recognised():
+def test_a_line_of_components_is_recognized():
     assert LINE_OF_COMPONENTS.search(made_up_people()["popres.eigs"])
 
 
@@ -707,7 +707,7 @@ def test_synthetic_rows_have_their_exact_law():
 
 
 def test_algorithm_3_has_its_exact_law_variance_1_included():
-    """Standardised by the exact standard deviations of its features, ‖U_j‖, a row is ZU/‖U_j‖ on the sphere."""
+    """Standardized by the exact standard deviations of its features, ‖U_j‖, a row is ZU/‖U_j‖ on the sphere."""
     n_rows, d = 20_000, 6
     rows = papers_datasets.amin_synthetic(n_rows, d, np.random.default_rng(7))
     replay = np.random.default_rng(7)

@@ -256,7 +256,7 @@ def test_text_files_are_read_as_a_release_reads_them(
 @settings(max_examples=examples(300), deadline=None)
 def test_texts_become_the_numbers_that_arrow_reads(cells: list[str]) -> None:
     read = text_numbers(pa.array(cells, pa.large_string()), USUAL)
-    values, unreadable = read.values, read.unparseable
+    values, unreadable = read.values, read.unparsable
     for cell, value, bad in zip(cells, values.tolist(), unreadable.tolist(), strict=True):
         text = csv_text(pa.table({"v": [cell], "w": ["x"]}), quote="all_valid")
         options = pa_csv.ConvertOptions(
@@ -416,7 +416,7 @@ def test_the_nearest_level(value: Any, levels: Any, nearest: Any) -> None:
 
 
 def hospital(n_rows: int = 3_000) -> tuple[pa.Table, dpm.Schema]:
-    """The three classic mistakes: centimetres against metres, levels in another case, gaps under missing: error."""
+    """The three classic mistakes: centimeters against meters, levels in another case, gaps under missing: error."""
     rng = np.random.default_rng(0)
     ages = rng.uniform(18, 95, n_rows).tolist()
     ages[::250] = [None] * len(ages[::250])

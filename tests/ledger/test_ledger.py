@@ -71,7 +71,7 @@ def no_row_is_read(patch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: Any, **options: Any) -> Any:
         raise AssertionError(f"a row was read: {arguments}, {options}")
 
-    for name in ("moments", "count", "histogram", "summarise", "table_size"):
+    for name in ("moments", "count", "histogram", "summarize", "table_size"):
         if hasattr(Rows, name):
             patch.setattr(Rows, name, fail)
     patch.setattr(PrivacyFilter, "draw", fail)
@@ -156,7 +156,7 @@ def test_next_month_s_release_fits_and_the_one_after_does_not(
     ("options", "error", "words"),
     [
         ({"dataset": None}, ValueError, "name it, dataset="),
-        ({"dataset": "firms"}, dpm.LedgerError, "no budget was granted to 'firms'"),
+        ({"dataset": "firms"}, dpm.LedgerError, "no budget for dataset 'firms'"),
         ({"dataset": " "}, ValueError, "must name the table"),
         ({"insecure_seed": 0}, ValueError, "insecure seed"),
         ({"ledger": 7}, TypeError, "ledger must be a dpmoments.Ledger or the path"),

@@ -111,7 +111,7 @@ def test_decimals_add_up_as_they_are_written() -> None:
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.3, 0.999, 1.0, 3.0, 30.0, 300.0])
 def test_pure_privacy_as_gaussian_is_the_least_mu_rounded_up(epsilon: float) -> None:
-    """Φ(−μ/2) = 1/(1 + e^ε): the corner of randomised response lies on the curve of the normals."""
+    """Φ(−μ/2) = 1/(1 + e^ε): the corner of randomized response lies on the curve of the normals."""
     mu = pure_to_gaussian(epsilon)
     with mpmath.workdps(160):
         corner = 1 / (1 + mpmath.exp(mpmath.mpf(epsilon)))
@@ -121,8 +121,8 @@ def test_pure_privacy_as_gaussian_is_the_least_mu_rounded_up(epsilon: float) -> 
 
 @given(st.floats(1e-3, 5.0), st.floats(0.0, 6.0))
 @settings(max_examples=examples(100), deadline=None)
-def test_randomised_response_is_no_easier_to_tell_apart_than_the_normals(epsilon: float, at: float) -> None:
-    """δ of any ε-private pair is at most that of randomised response, and that at most the Gaussian's."""
+def test_randomized_response_is_no_easier_to_tell_apart_than_the_normals(epsilon: float, at: float) -> None:
+    """δ of any ε-private pair is at most that of randomized response, and that at most the Gaussian's."""
     response = max(0.0, (math.exp(epsilon) - math.exp(at)) / (1.0 + math.exp(epsilon)))
     assert response <= gaussian_delta(at, pure_to_gaussian(epsilon), 1.0) * (1 + 1e-9) + 1e-300
 

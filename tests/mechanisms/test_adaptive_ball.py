@@ -110,7 +110,7 @@ def plainly(
 
 
 def assert_same(noisy: RunResult, found: Found) -> None:
-    """Moments, centre, law, diagnostics, warning and rules, to rounding."""
+    """Moments, center, law, diagnostics, warning and rules, to rounding."""
     close = {"rtol": 1e-8, "atol": 1e-12}
     np.testing.assert_allclose(noisy.count, found.count, **close)
     np.testing.assert_allclose(noisy.sum, found.sum, **close)
@@ -136,7 +136,7 @@ Table = Callable[[], np.ndarray]
 TABLES: dict[str, tuple[Table, dict[str, str]]] = {
     "near their mean": (lambda: rows_near(6000, 3), {"pure": "ball", "approximate": "ball", "rho": "ball"}),
     "wide": (lambda: rows_near(40_000, 3, 0.3), {"rho": "ball"}),
-    "about a far centre": (lambda: rows_near(6000, 3) + [0.6, 0.1, -0.2], {"pure": "ball", "rho": "ball"}),
+    "about a far center": (lambda: rows_near(6000, 3) + [0.6, 0.1, -0.2], {"pure": "ball", "rho": "ball"}),
     "few far rows": (lambda: with_far_rows(6000, 3, 8), {"pure": "ball", "rho": "ball"}),
     "too few rows": (lambda: rows_near(40, 3), {"pure": "few", "approximate": "few", "rho": "few"}),
     "at the edge": (lambda: at_the_edge(25_000, 3), {"pure": "screened", "approximate": "screened", "rho": "screened"}),
@@ -274,7 +274,7 @@ def path_of(noisy: RunResult) -> str:
 )
 @pytest.mark.parametrize("drops", [False, True])
 def test_nothing_unpaid_for_leaves_a_run_on_any_path(drops: bool, budget: PrivacyBudget, neighbors: Neighbors) -> None:
-    """Neighbours of tables that end in each way, and unrelated ones, with the same answers."""
+    """Neighbors of tables that end in each way, and unrelated ones, with the same answers."""
     d = 12 if budget.delta > 0 else 3
     reached = set()
     for name, make in PATH_TABLES.items():
@@ -342,7 +342,7 @@ def test_a_row_more_cannot_be_seen_where_few_rows_make_up_a_column() -> None:
 
 
 def moved(table: np.ndarray, noisy: RunResult) -> np.ndarray:
-    """The rows as the release has them, about its centre."""
+    """The rows as the release has them, about its center."""
     about = table - noisy.center
     lengths = np.linalg.norm(about, axis=1, keepdims=True)
     return np.asarray(about * np.minimum(1.0, noisy.diagnostics["radius"] / np.maximum(lengths, 1e-300)))

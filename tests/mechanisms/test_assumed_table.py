@@ -196,7 +196,7 @@ def test_made_up_rows_have_the_moments_they_state(n_rows: int, n_features: int) 
 
 
 def test_measured_errors_are_root_mean_squares_about_the_origin() -> None:
-    """CoinPress releases its moments about its own centre."""
+    """CoinPress releases its moments about its own center."""
     plan = dpm.mechanisms.CoinPress().plan(MomentShape(3, n_rows=5000), PrivacyBudget.zcdp(0.5), "replace_one")
     assumed = SyntheticSpectrum(5000, SPECTRUM)
     measured = measured_errors(plan.run, assumed, plan.neighbors, 1.0, filters(plan, 4))

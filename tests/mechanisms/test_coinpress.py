@@ -142,7 +142,7 @@ def test_same_error_as_the_reference_with_the_same_schedule() -> None:
 
 def test_unknown_mean_costs_little() -> None:
     rng = np.random.default_rng(3)
-    covariance_errors, mean_errors, uncentred = [], [], []
+    covariance_errors, mean_errors, uncentered = [], [], []
     for trial in range(6):
         truth, root = half_wide(WIDE, rng)
         center = rng.normal(size=D) * 300
@@ -153,11 +153,11 @@ def test_unknown_mean_costs_little() -> None:
         covariance_errors.append(mahalanobis(noisy.covariance, truth))
         mean_errors.append(float(np.linalg.norm(np.linalg.solve(root, noisy.mean - center))))
         blind = run(table, dpm.mechanisms.CoinPress(eigenvalue_bounds=(1.0, 9e6)), trial, mean=False)
-        uncentred.append(mahalanobis(blind.gram / len(table) - np.outer(center, center), truth))
+        uncentered.append(mahalanobis(blind.gram / len(table) - np.outer(center, center), truth))
     assert np.mean(covariance_errors) < 0.21  # 0.166 without privacy
     assert np.mean(mean_errors) < 0.06  # 0.049 without privacy
     # planted fault: not recentring, and taking even the true mean off afterwards
-    assert np.mean(uncentred) > 1.0
+    assert np.mean(uncentered) > 1.0
 
 
 def test_an_anchor_is_a_change_of_coordinates() -> None:

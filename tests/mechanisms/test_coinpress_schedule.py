@@ -75,7 +75,7 @@ def test_shrinkage_is_that_of_clipped_normal_rows(d: int, radius: float) -> None
 
 
 @pytest.mark.parametrize("distance", [0.1, 1.0, 5.0, 1e3])
-def test_clip_about_a_distant_centre_cuts_about_as_many_rows(distance: float) -> None:
+def test_clip_about_a_distant_center_cuts_about_as_many_rows(distance: float) -> None:
     shell = 8.5
     share = stats.chi2.sf(shell**2, 50)
     radius = mean_clip(distance, shell, shell_quantile(shell, 50))
@@ -331,7 +331,7 @@ def test_hopeless_scales_are_capped() -> None:
     assert math.isfinite(capped.predicted_error)
 
 
-def test_one_step_of_a_mean_is_biased_by_the_distance_to_the_centre_itself() -> None:
+def test_one_step_of_a_mean_is_biased_by_the_distance_to_the_center_itself() -> None:
     """After a step the radius of the ball is a quantile; the bias is of the root mean square."""
     options = dict(
         n_features=9, n_rows=100.0, sensitivity=0.0, ball_factor=4.0, shrinkage=0.5, spherical=lambda radius: radius

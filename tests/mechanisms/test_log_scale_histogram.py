@@ -234,7 +234,7 @@ def test_noise_is_what_the_diagnostics_say(budget: PrivacyBudget, neighbors: Nei
     centers = np.array([0.0 if one.center is None else one.center[0] for one in runs])
     exact = 3000 * (1.0 + centers**2)
     noise = np.array([one.gram[0, 0] for one in runs]) - exact
-    # The variance's noise has that of the mean in it, which is little: the mean is near the centre.
+    # The variance's noise has that of the mean in it, which is little: the mean is near the center.
     n_rows = np.array([3000.0 if one.count is None or neighbors is REPLACE_ONE else one.count for one in runs])
     stated = np.array([one.diagnostics["noise_on_variance"] for one in runs]) * n_rows
     if mean:

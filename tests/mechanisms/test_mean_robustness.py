@@ -66,7 +66,7 @@ def said(noisy: NoisyMean) -> list[str]:
 
 @pytest.mark.parametrize(("n", "d", "most"), [(250, 50, 0.65), (250, 100, 1.4), (100, 30, 2.0), (100, 10, 0.6)])
 def test_the_variance_aware_mean_survives_few_rows(n: int, d: int, most: float) -> None:
-    """It clipped every row about a centre that noise had moved: 1.0, 5.0, over 4 and 1.2."""
+    """It clipped every row about a center that noise had moved: 1.0, 5.0, over 4 and 1.2."""
     errors, outside = [], []
     for seed in range(6):
         table = np.random.default_rng(seed).normal(1.0, 1.0, (n, d))

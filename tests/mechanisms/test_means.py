@@ -441,7 +441,7 @@ def test_same_seed_same_bits_and_secure_runs_differ(name: str) -> None:
 
 
 @every_mechanism
-def test_budgets_and_neighbours_a_mechanism_does_not_know_are_refused(name: str) -> None:
+def test_budgets_and_neighbors_a_mechanism_does_not_know_are_refused(name: str) -> None:
     mechanism = make_mean_mechanism(name, **OPTIONS[name])
     shape = MomentShape(2, n_rows=100, row_norm=None)
     for budget in (PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 1e-6), PrivacyBudget.zcdp(0.5)):
@@ -501,8 +501,8 @@ def test_a_known_covariance_whitens() -> None:
     root = np.array([[100.0, 0.0], [1.0, 0.01]])
     table = rng.normal(size=(2000, 2)) @ root.T + [500.0, 6.0]
     found = run("coinpress", table, 0, radius=1e4, covariance=(root @ root.T).tolist())
-    standardised = np.linalg.solve(root, found.mean - [500.0, 6.0])
-    assert np.linalg.norm(standardised) < 0.1
+    standardized = np.linalg.solve(root, found.mean - [500.0, 6.0])
+    assert np.linalg.norm(standardized) < 0.1
 
 
 def test_rows_far_outside_are_warned_of() -> None:

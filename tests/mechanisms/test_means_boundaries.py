@@ -70,7 +70,7 @@ def test_tails_as_heavy_as_the_factor_says_are_not_heavier(monkeypatch: pytest.M
         assert recorded("coinpress", table, ZCDP, **options)[0].diagnostics["steps"][-1]["radius"] == radius
 
 
-def test_a_clamped_mean_three_deviations_from_the_centre_is_more_than_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clamped_mean_three_deviations_from_the_center_is_more_than_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = Rows.of(np.full((50, 1), 0.3), Schema.unbounded(1), neighbors="replace_one", threads=1)
     plan = CoinPressMean(radius=1.0, scale=1.0).plan(MomentShape(1, n_rows=50, row_norm=None), ZCDP, "replace_one")
 
@@ -80,7 +80,7 @@ def test_a_clamped_mean_three_deviations_from_the_centre_is_more_than_noise(monk
         return coordinatewise.examined_mean(rows, door, loss, feature=0, center=0.0, half_width=2.0, n_rows=50.0)
 
     found = examined()
-    assert found.noise_scale > 0.3  # so that no value is farther from the centre than noise
+    assert found.noise_scale > 0.3  # so that no value is farther from the center than noise
     at_the_factor = factor_of(abs(found.mean), found.noise_scale)
     for factor, decides in ((at_the_factor, False), (above(at_the_factor), True)):
         monkeypatch.setattr(coordinatewise, "_FROM_CENTER", factor)
@@ -164,7 +164,7 @@ QUARTERS = NormHistogram(np.array([1.0, 2.0, 4.0]), np.array([3e6, 3e6, 6e6, 0.0
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What a variance-aware run asks for, of which every histogram is QUARTERS and no step moves the centre."""
+    """What a variance-aware run asks for, of which every histogram is QUARTERS and no step moves the center."""
     asked = list[dict[str, Any]]()
 
     def histogram(_run: Any, rho: float, linear: np.ndarray, typical: float, octaves: int) -> NormHistogram:

@@ -33,7 +33,7 @@ def test_a_row_is_shortened_the_same_alone_and_in_company() -> None:
     assert _rows_in_unit_ball(rows, "center")[3, 2] == 0.0
 
 
-def test_a_missing_cell_that_counts_as_zero_does_so_about_a_centre() -> None:
+def test_a_missing_cell_that_counts_as_zero_does_so_about_a_center() -> None:
     rng = np.random.default_rng(1)
     table = rng.normal(0.4, 0.01, (60_000, 5))
     table[rng.random(table.shape) < 0.05] = np.nan
@@ -43,7 +43,7 @@ def test_a_missing_cell_that_counts_as_zero_does_so_about_a_centre() -> None:
     np.testing.assert_allclose(np.diag(released.covariance), np.nan_to_num(table).var(axis=0), rtol=0.2)
 
 
-def test_long_rows_are_shortened_before_a_centre_is_taken_off() -> None:
+def test_long_rows_are_shortened_before_a_center_is_taken_off() -> None:
     rng = np.random.default_rng(2)
     table = np.column_stack([rng.uniform(1.0, 1.15, 60_000), rng.normal(0.0, 0.01, (60_000, 4))])
     released = dpm.release(table, dpm.Schema.unit_ball(5), epsilon=20.0, insecure_seed=0)

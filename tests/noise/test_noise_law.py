@@ -179,9 +179,9 @@ def test_the_skew_of_one_wishart_is_in_its_quantiles() -> None:
 def test_the_tail_of_a_gamma_difference_is_that_of_its_definition(shape: float, deviations: float) -> None:
     x = deviations * math.sqrt(2 * shape)
     law = stats.gamma(shape)
-    centre, reach = shape + x, 14 * math.sqrt(shape) + 40 + x
+    center, reach = shape + x, 14 * math.sqrt(shape) + 40 + x
     low = max(shape - reach, 0.0)
-    pieces = np.unique(np.clip([low, shape, shape + x / 2, centre, shape + reach], low, None))
+    pieces = np.unique(np.clip([low, shape, shape + x / 2, center, shape + reach], low, None))
     reference = sum(
         integrate.quad(lambda y: law.pdf(y) * law.sf(y + x), a, b, epsabs=0, epsrel=1e-9, limit=500)[0]
         for a, b in itertools.pairwise(pieces)

@@ -576,7 +576,7 @@ def test_files_keep_every_bit_and_refuse_forgeries(model: NoiseModel) -> None:
             with pytest.raises((ValueError, TypeError)):
                 NoiseModel.from_dict(content | {entry: forged})
     with pytest.raises(ValueError, match=r"unknown|not known|no entry"):
-        NoiseModel.from_dict(content | {"colour": 1.0})
+        NoiseModel.from_dict(content | {"color": 1.0})
     with pytest.raises(ValueError, match="must be one of"):
         NoiseModel.from_dict(content | {"name": "cauchy"})
 

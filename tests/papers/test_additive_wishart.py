@@ -113,7 +113,7 @@ def test_what_a_scale_matrix_does_not_go_with():
         AdditiveWishart(scale_matrix=np.eye(3)).plan(MomentShape(2), USUAL, "add_remove")
 
 
-def advantage_on_worst_neighbours(plan, size, run=run_plan):
+def advantage_on_worst_neighbors(plan, size, run=run_plan):
     """P[E | first] − e^ε P[E | second] for the tables and the event that attain δ, and its standard error."""
     mean = plan.degrees * plan.scale * np.eye(2)
     row, other = np.diag([1.0, 0.0]), np.diag([0.0, 1.0])
@@ -138,13 +138,13 @@ def advantage_on_worst_neighbours(plan, size, run=run_plan):
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
-def test_worst_neighbours_attain_delta(neighbors):
+def test_worst_neighbors_attain_delta(neighbors):
     plan = AdditiveWishart(8).plan(MomentShape(2, n_rows=1, mean=False), LOOSE, neighbors)
-    advantage, error = advantage_on_worst_neighbours(plan, 6000)
+    advantage, error = advantage_on_worst_neighbors(plan, 6000)
     assert abs(advantage - LOOSE.delta) < 4 * error
     # Planted fault: a third of the scale leaks more than δ.
     faulty = replace(plan, scale=plan.scale / 3)
-    advantage, error = advantage_on_worst_neighbours(faulty, 2000, run_unchecked)
+    advantage, error = advantage_on_worst_neighbors(faulty, 2000, run_unchecked)
     assert advantage > LOOSE.delta + 4 * error
     with pytest.raises(PrivacyFilterError, match="costs more than the plan claims"):
         draws(faulty, np.array([[1.0, 0.0]]), 1, seed=0)

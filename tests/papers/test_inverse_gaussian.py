@@ -26,7 +26,7 @@ def raised_inverse(gram, bound):
 
 
 def largest_change(bound, neighbors, trials, seed):
-    """Largest Frobenius change of the raised inverse over random neighbours, whether the bound holds or not."""
+    """Largest Frobenius change of the raised inverse over random neighbors, whether the bound holds or not."""
     generator, largest = np.random.default_rng(seed), 0.0
     for _ in range(trials):
         d = int(generator.integers(1, 5))

@@ -64,7 +64,7 @@ def test_mean_and_spread():
     assert abs(squares.mean() - spread) < 5 * squares.std() / math.sqrt(len(squares))
 
 
-def advantage_on_worst_neighbours(plan, size, run=run_plan):
+def advantage_on_worst_neighbors(plan, size, run=run_plan):
     """P[E | first] − e^ε P[E | second] for the tables and the event that attain δ, and its standard error."""
     q, nu, factor = 1 / plan.padding, plan.degrees, plan.degrees - 3
     # The precision times ψ is a sum of ν squares along an axis: of variance 1, or 1/(1 + q) where the row lies.
@@ -85,13 +85,13 @@ def advantage_on_worst_neighbours(plan, size, run=run_plan):
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
-def test_worst_neighbours_attain_delta(neighbors):
+def test_worst_neighbors_attain_delta(neighbors):
     plan = InverseWishart(7, subtract_padding=False).plan(MomentShape(2, n_rows=1, mean=False), LOOSE, neighbors)
-    advantage, error = advantage_on_worst_neighbours(plan, 6000)
+    advantage, error = advantage_on_worst_neighbors(plan, 6000)
     assert abs(advantage - LOOSE.delta) < 4 * error
     # Planted fault: a quarter of the padding leaks more than δ.
     weak = replace(plan, padding=plan.padding / 4)
-    advantage, error = advantage_on_worst_neighbours(weak, 2000, run_unchecked)
+    advantage, error = advantage_on_worst_neighbors(weak, 2000, run_unchecked)
     assert advantage > LOOSE.delta + 4 * error
     with pytest.raises(PrivacyFilterError, match="costs more than the plan claims"):
         draws(weak, np.array([[1.0, 0.0]]), 1, seed=0)

@@ -109,7 +109,7 @@ def worst_case(plan):
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
-def test_worst_neighbours_attain_delta(neighbors):
+def test_worst_neighbors_attain_delta(neighbors):
     mechanism = JohnsonLindenstrauss(4, subtract_padding=False)
     plan = mechanism.plan(MomentShape(2, n_rows=1, mean=False), LOOSE, neighbors)
     advantage, error = distinguishing_advantage(plan, *worst_case(plan), size=6000)
@@ -160,16 +160,16 @@ def test_adaptive_pads_only_what_the_table_lacks(neighbors):
     assert found["padding"] == 0.0
     assert found["eigenvalue_bound"] > fixed + 1
     assert found["degrees_of_freedom"] > 20
-    # The row that a neighbour lacks may take 1 off the smallest eigenvalue; what is left is enough, and not for one more.
+    # The row that a neighbor lacks may take 1 off the smallest eigenvalue; what is left is enough, and not for one more.
     left = found["eigenvalue_bound"] - 1
     assert curves.wishart_sampling_delta(inner.epsilon, found["degrees_of_freedom"], left, neighbors) <= inner.delta
     more = found["degrees_of_freedom"] + 1
     assert curves.wishart_sampling_delta(inner.epsilon, more, left, neighbors) > inner.delta * (1 - 1e-8)
-    # Planted fault: without the allowance of 1 the same degrees of freedom are not private for that neighbour.
+    # Planted fault: without the allowance of 1 the same degrees of freedom are not private for that neighbor.
     careless = curves.wishart_sampling_degrees(inner.epsilon, inner.delta, left + 1, neighbors)
     assert curves.wishart_sampling_delta(inner.epsilon, careless, left, neighbors) > inner.delta
 
-    # The row that a neighbour lacks takes up to 1 off the bound; a bound below 1 saves no padding, and adds none either.
+    # The row that a neighbor lacks takes up to 1 off the bound; a bound below 1 saves no padding, and adds none either.
     bounds = []
     for n_rows, seed in ((60, 11), (400, 12), (400, 13)):
         small = table_in_the_ball(n_rows, 3)
@@ -224,7 +224,7 @@ def test_count_and_mean_ride_in_the_same_matrix(mean):
 
 
 @pytest.mark.slow
-def test_default_degrees_nearly_minimise_the_worst_case():
+def test_default_degrees_nearly_minimize_the_worst_case():
     for n_rows, stays in [(100, False), (10_000, False), (10_000, True)]:
         chosen = _default_degrees(USUAL, Neighbors.ADD_REMOVE, 6, 6, float(n_rows), 1.0, stays)
         errors = {}
@@ -323,7 +323,7 @@ def on_the_first_axis(square):
 
 @pytest.mark.parametrize("inverse", [False, True])
 def test_privacy_does_not_rest_on_the_known_eigenvalue(inverse):
-    """Asserted far too high, on neighbours at what it is raised to: no more than δ; with a quarter of it far more."""
+    """Asserted far too high, on neighbors at what it is raised to: no more than δ; with a quarter of it far more."""
     kind = dpm.mechanisms.InverseWishart if inverse else JohnsonLindenstrauss
     plan = kind(7, smallest_eigenvalue=1e6, subtract_padding=False).plan(
         MomentShape(2, mean=False), LOOSE, "add_remove"

@@ -44,7 +44,7 @@ def make_plan(mechanism, table, budget, neighbors, *, mean=False):
 
 
 class TestOneDraw:
-    """The exact privacy loss of one direction in the plane, on neighbours built to attain it."""
+    """The exact privacy loss of one direction in the plane, on neighbors built to attain it."""
 
     ANGLES = np.linspace(0.0, math.pi, 40_001)
 
@@ -73,7 +73,7 @@ class TestOneDraw:
         return max(losses)
 
     def zcdp_loss(self, strength, neighbors):
-        """The largest D_α/α over neighbours and orders."""
+        """The largest D_α/α over neighbors and orders."""
         worst = 0.0
         for left, right in self.neighbors_of(neighbors):
             p, q = self.log_density(strength, left), self.log_density(strength, right)
@@ -454,7 +454,7 @@ def test_eigenvalues_of_a_huge_table_do_not_overflow(mechanism: Any) -> None:
 @pytest.mark.parametrize("allocation", ["gaps", "adaptive", "uniform"])
 @pytest.mark.parametrize("budget", [PrivacyBudget.pure(0.8), PrivacyBudget.zcdp(0.3)])
 @pytest.mark.parametrize("failure", [0.05, 0.4])
-def test_weights_of_directions_minimise_the_loss_that_is_expected(allocation, budget, failure):
+def test_weights_of_directions_minimize_the_loss_that_is_expected(allocation, budget, failure):
     """Weights ∝ importance^(1/2) under ε and importance^(2/3) under ρ, importance raised by the largest noise to be expected."""
     mechanism = IterativeEigenvectors(allocation=allocation, failure=failure)
     plan = mechanism.plan(MomentShape(4, mean=False), budget, ADD_REMOVE)

@@ -78,7 +78,7 @@ def test_coinpress_with_a_fixed_clip_follows_from_public_numbers_but_for_a_noisy
     stated = plan.run(rows, PrivacyFilter(plan, insecure_generator(0))).noise
     assert expected is not None
     assert stated is not None
-    # Beside the noise it counts what clipping about a centre that is not the mean brings: little.
+    # Beside the noise it counts what clipping about a center that is not the mean brings: little.
     ratio = expected / stated.deviations
     assert (ratio >= 0.99).all()
     assert (ratio < 1.06).all()
@@ -114,7 +114,7 @@ def test_errors_for_rows_assumed_are_those_of_such_rows(case: str) -> None:
         found = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))
         squares.append((found.mean - table.mean(axis=0)) ** 2)
     measured = float(np.sqrt(np.mean(squares, axis=0).sum()))
-    # Where spreads differ, clipping about a noisy centre adds to the noise that `variance-aware` forecasts.
+    # Where spreads differ, clipping about a noisy center adds to the noise that `variance-aware` forecasts.
     least, most = (0.75, 1.4) if name == "variance-aware" else (0.8, 1.2)
     assert least < measured / float(np.linalg.norm(expected)) < most
 

@@ -113,8 +113,8 @@ def test_a_forecast_that_forgets_the_noise_on_the_count_is_found(monkeypatch: py
         compared_with_description("laplace", BUDGETS[0], "add_remove")
 
 
-def test_the_noise_on_a_mean_about_a_centre_is_that_about_the_centre() -> None:
-    """The count's noise moves a mean by its distance from the centre, not from the middle of the bounds."""
+def test_the_noise_on_a_mean_about_a_center_is_that_about_the_center() -> None:
+    """The count's noise moves a mean by its distance from the center, not from the middle of the bounds."""
     rng = np.random.default_rng(0)
     table = rng.normal([80, 10, 50, 30, 70, 50], 1.5, (20_000, 6)).clip(0, 100)
     releases = [
@@ -162,7 +162,7 @@ def test_means_spreads_and_correlations_are_within_a_twentieth_of_simulated_nois
     np.testing.assert_allclose(noise.correlation[below], of_correlation.std(axis=0)[below], rtol=0.06)
 
 
-def test_a_standardised_coefficient_is_within_a_tenth_of_simulated_noise() -> None:
+def test_a_standardized_coefficient_is_within_a_tenth_of_simulated_noise() -> None:
     noise = setting("gaussian", NUMBERS, 9000, typical_sd=dict.fromkeys(NUMBERS.feature_names, 12.0), rho=0.3).noise
     assert noise is not None
     assert noise.regression is not None
@@ -345,7 +345,7 @@ def test_a_search_that_stops_early_is_found(monkeypatch: pytest.MonkeyPatch) -> 
         (dict(mean={"age": -1.0}), "mean of 'age'"),
         (dict(mean={"age": 1e-14}), "not within"),
         (dict(mechanism="coinpress", correlation=0.1), "is not known beforehand"),
-        (dict(mechanism="magic", correlation=0.1), "unknown mechanism 'magic'"),
+        (dict(mechanism="magic", correlation=0.1), "Unknown mechanism 'magic'"),
     ],
 )
 def test_what_cannot_be_needed_is_refused(wanted: dict[str, Any], words: str) -> None:

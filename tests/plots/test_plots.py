@@ -192,7 +192,7 @@ def test_correlations_without_a_number_are_crossed_out() -> None:
 
 
 def test_a_picture_of_nothing_but_noise_says_so_in_words() -> None:
-    """No interval has a width to mark on the colour bar, and no covariance is 10⁻¹⁸."""
+    """No interval has a width to mark on the color bar, and no covariance is 10⁻¹⁸."""
     release = release_of("all noise")
     assert not np.isfinite(release.correlations().privacy_noise[np.tril_indices(4, -1)]).any()
     figure = Figure()

@@ -217,7 +217,7 @@ def test_refuses_nonsense():
         curves.additive_wishart_delta(1.0, 0.5, 1.0, "add_remove")
     with pytest.raises(ValueError, match="scale"):
         curves.additive_wishart_degrees(1.0, 1e-6, 0.0, "add_remove")
-    with pytest.raises(ValueError, match="neighbouring relation"):
+    with pytest.raises(ValueError, match="neighboring relation"):
         curves.additive_wishart_scale(1.0, 1e-6, 5, "neither")
 
 

@@ -90,10 +90,10 @@ def test_ratio_bounds_coordinate_by_coordinate(scale):
     with mp.workdps(50):
         s = mp.mpf(scale)
         tau = mp.sqrt(s * s - mp.mpf(1) / 12)
-        normaliser = mp.nsum(lambda k: mp.exp(-k * k / (2 * s * s)), [-mp.inf, mp.inf])
+        normalizer = mp.nsum(lambda k: mp.exp(-k * k / (2 * s * s)), [-mp.inf, mp.inf])
         theta = mp.exp(-2 * mp.pi**2 * s * s)
         for k in range(int(12 * scale)):
-            p = mp.exp(-(mp.mpf(k) ** 2) / (2 * s * s)) / normaliser
+            p = mp.exp(-(mp.mpf(k) ** 2) / (2 * s * s)) / normalizer
             r = (mp.erfc((k - 0.5) / (tau * mp.sqrt(2))) - mp.erfc((k + 0.5) / (tau * mp.sqrt(2)))) / 2
             same = (mp.erfc((k - 0.5) / (s * mp.sqrt(2))) - mp.erfc((k + 0.5) / (s * mp.sqrt(2)))) / 2
             reverse = 2 * theta / (1 - theta) + 1 / (640 * tau**4) + k * k / (288 * s**2 * tau**4)

@@ -58,7 +58,7 @@ def raised(matrix, least):
 
 
 def eigenvalue_distance(first, second):
-    """√Σ(μ_i − 1)² over the generalised eigenvalues of a pair."""
+    """√Σ(μ_i − 1)² over the generalized eigenvalues of a pair."""
     root = np.linalg.cholesky(second)
     whitened = np.linalg.solve(root, np.linalg.solve(root, first).T)
     return float(np.linalg.norm(np.linalg.eigvalsh(whitened) - 1.0))
@@ -94,7 +94,7 @@ def test_raised_neighbors_are_as_near_as_the_proof_says(least):
 
 
 def test_more_than_one_direction_moves():
-    """Planted fault: were raising a monotone function of matrices, one generalised eigenvalue alone would leave 1."""
+    """Planted fault: were raising a monotone function of matrices, one generalized eigenvalue alone would leave 1."""
     moved = []
     for first, second, moves in pairs_of_neighbors(200):
         if moves == 1.0 and len(first) > 2:
@@ -127,7 +127,7 @@ def test_no_pair_is_worse(epsilon, degrees, ratio):
     for trial in range(24):
         d = 1 + trial % 4
         split = np.eye(d)[0] if trial < 4 else generator.standard_normal(d)
-        # In this order alone: neighbours keep the constraint in the other order too, where these pairs need not.
+        # In this order alone: neighbors keep the constraint in the other order too, where these pairs need not.
         split /= np.linalg.norm(split) * ratio
         simulated, error = hockey_stick_by_simulation(
             epsilon, np.diag(1.0 + split), np.eye(d), degrees, 20_000, generator

@@ -254,7 +254,7 @@ def test_group_path_is_sound_and_wasteful(neighbors):
 def test_refuses_nonsense(arguments):
     with pytest.raises(ValueError, match="must"):
         curves.wishart_sampling_delta(*arguments, "add_remove")
-    with pytest.raises(ValueError, match="neighbouring relation"):
+    with pytest.raises(ValueError, match="neighboring relation"):
         curves.wishart_sampling_delta(1.0, 5, 1.0, "neither")
 
 

@@ -43,8 +43,8 @@ def smallest_log_delta(rho, epsilon):
     return min(f_left, f_right)
 
 
-def randomised_response_divergence(epsilon, order):
-    """Rényi divergence between the two laws of randomised response."""
+def randomized_response_divergence(epsilon, order):
+    """Rényi divergence between the two laws of randomized response."""
     with mp.workdps(40):
         epsilon, a = mp.mpf(epsilon), mp.mpf(order)
         p = mp.exp(epsilon) / (1 + mp.exp(epsilon))
@@ -115,18 +115,18 @@ def test_noise_scale_is_the_smallest_float_that_is_enough(rho, sensitivity):
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 0.3, 1.0, 4.0, 30.0])
-def test_pure_to_zcdp_bounds_randomised_response_and_is_attained(epsilon):
+def test_pure_to_zcdp_bounds_randomized_response_and_is_attained(epsilon):
     rho = curves.pure_to_zcdp(epsilon)
     assert rho <= epsilon**2 / 2 * (1 + 1e-15)
     for order in [1 + 1e-6, 1.1, 1.5, 2, 3, 8, 50, 1000]:
-        assert randomised_response_divergence(epsilon, order) <= order * mp.mpf(rho)
-    attained = randomised_response_divergence(epsilon, 1 + mp.mpf(10) ** -10) / (1 + mp.mpf(10) ** -10)
+        assert randomized_response_divergence(epsilon, order) <= order * mp.mpf(rho)
+    attained = randomized_response_divergence(epsilon, 1 + mp.mpf(10) ** -10) / (1 + mp.mpf(10) ** -10)
     assert float(attained / rho) == pytest.approx(1.0, abs=1e-8)
 
 
 def test_planted_fault_pure_to_zcdp_with_a_smaller_constant_is_rejected():
     wrong = 0.99 * curves.pure_to_zcdp(1.0)
-    assert randomised_response_divergence(1.0, 1.001) > 1.001 * wrong
+    assert randomized_response_divergence(1.0, 1.001) > 1.001 * wrong
 
 
 def test_edges():

@@ -135,8 +135,8 @@ def hockey_stick(ours: np.ndarray, theirs: np.ndarray, epsilon: float) -> float:
 def lattice_laws(log_weight: Callable[[np.ndarray], np.ndarray], shift: int, reach: int) -> tuple[np.ndarray, ...]:
     """Log probabilities of integers under a law ∝ exp(log_weight) about ``shift`` and about 0."""
     points = np.arange(-reach, reach + 1)
-    normaliser = special.logsumexp(log_weight(points))
-    return log_weight(points - shift) - normaliser, log_weight(points) - normaliser
+    normalizer = special.logsumexp(log_weight(points))
+    return log_weight(points - shift) - normalizer, log_weight(points) - normalizer
 
 
 def discrete_gaussian_laws(shift: int, scale: float) -> tuple[np.ndarray, ...]:

@@ -25,7 +25,7 @@ from dpmoments.privacy.curves.composed import (
     composed,
     discrete_laplace_delta,
     laplace_delta,
-    randomised_response_delta,
+    randomized_response_delta,
 )
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
@@ -105,19 +105,19 @@ def test_noise_that_is_lipschitz_in_a_norm_is_no_worse_than_laplace(power: float
         assert hockey_stick(*laws, 0.2) == pytest.approx(laplace_delta(0.2, 1.0), abs=2e-3)
 
 
-def test_randomised_response_bounds_every_pure_pair_and_is_attained() -> None:
+def test_randomized_response_bounds_every_pure_pair_and_is_attained() -> None:
     rng, loss = np.random.default_rng(0), 1.3
     for _ in range(200):
         theirs = rng.dirichlet(np.ones(4))
         ours = theirs * np.exp(rng.uniform(-0.5 * loss, 0.5 * loss, 4))
         ours /= ours.sum()  # by a factor within e^{±loss/2}: ratios stay within e^{±loss}
         assert covers(
-            lambda e: randomised_response_delta(e, loss), lambda e, p=ours, q=theirs: hockey_stick(p, q, e), EPSILONS
+            lambda e: randomized_response_delta(e, loss), lambda e, p=ours, q=theirs: hockey_stick(p, q, e), EPSILONS
         )
     high = 1.0 / (1.0 + math.exp(-loss))
     worst = np.array([high, 1.0 - high]), np.array([1.0 - high, high])
     for epsilon in EPSILONS:
-        assert randomised_response_delta(epsilon, loss) == pytest.approx(hockey_stick(*worst, epsilon), abs=1e-12)
+        assert randomized_response_delta(epsilon, loss) == pytest.approx(hockey_stick(*worst, epsilon), abs=1e-12)
     assert not covers(lambda e: laplace_delta(e, loss), lambda e: hockey_stick(*worst, e), EPSILONS)
 
 
@@ -285,7 +285,7 @@ def test_the_first_draw_is_the_same_on_every_table() -> None:
 
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))
-def test_an_exact_gaussian_profile_is_attained_by_explicit_neighbours(neighbors: Neighbors) -> None:
+def test_an_exact_gaussian_profile_is_attained_by_explicit_neighbors(neighbors: Neighbors) -> None:
     """The shift of the exact integers between two tables, over the scale that was drawn."""
     case = next(c for c in CASES if c.id == f"gaussian(variance=isotropic)-approximate-{neighbors}-gram")
     name, receipt = receipt_of(case)
@@ -305,7 +305,7 @@ def test_an_exact_gaussian_profile_is_attained_by_explicit_neighbours(neighbors:
         assert "norm" in point.how
 
 
-def test_noise_that_no_neighbours_are_known_to_attain_is_a_bound() -> None:
+def test_noise_that_no_neighbors_are_known_to_attain_is_a_bound() -> None:
     for name in (
         "gaussian(variance=entrywise)-approximate-add_remove-mean",
         "laplace(calibration=tight)-pure-add_remove-mean",
@@ -315,7 +315,7 @@ def test_noise_that_no_neighbours_are_known_to_attain_is_a_bound() -> None:
 
 
 def test_outcomes_of_draws_keep_the_profile() -> None:
-    """An audit: how often a set is hit on one table and on its neighbour, 200,000 times each."""
+    """An audit: how often a set is hit on one table and on its neighbor, 200,000 times each."""
     n_draws, scale = 200_000, 4.0
     law, epsilon = DiscreteLaplace(scale), 1.0 / scale
     ours, theirs = (
@@ -351,18 +351,18 @@ def test_the_order_of_bounds_never_hides_a_better_one() -> None:
     assert settled.at(0.25).delta == pytest.approx(discrete_laplace_delta(0.25, 1, 2.0), abs=1e-12)
     assert settled.at(0.25).exact
     assert settled.at(0.5).delta == 0.0
-    assert settled.at(0.25).delta < other.at(0.25).delta <= randomised_response_delta(0.25, 1.0)
+    assert settled.at(0.25).delta < other.at(0.25).delta <= randomized_response_delta(0.25, 1.0)
     assert other.at(0.75).delta > 0.0
     assert other.at(1.0).delta == 0.0
 
 
 def test_what_follows_the_first_draw_may_be_anything() -> None:
-    """Two counts: of a settled run both are known, of any other the second might have been randomised response."""
+    """Two counts: of a settled run both are known, of any other the second might have been randomized response."""
     law, sensitivity = DiscreteLaplace(32.0), count_l1(Neighbors.ADD_REMOVE).in_units(8.0)
     one = Draw("count", law, sensitivity, law.loss(sensitivity, LossUnit.EPSILON), 1)
     receipt = Receipt(Neighbors.ADD_REMOVE, PrivacyBudget.pure(0.5), LossUnit.EPSILON, (one, one))
     known = composed([curve_of_laplace(8, 32.0)] * 2)
-    anything = composed([curve_of_laplace(8, 32.0), PrivacyCurve(lambda e: randomised_response_delta(e, 0.25), 0.25)])
+    anything = composed([curve_of_laplace(8, 32.0), PrivacyCurve(lambda e: randomized_response_delta(e, 0.25), 0.25)])
     assert known is not None
     assert anything is not None
     settled, other = RunCurve.of(receipt, "laplace").at(0.1).delta, RunCurve.of(receipt, "adaptive-ball").at(0.1).delta

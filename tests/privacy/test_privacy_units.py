@@ -250,7 +250,7 @@ def test_auto_calibrates_what_it_chooses_to_what_is_left_for_that() -> None:
 def test_the_filter_refuses_a_run_that_spends_on_a_row_what_is_for_a_unit() -> None:
     for cost in BUDGETS.values():
         full = dpm.mechanisms.Auto().plan(MomentShape(2), cost, ADD_REMOVE)
-        with pytest.raises(ValueError, match="costs more than what is left for a row"):
+        with pytest.raises(ValueError, match="costs more than a row's part"):
             UnitsPlan.of(full, cost, UNIT)
         honest = plan_for_rows(dpm.mechanisms.Auto(), MomentShape(2), cost, ADD_REMOVE, UNIT)
         plan = UnitsPlan.of(honest, cost, UNIT)

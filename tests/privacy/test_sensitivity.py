@@ -1,4 +1,4 @@
-"""Every sensitivity: attained by explicit neighbours, exceeded by none that a search finds."""
+"""Every sensitivity: attained by explicit neighbors, exceeded by none that a search finds."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_a_row_that_the_schema_drops_is_covered_under_both_relations(d: int, w: 
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 11, 12, 50, 400])
-def test_a_row_dropped_in_one_neighbour_alone_moves_no_more_than_one_replaced(d: int) -> None:
+def test_a_row_dropped_in_one_neighbor_alone_moves_no_more_than_one_replaced(d: int) -> None:
     """What is proven of every d, on the signs that are the worst for one row: the count cell moves too."""
     corner = np.full(d, 1.0 / math.sqrt(d))
     for w in AUGMENTATIONS:
@@ -474,7 +474,7 @@ def distance_between(case: Worst, neighbors: Neighbors, first: np.ndarray, secon
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 @pytest.mark.parametrize("name", WORST)
-def test_worst_neighbours_attain_what_is_stated(name: str, neighbors: Neighbors) -> None:
+def test_worst_neighbors_attain_what_is_stated(name: str, neighbors: Neighbors) -> None:
     case = WORST[name]
     first, second = case.tables(neighbors)
     assert (np.linalg.norm(np.vstack([first, second]), axis=1) <= 1 + 1e-15).all()
@@ -489,7 +489,7 @@ def test_worst_neighbours_attain_what_is_stated(name: str, neighbors: Neighbors)
         assert reached > 1.01 * case.made(ADD_REMOVE).value
 
 
-def random_neighbours(neighbors: Neighbors, d: int, trials: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def random_neighbors(neighbors: Neighbors, d: int, trials: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Tables of up to six rows, dense, sparse, short and of norm 1, repeated and opposite ones among them."""
     rng = np.random.default_rng(seed)
     for trial in range(trials):
@@ -506,11 +506,11 @@ def random_neighbours(neighbors: Neighbors, d: int, trials: int, seed: int) -> I
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 @pytest.mark.parametrize("name", WORST)
-def test_no_neighbours_exceed_what_is_stated(name: str, neighbors: Neighbors) -> None:
+def test_no_neighbors_exceed_what_is_stated(name: str, neighbors: Neighbors) -> None:
     case = WORST[name]
     stated = case.made(neighbors).value
     found = max(
-        distance_between(case, neighbors, *pair) for pair in random_neighbours(neighbors, case.d, trials=800, seed=3)
+        distance_between(case, neighbors, *pair) for pair in random_neighbors(neighbors, case.d, trials=800, seed=3)
     )
     assert found <= stated * (1 + 1e-12)
     assert found > 0.2 * stated, "the search is too weak to say anything"
@@ -547,7 +547,7 @@ def test_the_inverse_is_not_exceeded_whether_the_bound_holds_or_not(neighbors: N
     for d in (1, 2, 4):
         stated = [inverse_gram_frobenius(neighbors, d, least, value) for value in published]
         assert [one.value for one in stated] == sorted(one.value for one in stated)
-        for first, second in random_neighbours(neighbors, d, trials=400, seed=5):
+        for first, second in random_neighbors(neighbors, d, trials=400, seed=5):
             inverses = [raised_inverse(table.T @ table, least) for table in (first, second)]
             assert query_distance(stated[0].norm, *inverses, neighbors) <= stated[0].value * (1 + 1e-12)
 

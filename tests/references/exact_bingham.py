@@ -16,7 +16,7 @@ from dpmoments.noise.sphere import envelope_parameter
 
 
 def second_moments(eigenvalues, digits=25):
-    """E[u_i²] for density ∝ exp(Σ eigenvalues_i u_i²): −∂ log(normalising integral)/∂λ_i, by mpmath."""
+    """E[u_i²] for density ∝ exp(Σ eigenvalues_i u_i²): −∂ log(normalizing integral)/∂λ_i, by mpmath."""
     with mpmath.workdps(digits):
         gaps = [mpmath.mpf(float(max(eigenvalues) - value)) for value in eigenvalues]
         crossing = mpmath.mpf(len(gaps)) / 4 + mpmath.mpf(1) / 4

@@ -230,7 +230,7 @@ def adaptive_ball(
         return at_the_bounds(TOO_FEW, "few")
     beyond = math.floor(max(kappa * scale, min(3.0 * nu, 0.25 * n_low)))
 
-    # The centre.
+    # The center.
     of_sum = math.sqrt(d) * answers.of_sum if pure else answers.of_sum
     ratio = root * answers.scale(loss, of_sum) * math.sqrt(d) / (0.1 * n_low)
     share = within(ratio if pure else ratio**2, 0.005, 0.08)

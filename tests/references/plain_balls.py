@@ -39,7 +39,7 @@ def coinpress(
     steps: int | None = None,
     split: Sequence[float] | None = None,
 ) -> dict[str, Any]:
-    """Balls that shrink about the last centre, rows whitened."""
+    """Balls that shrink about the last center, rows whitened."""
     d, n_rows = table.shape[1], float(len(table))
     if not answers.replace_one:
         n_rows, rho = answers.count(len(table), 0.01 * rho), 0.99 * rho
@@ -111,7 +111,7 @@ def coinpress_clips(
         shares = [[part / sum(split) for part in split]]
 
     def clipped_at(distance: float) -> float:
-        """Rows are within the shell of their mean, and that within the distance of the centre."""
+        """Rows are within the shell of their mean, and that within the distance of the center."""
         return min(math.sqrt(distance**2 + 2 * tail * distance + shell**2), distance + shell)
 
     schedule = mean_schedule(

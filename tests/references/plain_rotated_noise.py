@@ -136,7 +136,7 @@ def _of_draw(release: Any, model: WishartModel) -> RotatedNoise | None:
 
 
 def _of_last_step(release: Any, model: LastStepModel) -> RotatedNoise:
-    """Noise on the moments of (1, w), w = A(x − c), carried to x about the release's centre."""
+    """Noise on the moments of (1, w), w = A(x − c), carried to x about the release's center."""
     d = model.n_features
     matrix = np.eye(d + 1)
     matrix[1:, 1:] = np.linalg.inv(model.linear)

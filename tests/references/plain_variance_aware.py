@@ -19,7 +19,7 @@ from references.plain_balls import clipped_size, clipped_sum, shortened, spread_
 
 
 def variance_aware(table: np.ndarray, rho: float, answers: Answers, found: NoisyMean) -> dict[str, Any]:
-    """Search, scales, mean; of what was ``found``, the centres are looked at, each when its own is known."""
+    """Search, scales, mean; of what was ``found``, the centers are looked at, each when its own is known."""
     run = PlainRun(table, rho, answers, found)
     run.search()
     run.find_scales()
@@ -60,7 +60,7 @@ class PlainRun:
         return self.answers.of_sum * math.sqrt(self.d / (2.0 * rho)) / self.n_rows
 
     def look(self, rho: float, scales: np.ndarray, typical: float, octaves: int) -> NormHistogram:
-        """The norms about the centre."""
+        """The norms about the center."""
         self.left -= rho
         what = Message("norm-histogram", histogram=len(self.steps) + 1)
         norms = lengths((self.table - self.center) / scales)
@@ -69,7 +69,7 @@ class PlainRun:
     def step(
         self, rho: float, scales: np.ndarray, radius: float, *, squares_rho: float = 0.0, shrink: bool = True
     ) -> Any:
-        """Move the centre to a noisy clipped mean; the noisy sums, and their noise."""
+        """Move the center to a noisy clipped mean; the noisy sums, and their noise."""
         self.left -= rho + squares_rho
         w, step = (self.table - self.center) / scales, len(self.steps) + 1
         total, noise = clipped_sum(step, w, radius, rho, self.answers, squares_rho=squares_rho)
@@ -98,7 +98,7 @@ class PlainRun:
         return total, noise, squares, squares_noise
 
     def search(self) -> None:
-        """For the centre, with a quarter of the budget."""
+        """For the center, with a quarter of the budget."""
         bin_cost = min((self.answers.of_bin / (0.06 * self.n_rows)) ** 2 / 2.0, 0.02 * self.total)
         cost = 16.0 * self.error(1.0) ** 2  # the error is a quarter of the radius then
         cost = min(cost, (0.04 if self.error(0.04 * self.total) <= 0.5 else 0.1) * self.total)

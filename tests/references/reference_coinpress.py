@@ -291,7 +291,7 @@ class Run:
 
 
 def occupied(counts: np.ndarray, threshold: float) -> np.ndarray:
-    """Counts above the threshold; of 2, 4, 8 neighbours none of which is, their mean where the sum is above √width of it."""
+    """Counts above the threshold; of 2, 4, 8 neighbors none of which is, their mean where the sum is above √width of it."""
     found = [count if count > threshold else 0.0 for count in counts]
     for width in (2, 4, 8):
         for start in range(0, len(found) - width + 1, width):

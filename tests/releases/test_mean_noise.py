@@ -87,7 +87,7 @@ def runs_of(name: str, trials: int) -> tuple[np.ndarray, list[NoisyMean]]:
     """Errors of means of rows of which none is clipped, (trials, d); and what the runs said."""
     mechanism, options, budget, neighbors, missing = ESTIMATORS[name]
     schema = dpm.Schema(*(dpm.Numeric(f"x{j}", scale=(1.0, 1.0), radius=9.0, missing=missing) for j in range(D)))
-    # A mean far from the centre makes the noise on the count show.
+    # A mean far from the center makes the noise on the count show.
     table = np.array([2.0, -1.0, 0.0]) + np.random.default_rng(0).uniform(-0.2, 0.2, (N_ROWS, D))
     rows = Rows.of(table, schema, neighbors=neighbors, threads=1)
     shape = replace(MomentShape.of(schema, mean=True), n_rows=N_ROWS if neighbors == "replace_one" else None)
@@ -127,7 +127,7 @@ def test_the_stated_law_is_that_of_the_noise(name: str) -> None:
     "name", ["naive, pure, rows dropped", "naive, ρ, rows dropped", "coinpress, one step, private count"]
 )
 def test_the_noise_of_the_count_is_part_of_it(name: str) -> None:
-    """The coordinate whose mean is farthest from the centre has most of it, and the one at the centre none worth the name."""
+    """The coordinate whose mean is farthest from the center has most of it, and the one at the center none worth the name."""
     _, found = runs_of(name, 5)
     for noisy in found:
         assert noisy.noise is not None

@@ -80,7 +80,7 @@ def test_a_mean_moved_into_its_bounds_leaves_the_spread_about_a_center_as_it_is(
 
 def test_a_center_without_a_sum_is_refused() -> None:
     content = released(0.0).to_dict() | {"noisy_sum": None}
-    with pytest.raises(ValueError, match="about a centre need the sum"):
+    with pytest.raises(ValueError, match="about a center need the sum"):
         dpm.MomentRelease.from_dict(content)
     with pytest.raises(ValueError, match="center"):
         dpm.MomentRelease.from_dict(released(0.0).to_dict() | {"center": [0.0, float("nan")]})
@@ -98,7 +98,7 @@ def test_numbers_beyond_floating_point_about_a_center_are_refused_not_released(c
 
 @pytest.mark.parametrize("distance", [0.0, 3.0, 1e3])
 def test_moments_about_zero_and_about_the_mean_are_of_one_table(distance: float) -> None:
-    """E[v vᵀ] = Cov(v) + m mᵀ, in encoded and in the table's own units, wherever the centre is, and the mean from it."""
+    """E[v vᵀ] = Cov(v) + m mᵀ, in encoded and in the table's own units, wherever the center is, and the mean from it."""
     release = replace(released(distance), noisy_sum=np.array([900.0, -300.0]))
     encoded = release.unit_ball_covariance + np.outer(release.unit_ball_mean, release.unit_ball_mean)
     assert_allclose(release.unit_ball_gram / release.n_rows, encoded, rtol=1e-9)

@@ -1,4 +1,4 @@
-"""Files hold codes, numbers and the curator's own names: no string of a saved release has words in it."""
+"""Files hold codes, numbers and the curator's own names: no words, and what the published schema says."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 import dpmoments as dpm
 from contracts.cases import BUDGETS, CASES, MEAN_CASES, Case
 from dpmoments.messages.message import Message
+from support.file_schema import schema_faults
 
 DATASET, DESCRIPTION, LEVEL = "people of 2026", "years since birth", "far north"
 SCHEMA = dpm.Schema(
@@ -88,6 +89,7 @@ def test_a_release_of_every_mechanism_holds_no_words(case: Case, tmp_path: Path)
                 assert size == "tiny"
                 continue
         assert words_in(path) == []
+        assert schema_faults(path) == []
 
 
 @pytest.mark.filterwarnings("ignore::dpmoments.ReleaseWarning")
@@ -104,6 +106,7 @@ def test_groups_pools_and_columns_of_every_kind_hold_no_words(tmp_path: Path) ->
     dpm.pool([one, other]).save(tmp_path / "unnamed.json")
     for path in tmp_path.iterdir():
         assert words_in(path, *NAMES) == [], path.name
+        assert schema_faults(path) == [], path.name
         again = dpm.load(path)
         assert all(isinstance(said, Message) for said in (*again.warnings, *again.privacy.rules))
     assert dpm.load(tmp_path / "unnamed.json").warnings[0].code == "tables-not-checked"

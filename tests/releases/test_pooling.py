@@ -207,7 +207,7 @@ def refusals() -> dict[str, tuple[Any, type[Exception], str]]:
         "other columns": ([one, fewer], ValueError, r"different schemas \(other columns"),
         "another row norm": ([one, tighter], ValueError, r"different schemas \(row_norm\)"),
         "another mean=": ([one, columns(2, mean=False)], ValueError, "mean=True and the other with mean=False"),
-        "other neighbours": ([one, columns(2, neighbors="replace_one")], ValueError, "hide different things"),
+        "other neighbors": ([one, columns(2, neighbors="replace_one")], ValueError, "hide different things"),
         "another kind of budget": ([one, columns(2, rho=0.5)], ValueError, "counted in different ways"),
         "a mean alone": ([one, mean], TypeError, "a mean-only release has no second moment"),
         "no release": ([one, "north.json"], TypeError, "a list of releases is pooled, got str"),
@@ -269,7 +269,7 @@ def draws(model: AdditiveModel, n_draws: int, rng: np.random.Generator) -> np.nd
 
 
 def carried(noise: np.ndarray, shift: tuple[float, ...]) -> np.ndarray:
-    """Σ z zᵀ about another centre, written out: count, sums, Gram matrix."""
+    """Σ z zᵀ about another center, written out: count, sums, Gram matrix."""
     moved = noise.copy()
     delta = np.array(shift)
     count, total = noise[:, 0, 0], noise[:, 0, 1:]
@@ -325,7 +325,7 @@ def test_the_stated_variances_are_those_of_carried_draws(models: tuple[AdditiveM
 
 @pytest.mark.slow
 def test_the_noise_of_pooled_releases_is_the_law_they_state() -> None:
-    """Of real runs: what 150 pairs of releases are off by, standardised by what their laws state."""
+    """Of real runs: what 150 pairs of releases are off by, standardized by what their laws state."""
     tables = [site(0, 400), site(2, 400)]
     linear = np.random.default_rng(1).normal(size=(D + 1, D + 1))
     linear = linear + linear.T

@@ -1,7 +1,7 @@
 """The auditor's statement and the registry's entry: whole, true to the release, the same after a file, valid in form.
 
 ``FORM`` is this project's own reading of the registry's schema (github.com/opendp/deployments-registry-data,
-``schemas/deployments-schema.yaml``), whose repository states no licence: fields and words are listed, no text is copied.
+``schemas/deployments-schema.yaml``), whose repository states no license: fields and words are listed, no text is copied.
 """
 
 from __future__ import annotations

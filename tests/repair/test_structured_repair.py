@@ -340,7 +340,7 @@ def test_auto_is_structured_where_there_are_counts() -> None:
 
 
 def test_moved_rows_use_inequalities_alone() -> None:
-    """About a private centre: the equations are not used, and what comes out is possible all the same."""
+    """About a private center: the equations are not used, and what comes out is possible all the same."""
     table, schema = people(400)
     released = dpm.release(table, schema, epsilon=2.0, insecure_seed=3)
     constraints, center = Constraints.of(schema, mean=True), np.full(released.schema.n_features, 0.05)

@@ -49,6 +49,6 @@ SEEN: list[int] = []
 def test_all_blocks_of_a_pass_are_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpmoments.rows.sources.memory._MIN_ROWS_PER_PART", 10)
     source = open_source(TABLE, SCHEMA, True)
-    assert source.summarise(Places("drop", keep_dropped=True), threads=1) == N_ROWS
+    assert source.summarize(Places("drop", keep_dropped=True), threads=1) == N_ROWS
     assert len(SEEN) == 8
     assert len(set(SEEN)) == 1

@@ -46,7 +46,7 @@ from dpmoments.rows.sources.dask import (
     partition_outcome,
     sealed,
 )
-from dpmoments.rows.sources.engine import Failure, Outcome, PartitionJob, PassProgress, Reading, Seal, _Summarised
+from dpmoments.rows.sources.engine import Failure, Outcome, PartitionJob, PassProgress, Reading, Seal, _Summarized
 from dpmoments.rows.sources.opening import open_source
 from support.table_forms import EXPECTED, N_ROWS, REGIONS, SCHEMA, TABLE, csv_text, decimals, make_table
 from support.watched_files import WatchedFile, watched
@@ -187,7 +187,7 @@ def test_a_list_of_groups_of_rows_is_not_taken_for_the_files(tmp_path: Path) -> 
 @pytest.mark.parametrize("order", [(2, 5), (5, 2)])
 def test_of_two_failures_that_of_the_lower_partition_is_told(order: tuple[int, int]) -> None:
     count = RowCount("drop", keep_dropped=True)
-    job = PartitionJob(Reading(SCHEMA, True), _Summarised(count), count.merge, fingerprinted=False)
+    job = PartitionJob(Reading(SCHEMA, True), _Summarized(count), count.merge, fingerprinted=False)
     first, second = (Outcome(frozenset({n}), None, failure=Failure(ValueError, f"of {n}")) for n in order)
     found = job.joined(first, second).failure
     assert found is not None
@@ -331,7 +331,7 @@ GUESSED: dict[str, Any] = {
     "behind steps": lambda folder: (
         dd.read_csv(in_files(folder, [["007"]]) / "*.csv").assign(z=1).map_partitions(lambda part: part)
     ),
-    "behind a plan that was optimised": lambda folder: (
+    "behind a plan that was optimized": lambda folder: (
         dd.read_csv(in_files(folder, [["007"]]) / "*.csv").assign(z=1).optimize(fuse=True)
     ),
     "merged": lambda folder: dd.from_pandas(ONE_CODE, npartitions=2).merge(
@@ -395,7 +395,7 @@ def test_frames_whose_types_are_declared_are_accepted(tmp_path: Path) -> None:
         "parquet of Arrow": dd.read_parquet(str(tmp_path / "t.parquet"), filesystem=pa.fs.LocalFileSystem()),
         "array": dd.from_array(array, columns=["code"]),
         "steps": plain.assign(z=1).map_partitions(lambda part: part),
-        "optimised": dd.read_parquet(tmp_path / "t.parquet").assign(z=1).optimize(fuse=True),
+        "optimized": dd.read_parquet(tmp_path / "t.parquet").assign(z=1).optimize(fuse=True),
         "several": dd.concat([plain.partitions[0], plain.partitions[1]]),
         "repartitioned": plain.repartition(npartitions=1),
     }
@@ -652,7 +652,7 @@ def test_a_result_that_came_back_twice_or_not_at_all_is_never_merged() -> None:
     """What no scheduler should do: each partition's number vouches for its result."""
     source = open_source(dd.from_pandas(FRAME, npartitions=3), SCHEMA, True)
     summary = RowCount(missing="drop", keep_dropped=True)
-    job = PartitionJob(Reading(SCHEMA, True), _Summarised(summary), summary.merge, fingerprinted=True)
+    job = PartitionJob(Reading(SCHEMA, True), _Summarized(summary), summary.merge, fingerprinted=True)
     outcomes = [job.outcome(FRAME.iloc[start : start + 100], start // 100) for start in range(0, N_ROWS, 100)]
     whole = job.merged(outcomes)
     assert (whole.result, whole.failure, whole.partitions) == (N_ROWS, None, {0, 1, 2, 3})

@@ -97,7 +97,7 @@ def rows_by_float_norm(rows: NDArray[Any]) -> FloatArray:
 
 
 def rows_by_block_peak(rows: NDArray[Any]) -> FloatArray:
-    """Planted fault: a scale taken from the block, so that a row's encoding depends on its neighbours."""
+    """Planted fault: a scale taken from the block, so that a row's encoding depends on its neighbors."""
     peak = np.abs(rows).max()
     first = np.rint(rows / peak * 2.0**20)
     return np.rint(first * (2.0**20 / np.maximum(np.sqrt(squared_norms(first)), 2.0**20 / peak))[:, None])

@@ -24,11 +24,11 @@ from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.level_sums import LevelLayout, _longest_row, _scaled_limbs, counting_levels
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.engine import PartitionJob, Reading, _Summarised
+from dpmoments.rows.sources.engine import PartitionJob, Reading, _Summarized
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import FrameSource
 from dpmoments.rows.sources.opening import open_source
-from dpmoments.rows.threads import summarise_in_threads
+from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.schema import Schema
 from support.examples import examples
 from support.lattice_rows import lattice_rows
@@ -45,7 +45,7 @@ WIDE = Schema(
 
 def dense(source: LocalSource[Any], summary: MomentSummary) -> Moments:
     """The moments of encoded rows, one feature for every level."""
-    return summarise_in_threads(summary, source.parts(), source.encode, 1)
+    return summarize_in_threads(summary, source.parts(), source.encode, 1)
 
 
 def source_of(table: Any, schema: Schema, *, mean: bool = True) -> LocalSource[Any]:
@@ -118,7 +118,7 @@ def test_counted_levels_give_the_bits_of_the_dense_pass(
         assert counting_levels(summary, schema, source.layout) is not None, (
             "the default row norm lets levels be counted"
         )
-        found = source.summarise(summary, threads=2)
+        found = source.summarize(summary, threads=2)
     assert found == dense(source, summary)
     assert found.clipped == 0
 
@@ -135,10 +135,10 @@ def test_a_level_that_is_rounded_up_is_what_the_row_norm_is_for() -> None:
     assert counting_levels(summary, plain, layout) is None
     source = source_of(pa.table({name: [name] * 3 for name in "abc"}), plain)
     counting = level_sums.LevelSumsSummary(layout, summary)
-    wrong = counting.result(summarise_in_threads(counting, source.parts(), source.encode_levels, 1))  # type: ignore[arg-type]
+    wrong = counting.result(summarize_in_threads(counting, source.parts(), source.encode_levels, 1))  # type: ignore[arg-type]
     assert wrong.gram[0, 0] == 3 * 302698**2
     assert dense(source, summary).gram[0, 0] < wrong.gram[0, 0]
-    assert source.summarise(summary) == dense(source, summary)
+    assert source.summarize(summary) == dense(source, summary)
 
 
 @pytest.mark.parametrize("mean", [True, False])
@@ -233,7 +233,7 @@ def test_workers_of_engines_count_levels(expected: Moments, monkeypatch: pytest.
     """What a worker of Dask or Spark does, sent there and back."""
     monkeypatch.setattr(LocalSource, "encode", None)
     summary = MomentSummary(WIDE.n_features, missing="drop")
-    job = PartitionJob(Reading(WIDE, True), _Summarised(summary), summary.merge, True)
+    job = PartitionJob(Reading(WIDE, True), _Summarized(summary), summary.merge, True)
     sent = pickle.loads(pickle.dumps(job))
     outcomes = [pickle.loads(pickle.dumps(sent.outcome(part, place))) for place, part in enumerate(jobs())]
     assert job.merged(outcomes).result == expected
@@ -265,7 +265,7 @@ def test_groups_and_units_have_the_dense_bits() -> None:
 
 
 def test_a_dense_summary_of_a_wide_schema_takes_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass about a centre spreads levels over features; what it holds of them at a time is bounded."""
+    """A pass about a center spreads levels over features; what it holds of them at a time is bounded."""
     held: list[int] = []
     add = MomentSummary.add
 
@@ -297,7 +297,7 @@ def test_no_product_of_counts_overflows() -> None:
     summary = MomentSummary(WIDE.n_features, missing="drop")
     counting = counting_levels(summary, WIDE, source.layout)
     assert counting is not None
-    sums = summarise_in_threads(counting, source.parts(), source.encode_levels, 1)  # type: ignore[arg-type]
+    sums = summarize_in_threads(counting, source.parts(), source.encode_levels, 1)  # type: ignore[arg-type]
     once, total, doublings = dense(source, summary), sums, 32
     for _ in range(doublings):
         total = total.merge(total)

@@ -24,7 +24,7 @@ from dpmoments.rows.kernel import MomentSummary, RunningMoments
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
-from dpmoments.rows.threads import summarise_in_threads
+from dpmoments.rows.threads import summarize_in_threads
 from support.examples import examples
 from support.table_forms import EXPECTED, FORMS, N_ROWS, SCHEMA
 
@@ -35,10 +35,10 @@ D = 3
 LINEAR = np.array([[1.0, 0.5, 0.0], [0.0, 2.0, -1.0]])
 SUMMARIES: dict[str, Callable[[bool], Summary[Any, Any]]] = {
     "moments": lambda keep: MomentSummary(D, 12, 0.8, missing="drop", keep_dropped=keep),
-    "moments about a centre": lambda keep: MomentSummary(
+    "moments about a center": lambda keep: MomentSummary(
         D, 20, 1.5, np.full(D, 0.25), LINEAR, missing="drop", keep_dropped=keep
     ),
-    "moments, missing at the centre": lambda keep: MomentSummary(D, missing="center", keep_dropped=keep),
+    "moments, missing at the center": lambda keep: MomentSummary(D, missing="center", keep_dropped=keep),
     "norms": lambda _: HistogramSummary(
         TransformedNorm(np.zeros(D), LINEAR, 1.0), np.array([0.1, 0.5, 1.0, 2.0]), missing="drop"
     ),
@@ -159,7 +159,7 @@ def test_threads_do_not_matter(make: Callable[[bool], Summary[Any, Any]], thread
     table[::7] = np.nan
     for keep in (True, False):
         summary = make(keep)
-        found = summarise_in_threads(summary, np.array_split(table, 23), lambda part: part, threads)
+        found = summarize_in_threads(summary, np.array_split(table, 23), lambda part: part, threads)
         assert plain(found) == plain(of_partition(summary, [table]))
 
 
@@ -172,10 +172,10 @@ def test_an_error_in_a_thread_is_raised_and_stops_the_pass() -> None:
             yield np.full((1, D), np.nan)
 
     with pytest.raises(ValueError, match="missing='error'"):
-        summarise_in_threads(MomentSummary(D), parts(), lambda part: part, 2)
+        summarize_in_threads(MomentSummary(D), parts(), lambda part: part, 2)
     assert len(read) < 100
     with pytest.raises(ValueError, match="threads=0 must be at least 1"):
-        summarise_in_threads(RowCount(), [], lambda part: part, 0)
+        summarize_in_threads(RowCount(), [], lambda part: part, 0)
 
 
 @pytest.mark.slow
@@ -183,7 +183,7 @@ def test_the_count_is_that_of_the_rows_kept() -> None:
     for name, form in FORMS.items():
         for relation in ("replace_one", "add_remove"):
             rows = Rows.of(form(), SCHEMA, neighbors=relation)
-            all_of_them = rows.summarise(RowCount(missing=rows.source.missing, keep_dropped=True))
+            all_of_them = rows.summarize(RowCount(missing=rows.source.missing, keep_dropped=True))
             assert rows.table_size() == all_of_them == N_ROWS, name
             assert rows.count() == rows.moments().count == EXPECTED.count < N_ROWS, name
 
@@ -194,10 +194,10 @@ class TravellingRows(Rows):
 
     sent: list[Summary[Any, Any]] = field(default_factory=list)
 
-    def summarise(self, summary: Summary[Running, Result]) -> Result:
+    def summarize(self, summary: Summary[Running, Result]) -> Result:
         self.sent.append(summary)
         arrived = pickle.loads(pickle.dumps(summary))
-        result = super().summarise(arrived)
+        result = super().summarize(arrived)
         returned: Result = pickle.loads(pickle.dumps(result))
         return returned
 

@@ -175,10 +175,10 @@ def test_text_numbers_are_those_of_arrows_reader(decimal: str, delimiter: str, c
                 ),
             )
         except pa.ArrowInvalid:
-            assert found.unparseable[place]
+            assert found.unparsable[place]
             continue
         expected = table["a"].to_numpy()[0]
-        assert not found.unparseable[place]
+        assert not found.unparsable[place]
         assert found.missing[place] == (not np.isfinite(expected))
         assert found.missing[place] or found.values[place] == expected
 
@@ -226,7 +226,7 @@ def test_numbers_are_rounded_as_python_rounds_them(number: float) -> None:
 )
 def test_thousands_stand_between_groups_of_three_alone(cell: str | None, number: float | str | None) -> None:
     found = text_numbers(pa.array([cell], pa.string()), TextFormat(decimal=",", thousands="."))
-    assert found.unparseable.tolist() == [number is None]
+    assert found.unparsable.tolist() == [number is None]
     assert found.missing.tolist() == [number == "missing"]
     if isinstance(number, float):
         assert found.values.tolist() == [number]
@@ -237,7 +237,7 @@ def test_flags_and_chunks() -> None:
     cells = pa.chunked_array([["ja", "nein"], [], ["Ja", "", None, "1"]])
     found = text_flags(cells, TextFormat(true=["ja"], false=["nein", "1"]))
     assert np.array_equal(found.values, [1, 0, np.nan, np.nan, np.nan, 0], equal_nan=True)
-    assert (found.unparseable.tolist(), found.missing.tolist()) == (
+    assert (found.unparsable.tolist(), found.missing.tolist()) == (
         [False, False, True, False, False, False],
         [False, False, False, True, True, False],
     )
@@ -272,9 +272,9 @@ def test_null_words_and_levels(tmp_path: Path) -> None:
         (dict(decimal="5"), "not a letter, digit"),
         (dict(decimal=",", thousands=","), "decimal and thousands are both ','"),
         (dict(decimal="-"), "cannot be a sign"),
-        (dict(encoding="latin-0"), "no text encoding"),
-        (dict(encoding="rot13"), "no text encoding"),
-        (dict(encoding=None), "no text"),
+        (dict(encoding="latin-0"), "not a text encoding"),
+        (dict(encoding="rot13"), "not a text encoding"),
+        (dict(encoding=None), "not a text"),
         (dict(nulls="NA"), "must be a list of texts"),
         (dict(nulls=[-99]), "put the texts of the file in quotes"),
         (dict(true=["ja"], false=["ja"]), "'ja' is both in true and in false"),

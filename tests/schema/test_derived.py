@@ -181,9 +181,9 @@ def exact_rows(schema: Schema, table: pa.Table, mean: bool) -> list[list[Fractio
             of_levels = isinstance(column, DerivedColumn) and any(
                 isinstance(part, dpm.Categorical) for part in column.factors
             )
-            centred = mean and not of_levels
+            centered = mean and not of_levels
             offset, unit = (
-                ((lower + upper) / 2, (upper - lower) / 2) if centred else (Fraction(0), max(abs(lower), abs(upper)))
+                ((lower + upper) / 2, (upper - lower) / 2) if centered else (Fraction(0), max(abs(lower), abs(upper)))
             )
             encoded += [(value - offset) / unit for value in kept[column.name]]
         rows.append(encoded)
@@ -232,7 +232,7 @@ def test_rows_stay_in_the_ball_where_factors_have_typical_ranges(made: tuple[Sch
     if weights is not None:
         np.testing.assert_allclose((weights**2).sum(), len(schema.columns))
         assert (weights**2 >= 0.5 - 1e-12).all()
-        about_means = column_weights(schema.columns, mean=True)  # what the centre is for
+        about_means = column_weights(schema.columns, mean=True)  # what the center is for
         widths = np.repeat(about_means, [len(column.feature_names) for column in schema.columns])
         assert (np.abs(schema.typical_center) * schema.row_norm <= widths * (1.0 + 1e-12)).all()
 
@@ -330,9 +330,9 @@ def test_bounds_follow_from_those_of_the_factors(
     assert lower[-k:].tolist() == [expected[0]] * k
     assert upper[-k:].tolist() == [expected[1]] * k
     for mean, largest in ((True, (expected[1] - expected[0]) / 2), (False, max(map(abs, expected)))):
-        centred = mean and derived.levels is None
-        assert derived.offset(mean).tolist() == [(expected[0] + expected[1]) / 2 if centred else 0] * k
-        assert derived.unit(mean).tolist() == [largest if centred else max(map(abs, expected))] * k
+        centered = mean and derived.levels is None
+        assert derived.offset(mean).tolist() == [(expected[0] + expected[1]) / 2 if centered else 0] * k
+        assert derived.unit(mean).tolist() == [largest if centered else max(map(abs, expected))] * k
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -81,7 +81,7 @@ def test_auto_releases_the_moments_in_the_tables_units(neighbors: str, budget: d
 
 
 def test_without_noise_the_moments_are_exact() -> None:
-    """A centre off zero, a missing cell that counts as the centre, and a budget that leaves clipping alone."""
+    """A center off zero, a missing cell that counts as the center, and a budget that leaves clipping alone."""
     rng = np.random.default_rng(3)
     table = np.sign(rng.normal(size=(501, 2))) * [3.0, 0.5] + [1e4, -7.0]
     table[0, 0] = np.nan

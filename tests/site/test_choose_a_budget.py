@@ -13,7 +13,7 @@ from scipy.stats import norm
 import dpmoments as dpm
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale
-from dpmoments.privacy.curves.composed import laplace_delta, randomised_response_delta
+from dpmoments.privacy.curves.composed import laplace_delta, randomized_response_delta
 from dpmoments.privacy.curves.gaussian import gaussian_delta
 
 SEVERAL_SECONDS = {"kinds", "split"}
@@ -45,9 +45,9 @@ def test_the_blocks_of_the_page_run(
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_an_attackers_power_is_that_of_the_best_test(epsilon: float) -> None:
-    """Randomised response and Gaussian noise have their power in closed form; that of Laplace noise is its trade-off function."""
+    """Randomized response and Gaussian noise have their power in closed form; that of Laplace noise is its trade-off function."""
     wrong, pure = 0.05, PrivacyBudget.pure(epsilon)
-    any_pure = curve(lambda at: randomised_response_delta(at, epsilon), pure).attacker_power(wrong)
+    any_pure = curve(lambda at: randomized_response_delta(at, epsilon), pure).attacker_power(wrong)
     assert any_pure == pytest.approx(min(math.exp(epsilon) * wrong, 1.0 - math.exp(-epsilon) * (1.0 - wrong)), rel=1e-6)
     scale = gaussian_noise_scale(epsilon, 1e-6, 1.0)
     gaussian = curve(lambda at: gaussian_delta(at, 1.0, scale), PrivacyBudget.approximate(epsilon, 1e-6))
@@ -63,7 +63,7 @@ def test_an_attackers_power_of_a_release_is_below_that_of_its_budget() -> None:
     import numpy as np
 
     release = dpm.release(np.zeros((100, 2)), dpm.Schema.unit_ball(2), epsilon=3.0, mechanism="matrix-laplace")
-    stated = curve(lambda at: randomised_response_delta(at, 3.0), PrivacyBudget.pure(3.0))
+    stated = curve(lambda at: randomized_response_delta(at, 3.0), PrivacyBudget.pure(3.0))
     assert release.privacy_curve.attacker_power(0.05) < stated.attacker_power(0.05) - 0.1
     for share in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="must be a share"):

@@ -24,6 +24,7 @@ DOCS = ROOT / "docs"
 DIRECTIVE = re.compile(r"^::: (\S+)$", re.M)
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 RUN_BY = {
+    "file-format": "test_file_format",
     "forecast": "test_forecast_units",
     "groups-and-sites": "test_docs",
     "how-to-command-line": "test_cli",

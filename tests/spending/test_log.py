@@ -1,4 +1,4 @@
-"""What the library's log tells: the steps of a job, the same for neighbouring tables, and no value of a table."""
+"""What the library's log tells: the steps of a job, the same for neighboring tables, and no value of a table."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ CASES: dict[str, dict[str, Any]] = {
 FORGED = ["variance-aware, private count", "variance-aware, public count", "naive, pure"]
 ENTRIES = (
     "schema", "privacy", "receipt", "mechanism", "mechanism_options", "noisy_mean", "noisy_count", "diagnostics", "noise",
-    "origin", "warnings",
+    "origin", "warnings", "features",
 )  # fmt: skip
 
 

@@ -8,15 +8,26 @@ from typing import Any
 
 import pytest
 
+from dpmoments.foundation.errors import InputError
 from dpmoments.messages.message import Message
 from dpmoments.releases.release_warning import MessageWarning
 
-__all__ = ["codes", "warned"]
+__all__ = ["codes", "refused", "warned"]
 
 
 def codes(messages: Iterable[Message]) -> list[str]:
     """The codes of messages, in their order."""
     return [message.code for message in messages]
+
+
+@contextmanager
+def refused(code: str, kind: type[Exception] = ValueError, **facts: Any) -> Iterator[Any]:
+    """Steps that are refused with this code, and these facts among its own."""
+    with pytest.raises(kind) as caught:
+        yield caught
+    error = caught.value
+    assert isinstance(error, InputError), repr(error)
+    assert (error.code, facts.items() <= dict(error.facts).items()) == (code, True), repr(error)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ OPTIONS = {
 
 
 def java() -> str | None:
-    """A Java with the module that Spark's vectorised code needs."""
+    """A Java with the module that Spark's vectorized code needs."""
     home = os.environ.get("JAVA_HOME")
     command = shutil.which("java", path=f"{home}/bin" if home else None)
     if command is None:

@@ -76,7 +76,7 @@ def opened(browser: Any, path: Path, width: int, height: int, *, scale: float = 
 
 
 def keep(picture: Any, name: str) -> None:
-    """Write a picture in few colours.
+    """Write a picture in few colors.
 
     Raises
     ------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["draw"]
 
 COLORS = {0.3: "#0072b2", 1.0: "#56b4e9", 3.0: "#e69f00", 10.0: "#d55e00"}
-"""Okabe & Ito, who chose them for eyes that see fewer colours; ε."""
+"""Okabe & Ito, who chose them for eyes that see fewer colors; ε."""
 MARKERS = {0.3: "o", 1.0: "s", 3.0: "D", 10.0: "^"}
 TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 SPACE = 0.21

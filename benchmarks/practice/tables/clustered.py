@@ -1,4 +1,4 @@
-"""Rows about a few centres, far apart for their spread."""
+"""Rows about a few centers, far apart for their spread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["TABLES"]
 
 
 def clusters(n: int, d: int, shares: tuple[float, ...], width: float, seed: int) -> Callable[[], Made]:
-    """Normal rows of standard deviation 1 about centres whose cells are uniform within ± width/2."""
+    """Normal rows of standard deviation 1 about centers whose cells are uniform within ± width/2."""
 
     def make() -> Made:
         rng = np.random.default_rng(seed)

@@ -83,7 +83,7 @@ def breast_cancer() -> Made:
 
 
 def iris() -> Made:
-    """150 × 7: centimetres, and the species as a category."""
+    """150 × 7: centimeters, and the species as a category."""
     from sklearn import datasets
 
     bunch = datasets.load_iris(as_frame=True)
@@ -108,7 +108,7 @@ def digits() -> Made:
 
 
 def pixels(image: str) -> Made:
-    """273,280 × 5: place and colour of every pixel of a photograph."""
+    """273,280 × 5: place and color of every pixel of a photograph."""
     from sklearn import datasets
 
     colors = datasets.load_sample_image(image)

@@ -1,4 +1,4 @@
-"""What every analysis answers with: text for people, a labelled table for frames, plain values for programs."""
+"""What every analysis answers with: text for people, a labeled table for frames, plain values for programs."""
 
 from __future__ import annotations
 
@@ -311,17 +311,48 @@ def number(value: float | None) -> str:
     return "–" if value is None or not math.isfinite(value) else f"{value:.5g}"
 
 
-def intervals(lower: FloatArray, upper: FloatArray, text: Callable[[float], str] = number) -> list[str]:
-    """Cells for intervals, one each.
+def rounded(value: float | None, error: float | None) -> str:
+    """Return a number with the decimals of the two leading digits of its error.
 
     Examples
     --------
-    >>> intervals(np.array([0.5]), np.array([1.25]))
-    ['[0.5, 1.25]']
+    >>> rounded(20443.2, 1373.8), rounded(0.171234, 0.00412), rounded(0.00412, 0.00412), rounded(38.512345, 0.0)
+    ('20,400', '0.1712', '0.0041', '38.512')
     """
-    return [
-        f"[{text(low)}, {text(high)}]" for low, high in zip(lower.ravel().tolist(), upper.ravel().tolist(), strict=True)
-    ]
+    if value is None or error is None or not (math.isfinite(value) and math.isfinite(error) and error > 0.0):
+        return number(value)
+    decimals = 1 - int(f"{error:.1e}".partition("e")[2])
+    if not -_MOST_ZEROS < decimals < _MOST_DECIMALS or abs(value) > 10.0**_MOST_ZEROS:
+        return number(value)
+    return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
+
+
+def rounded_cells(values: FloatArray, errors: FloatArray) -> list[str]:
+    """Return one cell for each number, :func:`rounded` by its error.
+
+    Examples
+    --------
+    >>> rounded_cells(np.array([38.512, 2.5]), np.array([0.21, 0.013]))
+    ['38.51', '2.500']
+    """
+    return [rounded(*pair) for pair in zip(values.ravel().tolist(), errors.ravel().tolist(), strict=True)]
+
+
+_MOST_DECIMALS = 9
+_MOST_ZEROS = 15
+"""Numbers of more decimals or digits are written with an exponent."""
+
+
+def intervals(lower: FloatArray, upper: FloatArray, errors: FloatArray) -> list[str]:
+    """Return one cell for each interval, its ends rounded by the error of what it is about.
+
+    Examples
+    --------
+    >>> intervals(np.array([0.5]), np.array([1.25]), np.array([0.19]))
+    ['[0.50, 1.25]']
+    """
+    ends = rounded_cells(lower, errors), rounded_cells(upper, errors)
+    return [f"[{low}, {high}]" for low, high in zip(*ends, strict=True)]
 
 
 def confidence_level(level: float) -> float:

@@ -9,7 +9,14 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.answers import (
+    Answer,
+    Column,
+    confidence_level,
+    format_level,
+    in_floating_point,
+    rounded,
+)
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import named_values
@@ -146,7 +153,7 @@ class PrincipalComponents(Answer):
     about_rows : str
         Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
-        What speaks against reading them as those of the table: too few rows for the budget; mostly empty.
+        What speaks against reading them as facts on the table: too few rows for the budget; mostly empty.
     """
 
     components: FloatArray
@@ -220,6 +227,8 @@ class PrincipalComponents(Answer):
     def table(self) -> list[tuple[str, ...]]:
         """A component a line: its variance, interval and share, and the features that weigh most."""
         lines = []
+        parts = self.privacy_noise.tolist(), self.sampling_noise.tolist()
+        errors = np.hypot(*parts).tolist()
         for index, (component, (low, high)) in enumerate(zip(self.components, self.conf_int(), strict=True)):
             order = np.argsort(-np.abs(component), kind="stable")[:_SHOWN_LOADINGS]
             loadings = ", ".join(
@@ -228,10 +237,9 @@ class PrincipalComponents(Answer):
             lines.append(
                 (
                     f"component {index + 1}",
-                    number(float(self.explained_variance[index])),
-                    number(float(self.privacy_noise[index])),
-                    number(float(self.sampling_noise[index])),
-                    f"[{number(float(low))}, {number(float(high))}]",
+                    rounded(float(self.explained_variance[index]), errors[index]),
+                    *(rounded(part[index], part[index]) for part in parts),
+                    f"[{rounded(float(low), errors[index])}, {rounded(float(high), errors[index])}]",
                     f"{self.explained_variance_ratio[index]:.1%}",
                     NOT_DISTINGUISHABLE if self.is_noise[index] else loadings,
                 )

@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.answers import (
+    Answer,
+    Column,
+    confidence_level,
+    format_level,
+    in_floating_point,
+    intervals,
+    rounded_cells,
+)
 from dpmoments.analysis.clipping import ABOUT_TABLE, TableBounds, describe_clipping, is_of_table
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import (
@@ -17,7 +25,7 @@ from dpmoments.analysis.functionals import (
     SINGULAR,
     FeatureVariances,
     LocalMoments,
-    Standardised,
+    Standardized,
     describe_law,
     noise_edges,
     opposite_levels,
@@ -66,7 +74,7 @@ def _sampling_variances(
 
 
 def _of_two_shares(correlation: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
-    """E[ψ²], ψ = uv − r(u² + v²)/2 the influence of a row, u and v standardised, over the four cells of their joint shares."""
+    """E[ψ²], ψ = uv − r(u² + v²)/2 the influence of a row, u and v standardized, over the four cells of their joint shares."""
     p, q = np.clip(p, 1e-9, 1.0 - 1e-9), np.clip(q, 1e-9, 1.0 - 1e-9)
     deviation = np.sqrt(p * (1.0 - p) * q * (1.0 - q))
     joint = np.clip(p * q + correlation * deviation, np.maximum(0.0, p + q - 1.0), np.minimum(p, q))
@@ -220,14 +228,20 @@ class Correlations(Answer):
     def table(self) -> list[tuple[str, ...]]:
         """A pair a line, the clearest first."""
         first, second = self._pairs
+        privacy, sampling = self.privacy_noise[first, second], self.sampling_noise[first, second]
+        total = np.hypot(privacy, sampling)
+        spans = intervals(self.lower[first, second], self.upper[first, second], total)
+        columns = (
+            rounded_cells(self.correlation[first, second], total),
+            rounded_cells(privacy, privacy),
+            rounded_cells(sampling, sampling),
+            spans,
+            self._verdicts,
+        )
         lines = [
             (
                 f"{self.feature_names[second[pair]]} ~ {self.feature_names[first[pair]]}",
-                _three(self.correlation[first[pair], second[pair]]),
-                number(self.privacy_noise[first[pair], second[pair]]),
-                number(self.sampling_noise[first[pair], second[pair]]),
-                f"[{_three(self.lower[first[pair], second[pair]])}, {_three(self.upper[first[pair], second[pair]])}]",
-                self._verdicts[pair],
+                *(column[pair] for column in columns),
             )
             for pair in self._shown[:_SHOWN_PAIRS]
         ]
@@ -444,18 +458,18 @@ def partial_correlation(
         raise InputValueError("a partial correlation is of two features: name two columns at least")
     if int((np.diag(release.covariance)[chosen] > 0.0).sum()) < 2:
         return _not_identified(release, chosen, level)
-    standardised = Standardised.of(release, chosen, by_deviation=False)
-    features, law = standardised.features, standardised.moments.law
-    k, n = len(features), standardised.moments.n_rows
-    smallest = float(np.linalg.eigvalsh(standardised.noisy)[0])
-    largest = float(np.diag(standardised.noisy).max())
-    if not smallest > SINGULAR * largest or not _noise_leaves_inverse(release, standardised, smallest):
+    standardized = Standardized.of(release, chosen, by_deviation=False)
+    features, law = standardized.features, standardized.moments.law
+    k, n = len(features), standardized.moments.n_rows
+    smallest = float(np.linalg.eigvalsh(standardized.noisy)[0])
+    largest = float(np.diag(standardized.noisy).max())
+    if not smallest > SINGULAR * largest or not _noise_leaves_inverse(release, standardized, smallest):
         return _not_identified(release, features.tolist(), level)
-    inverse = np.linalg.inv(standardised.noisy)
+    inverse = np.linalg.inv(standardized.noisy)
     root = np.sqrt(np.diag(inverse))
     result = np.clip(-inverse / np.outer(root, root), -1.0, 1.0)
     np.fill_diagonal(result, 0.0)
-    privacy = _privacy_variances(standardised, inverse / root, result)
+    privacy = _privacy_variances(standardized, inverse / root, result)
     sampling = (1.0 - result**2) ** 2 / max(n - k, 1.0)
     lower, upper = np.full((k, k), np.nan), np.full((k, k), np.nan)
     p_value = np.full((k, k), np.nan)
@@ -484,16 +498,16 @@ def partial_correlation(
     )
 
 
-def _noise_leaves_inverse(release: Released, standardised: Standardised, smallest: float) -> bool:
+def _noise_leaves_inverse(release: Released, standardized: Standardized, smallest: float) -> bool:
     """Whether the noise is below the covariance S in every direction."""
-    moments, law = standardised.moments, standardised.moments.law
+    moments, law = standardized.moments, standardized.moments.law
     if law is None:
         return smallest > 0.0
     if release.noise_model is not None and release.noise_model.fixed_law is not None:
-        return smallest > float(standardised.edge.max())
-    features = standardised.features
-    eigenvalues, vectors = np.linalg.eigh(standardised.noisy)
-    rows = (vectors / np.sqrt(eigenvalues)).T * (moments.unit[features] / standardised.scale)
+        return smallest > float(standardized.edge.max())
+    features = standardized.features
+    eigenvalues, vectors = np.linalg.eigh(standardized.noisy)
+    rows = (vectors / np.sqrt(eigenvalues)).T * (moments.unit[features] / standardized.scale)
     matrix = np.zeros((len(features) + 1, law.n_features + 1))
     matrix[0, 0] = 1.0
     matrix[1:, 0] = rows @ moments.shift[features]
@@ -525,11 +539,11 @@ def _not_identified(release: Released, features: Sequence[int], level: float) ->
     )
 
 
-def _privacy_variances(standardised: Standardised, scaled: FloatArray, found: FloatArray) -> FloatArray:
+def _privacy_variances(standardized: Standardized, scaled: FloatArray, found: FloatArray) -> FloatArray:
     """Var(q_iᵀ N q_j + ρ(q_iᵀ N q_i + q_jᵀ N q_j)/2), q_i the column of the inverse over the root of its diagonal."""
-    moments, features = standardised.moments, standardised.features
+    moments, features = standardized.moments, standardized.features
     k = len(features)
-    in_units = moments.unit[features] / standardised.scale
+    in_units = moments.unit[features] / standardized.scale
     vectors = scaled.T * in_units  # rows
     own = vectors[:, :, None] * vectors[:, None, :]
     variances = np.zeros((k, k))

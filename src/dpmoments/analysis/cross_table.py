@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
+from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, rounded
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import format_probability, score_test
 from dpmoments.analysis.functionals import (
@@ -102,11 +102,12 @@ class CrossTable(Answer):
         if math.isnan(self.p_value):
             return describe_law(None), self.about_rows, self.warning
         least, most = float(self.noise.min()), float(self.noise.max())
-        span = f"± {number(least)}" if most - least <= 0.01 * most else f"± {number(least)} to {number(most)}"
+        low, high = rounded(least, least), rounded(most, most)
+        span = f"± {low}" if low == high else f"± {low} to {high}"
         words = {"dependent": "the columns depend on each other"}.get(self.verdict, f"dependence {self.verdict}")
         return (
             f"noise on a count: {span} (one standard deviation, before impossible counts were made possible)",
-            f"independence: χ² = {number(self.statistic)} on {self.degrees} degrees of freedom, "
+            f"independence: χ² = {self.statistic:,.1f} on {self.degrees} degrees of freedom, "
             f"{format_probability(self.p_value)}, of noise and sampling together: {words}",
             self.about_rows,
             self.warning,

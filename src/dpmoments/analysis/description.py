@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, html_table, in_floating_point, label, number
+from dpmoments.analysis.answers import (
+    Answer,
+    Column,
+    confidence_level,
+    html_table,
+    in_floating_point,
+    label,
+    rounded,
+    rounded_cells,
+)
 from dpmoments.analysis.clipping import TableBounds, describe_clipping, is_of_table, largest_variance
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
@@ -55,7 +64,7 @@ class Description(Answer):
     about_rows : str
         Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
-        What speaks against reading the numbers as those of the table: too few rows for the budget; mostly empty.
+        What speaks against reading the numbers as facts on the table: too few rows for the budget; mostly empty.
     """
 
     feature_names: tuple[str, ...]
@@ -113,7 +122,9 @@ class Description(Answer):
             return "not released (the number of rows is private and nothing was spent on it)"
         if self.count_is_public:
             return f"{self.n_rows:,} (public, exact)"
-        deviation = "" if self.count_noise is None else f", standard deviation {number(self.count_noise)}"
+        deviation = (
+            "" if self.count_noise is None else f", standard deviation {rounded(self.count_noise, self.count_noise)}"
+        )
         return f"{self.n_rows:,} (noisy{deviation})"
 
     @property
@@ -219,18 +230,19 @@ class Description(Answer):
         shown = ("standard_deviation", "standard deviation") if centered else ("root_mean_square", "root mean square")
         unknown = np.full(len(self.feature_names), np.nan)
         means, spreads = (unknown if values is None else values for values in (self.mean, spread))
+        noise = self.standard_deviation_noise
         return [
             Column("feature", self.feature_names, "feature", label=True),
-            Column("mean", self.mean, "mean", _in_words(means, self.mean_is_noise)),
-            Column("mean_noise", self.mean_noise, "± noise"),
+            Column("mean", self.mean, "mean", _in_words(means, self.mean_noise, self.mean_is_noise)),
+            Column("mean_noise", self.mean_noise, "± noise", rounded_cells(self.mean_noise, self.mean_noise)),
             Column("mean_is_noise", self.mean_is_noise),
             Column(
                 "" if spread is None else shown[0],
                 spread,
                 shown[1],
-                _in_words(spreads, self.standard_deviation_is_noise),
+                _in_words(spreads, noise, self.standard_deviation_is_noise),
             ),
-            Column("standard_deviation_noise", self.standard_deviation_noise, "± noise"),
+            Column("standard_deviation_noise", noise, "± noise", rounded_cells(noise, noise)),
             Column("standard_deviation_is_noise", self.standard_deviation_is_noise),
             *self._table_columns(),
         ]
@@ -241,8 +253,13 @@ class Description(Answer):
             return []
         means, spreads = self.of_table()
         cells = [
-            f"{'clipped: ' if named else ''}sd {number(most)}, mean {number(low)} to {number(high)}"
-            for named, most, low, high in zip(self.clipped, spreads[:, 1].tolist(), *means.T.tolist(), strict=True)
+            f"{'clipped: ' if named else ''}sd {most}, mean {low} to {high}"
+            for named, most, low, high in zip(
+                self.clipped,
+                rounded_cells(spreads[:, 1], self.standard_deviation_noise),
+                *(rounded_cells(end, self.mean_noise) for end in means.T),
+                strict=True,
+            )
         ]
         return [
             Column("table_mean_lower", means[:, 0], "table's own: at most", cells),
@@ -280,8 +297,9 @@ class Description(Answer):
         )
 
 
-def _in_words(values: FloatArray, is_noise: Sequence[bool]) -> list[str]:
-    return ["noise" if noise else number(value) for value, noise in zip(values.tolist(), is_noise, strict=True)]
+def _in_words(values: FloatArray, errors: FloatArray, is_noise: Sequence[bool]) -> list[str]:
+    cells = rounded_cells(values, errors)
+    return ["noise" if noise else cell for cell, noise in zip(cells, is_noise, strict=True)]
 
 
 @in_floating_point
@@ -307,7 +325,7 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
     Notes
     -----
     The noise on the mean is that of (noise of the sum − mean · noise of the count)/n, to first order, sum and mean about the
-    centre that the mechanism found, if any, and that on a standard deviation half the noise on n times the variance, over n and
+    center that the mechanism found, if any, and that on a standard deviation half the noise on n times the variance, over n and
     the standard deviation. Of levels and Booleans the variance is p(1 − p), and so is its noise, where the repair is
     ``"auto"`` or ``"structured"``; others leave it to the noisy second moment.
 
@@ -352,7 +370,7 @@ def _mean_noise(release: Released) -> FloatArray:
     law, d = release.noise, len(release.feature_names)
     if release.noisy_sum is None or law is None or _count_noise(release) is None:
         return np.full(d, np.nan)
-    # the sum is about the centre, if there is one, and so is what the noise on the count is multiplied by
+    # the sum is about the center, if there is one, and so is what the noise on the count is multiplied by
     about = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
     weights = np.zeros((d, 2, 2))
     weights[:, 0, 1] = weights[:, 1, 0] = 0.5

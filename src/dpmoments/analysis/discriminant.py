@@ -16,7 +16,7 @@ from dpmoments.analysis.functionals import (
     NO_MEAN,
     NOT_DISTINGUISHABLE,
     SINGULAR,
-    Standardised,
+    Standardized,
     describe_law,
     without_redundant_levels,
 )
@@ -242,13 +242,13 @@ def lda(
         chosen = [feature for feature in chosen if feature not in levels.features]
     elif among := [release.feature_names[feature] for feature in chosen if feature in levels.features]:
         raise InputValueError(f"{among[0]!r} is of the column {by!r} that makes the classes: name other columns")
-    standardised = Standardised.of(release, chosen, by_deviation=False)
-    features, scale = standardised.features, standardised.scale
+    standardized = Standardized.of(release, chosen, by_deviation=False)
+    features, scale = standardized.features, standardized.scale
     sums = [GroupSums.of(release, int(feature), levels) for feature in features]
     priors = _priors(release, levels, sums[0])
     shift = _shifts(release, levels, features, priors) / scale
-    within = standardised.covariance - (shift.T * priors) @ shift
-    edge = float(np.nan_to_num(standardised.edge.max(), nan=0.0))
+    within = standardized.covariance - (shift.T * priors) @ shift
+    edge = float(np.nan_to_num(standardized.edge.max(), nan=0.0))
     added = _SHRINKAGE * edge if shrinkage == "auto" else float(shrinkage)
     eigenvalues, vectors = np.linalg.eigh((within + within.T) / 2.0)
     kept = np.maximum(eigenvalues, SINGULAR * float(eigenvalues[-1])) + added
@@ -257,7 +257,7 @@ def lda(
     present = priors > 0.0
     intercept = np.full(len(priors), -np.inf)
     coef = directions / scale
-    intercept[present] = np.log(priors[present]) - middle[present] - coef[present] @ standardised.mean
+    intercept[present] = np.log(priors[present]) - middle[present] - coef[present] @ standardized.mean
     p_values = [between_groups(each)[2][2] for each in sums]
     p_value = math.nan if release.noise is None else min(1.0, len(p_values) * min(p_values))
     return LinearDiscriminant(
@@ -266,7 +266,7 @@ def lda(
         class_names=levels.names,
         priors=priors,
         feature_names=tuple(release.feature_names[feature] for feature in features),
-        means=standardised.mean + shift * scale,
+        means=standardized.mean + shift * scale,
         coef=coef,
         intercept=intercept,
         shrinkage=added,

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.frames import feature_values
-from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, Standardised, describe_law
+from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, Standardized, describe_law
 from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
@@ -112,12 +112,12 @@ def mahalanobis(release: Released, frame: Any, columns: Sequence[str] | None = N
     """
     if release.noisy_sum is None:
         raise InputValueError(f"distances: {NO_MEAN}")
-    standardised = Standardised.of(release, chosen_features(release, columns), by_deviation=False)
-    features = standardised.features
+    standardized = Standardized.of(release, chosen_features(release, columns), by_deviation=False)
+    features = standardized.features
     values = feature_values(release.schema, frame, features.tolist())[:, features]
-    kept = standardised.stands_out
-    scores = ((values - standardised.mean) / standardised.scale) @ standardised.directions[kept].T
-    squares = np.sum(scores**2 / standardised.eigenvalues[kept], axis=1)
+    kept = standardized.stands_out
+    scores = ((values - standardized.mean) / standardized.scale) @ standardized.directions[kept].T
+    squares = np.sum(scores**2 / standardized.eigenvalues[kept], axis=1)
     if not kept.any():
         squares = np.full(len(values), np.nan)
     return MahalanobisDistances(

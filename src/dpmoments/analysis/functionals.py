@@ -45,7 +45,7 @@ class LocalMoments:
     law : NoiseLaw or None
         Of the released moments; None if they are biased on purpose: every variance is then NaN.
     shift, stretch : ndarray of shape (d,)
-        t and s of w = t + s·x, x the encoded row about the release's centre.
+        t and s of w = t + s·x, x the encoded row about the release's center.
     opposite : ndarray of int, shape (d,), or None
         See :meth:`with_opposites`.
     """
@@ -231,7 +231,7 @@ def _on_both(places: IntegerArray, weights: FloatArray, opposite: IntegerArray) 
 # Variances of features as inference reads them: of a level or a Boolean by its share, of others by the second moment.
 
 _OFF_THE_SUM = 0.5
-"""Largest distance from 1 of what a centre has of two levels together: moved rows lack a part of it, less than moving takes."""
+"""Largest distance from 1 of what a center has of two levels together: moved rows lack a part of it, less than moving takes."""
 
 
 def indicators(release: Released) -> BoolArray:
@@ -241,7 +241,7 @@ def indicators(release: Released) -> BoolArray:
     """
     result = np.zeros(len(release.feature_names), dtype=bool)
     constraints = Constraints.of(release.schema, mean=True)
-    if release.center is None:  # only mechanisms that clip rows about a centre have one
+    if release.center is None:  # only mechanisms that clip rows about a center have one
         for block in constraints.blocks:
             result[block.features] = True
         result[list(constraints.flags)] = True
@@ -251,7 +251,7 @@ def indicators(release: Released) -> BoolArray:
 def opposite_levels(release: Released) -> IntegerArray:
     """For every feature the other level of its column, where every row has one of two; −1 elsewhere. Shape (d,).
 
-    Rows that were moved towards a noisy centre keep a sum near 1; intervals do not allow for any moving, and answers say so.
+    Rows that were moved towards a noisy center keep a sum near 1; intervals do not allow for any moving, and answers say so.
     """
     result = np.full(len(release.feature_names), -1)
     center = None if release.center is None else release.encoding.decode_mean(release.center)
@@ -342,7 +342,7 @@ SINGULAR = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Standardised:
+class Standardized:
     """The covariance of some features in chosen units, its directions, and the noise on it.
 
     Attributes
@@ -375,7 +375,7 @@ class Standardised:
     moments: LocalMoments
 
     @classmethod
-    def of(cls, release: Released, chosen: Sequence[int], *, by_deviation: bool = True) -> Standardised:
+    def of(cls, release: Released, chosen: Sequence[int], *, by_deviation: bool = True) -> Standardized:
         """Those of some features, without the ones whose released variance is 0.
 
         Parameters
@@ -455,9 +455,9 @@ def precision(release: Released) -> tuple[FloatArray, int]:
         raise InputValueError(NO_MEAN)
     if not (np.diag(release.covariance) > 0.0).any():
         return result, d
-    standardised = Standardised.of(release, range(d), by_deviation=False)
-    result[np.ix_(standardised.features, standardised.features)] = standardised.precision
-    return result, d - int(standardised.stands_out.sum())
+    standardized = Standardized.of(release, range(d), by_deviation=False)
+    result[np.ix_(standardized.features, standardized.features)] = standardized.precision
+    return result, d - int(standardized.stands_out.sum())
 
 
 def without_redundant_levels(release: Released, columns: Sequence[str] | None) -> list[int]:

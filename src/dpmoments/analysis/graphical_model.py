@@ -14,7 +14,7 @@ from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.functionals import (
     NO_MEAN,
     NOT_DISTINGUISHABLE,
-    Standardised,
+    Standardized,
     describe_law,
     without_redundant_levels,
 )
@@ -154,12 +154,12 @@ def graphical_lasso(
         names = tuple(release.feature_names[feature] for feature in chosen)
         penalty, alone = 1.0 if alpha == "auto" else float(alpha), np.eye(len(chosen))
         return GraphicalLasso(names, alone, alone, penalty, math.nan, cautions_by_code(release))
-    standardised = Standardised.of(release, chosen)
-    k = len(standardised.features)
+    standardized = Standardized.of(release, chosen)
+    k = len(standardized.features)
     apart = ~np.eye(k, dtype=bool)
-    errors = np.sqrt(standardised.cells + 1.0 / standardised.moments.n_rows)
+    errors = np.sqrt(standardized.cells + 1.0 / standardized.moments.n_rows)
     noise = float(np.median(errors[apart]))
-    penalty, correlation = _PENALTY * noise, standardised.covariance
+    penalty, correlation = _PENALTY * noise, standardized.covariance
     if alpha == "auto":
         kept = np.maximum(np.abs(correlation) - _PENALTY * np.maximum(errors - noise, 0.0), 0.0)
         correlation = np.where(apart, np.sign(correlation) * kept, correlation)
@@ -171,7 +171,7 @@ def graphical_lasso(
     else:
         covariance, precision = _solved(correlation, penalty)
     return GraphicalLasso(
-        feature_names=tuple(release.feature_names[feature] for feature in standardised.features),
+        feature_names=tuple(release.feature_names[feature] for feature in standardized.features),
         covariance=covariance,
         precision=precision,
         alpha=penalty,

@@ -17,7 +17,7 @@ from dpmoments.analysis.answers import (
     format_level,
     in_floating_point,
     intervals,
-    number,
+    rounded_cells,
 )
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
@@ -91,13 +91,14 @@ class GroupDifferences(Answer):
     def _columns(self) -> list[Column]:
         pairs = self.pairs * len(self.features)
         names = [name for name in self.features for _ in self.pairs]
+        errors = np.hypot(self.privacy_noise, self.sampling_noise)
         return [
             Column("feature", names, "feature", label=True),
             Column("group", [one for one, _ in pairs], label=True),
             Column("other", [other for _, other in pairs], label=True),
             Column(head="difference of means", cells=[f"{one} − {other}" for one, other in pairs]),
-            Column("difference", self.difference.ravel(), "estimate"),
-            Column("lower", self.lower.ravel(), format_level(self.level), intervals(self.lower, self.upper)),
+            Column("difference", self.difference.ravel(), "estimate", rounded_cells(self.difference, errors)),
+            Column("lower", self.lower.ravel(), format_level(self.level), intervals(self.lower, self.upper, errors)),
             Column("upper", self.upper.ravel()),
             Column("p_value", self.p_value.ravel()),
             Column("verdict", [word for words in self.verdict for word in words], "verdict"),
@@ -237,18 +238,23 @@ class GroupMeans(Answer):
         m, k = self.mean.shape
         lost = self.lost.tolist() * m
 
-        def unless_lost(values: FloatArray, word: str) -> list[str]:
-            return [word if gone else number(value) for value, gone in zip(values.ravel().tolist(), lost, strict=True)]
+        errors = np.hypot(self.privacy_noise, self.sampling_noise)
+        spans = intervals(self.lower, self.upper, np.where(np.isfinite(errors), errors, self.upper - self.lower))
+
+        def unless_lost(values: FloatArray, errors: FloatArray, word: str) -> list[str]:
+            return [word if gone else cell for cell, gone in zip(rounded_cells(values, errors), lost, strict=True)]
 
         return [
             Column("feature", [name for name in self.features for _ in range(k)], "feature", label=True),
             Column("group", [*self.groups] * m, "group", label=True),
             Column("count", np.tile(self.counts, m), "rows", [f"{count:,.0f}" for count in self.counts.tolist()] * m),
-            Column("count_noise", np.tile(self.count_noise, m), "± noise"),
-            Column("mean", self.mean.ravel(), "mean", unless_lost(self.mean, LOST)),
-            Column("privacy_noise", self.privacy_noise.ravel(), "± privacy", unless_lost(self.privacy_noise, "–")),
-            Column("sampling_noise", self.sampling_noise.ravel(), "± sampling", unless_lost(self.sampling_noise, "–")),
-            Column("lower", self.lower.ravel(), format_level(self.level), intervals(self.lower, self.upper)),
+            Column("count_noise", np.tile(self.count_noise, m), "± noise", rounded_cells(*[self.count_noise] * 2) * m),
+            Column("mean", self.mean.ravel(), "mean", unless_lost(self.mean, errors, LOST)),
+            *(
+                Column(f"{part}_noise", values.ravel(), f"± {part}", unless_lost(values, values, "–"))
+                for part, values in (("privacy", self.privacy_noise), ("sampling", self.sampling_noise))
+            ),
+            Column("lower", self.lower.ravel(), format_level(self.level), spans),
             Column("upper", self.upper.ravel()),
             Column("lost", lost),
         ]

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.answers import (
+    Answer,
+    Column,
+    confidence_level,
+    format_level,
+    in_floating_point,
+    number,
+    rounded,
+)
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, format_probability, score_test
 from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
@@ -88,14 +96,15 @@ class TwoGroups(Answer):
 
     def table(self) -> list[tuple[str, ...]]:
         """A group a line, then the difference."""
+        error = math.hypot(self.privacy_noise, self.sampling_noise)
         lines = [
-            (name, f"{count:,.0f}", number(float(mean)), "", "", "")
+            (name, f"{count:,.0f}", rounded(float(mean), error), "", "", "")
             for name, count, mean in zip(self.levels, self.counts, self.means, strict=True)
         ]
-        interval = f"[{number(self.lower)}, {number(self.upper)}]"
-        parts = (number(self.privacy_noise), number(self.sampling_noise))
+        interval = f"[{rounded(self.lower, error)}, {rounded(self.upper, error)}]"
+        parts = (rounded(part, part) for part in (self.privacy_noise, self.sampling_noise))
         head = ("", "rows", "mean", "± privacy", "± sampling", format_level(self.level))
-        return [head, *lines, ("difference", "", number(self.difference), *parts, interval)]
+        return [head, *lines, ("difference", "", rounded(self.difference, error), *parts, interval)]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -103,7 +112,7 @@ class TwoGroups(Answer):
             return describe_law(None), self.about_rows, self.warning
         needed = f"; each group's own variance needs the product {self.target}:{self.by} in the schema"
         return (
-            f"t = {number(self.statistic)}, {number(self.degrees)} degrees of freedom, {format_probability(self.p_value)}, "
+            f"t = {self.statistic:,.2f}, {self.degrees:,.0f} degrees of freedom, {format_probability(self.p_value)}, "
             f"of noise and sampling together{'' if self.own_variances else needed}",
             self.about_rows,
             self.warning,
@@ -312,7 +321,7 @@ class AnalysisOfVariance(Answer):
             return describe_law(None), self.about_rows, self.warning
         eta = NOISE if self.lost else number(self.eta_squared)
         return (
-            f"Score test: χ² = {number(self.statistic)} on {self.degrees_of_test} degrees of freedom, "
+            f"Score test: χ² = {self.statistic:,.1f} on {self.degrees_of_test} degrees of freedom, "
             f"{format_probability(self.p_value)}, including noise and sampling. eta² = {eta}.",
             "Sums of squares are reduced by what the noise is expected to add "
             f"({number(self.noise_between)} between groups).",

@@ -90,7 +90,7 @@ def ols(
     equations = NormalEquations.of(release, chosen)
     moment = regressed_moment(release, intercept=chosen.intercept)
     penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
-    slopes = _penalised_slopes(moment, chosen, penalty)
+    slopes = _penalized_slopes(moment, chosen, penalty)
     if equations is None:
         return _fitted_line(release, chosen, equations, "least squares", slopes, penalty, level, moment)
     if not equations.delta_method_valid:
@@ -128,7 +128,7 @@ def ridge(
         it presses less on columns that got more of the ball, and less noise. ``"auto"``: by the law of the noise
         (:func:`dpmoments.analysis.regression.automatic_alpha`).
     intercept : bool, optional
-        Whether to fit an intercept, which is not penalised; default: where a mean was released.
+        Whether to fit an intercept, which is not penalized; default: where a mean was released.
     reference : sequence of str or mapping, optional
         As for :func:`ols`.
     level : float
@@ -160,7 +160,7 @@ def ridge(
     if penalty is None:
         penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
     moment = regressed_moment(release, intercept=chosen.intercept)
-    slopes = _penalised_slopes(moment, chosen, penalty)
+    slopes = _penalized_slopes(moment, chosen, penalty)
     return _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", slopes, penalty, level, moment)
 
 
@@ -180,7 +180,7 @@ def lasso(
 ) -> FittedLine:
     """Lasso of one released feature on others: few coefficients, the rest exactly 0; free of privacy cost.
 
-    Minimises ‖Xw − y‖²/(2n) + α‖w‖₁ for encoded rows, as scikit-learn does, from the repaired moments.
+    Minimizes ‖Xw − y‖²/(2n) + α‖w‖₁ for encoded rows, as scikit-learn does, from the repaired moments.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def lasso(
         In unit-ball units. ``"auto"``: what noise and sampling reach in the largest of k cells, √(2 ln 2k) standard deviations
         (the universal threshold of Donoho & Johnstone 1994).
     intercept : bool, optional
-        Whether to fit an intercept, which is not penalised; default: where a mean was released.
+        Whether to fit an intercept, which is not penalized; default: where a mean was released.
     reference : sequence of str or mapping, optional
         As for :func:`dpmoments.analysis.regression.ols`.
     level : float
@@ -253,7 +253,7 @@ def _universal_threshold(release: Released, chosen: Regressors, equations: Norma
     return math.sqrt(2.0 * math.log(2.0 * k) * largest) / equations.n_rows
 
 
-# What they share: the penalised system, and the answer that is made of slopes.
+# What they share: the penalized system, and the answer that is made of slopes.
 
 
 def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
@@ -265,7 +265,7 @@ def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
     return float(alpha)
 
 
-def _penalised_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> FloatArray:
+def _penalized_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> FloatArray:
     """w of (S_AA + 2α I) w = S_Ay."""
     a = list(chosen.features)
     system = moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a))
@@ -501,7 +501,7 @@ def _cell_variance(release: Released, raw_release: Released, intercept: bool) ->
         if intercept:
             noise = noise.about(-about_center)
         else:
-            # Σ(u + o)(u + o)ᵀ for rows u about the centre holds the noise on Σu times o, the centre seen from the table's zero
+            # Σ(u + o)(u + o)ᵀ for rows u about the center holds the noise on Σu times o, the center seen from the table's zero
             origin = raw_release.unit_ball_mean - about_center + release.encoding.offset / release.encoding.scale
             noise = noise.about(origin)
     return SpectralNoise.of(noise).cell_variance / n_rows**2

@@ -20,6 +20,7 @@ from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE, decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputKeyError, InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.schema.schema import Schema
 
 # Predictions with intervals.
@@ -219,7 +220,7 @@ class ExplainedVariance:
         Parameters
         ----------
         equations : NormalEquations
-            Encoded rows about the release's centre.
+            Encoded rows about the release's center.
         slopes : ndarray
             Of the encoded features, without the constant.
         penalty : float
@@ -617,10 +618,7 @@ class FittedLine(Answer):
         level = self.level if level is None else confidence_level(level)
         equations = self.equations
         if equations is None or not equations.identified or self.method != "least squares":
-            why = "a penalty shrank it" if self.method != "least squares" else "noise does not let it be identified"
-            raise InputValueError(
-                f"this fit has no prediction intervals, since {why}: use ols(), with fewer features or more rows"
-            )
+            raise InputValueError(Message("no-prediction-intervals", shrunk=self.method != "least squares"))
         values = named_values(self.schema, frame, self.features)
         rows = np.column_stack([np.ones(len(values)), values]) if self.with_intercept else values
         return Predictions.of(rows, equations, self.predict(frame), level)

@@ -14,13 +14,14 @@ import numpy as np
 from dpmoments.analysis.released import (
     Released,
     columns_with_places,
-    did_you_mean,
     feature_place,
     named_features,
 )
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import shown
+from dpmoments.messages.message import Message
+from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, Product
 from dpmoments.schema.schema import Schema
@@ -58,10 +59,8 @@ def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | 
         name, exponent = found.groups()
         if exponent is None:
             continue
-        raise InputValueError(
-            f"the formula has {found[0]!r}, which in a formula crosses a column with itself and would fit {name} without its "
-            f"power: write I({name}**{exponent}), which must be released with dpm.Power({name.strip('`')!r}, {exponent})"
-        )
+        facts = {"term": found[0], "column": name.strip("`"), "exponent": int(exponent)}
+        raise InputValueError(Message("power-outside-i", **facts))
     try:
         read: Any = Formula(formula)
         left, right = list(read.lhs), list(read.rhs)
@@ -97,20 +96,11 @@ def _feature(factors: list[str], schema: Schema) -> str:
             if sorted(feature.split(":")) == sorted(names):
                 return feature
     if cut := next((factor for factor in factors if factor.startswith("C(")), ""):
-        raise InputValueError(
-            f"the formula has {cut!r}, and {_name(cut)!r} is no categorical column of the release: C() takes the name of one "
-            "alone (its reference level is given by reference=), and nothing else can be cut into levels any more"
-        )
+        raise InputValueError(Message("not-categorical-in-formula", term=cut, column=_name(cut)))
     if len(names) == 2:
-        raise InputValueError(
-            f"the formula has {':'.join(names)!r}, and the schema has no product of the two: it must be released with "
-            f"dpm.Product({names[0]!r}, {names[1]!r}) in the schema"
-        )
-    raise InputValueError(
-        f"the formula has {':'.join(names)!r}, which is no column and no feature of the release"
-        f"{did_you_mean(names[0], sorted(known)) if len(names) == 1 else ''}: {_NO_ARITHMETIC}; names with "
-        "other signs than letters, digits, points and underscores stand in backticks, `hours-per-week`"
-    )
+        raise InputValueError(Message("product-not-released", factors=names))
+    term = ":".join(names)
+    raise InputValueError(Message("unknown-term", term=term, **closest(term, known)))
 
 
 def _name(factor: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -16,9 +15,10 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.errors import InputKeyError, InputTypeError, InputValueError
-from dpmoments.foundation.values import plain_mapping, require_kinds, to_plain
+from dpmoments.foundation.values import finite_numbers, plain_mapping, require_kinds, require_known, to_plain
 from dpmoments.messages.codes import WARNINGS
 from dpmoments.messages.message import Message, messages_of
+from dpmoments.messages.wording import closest
 from dpmoments.noise.models import NoiseModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.origin import ReleaseOrigin
@@ -95,11 +95,11 @@ class Released(Stated, Protocol):
 
     @property
     def noisy_gram(self) -> FloatArray:
-        """The Gram matrix of encoded rows before repair, about the release's centre."""
+        """The Gram matrix of encoded rows before repair, about the release's center."""
 
     @property
     def zero_of_units(self) -> FloatArray:
-        """What is added to x about the release's centre to give value/scale, shape (d,)."""
+        """What is added to x about the release's center to give value/scale, shape (d,)."""
 
     @property
     def warnings(self) -> tuple[Message, ...]:
@@ -218,6 +218,7 @@ class Release(ABC):
         return {
             "origin": self.origin.to_dict(),
             "schema": self.schema.to_dict(),
+            "features": features_entry(self.schema, mean=getattr(self, "noisy_sum", ()) is not None),
             "privacy": self.privacy.to_dict(),
             "receipt": self.receipt.to_dict(),
             "mechanism": self.mechanism,
@@ -230,9 +231,11 @@ class Release(ABC):
     def _read_statements(content: Mapping[str, Any]) -> dict[str, Any]:
         require_kinds(content, mechanism=str, mechanism_options=dict, diagnostics=dict)
         require_kinds(content, privacy=dict, receipt=dict, origin=dict)
+        schema = Schema.from_dict(content["schema"])
+        _check_features(content["features"], features_entry(schema, mean=content.get("noisy_sum", ()) is not None))
         return {
             "origin": ReleaseOrigin.from_dict(content["origin"]),
-            "schema": Schema.from_dict(content["schema"]),
+            "schema": schema,
             "privacy": PrivacyStatement.from_dict(content["privacy"]),
             "receipt": Receipt.from_dict(content["receipt"]),
             "mechanism": content["mechanism"],
@@ -246,6 +249,22 @@ class Release(ABC):
             f"{type(self).__name__}({size}, mechanism={self.mechanism!r}, "
             f"{self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}{flag})"
         )
+
+
+def features_entry(schema: Schema, *, mean: bool) -> dict[str, Any]:
+    """Return names of the features and their encoding, for readers in other languages: value = offset + scale · encoded."""
+    encoding = schema.encoding(mean=mean)
+    return {"names": list(schema.feature_names), "offset": encoding.offset.tolist(), "scale": encoding.scale.tolist()}
+
+
+def _check_features(given: object, expected: Mapping[str, Any]) -> None:
+    """Raise unless a file states the features that follow from its schema."""
+    require_known(given, expected, "features")  # type: ignore[arg-type]
+    assert isinstance(given, Mapping)
+    d = len(expected["names"])
+    numbers = [(finite_numbers(given[name], d, name), np.array(expected[name])) for name in ("offset", "scale")]
+    if given["names"] != expected["names"] or not all(np.allclose(one, other, 1e-9, 0.0) for one, other in numbers):
+        raise InputValueError("the features are not those of the schema")
 
 
 def _read_diagnostics(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -287,7 +306,7 @@ class Moments(Release):
 
     def __post_init__(self) -> None:
         if self.center is not None and self.noisy_sum is None:
-            raise InputValueError("moments about a centre need the sum about it, else their mean is not known")
+            raise InputValueError("moments about a center need the sum about it, else their mean is not known")
         if self.noisy_sum is not None and self.noisy_count is None:
             raise InputValueError("a sum of rows without their number makes no mean: release both, or neither")
         super().__post_init__()
@@ -368,7 +387,7 @@ class Moments(Release):
             box=self._mean_box,
             center=self.center,
             constraints=Constraints.of(self.schema, mean=self.noisy_sum is not None),
-            rows_moved=self.center is not None,  # only mechanisms that clip rows about a centre have one
+            rows_moved=self.center is not None,  # only mechanisms that clip rows about a center have one
         )
         for array in (mean, gram):
             if array is not None:
@@ -428,7 +447,7 @@ class Moments(Release):
     @property
     @in_floating_point
     def second_moment(self) -> FloatArray:
-        """E[value valueᵀ], not centred, shape (d, d), in the table's units."""
+        """E[value valueᵀ], not centered, shape (d, d), in the table's units."""
         mean = None if self.noisy_sum is None else self.unit_ball_mean
         return self.encoding.decode_second_moment(self.unit_ball_gram / self.n_rows, mean)
 
@@ -443,7 +462,7 @@ class Moments(Release):
     @property
     @in_floating_point
     def covariance(self) -> FloatArray:
-        """Cov(value), centred, shape (d, d), in the table's units."""
+        """Cov(value), centered, shape (d, d), in the table's units."""
         return self.encoding.decode_covariance(self.unit_ball_covariance)
 
     @property
@@ -486,10 +505,6 @@ def correlation_of(covariance: FloatArray) -> FloatArray:
 
 _SHOWN_NAMES = 8
 """Messages name so many at most."""
-_LONGEST_NAME = 200
-"""Longest name for which a close one is looked for."""
-_CLOSE = 0.7
-"""Smallest similarity of a suggested name, from 0 to 1."""
 _SHOWN_FEATURES = 4
 """Of a categorical column they name so many features."""
 
@@ -501,14 +516,9 @@ def feature_place(release: Stated, name: str) -> int:
         return names.index(name)
     for column in release.schema.columns:
         if column.name == name:
-            such_as = "such as " if len(column.feature_names) > _SHOWN_FEATURES else ""
-            listed = ", ".join(map(repr, column.feature_names[:_SHOWN_FEATURES]))
-            raise InputValueError(
-                f"{name!r} is categorical, and one feature is wanted: name one of its features, {such_as}{listed}"
-            )
-    raise InputValueError(
-        f"the release has no feature {name!r}{did_you_mean(name, known_names(release))}; its features are {shown_names(names)}"
-    )
+            raise InputValueError(Message("column-of-several-features", name=name, features=column.feature_names))
+    facts = {"name": str(name), "features": len(names), **closest(name, known_names(release))}
+    raise InputValueError(Message("unknown-feature", **facts))
 
 
 def known_names(release: Stated) -> tuple[str, ...]:
@@ -540,10 +550,8 @@ def did_you_mean(name: object, known: Sequence[str]) -> str:
     >>> did_you_mean("incom", ["age", "income"]), did_you_mean("Age", ["age"]), did_you_mean("height", ["age"])
     (". Did you mean 'income'?", ". Did you mean 'age'?", '')
     """
-    plain = {each.casefold(): each for each in known}
-    text = name.strip().casefold() if isinstance(name, str) and len(name) <= _LONGEST_NAME else ""
-    close = get_close_matches(text, plain, n=1, cutoff=_CLOSE) if text else []
-    return f". Did you mean {plain[close[0]]!r}?" if close else ""
+    found = closest(name, known)
+    return f". Did you mean {found['close']!r}?" if found else ""
 
 
 def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:

@@ -131,14 +131,14 @@ class RepeatedRows(Rows):
     remembered: dict[tuple[float, int], Moments] = field(default_factory=dict, repr=False)
     passes: list[int] = field(default_factory=lambda: [0], repr=False)
 
-    def summarise(self, summary: Summary[Running, Result]) -> Result:
+    def summarize(self, summary: Summary[Running, Result]) -> Result:
         """Return a cached summary if possible."""
         if not isinstance(summary, MomentSummary) or summary.center is not None or summary.linear is not None:
             self.passes[0] += 1
-            return super().summarise(summary)
+            return super().summarize(summary)
         key = (summary.radius, summary.bits)
         if key not in self.remembered:
-            self.remembered[key] = super().summarise(summary)
+            self.remembered[key] = super().summarize(summary)
         remembered: Any = self.remembered[key]
         return remembered  # type: ignore[no-any-return]
 
@@ -165,8 +165,8 @@ class RepeatedUnits(RepeatedRows):
         """Return the selection of a key."""
         return self.selections[key[0] % len(self.selections)]
 
-    def summarise(self, summary: Summary[Running, Result]) -> Result:
-        return self.selections[0].summarise(summary)
+    def summarize(self, summary: Summary[Running, Result]) -> Result:
+        return self.selections[0].summarize(summary)
 
     @property
     def selected_alike(self) -> bool:

@@ -128,18 +128,18 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WatchedRows(Rows):
+class _WatchedRows(Rows):
     """Rows that record what was asked of them."""
 
     asked: list[Summary[Any, Any]] = field(default_factory=list)
 
-    def summarise(self, summary: Summary[Running, Result]) -> Result:
+    def summarize(self, summary: Summary[Running, Result]) -> Result:
         """Record the summary and compute it."""
         self.asked.append(summary)
-        return super().summarise(summary)
+        return super().summarize(summary)
 
     @classmethod
-    def watching(cls, rows: Rows) -> WatchedRows:
+    def watching(cls, rows: Rows) -> _WatchedRows:
         return cls(rows.schema, rows.neighbors, rows.source, rows.threads, privacy_unit=rows.privacy_unit)
 
 
@@ -312,7 +312,7 @@ def replay_on_any_table(
 
 def _departure(plan: CalibratedPlan[Any], rows: Rows, privacy_filter: PrivacyFilter) -> _Departure:
     plan = deepcopy(plan)  # what one run keeps in its plan must not reach the other
-    watched, result, error = WatchedRows.watching(rows), None, None
+    watched, result, error = _WatchedRows.watching(rows), None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -87,7 +87,7 @@ class AuditResult:
     lower_bound : float
         Lower bound on ε at the stated confidence level, if ``run`` drew its noise as implemented.
     exact : float or None
-        Exact loss on the worst pair under the stated noise distributions; None if there is no closed form.
+        Exact loss on the worst pair under the stated noise distributions; None if no closed form is known.
     direction : MeasuredDirection or None
         Exact loss at a measured temperature, for mechanisms that pay for one direction.
     pair, event : str

@@ -202,7 +202,7 @@ def _no_negative_eigenvalue(release: MomentRelease) -> Check:
     smallest = float(np.linalg.eigvalsh(matrix)[0])
     if release.repair is Repair.NONE:
         return Check(what, None, f"the release is not repaired; the smallest is {smallest:.3g} in encoded units")
-    # The square of a mean far from the centre is taken off the second moment, which leaves rounding errors of its size.
+    # The square of a mean far from the center is taken off the second moment, which leaves rounding errors of its size.
     offset = 0.0
     if release.noisy_sum is not None:
         from_center = release.unit_ball_mean - (0.0 if release.center is None else release.center)

@@ -45,7 +45,7 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
         return np.full(len(chunk), np.nan), None
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         read = text_dates(chunk, column, TextFormat(), only_empty=True)
-        return read.values, read.unparseable if read.unparseable.any() else None
+        return read.values, read.unparsable if read.unparsable.any() else None
     if pa.types.is_date32(kind):
         times = _scaled(pc.cast(chunk, pa.int32()), _DAY)
     elif pa.types.is_date64(kind):
@@ -88,7 +88,7 @@ def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty:
 
     >>> column = Date("day", "2020-01-01", "2021-01-01", format="%d.%m.%Y")
     >>> dates = text_dates(pa.array(["29.2.2020", "30.2.2020", "n/a"]), column, TextFormat())
-    >>> dates.values, dates.missing.tolist(), dates.unparseable.tolist()
+    >>> dates.values, dates.missing.tolist(), dates.unparsable.tolist()
     (array([59., nan, nan]), [False, False, True], [False, True, False])
     """
     texts = pc.cast(cells, pa.large_string())
@@ -99,10 +99,10 @@ def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty:
     result = _distinct_dates(readable, column, text_format, only_empty=only_empty)
     if broken.any():  # what is not UTF-8 is no date
         result = TextCells(
-            np.where(broken, np.nan, result.values), result.missing & ~broken, result.unparseable | broken
+            np.where(broken, np.nan, result.values), result.missing & ~broken, result.unparsable | broken
         )
     indices = distinct.indices.to_numpy(zero_copy_only=False)
-    return TextCells(result.values[indices], result.missing[indices], result.unparseable[indices])
+    return TextCells(result.values[indices], result.missing[indices], result.unparsable[indices])
 
 
 def _distinct_dates(texts: Any, column: Date, text_format: TextFormat, *, only_empty: bool) -> TextCells:

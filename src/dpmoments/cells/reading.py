@@ -18,6 +18,7 @@ from dpmoments.cells.objects import object_numbers, object_texts
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
@@ -88,14 +89,11 @@ def strict_numbers(cells: Any, column: NumberColumn) -> FloatArray:
     return values
 
 
-def _unreadable_cell(column: NumberColumn) -> str:
+def _unreadable_cell(column: NumberColumn) -> Message | str:
     """Describe why a column's values cannot be read, and what to do."""
     if isinstance(column, Date):
-        written = "ISO 8601, as in 2020-01-31" if column.format is None else f"the format {column.format!r}"
-        return (
-            f"column {column.name!r} has a value that is not a date, or a text that is not a date in {written}: "
-            f"pass format= in the schema, such as '%d.%m.%Y', or clean the table"
-        )
+        written = {} if column.format is None else {"format": column.format}
+        return Message("not-a-date", column=column.name, **written)
     return (
         f"column {column.name!r} holds objects, one of which is not a number: convert the column to numbers first, or "
         "describe it as Categorical"

@@ -33,13 +33,13 @@ class TextCells:
         NaN if missing or not parseable.
     missing : ndarray of bool, shape (n,)
         Missing values and non-finite numbers: the column's ``missing`` rule applies to them.
-    unparseable : ndarray of bool, shape (n,)
+    unparsable : ndarray of bool, shape (n,)
         All other values that are not readable.
     """
 
     values: FloatArray
     missing: BoolArray
-    unparseable: BoolArray
+    unparsable: BoolArray
 
     def __repr__(self) -> str:
         return "TextCells(values=<private>)"
@@ -48,10 +48,10 @@ class TextCells:
     def of(cls, values: Any, nothing: Any, readable: Any) -> TextCells:
         """Combine Arrow's results: values, mask of missing values, and mask of readable ones among the others."""
         empty = _as_flags(nothing)
-        unparseable = ~empty & ~_as_flags(readable)
+        unparsable = ~empty & ~_as_flags(readable)
         result = np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
-        result[empty | unparseable] = np.nan
-        return cls(result, ~np.isfinite(result) & ~unparseable, unparseable)
+        result[empty | unparsable] = np.nan
+        return cls(result, ~np.isfinite(result) & ~unparsable, unparsable)
 
 
 def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:
@@ -59,7 +59,7 @@ def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:
 
     >>> german = TextFormat(decimal=",", thousands=".")
     >>> column = text_numbers(pa.array(["1.234,5", " -12 ", "n/a", "1.2345", "1,5e3"]), german)
-    >>> column.values, column.missing.tolist(), column.unparseable.tolist()
+    >>> column.values, column.missing.tolist(), column.unparsable.tolist()
     (array([1234.5,  -12. ,    nan,    nan, 1500. ]), [False, False, True, False, False], [False, False, False, True,
     False])
     """

@@ -39,10 +39,10 @@ def describe_parameters(documented: Any) -> dict[str, ParameterWords]:
     ...     Parameters
     ...     ----------
     ...     width, height : float
-    ...         In metres.
+    ...         In meters.
     ...     '''
     >>> describe_parameters(area)["height"]
-    ParameterWords(kind='float', text='In metres.')
+    ParameterWords(kind='float', text='In meters.')
     """
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)", inspect.getdoc(documented) or "", re.S | re.M)
     kinds: dict[str, str] = {}
@@ -155,7 +155,7 @@ def _declared(parameter: inspect.Parameter, hint: Any, words: dict[str, str]) ->
 
 def _kind(parameter: inspect.Parameter, hint: Any) -> tuple[Any, bool, Callable[[str], Any] | None]:
     """Return the type of one value, True if several are allowed, and a parser if typer has none."""
-    if hint is Any:  # a frame, read once it is known that the release can be analysed
+    if hint is Any:  # a frame, read once it is known that the release can be analyzed
         return Path, False, None
     # a mapping is for programs: every analysis that takes one takes a list of names too
     members = [member for member in _members(hint) if member is not NoneType and get_origin(member) is not Mapping]
@@ -185,7 +185,7 @@ def _read_frame(path: Path) -> Any:
     ending = file_ending(path)
     if not path.is_file():
         raise InputValueError(
-            f"there is no file {str(path)!r}: rows to analyse are read from a .parquet, .csv or .tsv file"
+            f"there is no file {str(path)!r}: rows to analyze are read from a .parquet, .csv or .tsv file"
         )
     try:
         if ending in PARQUET_ENDINGS:
@@ -197,7 +197,7 @@ def _read_frame(path: Path) -> Any:
             return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=CSV_DELIMITERS[ending]))
     except (ArrowInvalid, ValueError):
         raise InputValueError(f"{path} does not read as {ending}") from None
-    raise InputValueError(f"{path} is no .parquet, .csv or .tsv file: rows to analyse are read from one")
+    raise InputValueError(f"{path} is no .parquet, .csv or .tsv file: rows to analyze are read from one")
 
 
 def _print_answer(answer: Answer) -> None:

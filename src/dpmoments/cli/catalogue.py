@@ -12,7 +12,7 @@ import typer
 from dpmoments.cli.tables import print_command, print_page, print_table, print_text
 from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.means.base import MeanMechanism
-from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, unknown_mechanism
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.privacy.unit import Neighbors
 
@@ -26,7 +26,7 @@ _PAGE_HEAD = """\
 Written from the registry by `dpmoments mechanisms --markdown > docs/mechanisms.md`; `dpmoments mechanisms NAME` describes one
 with its options. Each page has its formula, guarantee and options, and a picture of when it has the smallest error.
 
-| name | what it does | budgets | neighbours | needs a row norm | source | |
+| name | what it does | budgets | neighbors | needs a row norm | source | |
 | --- | --- | --- | --- | --- | --- | --- |
 """
 _MEANS_HEAD = """
@@ -35,7 +35,7 @@ _MEANS_HEAD = """
 For `dpmoments.release_mean` and `dpmoments release-mean`. If rows need a bound, a schema with bounds implies it; otherwise it is
 an option, `radius`, and for some `scale`.
 
-| name | what it does | budgets | neighbours | rows need a bound | source | |
+| name | what it does | budgets | neighbors | rows need a bound | source | |
 | --- | --- | --- | --- | --- | --- | --- |
 """
 BUDGETS_SHOWN = {BudgetKind.PURE: "ε", BudgetKind.APPROXIMATE: "(ε, δ)", BudgetKind.ZCDP: "ρ"}
@@ -78,8 +78,8 @@ def mechanisms(
                 print_text("For means only:")
             _describe(name, kind)
     else:
-        names = ", ".join(dict.fromkeys([*MECHANISMS, *MEAN_MECHANISMS]))
-        raise typer.BadParameter(f"unknown mechanism {name!r}: use one of {names}", param_hint="NAME")
+        refusal = unknown_mechanism(name, dict.fromkeys([*MECHANISMS, *MEAN_MECHANISMS]), of_means=False)
+        raise typer.BadParameter(refusal.text("shell"), param_hint="NAME")
 
 
 def _list(noun: str, classes: Mapping[str, Configured]) -> None:

@@ -33,19 +33,9 @@ _PHRASES: tuple[tuple[str, _Words], ...] = (
             "--epsilon 1 --neighbors add_remove'"
         ),
     ),
-    (
-        r"as in ledger\.grant\((['\"])(.*?)\1, epsilon=1\.0\)",
-        lambda found: (
-            f"as in 'dpmoments ledger grant LEDGER {shlex.quote(found[2])} --epsilon 1 --neighbors add_remove'"
-        ),
-    ),
     (r"grant more with ledger\.grant\b", "grant more with 'dpmoments ledger grant'"),
     (r"\bname it, dataset=", "name it with dataset="),
     (r"pass delimiter=\"\\t\"", "pass --delimiter tab"),
-    (
-        r"pass format= in the schema, such as '(.*?)'",
-        r"""write format: "\1" at the column in the schema, as the cells are written""",
-    ),
     (r"text_format=TextFormat\([^()]*\) \((?:or )?(--[^()]*)\)", r"\1"),
     (
         r"privacy_unit=PrivacyUnit\((['\"])(.*?)\1, max_rows=…\)",
@@ -140,7 +130,9 @@ def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno is not None:
         return _refusal(error)
     if isinstance(error, InputError):
-        return in_options(" ".join(str(error).split()))
+        stated = error.message_data
+        text = str(error) if stated is None else stated.text("shell")
+        return in_options(" ".join(text.split()))
     return (
         f"stopped by an unexpected {type(error).__name__} at {place_of(error.__traceback__)}; its message is withheld, because "
         "it may quote the table. Please report this line"

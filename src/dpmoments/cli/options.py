@@ -18,7 +18,7 @@ from dpmoments.foundation.table_files import ENGINES, EngineFiles
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
 from dpmoments.mechanisms.means.base import MeanMechanism
-from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, unknown_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.registry_entry import registry_entry
@@ -250,9 +250,7 @@ def mechanism_of(name: str, options: Sequence[str] | None) -> Mechanism:
     >>> mechanism_of("laplace", ["calibration=paper"])
     Laplace(calibration='paper')
     """
-    return _configured(
-        name, MECHANISMS, map(_key_and_value, options or []), advice=" ('dpmoments mechanisms' describes them)"
-    )
+    return _configured(name, MECHANISMS, map(_key_and_value, options or []))
 
 
 def mean_mechanism_of(
@@ -271,14 +269,11 @@ def _configured(
     name: str,
     classes: Mapping[str, type[Configured]],
     given: Iterable[tuple[str, str, Any]],
-    *,
-    advice: str = "",
 ) -> Configured:
     """Return the named mechanism with options given as (text, key, value)."""
     if name not in classes:
-        raise typer.BadParameter(
-            f"unknown mechanism {name!r}: use one of {', '.join(classes)}{advice}", param_hint="--mechanism"
-        )
+        refusal = unknown_mechanism(name, classes, of_means=classes is MEAN_MECHANISMS)
+        raise typer.BadParameter(refusal.text("shell"), param_hint="--mechanism")
     known = [option.name for option in fields(classes[name])]
     values: dict[str, Any] = {}
     written: dict[str, None] = {}

@@ -133,15 +133,15 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
 
     def _read(self) -> None:
         released = self.release_
-        centred = released.noisy_sum is not None
+        centered = released.noisy_sum is not None
         d = len(released.feature_names)
-        self.location_ = released.mean.copy() if centred else np.zeros(d)
-        self._set_covariance(released.covariance if centred else released.second_moment)
+        self.location_ = released.mean.copy() if centered else np.zeros(d)
+        self._set_covariance(released.covariance if centered else released.second_moment)
         self.n_noise_directions_ = 0
-        if centred:
+        if centered:
             result, self.n_noise_directions_ = precision(released)
             self.precision_ = result if self.store_precision else None
-        self.answer_ = released.describe() if centred else released
+        self.answer_ = released.describe() if centered else released
         if self.n_noise_directions_:
             lost = Message("directions-lost", directions=self.n_noise_directions_, features=d)
             warnings.warn(ReleaseWarning(lost, released), stacklevel=5)

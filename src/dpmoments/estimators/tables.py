@@ -17,6 +17,8 @@ from dpmoments.cells.columns import ColumnTable, declared_array, declared_column
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.foundation.values import shown
+from dpmoments.messages.message import Message
+from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
@@ -234,16 +236,11 @@ def column_of(y: Any, *, of: Any) -> Any:
 def target_column(schema: Schema, target: str | None, kinds: tuple[type, ...], what: str) -> Column:
     """Return the schema column of y."""
     if target is None:
-        raise InputValueError(
-            f"target=None, but a schema needs the name of y's column: give target=…, one of "
-            f"{', '.join(map(repr, schema.names))}"
-        )
+        raise InputValueError(Message("target-needed", columns=schema.names))
     result = [column for column in schema.table_columns if column.name == target]
     if not result or not isinstance(result[0], kinds):
-        raise InputValueError(
-            f"target={target!r} is not a {what} column of the schema ({', '.join(map(repr, schema.names))}): "
-            f"name one, which y is"
-        )
+        facts = {"name": str(target), "kind": what, "columns": schema.names}
+        raise InputValueError(Message("target-not-a-column", **facts, **closest(target, schema.names)))
     return result[0]
 
 

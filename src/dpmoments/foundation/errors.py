@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any, Protocol
+
+
+class StatedError(Protocol):
+    """Message of an error as data: a code with facts, and its text for an audience."""
+
+    @property
+    def code(self) -> str:
+        """Code of the message."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Facts of the message, by name."""
+
+    def text(self, audience: Any = ...) -> str:
+        """Return the text for an audience."""
 
 
 class InputError(Exception):
     """Error whose message this library wrote: it quotes no value of a table and may be shown to anyone.
 
-    Every error that the library raises on purpose is one, and also of the built-in type: catch ``ValueError`` or
-    ``InputError``. An error of a reader or an array library is not, and its message may quote the table.
+    Every error that the library raises on purpose is one, and also of the built-in kind that Python's users expect: catch
+    ``ValueError`` or ``InputError``. An error of a reader or an array library is not one, and its message may quote the table.
 
     Examples
     --------
@@ -19,17 +36,33 @@ class InputError(Exception):
     >>> try:
     ...     Neighbors.of("both")
     ... except InputError as error:
-    ...     isinstance(error, ValueError), error.code
-    (True, 'value')
+    ...     isinstance(error, ValueError), error.code, dict(error.facts)
+    (True, 'value', {})
     """
 
     @property
+    def message_data(self) -> StatedError | None:
+        """Message as data, if the error has one; else it is text."""
+        stated = self.args[0] if self.args else None
+        return stated if hasattr(stated, "facts") and hasattr(stated, "text") else None
+
+    @property
     def code(self) -> str:
-        """Kind of the error, a stable word such as ``"value"`` or ``"file-not-found"``."""
+        """Code of the message, or the kind of error, such as ``"value"`` or ``"file-not-found"``."""
+        if self.message_data is not None:
+            return self.message_data.code
         words = re.findall(
             r"[A-Z]+(?![a-z])|[A-Z][a-z]+", type(self).__name__.removeprefix("Input").removesuffix("Error")
         )
         return "-".join(words).lower()
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Facts of the message, by name; empty if it is text."""
+        return {} if self.message_data is None else self.message_data.facts
+
+    def __str__(self) -> str:
+        return super().__str__() if self.message_data is None else self.message_data.text("curator")
 
 
 class InputValueError(InputError, ValueError):

@@ -33,7 +33,7 @@ from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.summary import Summary
-from dpmoments.rows.threads import summarise_in_threads
+from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.rows.units import UnitBlock, UnitCounts, counts_of_units
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
@@ -364,7 +364,7 @@ def survey_table(
         ragged.counts["rows", "ragged"] += 1
 
     parts = _parts(source, note_ragged_line, failures, on_block)
-    result = summarise_in_threads(survey, parts, lambda pair: _surveyed(*pair), threads)
+    result = summarize_in_threads(survey, parts, lambda pair: _surveyed(*pair), threads)
     return survey.merge(result, ragged), failures
 
 
@@ -399,7 +399,7 @@ class _SurveyedUnits:
 
     source: LocalSource[Any] | EngineSource
 
-    def summarise_units(
+    def summarize_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
         if isinstance(self.source, EngineSource):
@@ -412,11 +412,11 @@ class _SurveyedUnits:
             ids = _candidate_units(survey, SurveyPart.of(*pair))
             return UnitBlock(ids, np.zeros((len(ids), 0)))
 
-        return summarise_in_threads(summary, parts, block, threads)
+        return summarize_in_threads(summary, parts, block, threads)
 
 
 def _units_of_partition(summary: Summary[Any, Any], source: LocalSource[Any]) -> Any:
-    return _SurveyedUnits(source).summarise_units(summary, threads=1)
+    return _SurveyedUnits(source).summarize_units(summary, threads=1)
 
 
 def _survey_of(source: LocalSource[Any]) -> _Survey:

@@ -154,8 +154,8 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
 
 
 def _of_texts(texts: Any, column: NumberColumn, read: TextCells) -> NumberCells:
-    result, _ = _forms(_counted(texts, read.unparseable), column) if read.unparseable.any() else ({}, 0)
-    return NumberCells(read.values, read.unparseable, found=result)
+    result, _ = _forms(_counted(texts, read.unparsable), column) if read.unparsable.any() else ({}, 0)
+    return NumberCells(read.values, read.unparsable, found=result)
 
 
 def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCells:

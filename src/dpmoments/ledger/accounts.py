@@ -30,6 +30,7 @@ from dpmoments.ledger.grants import (
     require_dataset,
     upward,
 )
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import (
@@ -123,7 +124,7 @@ class HistoryEntry:
         return {name: getattr(self, name) for name in _ENTRIES} | {"content": dict(self.content), "hash": self.hash}
 
 
-def first_link(ledger: str) -> str:
+def _first_link(ledger: str) -> str:
     """Return the hash that precedes the first entry."""
     return hashlib.sha256(f"dpmoments ledger {ledger}".encode()).hexdigest()
 
@@ -293,7 +294,7 @@ _AGREEMENT = 1e-9
 
 
 @dataclass(frozen=True)
-class Reservation:
+class _Reservation:
     """Budget reserved for one release, or one run of groups; ``reserve`` until it ends."""
 
     dataset: str
@@ -425,9 +426,9 @@ class Accounts:
     def __init__(self, ledger: str) -> None:
         self.ledger = ledger
         self.number = 0
-        self.link = first_link(ledger)
+        self.link = _first_link(ledger)
         self.by_dataset: dict[str, Account] = {}
-        self.reservations: dict[int, Reservation] = {}
+        self.reservations: dict[int, _Reservation] = {}
         self.history: list[HistoryEntry] = []
 
     @property
@@ -439,11 +440,7 @@ class Accounts:
         """Return the account of a dataset, or raise LedgerError."""
         name = require_dataset(dataset)
         if name not in self.by_dataset:
-            known = ", ".join(map(repr, self.by_dataset)) or "none yet"
-            raise LedgerError(
-                f"no budget was granted to {name!r} (datasets of this ledger: {known}): grant one first, as in "
-                f"ledger.grant({name!r}, epsilon=1.0); nothing was spent"
-            )
+            raise LedgerError(Message("no-grant", dataset=name, datasets=tuple(self.by_dataset)))
         return self.by_dataset[name]
 
     def follow(self, action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
@@ -487,7 +484,7 @@ class Accounts:
         account.require_for(neighbors, unit)
         cost, losses = PrivacyBudget.from_dict(content["cost"]), Losses.from_dict(content["losses"])
         account = account.with_charge(cost, losses)
-        self.reservations[entry.number] = Reservation(entry.dataset, content["release"], cost, neighbors, unit, losses)
+        self.reservations[entry.number] = _Reservation(entry.dataset, content["release"], cost, neighbors, unit, losses)
         return account
 
     def _ended(self, entry: HistoryEntry) -> Account:

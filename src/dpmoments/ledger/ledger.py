@@ -23,7 +23,7 @@ from dpmoments.privacy.unit import Neighbors
 # What follows in a history: counted in, and written, within one transaction.
 
 
-class Appending:
+class _Appending:
     """Writer of history entries, in a transaction that holds the file's lock."""
 
     def __init__(self, connection: sqlite3.Connection, accounts: Accounts) -> None:
@@ -62,13 +62,13 @@ class _KeptAccounts:
             yield self._caught_up(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[Appending]:
+    def writing(self) -> Iterator[_Appending]:
         """Open a transaction under the file's lock, so that checks and writes see the same state."""
         with self._lock:
             try:
                 with self.file.opened(writing=True) as connection:
                     accounts = self._caught_up(connection)
-                    yield Appending(connection, accounts)
+                    yield _Appending(connection, accounts)
                 self.seen = accounts.head
             except BaseException:
                 if self._accounts is not None and self._accounts.head != self.seen:
@@ -337,7 +337,7 @@ class Ledger:
         BudgetExceededError
             If the grant does not allow it.
         LedgerError
-            If there is no grant, or it is for another relation or unit; or the file cannot be used.
+            If the dataset has no grant, or one for another relation or unit; or the file cannot be used.
         """
         name, relation = require_dataset(dataset), Neighbors.of(neighbors)
         counted = LossUnit(loss_unit)

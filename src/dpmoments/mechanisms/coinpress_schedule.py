@@ -207,7 +207,7 @@ def mean_schedule(
             deviation = unit * spherical(scales[-1]) / math.sqrt(share * rho)
             scales.append(min(ball_factor * math.hypot(math.sqrt(1.0 / n_rows), deviation), _MAX))
         deviation = unit * (last_spherical or spherical)(scales[-1]) / math.sqrt(split[-1] * rho)
-        # The ball's radius is a quantile of the centre's distance to the mean; the bias depends on its root mean square.
+        # The ball's radius is a quantile of the center's distance to the mean; the bias depends on its root mean square.
         distance = scales[-1] if len(split) == 1 else scales[-1] * math.sqrt(n_features) / ball_factor
         spread = math.sqrt(n_features) * math.hypot(math.sqrt(1.0 / n_rows), deviation)
         error = math.hypot(spread, shrinkage * distance)

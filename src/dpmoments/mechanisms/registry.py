@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
 from dpmoments.mechanisms.entries import MEANS, MOMENTS, LoadedClasses
 from dpmoments.mechanisms.means.base import MeanMechanism
+from dpmoments.messages.message import Message
+from dpmoments.messages.wording import closest
 
 Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
 
@@ -40,9 +42,15 @@ def _as_configured(mechanism: Configured, options: Mapping[str, Any]) -> Configu
     return mechanism
 
 
+def unknown_mechanism(name: str, known: Iterable[str], *, of_means: bool) -> Message:
+    """Return the message on a name that is not known."""
+    names = tuple(known)
+    return Message("unknown-mechanism", name=name, of_means=of_means, known=names, **closest(name, names))
+
+
 def _class_named(name: object, known: Mapping[str, type[Configured]], noun: str) -> type[Configured]:
     if not isinstance(name, str):
         raise InputTypeError(f"mechanism must be a name or a configured {noun}, got {type(name).__name__}")
     if name not in known:
-        raise InputValueError(f"unknown {noun} {name!r}: use one of {', '.join(known)}")
+        raise InputValueError(unknown_mechanism(name, known, of_means=noun != "mechanism"))
     return known[name]

@@ -90,7 +90,7 @@ _RULES: Mapping[str, Kinds] = {
     "group-of-rows": {"column": "name", "level": "level", "groups": "integer"},
     "parallel-groups": {"column": "name", "groups": "integer"},
     "pooled-tables": {"tables": "integer", "neighbors": "word", "unit?": "name"},
-    "pooled-part": {"mechanism": "word", **_BUDGET},
+    "pooled-part": {"mechanism": "name", **_BUDGET},
 }
 """Rules of the privacy statement: what was done to values and rows, and why budgets need not be added."""
 
@@ -149,6 +149,25 @@ _CAVEATS: Mapping[str, Kinds] = {
     "asserted-smallest-eigenvalue": _NONE,
 }
 """Conditions under which the noise of a release is known; codes of :class:`dpmoments.noise.terms.NoiseLaw`."""
+
+_ERRORS: Mapping[str, Kinds] = {
+    "power-outside-i": {"term": "name", "column": "name", "exponent": "integer"},
+    "not-categorical-in-formula": {"term": "name", "column": "name"},
+    "product-not-released": {"factors": "names"},
+    "unknown-term": {"term": "name", "close?": "name"},
+    "unknown-feature": {"name": "name", "features": "integer", "close?": "name"},
+    "column-of-several-features": {"name": "name", "features": "names"},
+    "unknown-grouping-column": {"name": "name", "columns": "names", "close?": "name"},
+    "not-a-grouping-column": {"name": "name", "kind": "word", "columns": "names"},
+    "unknown-file-ending": {"path": "name", "endings": "names"},
+    "unknown-mechanism": {"name": "name", "of_means": "flag", "close?": "name", "known": "names"},
+    "target-needed": {"columns": "names"},
+    "target-not-a-column": {"name": "name", "kind": "word", "columns": "names", "close?": "name"},
+    "no-prediction-intervals": {"shrunk": "flag"},
+    "not-a-date": {"column": "name", "format?": "name"},
+    "no-grant": {"dataset": "name", "datasets": "names"},
+}
+"""Errors that have facts; the others are text, and their code is their kind."""
 
 _REASONS: Mapping[str, Kinds] = {
     "numbers-rarely-fill-bounds": {
@@ -209,13 +228,16 @@ _QUERIES: Mapping[str, Kinds] = {
 }
 """Queries of a receipt: what got noise. Features, levels and steps are numbered from 1."""
 
-CODES: Mapping[str, Kinds] = MappingProxyType({**_RULES, **_GUARANTEE, **_WARNINGS, **_CAVEATS, **_REASONS, **_QUERIES})
+CODES: Mapping[str, Kinds] = MappingProxyType(
+    {**_RULES, **_GUARANTEE, **_WARNINGS, **_CAVEATS, **_ERRORS, **_REASONS, **_QUERIES}
+)
 """Kinds of the facts of every message; a ``?`` marks a fact that may be absent."""
 QUERIES = frozenset(_QUERIES)
 RULES = frozenset(_RULES)
 GUARANTEES = frozenset(_GUARANTEE)
 WARNINGS = frozenset(_WARNINGS)
 CAVEATS = frozenset(_CAVEATS)
+ERRORS = frozenset(_ERRORS)
 REASONS = frozenset(_REASONS)
 PART = "part"
 """A fact of any message: the group or pooled table that it is about, from the outside in."""

@@ -170,6 +170,41 @@ def _least_error(facts: Facts) -> str:
     )
 
 
+def _unknown(sentence: str, facts: Facts, otherwise: str = "") -> str:
+    """Return a sentence on an unknown name with the close match, or with what else helps."""
+    meant = f"Did you mean '{facts['close']}'?" if "close" in facts else otherwise
+    return f"{sentence} {meant}".strip()
+
+
+def _unknown_feature(facts: Facts) -> str:
+    said = _unknown(f"Unknown feature '{facts['name']}'.", facts)
+    return f"{said} (release.feature_names lists all {facts['features']:,}.)"
+
+
+def _not_a_date(facts: Facts) -> str:
+    written = f"a date in the format '{facts['format']}'" if "format" in facts else "an ISO date (2020-01-31)"
+    return f"Column '{facts['column']}': a value is not {written}."
+
+
+def _columns(facts: Facts) -> str:
+    columns = facts["columns"]
+    assert isinstance(columns, tuple)
+    return listed(list(map(str, columns)))
+
+
+def _groups(facts: Facts) -> str:
+    known = _columns(facts)
+    if not known:
+        return "levels of a column, and the schema has no such column"
+    return f"the levels of a categorical or Boolean column: {known}"
+
+
+def _datasets(facts: Facts) -> str:
+    known = facts["datasets"]
+    assert isinstance(known, tuple)
+    return f"it has {listed(list(map(str, known)))}" if known else "it has none yet"
+
+
 FINDINGS: Mapping[str, Words] = MappingProxyType(
     {
         # Guarantees (the theorems: docs/derivations/composition.md, privacy-units.md, README of the proofs)
@@ -317,6 +352,49 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "asserted-smallest-eigenvalue": (
             "The noise distribution holds if no eigenvalue is below the stated smallest_eigenvalue."
         ),
+        # Errors
+        "power-outside-i": (
+            "The formula has '{term}', which in a formula crosses a column with itself and would fit {column} without its power. "
+            "Write I({column}**{exponent})."
+        ),
+        "not-categorical-in-formula": (
+            "The formula has '{term}', and '{column}' is not a categorical column of the release. C() takes the name of one "
+            "column; numbers can no longer be cut into levels."
+        ),
+        "product-not-released": "The formula has the product of {factors}, which was not released.",
+        "unknown-term": lambda facts: _unknown(
+            f"'{facts['term']}' is not a column or feature of this release.",
+            facts,
+            "A formula may use columns, features, C(column) and I(column**2); put names such as `hours-per-week` in backticks.",
+        ),
+        "unknown-feature": _unknown_feature,
+        "column-of-several-features": "'{name}' is categorical, and one feature is needed. Name one of its features: {features}.",
+        "unknown-grouping-column": lambda facts: _unknown(
+            f"'{facts['name']}' is not a column of the schema.", facts, f"Groups are {_groups(facts)}."
+        ),
+        "not-a-grouping-column": lambda facts: (
+            f"'{facts['name']}' is {facts['kind']}. Groups are {_groups(facts)}. "
+            "Bands of numbers must be made before the release."
+        ),
+        "unknown-file-ending": (
+            "Cannot read '{path}': endings must be .parquet, .feather, .csv or .tsv, the same for all files."
+        ),
+        "unknown-mechanism": lambda facts: _unknown(
+            f"Unknown {'estimator of means' if facts['of_means'] else 'mechanism'} '{facts['name']}'.", facts
+        ),
+        "target-needed": "With schema=, target= must name the column that y holds: {columns}.",
+        "target-not-a-column": lambda facts: _unknown(
+            f"target='{facts['name']}' is not a {facts['kind']} column of the schema.",
+            facts,
+            f"Its columns are {_columns(facts)}.",
+        ),
+        "no-prediction-intervals": lambda facts: (
+            "Prediction intervals are not available for ridge and lasso; use ols()."
+            if facts["shrunk"]
+            else "No prediction intervals: the noise is too large for standard errors. Use fewer features."
+        ),
+        "not-a-date": _not_a_date,
+        "no-grant": lambda facts: f"The ledger has no budget for dataset '{facts['dataset']}' ({_datasets(facts)}).",
         # Reasons
         "numbers-rarely-fill-bounds": _numbers_rarely_fill,
         "least-error": _least_error,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 
 from dpmoments.foundation.errors import visible
 from dpmoments.foundation.values import no_less
@@ -14,11 +16,29 @@ MAX_NAMED = 5
 """Names that one message lists; of more it says how many there are."""
 
 
+_CLOSE = 0.7
+"""Smallest similarity of a name that is suggested."""
+_LONGEST_NAME = 200
+"""Longest name that is compared, in characters."""
+
+
+class _Name(str):
+    """Name that is quoted as code when it is formatted as ``python`` or ``shell``."""
+
+    def __format__(self, spec: str) -> str:
+        if spec == "shell":
+            return shlex.quote(self)
+        return repr(str(self)) if spec == "python" else format(str(self), spec)
+
+
 class _Names(tuple["Fact", ...]):
     """Facts that are listed when they are formatted."""
 
     def __format__(self, spec: str) -> str:
-        return listed([*map(str, self)], quoted=spec != "plain")
+        names = [*map(str, self)]
+        if spec == "python":
+            return ", ".join(map(repr, names))
+        return ", ".join(names) if spec == "all" else listed(names, quoted=spec != "plain")
 
 
 def filled(words: Words, facts: Mapping[str, Fact]) -> str:
@@ -37,7 +57,7 @@ def _shown(fact: Fact) -> Fact:
     """Return a fact without characters of names that a terminal obeys."""
     if isinstance(fact, tuple):
         return _Names(map(_shown, fact))
-    return visible(fact) if isinstance(fact, str) else fact
+    return _Name(visible(fact)) if isinstance(fact, str) else fact
 
 
 def listed(names: Sequence[str], *, quoted: bool = True) -> str:
@@ -51,6 +71,20 @@ def listed(names: Sequence[str], *, quoted: bool = True) -> str:
     result = [f"'{name}'" if quoted else name for name in names[:MAX_NAMED]]
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return ", ".join(result) + more
+
+
+def closest(name: object, known: Iterable[str]) -> dict[str, str]:
+    """Return the fact of the public name that is closest; nothing if no name is close.
+
+    Examples
+    --------
+    >>> closest("incom", ["age", "income"]), closest("Age", ["age"]), closest("height", ["age"])
+    ({'close': 'income'}, {'close': 'age'}, {})
+    """
+    plain = {each.casefold(): each for each in known}
+    text = name.strip().casefold() if isinstance(name, str) and len(name) <= _LONGEST_NAME else ""
+    close = get_close_matches(text, plain, n=1, cutoff=_CLOSE) if text else []
+    return {"close": plain[close[0]]} if close else {}
 
 
 def budget_text(facts: Mapping[str, Fact]) -> str:

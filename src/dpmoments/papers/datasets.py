@@ -167,8 +167,8 @@ def _indicators(cells: pa.ChunkedArray, levels: Sequence[str | int]) -> list[NDA
 
 
 def _standardized(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    centred = columns - columns.mean(axis=0)
-    result: NDArray[np.float64] = centred / centred.std(axis=0)
+    centered = columns - columns.mean(axis=0)
+    result: NDArray[np.float64] = centered / centered.std(axis=0)
     return result
 
 

@@ -105,7 +105,7 @@ def _planned(setting: ReleasePlan) -> tuple[ForecastNoise, str] | None:
             result.append((noise, said))
     noises = [noise for noise, _ in result]
     kept = [
-        entry for place, entry in enumerate(result) if not _has_more(entry[0], noises[:place] + noises[place + 1 :])
+        entry for index, entry in enumerate(result) if not _has_more(entry[0], noises[:index] + noises[index + 1 :])
     ]
     if len(kept) < 2:
         return next(iter(kept or result), None)
@@ -164,16 +164,16 @@ def _costliest(typical: TypicalTable, columns: Sequence[SchemaColumn]) -> list[S
     """Return, of similar columns, those with the largest weight and the largest spread."""
     deviations, _ = typical.in_unit_ball
     alike: dict[tuple[object, ...], list[tuple[float, float, int]]] = {}
-    for place, column in enumerate(columns):
+    for index, column in enumerate(columns):
         own = list(typical.features_of_columns[column.name])
         kind = type(column), len(own), getattr(column, "missing", None), getattr(column, "other", None)
         needed = sum(column in derived.factors for derived in typical.schema.derived_columns)
         weight = float(typical.encoding.weight[own[0]]) if typical.encoding.weight is not None else 0.0
-        entry = weight, float(np.sum(deviations[own] ** 2)), -place
+        entry = weight, float(np.sum(deviations[own] ** 2)), -index
         alike.setdefault((*kind, needed), []).append(entry)
     chosen = {-max(entries)[2] for entries in alike.values()}
     chosen |= {-max(entries, key=lambda entry: entry[1:])[2] for entries in alike.values()}
-    return [columns[place] for place in sorted(chosen)]
+    return [columns[index] for index in sorted(chosen)]
 
 
 def _without_half(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:

@@ -339,7 +339,7 @@ class Forecast(Answer):
     changes : tuple of Change
         Changes that would lower the noise, best first.
     without_units : str
-        Reason why there are no numbers in original units.
+        Reason for missing numbers in original units.
     privacy_unit : PrivacyUnit or None
         The privacy unit, if it is not one row.
     """

@@ -292,7 +292,7 @@ class ImaginedRelease:
 
     @property
     def diagnostics(self) -> Mapping[str, Any]:
-        """Empty mapping, since there was no run."""
+        """Empty mapping, since nothing was run."""
         return {}
 
     @property

@@ -76,12 +76,12 @@ def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | 
     grow = ax is None
     ax = axes_of(ax, 8.0, min(max(3.0, 1.8 + 0.28 * len(chosen)), 12.0))
     ax.set_xscale("log")
-    place = np.arange(len(chosen))
+    rows = np.arange(len(chosen))
     for values, lost, marker, color, words in (
         (of_mean, lost_means, "o", CERTAIN, "on the mean"),
         (of_spread, lost_spreads, "D", PRIVACY, "on the standard deviation"),
     ):
-        _marks(ax, values[chosen], lost[chosen], place, marker, color, words)
+        _marks(ax, values[chosen], lost[chosen], rows, marker, color, words)
     finite = np.concatenate([values[chosen][np.isfinite(values[chosen])] for values in (of_mean, of_spread)])
     finite = finite[finite > 0.0]
     low, high = (finite.min(), finite.max()) if len(finite) else (0.1, 0.1)
@@ -89,7 +89,7 @@ def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | 
     ax.axvspan(_AS_LARGE, right, facecolor="#f3f3f3", edgecolor="#bdbdbd", hatch=HATCH, linewidth=0.0, zorder=0)
     ax.set_xlim(float(low) / 2.0, right)
     ax.set_ylim(len(chosen) - 0.4, -0.6)
-    ax.set_yticks(place)
+    ax.set_yticks(rows)
     ax.set_yticklabels([label(names[index]) for index in chosen], fontsize=TEXT_SIZE, **literal_text())
     ax.tick_params(axis="x", labelsize=SMALL_TEXT)
     ax.set_xlabel("noise SD, relative to the column's typical SD", fontsize=TEXT_SIZE)
@@ -110,17 +110,17 @@ def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | 
 
 
 def _marks(
-    ax: Axes, values: FloatArray, lost: BoolArray, place: IntegerArray, marker: str, color: str, words: str
+    ax: Axes, values: FloatArray, lost: BoolArray, rows: IntegerArray, marker: str, color: str, words: str
 ) -> None:
     shown = np.isfinite(values) & (values > 0.0)
-    ax.plot(values[shown & ~lost], place[shown & ~lost], marker, color=color, markersize=6, label=words)
-    ax.plot(values[shown & lost], place[shown & lost], marker, markerfacecolor="white", color=NOISE_COLOR, markersize=6)
+    ax.plot(values[shown & ~lost], rows[shown & ~lost], marker, color=color, markersize=6, label=words)
+    ax.plot(values[shown & lost], rows[shown & lost], marker, markerfacecolor="white", color=NOISE_COLOR, markersize=6)
 
 
 def _in_units(ax: Axes, noise: ForecastNoise, chosen: Sequence[int]) -> None:
     """Write the numbers in original units to the right of each line."""
     typical, said = noise.typical, noise.description
-    for place, index in enumerate(chosen):
+    for row, index in enumerate(chosen):
         mean = "noise" if said.mean_is_noise[index] else f"± {_digits(noise.mean[index])}"
         deviation = (
             "noise" if said.standard_deviation_is_noise[index] else f"± {_digits(noise.standard_deviation[index])}"
@@ -129,7 +129,7 @@ def _in_units(ax: Axes, noise: ForecastNoise, chosen: Sequence[int]) -> None:
         words = mean + ("" if typical.shares[index] else f", {deviation}") + f"  ({known})"
         ax.annotate(
             words,
-            (1.0, place),
+            (1.0, row),
             (6, 0),
             xycoords=ax.get_yaxis_transform(),
             textcoords="offset points",

@@ -37,7 +37,7 @@ class ReleasePlots:
     >>> released = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=1.0, insecure_seed=0)
     >>> axes = released.plot.correlation(ax=Figure().subplots())
     >>> axes.get_title(loc="left")
-    'correlations: 1 of 3 stand out of the noise'
+    'correlations: 0 of 3 pairs are related'
     """
 
     release: Released

@@ -61,11 +61,11 @@ def ink_on(color: Sequence[float]) -> str:
     return "black" if (luminance + 0.05) ** 2 >= 1.05 * 0.05 else "white"
 
 
-def room_for_labels(places: Sequence[float], room: float) -> list[int]:
+def room_for_labels(positions: Sequence[float], room: float) -> list[int]:
     """Return indices of labels that fit, at least ``room`` apart."""
     kept: list[int] = []
-    for index, place in enumerate(places):
-        if not kept or place - places[kept[-1]] >= room:
+    for index, position in enumerate(positions):
+        if not kept or position - positions[kept[-1]] >= room:
             kept.append(index)
     return kept
 

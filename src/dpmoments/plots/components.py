@@ -51,14 +51,14 @@ def plot_components(
     return _draw_components(pca(release, n_components, columns, scaling=scaling), n_features, ax)
 
 
-def _draw_components(found: PrincipalComponents, n_features: int = _MAX_FEATURES, ax: Axes | None = None) -> Axes:
+def _draw_components(answer: PrincipalComponents, n_features: int = _MAX_FEATURES, ax: Axes | None = None) -> Axes:
     from matplotlib.colors import Normalize
 
     if n_features < 1:
         raise InputValueError(f"n_features must be at least 1, got {n_features!r}")
-    chosen = _weighing_most(found, n_features)
-    loadings = found.components[:, chosen].T
-    is_noise, known = found.is_noise, found.noise is not None
+    chosen = _weighing_most(answer, n_features)
+    loadings = answer.components[:, chosen].T
+    is_noise, known = answer.is_noise, answer.noise is not None
     k, largest = len(is_noise), float(np.abs(loadings).max())
     grow = ax is None
     ax = matrix_axes(ax, len(chosen), k)
@@ -66,7 +66,7 @@ def _draw_components(found: PrincipalComponents, n_features: int = _MAX_FEATURES
         ax,
         loadings,
         Normalize(-largest, largest),
-        rows=[found.feature_names[index] for index in chosen],
+        rows=[answer.feature_names[index] for index in chosen],
         columns=[str(index) for index in range(1, k + 1)],
         is_noise=np.broadcast_to(is_noise, loadings.shape) | (not known),
         cells=NumberedCells(
@@ -76,7 +76,7 @@ def _draw_components(found: PrincipalComponents, n_features: int = _MAX_FEATURES
     )
     words = [
         "noise" if noise else f"{share:.0%}"
-        for noise, share in zip(is_noise, found.explained_variance_ratio, strict=True)
+        for noise, share in zip(is_noise, answer.explained_variance_ratio, strict=True)
     ]
     ax.set_xticks(range(k))
     ax.set_xticklabels(
@@ -84,24 +84,24 @@ def _draw_components(found: PrincipalComponents, n_features: int = _MAX_FEATURES
     )
     ax.set_xlabel("component, and its share of the total variance", fontsize=TEXT_SIZE)
     with_color_bar(ax, image, "loading")
-    fewer = len(chosen) < len(found.feature_names)
+    fewer = len(chosen) < len(answer.feature_names)
     entitle(
         ax,
         f"principal components: {int((~is_noise).sum())} of the first {k} are above the noise floor"
         if known
         else "principal components: noise unknown",
-        SCALINGS[found.scaling],
-        f"hatched: {NOT_DISTINGUISHABLE}" if is_noise.any() else describe_law(found.noise),
-        f"the {len(chosen)} of {len(found.feature_names)} features with the largest loadings" if fewer else "",
-        found.warning,
+        SCALINGS[answer.scaling],
+        f"hatched: {NOT_DISTINGUISHABLE}" if is_noise.any() else describe_law(answer.noise),
+        f"the {len(chosen)} of {len(answer.feature_names)} features with the largest loadings" if fewer else "",
+        answer.warning,
         grow=grow,
     )
     return ax
 
 
-def _weighing_most(found: PrincipalComponents, n_features: int) -> IntegerArray:
+def _weighing_most(answer: PrincipalComponents, n_features: int) -> IntegerArray:
     """Find the features with the largest loadings, on components above the noise if possible."""
-    looked_at = found.components if found.is_noise.all() else found.components[~found.is_noise]
+    looked_at = answer.components if answer.is_noise.all() else answer.components[~answer.is_noise]
     order = np.argsort(-np.abs(looked_at).max(axis=0), kind="stable")[:n_features]
     return np.sort(order)
 
@@ -120,16 +120,16 @@ def plot_spectrum(
     return draw_spectrum(pca(release, columns=columns, scaling=scaling), ax)
 
 
-def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
+def draw_spectrum(answer: PrincipalComponents, ax: Axes | None = None) -> Axes:
     """Plot the variances of an answer of ``release.pca()``."""
     from matplotlib.ticker import MaxNLocator
 
-    k = len(found.explained_variance)
+    k = len(answer.explained_variance)
     grow = ax is None
     ax = axes_of(ax, min(max(5.2, 3.2 + 0.25 * k), 10.0), 4.4)
-    variance, edge, index = found.explained_variance, found.noise_edge, np.arange(1, k + 1)
-    known, is_noise = found.noise is not None, found.is_noise
-    least = _least_shown(found)
+    variance, edge, index = answer.explained_variance, answer.noise_edge, np.arange(1, k + 1)
+    known, is_noise = answer.noise is not None, answer.is_noise
+    least = _least_shown(answer)
     shown = np.maximum(variance, least)
     size = 6.0 if k <= 40 else 4.0
     ax.set_yscale("log")
@@ -148,7 +148,7 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
             label="below the noise floor",
         )
         ax.stairs(floor, steps, baseline=None, color=PRIVACY, linewidth=1.6, label="noise floor (95 of 100 releases)")
-        low, high = np.maximum(found.conf_int().T, least)
+        low, high = np.maximum(answer.conf_int().T, least)
         out = ~is_noise
         error = np.abs(np.stack([shown - low, high - shown]))
         if out.any():
@@ -183,7 +183,7 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
     ax.set_ylim(bottom=least * 0.8)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12, min_n_ticks=1))
     ax.set_xlabel("component", fontsize=TEXT_SIZE)
-    about = "variance" if found.centered else "second moment about 0"
+    about = "variance" if answer.centered else "second moment about 0"
     ax.set_ylabel(about, fontsize=TEXT_SIZE)
     ax.tick_params(labelsize=SMALL_TEXT)
     ax.grid(axis="y", alpha=0.3)
@@ -192,20 +192,20 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
     entitle(
         ax,
         f"principal components: {certain}",
-        f"{SCALINGS[found.scaling]}; variances before repair are compared with the floor"
+        f"{SCALINGS[answer.scaling]}; variances before repair are compared with the floor"
         if known
-        else SCALINGS[found.scaling],
-        describe_law(found.noise),
-        found.warning,
+        else SCALINGS[answer.scaling],
+        describe_law(answer.noise),
+        answer.warning,
         grow=grow,
     )
     return ax
 
 
-def _least_shown(found: PrincipalComponents) -> float:
+def _least_shown(answer: PrincipalComponents) -> float:
     """Return the lower end of the logarithmic axis."""
-    edges = found.noise_edge[np.isfinite(found.noise_edge) & (found.noise_edge > 0.0)]
-    certain = found.explained_variance[~found.is_noise & (found.explained_variance > 0.0)]
+    edges = answer.noise_edge[np.isfinite(answer.noise_edge) & (answer.noise_edge > 0.0)]
+    certain = answer.explained_variance[~answer.is_noise & (answer.explained_variance > 0.0)]
     every = np.concatenate([edges, certain])
     if not len(every):
         return 1.0

@@ -104,24 +104,24 @@ def _privacy_part(lower: FloatArray, upper: FloatArray, privacy: FloatArray, tot
     return np.asarray(np.where(np.isfinite(half), half, np.nan) * share)
 
 
-def _draw(ax: Axes, place: int, line: _IntervalLine, left: float, right: float) -> None:
+def _draw(ax: Axes, row: int, line: _IntervalLine, left: float, right: float) -> None:
     color = CERTAIN if not line.word else NOISE_COLOR
     low, high = (float(np.clip(np.nan_to_num(end, nan=line.value), left, right)) for end in (line.lower, line.upper))
     if not np.isfinite(line.value):  # lost: all that is known is within this band
         if np.isfinite(low) and np.isfinite(high):
             ax.barh(
-                place, high - low, left=low, height=0.5, facecolor="white", edgecolor=FAINT, hatch=HATCH, linewidth=0.0
+                row, high - low, left=low, height=0.5, facecolor="white", edgecolor=FAINT, hatch=HATCH, linewidth=0.0
             )
         return
-    ax.plot([low, high], [place, place], color=color, linewidth=1.2, solid_capstyle="butt")
+    ax.plot([low, high], [row, row], color=color, linewidth=1.2, solid_capstyle="butt")
     for end, shown, marker in ((line.lower, left, "<"), (line.upper, right, ">")):
         if (end < left and marker == "<") or (end > right and marker == ">"):
-            ax.plot(shown, place, marker, color=color, markersize=6, clip_on=False)
+            ax.plot(shown, row, marker, color=color, markersize=6, clip_on=False)
     if np.isfinite(line.privacy):
         inside = np.clip([line.value - line.privacy, line.value + line.privacy], max(low, left), min(high, right))
-        ax.plot(inside, [place, place], color=PRIVACY, linewidth=4.0, alpha=0.55, solid_capstyle="butt")
+        ax.plot(inside, [row, row], color=PRIVACY, linewidth=4.0, alpha=0.55, solid_capstyle="butt")
     if left <= line.value <= right:
-        ax.plot(line.value, place, "o", color=color, markerfacecolor=color if not line.word else "white", markersize=6)
+        ax.plot(line.value, row, "o", color=color, markerfacecolor=color if not line.word else "white", markersize=6)
 
 
 def _limits(lines: Sequence[_IntervalLine], about: float | None) -> tuple[float, float]:
@@ -223,7 +223,7 @@ def draw_coefficients(
         else f"change of {target} per unit",
         about=0.0,
     )
-    entitle(ax, *_words(fit, lines), grow=grow)
+    entitle(ax, *_title_and_marks(fit, lines), grow=grow)
     return ax
 
 
@@ -232,7 +232,7 @@ def _times(number: float, deviation: float) -> float:
     return number * deviation if deviation > 0.0 else float("nan")
 
 
-def _words(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[str]:
+def _title_and_marks(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[str]:
     """Return the title, and the meaning of the marks."""
     if fit.equations is None:
         title = f"{fit.method} regression of {label(fit.target)}: noise unknown"
@@ -273,31 +273,31 @@ def plot_groups(release: Released, by: str, of: str, *, level: float = 0.95, ax:
     return draw_groups(group_means(release, by, [of], level=level), ax)
 
 
-def draw_groups(found: GroupMeans, ax: Axes | None = None) -> Axes:
+def draw_groups(answer: GroupMeans, ax: Axes | None = None) -> Axes:
     """Plot an answer of ``release.group_means()`` for one feature."""
-    total = np.hypot(found.privacy_noise[0], found.sampling_noise[0])
-    half = _privacy_part(found.lower[0], found.upper[0], found.privacy_noise[0], total)
+    total = np.hypot(answer.privacy_noise[0], answer.sampling_noise[0])
+    half = _privacy_part(answer.lower[0], answer.upper[0], answer.privacy_noise[0], total)
     lines = []
-    for index, name in enumerate(found.groups):
-        noise = f" ± {found.count_noise[index]:,.0f}" if np.isfinite(found.count_noise[index]) else ""
-        level = name.removeprefix(f"{found.by}=")
+    for index, name in enumerate(answer.groups):
+        noise = f" ± {answer.count_noise[index]:,.0f}" if np.isfinite(answer.count_noise[index]) else ""
+        level = name.removeprefix(f"{answer.by}=")
         lines.append(
             _IntervalLine(
-                f"{label(level, 20)}  ({found.counts[index]:,.0f}{noise})",
-                float(found.mean[0, index]),
-                float(found.lower[0, index]),
-                float(found.upper[0, index]),
+                f"{label(level, 20)}  ({answer.counts[index]:,.0f}{noise})",
+                float(answer.mean[0, index]),
+                float(answer.lower[0, index]),
+                float(answer.upper[0, index]),
                 float(half[index]),
-                LOST if found.lost[index] else decided(0.0 if found.noise_known else math.nan, ""),
+                LOST if answer.lost[index] else decided(0.0 if answer.noise_known else math.nan, ""),
             )
         )
     grow = ax is None
     ax = _interval_axes(ax, len(lines))
-    feature = label(found.features[0])
+    feature = label(answer.features[0])
     _draw_intervals(ax, lines, f"mean of {feature}")
-    ax.set_ylabel(f"{label(found.by)}  (rows ± noise)", parse_math=False, usetex=False)
-    lost = f"hatched: {LOST}, the number of rows {NOT_DISTINGUISHABLE}" if found.lost.any() else ""
-    intervals = f"{found.level:.0%} intervals, {_PARTS}" if found.noise_known else describe_law(None)
-    pooled = "" if found.own_variance or not found.noise_known else "; equal group variances assumed"
-    entitle(ax, f"mean of {feature} by {label(found.by)}", f"{intervals}{pooled}", lost, found.warning, grow=grow)
+    ax.set_ylabel(f"{label(answer.by)}  (rows ± noise)", parse_math=False, usetex=False)
+    lost = f"hatched: {LOST}, the number of rows {NOT_DISTINGUISHABLE}" if answer.lost.any() else ""
+    intervals = f"{answer.level:.0%} intervals, {_PARTS}" if answer.noise_known else describe_law(None)
+    pooled = "" if answer.own_variance or not answer.noise_known else "; equal group variances assumed"
+    entitle(ax, f"mean of {feature} by {label(answer.by)}", f"{intervals}{pooled}", lost, answer.warning, grow=grow)
     return ax

@@ -69,7 +69,7 @@ def fonts_of_reader() -> Iterator[StandIns]:
         _OF_READER.reset(before)
 
 
-_MORE: ContextVar[tuple[str, ...]] = ContextVar("families of fonts beside those set in matplotlib", default=())
+_MORE: ContextVar[tuple[str, ...]] = ContextVar("additional font families", default=())
 
 
 @contextmanager

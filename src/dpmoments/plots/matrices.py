@@ -232,49 +232,49 @@ def plot_correlation(
     return draw_correlations(result, ax)
 
 
-def draw_correlations(found: Correlations, ax: Axes | None = None) -> Axes:
+def draw_correlations(answer: Correlations, ax: Axes | None = None) -> Axes:
     """Plot an answer of ``release.correlations()``."""
     from matplotlib.colors import Normalize
 
-    size = len(found.feature_names)
-    verdict = np.array(found.verdict, dtype=object)
+    size = len(answer.feature_names)
+    verdict = np.array(answer.verdict, dtype=object)
     grow = ax is None
     ax = matrix_axes(ax, size, size)
-    half = (found.upper - found.lower) / 2.0
+    half = (answer.upper - answer.lower) / 2.0
     off = ~np.eye(size, dtype=bool)
     image = draw_matrix(
         ax,
-        np.where(off, found.correlation, 1.0),
+        np.where(off, answer.correlation, 1.0),
         Normalize(-1.0, 1.0),
-        rows=found.feature_names,
-        columns=found.feature_names,
+        rows=answer.feature_names,
+        columns=answer.feature_names,
         is_noise=_unclear(verdict),
-        groups=found.columns_of_features,
-        cells=NumberedCells(_numbers(found.correlation), _numbers(half, "±")),
+        groups=answer.columns_of_features,
+        cells=NumberedCells(_numbers(answer.correlation), _numbers(half, "±")),
     )
-    reported = half[np.isfinite(found.privacy_noise) & off]  # where a variance is lost the interval is all of [-1, 1]
+    reported = half[np.isfinite(answer.privacy_noise) & off]  # where a variance is lost the interval is all of [-1, 1]
     typical = float(np.median(reported)) if len(reported) else float("nan")
     with_color_bar(ax, image, "correlation", noise=typical)
-    title = found.heading[0] if found.noise_known else "correlations: noise unknown"
-    entitle(ax, title, *_meaning(found, verdict, typical), found.warning, grow=grow)
+    title = answer.heading[0] if answer.noise_known else "correlations: noise unknown"
+    entitle(ax, title, *_meaning(answer, verdict, typical), answer.warning, grow=grow)
     return ax
 
 
 def _meaning(
-    found: Correlations, verdict: np.ndarray[tuple[int, ...], np.dtype[np.object_]], typical: float
+    answer: Correlations, verdict: np.ndarray[tuple[int, ...], np.dtype[np.object_]], typical: float
 ) -> list[str]:
     half = (
-        f"black lines on the color bar: half a {found.level:.0%} interval, ±{typical:.2g} (the median)"
+        f"black lines on the color bar: half a {answer.level:.0%} interval, ±{typical:.2g} (the median)"
         if np.isfinite(typical)
         else "no pair has two variances above their noise: every correlation may be anything from −1 to 1"
     )
-    if not found.noise_known:
+    if not answer.noise_known:
         said = [f"hatched: {describe_law(None)}"]
     elif _unclear(verdict).any():
         said = [f"hatched: the sign is not clear; {half}"]
     else:
         said = [half]
-    if not np.isfinite(found.correlation).all():
+    if not np.isfinite(answer.correlation).all():
         said.append(f"gray and crossed: {NOT_ESTIMABLE}")
     return said
 

@@ -38,7 +38,7 @@ _MAX_STEPS = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class _Region:
     """Ellipsoid {x : (x − center)ᵀ shape⁻¹ (x − center) ≤ 1}, in original units.
 
     ``noise`` is the noise of the step relative to the half-widths, or NaN.
@@ -54,7 +54,7 @@ class Region:
         return np.sqrt(np.diag(self.shape))
 
     @classmethod
-    def of(cls, center: FloatArray, linear: FloatArray, radius: float, noise: float, encoding: Encoding) -> Region:
+    def of(cls, center: FloatArray, linear: FloatArray, radius: float, noise: float, encoding: Encoding) -> _Region:
         """Make the region of encoded rows with ‖linear·(x − center)‖ ≤ radius."""
         try:
             back = np.linalg.inv(linear) * encoding.scale[:, None] * radius
@@ -73,7 +73,7 @@ _UNREADABLE = "cannot plot steps: the diagnostics contain impossible steps, so t
 class _Steps:
     """Regions of a run, one per step."""
 
-    regions: tuple[Region, ...]
+    regions: tuple[_Region, ...]
     what: str
     of_noise: str
     names: tuple[str, ...]
@@ -117,7 +117,7 @@ def _recorded(release: Stated, steps: list[Any]) -> _Steps:
         scale = _positive(step["noise_scale"]) if "noise_scale" in step else math.nan
         # of a mean the noise is of the length of rows, of a covariance of its square
         noise = scale / radius if of_mean else math.sqrt(scale) / radius
-        regions.append(Region.of(center, linear, radius, noise, encoding))
+        regions.append(_Region.of(center, linear, radius, noise, encoding))
     return _Steps(
         tuple(regions),
         "region known to contain the mean" if of_mean else "rows outside were clipped to it",
@@ -133,7 +133,7 @@ def _has_center(steps: list[Any]) -> bool:
 def _ball(release: Stated, center: FloatArray | None, hidden: float) -> _Steps:
     d, encoding = len(release.feature_names), release.schema.encoding(mean=True)
     stayed = "radius" not in release.diagnostics
-    at_bounds = Region.of(np.zeros(d), np.eye(d), 1.0, hidden if stayed else math.nan, encoding)
+    at_bounds = _Region.of(np.zeros(d), np.eye(d), 1.0, hidden if stayed else math.nan, encoding)
     what, of_noise = "rows outside were clipped to it", "standard deviations that noise hides"
     if stayed:
         reason = Message.from_dict({"code": release.diagnostics["public_bounds"]}, REASONS)
@@ -141,7 +141,7 @@ def _ball(release: Stated, center: FloatArray | None, hidden: float) -> _Steps:
     radius = _positive(release.diagnostics["radius"])
     if center is None:
         raise ValueError
-    result = Region.of(center, np.eye(d), radius, hidden / radius, encoding)
+    result = _Region.of(center, np.eye(d), radius, hidden / radius, encoding)
     beyond = release.diagnostics["share_beyond_bound"]
     remark = f"at most {beyond:.2%} of the rows were clipped (95 % confidence)" if is_finite_number(beyond) else ""
     return _Steps((at_bounds, result), what, of_noise, ("public bounds", "ball found"), remark)
@@ -192,31 +192,31 @@ def _draw_sizes(release: Stated, steps: _Steps, ax: Axes | None) -> Axes:
     grow = ax is None
     ax = axes_of(ax, min(max(5.6, 2.5 + 0.6 * len(steps.regions)), 10.0), 4.2)
     widths = np.array([region.half_widths for region in steps.regions])
-    sizes, place = widths / widths[0], np.arange(1, len(widths) + 1)
+    sizes, positions = widths / widths[0], np.arange(1, len(widths) + 1)
     middle = np.median(sizes, axis=1)
     spread = sizes.min(axis=1), sizes.max(axis=1)
     if not np.allclose(*spread, rtol=1e-3):
-        ax.fill_between(place, *spread, color=CERTAIN, alpha=0.2, linewidth=0.0, label="range over features")
-    ax.plot(place, middle, "o-", color=CERTAIN, label="half-width of the region (median feature)")
+        ax.fill_between(positions, *spread, color=CERTAIN, alpha=0.2, linewidth=0.0, label="range over features")
+    ax.plot(positions, middle, "o-", color=CERTAIN, label="half-width of the region (median feature)")
     noise = middle * np.array([region.noise for region in steps.regions])
     if np.isfinite(noise).any():
-        ax.plot(place, noise, "s--", color=PRIVACY, markerfacecolor="white", label=steps.of_noise)
+        ax.plot(positions, noise, "s--", color=PRIVACY, markerfacecolor="white", label=steps.of_noise)
     if min(middle.min(), np.nanmin(noise, initial=1.0)) < _LOGARITHMIC_BELOW:
         ax.set_yscale("log")
     else:
         ax.set_ylim(0.0, 1.08 * float(sizes.max()))
-    every = max(1, -(-len(place) // _MAX_NAMED))
-    ax.set_xticks(place[::-every][::-1])
+    every = max(1, -(-len(positions) // _MAX_NAMED))
+    ax.set_xticks(positions[::-every][::-1])
     ax.set_xticklabels(
-        [steps.names[index - 1] for index in place[::-every][::-1]], fontsize=SMALL_TEXT, **literal_text()
+        [steps.names[index - 1] for index in positions[::-every][::-1]], fontsize=SMALL_TEXT, **literal_text()
     )
-    ax.set_xlim(0.7, len(place) + 0.3)
+    ax.set_xlim(0.7, len(positions) + 0.3)
     ax.tick_params(axis="y", labelsize=SMALL_TEXT)
     ax.set_xlabel("step", fontsize=TEXT_SIZE)
     ax.set_ylabel("width relative to the first region", fontsize=TEXT_SIZE)
     ax.grid(axis="y", alpha=0.3)
     ax.legend(fontsize=SMALL_TEXT)
-    entitle(ax, *_words(release, steps, float(middle[-1])), grow=grow)
+    entitle(ax, *_title_and_marks(release, steps, float(middle[-1])), grow=grow)
     return ax
 
 
@@ -246,7 +246,7 @@ def _draw_regions(
         for each in (ax, *inside):
             each.plot(*mean[chosen], "+", color=PRIVACY, markersize=9, markeredgewidth=1.6, label="released mean")
         ax.legend(fontsize=SMALL_TEXT, loc="lower right")
-    entitle(ax, *_words(release, steps, shrunk), grow=grow)
+    entitle(ax, *_title_and_marks(release, steps, shrunk), grow=grow)
     return ax
 
 
@@ -294,7 +294,7 @@ def _outline(shape: FloatArray) -> FloatArray:
     return np.asarray(circle * np.sqrt(np.maximum(eigenvalues, 0.0)) @ eigenvectors.T)
 
 
-def _words(release: Stated, steps: _Steps, size: float) -> list[str]:
+def _title_and_marks(release: Stated, steps: _Steps, size: float) -> list[str]:
     n = len(steps.regions)
     title = f"{release.mechanism}: after {n} steps the region is {size:.2g} × as wide as at first"
     return [title if n > 1 else f"{release.mechanism}: one region", steps.what, steps.remark]

@@ -19,7 +19,7 @@ MAX_LOSS = 1e100
 
 
 class BudgetKind(StrEnum):
-    """The definition of privacy a budget is counted in."""
+    """Definition of privacy that a budget is counted in."""
 
     PURE = "pure"
     APPROXIMATE = "approximate"
@@ -42,9 +42,9 @@ def _positive(name: str, value: object) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyBudget:
-    """An amount of privacy loss: pure ε, approximate (ε, δ) or ρ-zCDP.
+    """Amount of privacy loss: pure ε, approximate (ε, δ) or ρ-zCDP.
 
-    Make one with :meth:`pure`, :meth:`approximate`, :meth:`zcdp`, or with :meth:`of` from the arguments a user gives.
+    Make one with :meth:`pure`, :meth:`approximate`, :meth:`zcdp`, or with :meth:`of` from a user's arguments.
 
     Attributes
     ----------
@@ -94,22 +94,22 @@ class PrivacyBudget:
 
     @classmethod
     def pure(cls, epsilon: float) -> PrivacyBudget:
-        """ε-differential privacy."""
+        """Return a budget of ε-differential privacy."""
         return cls(BudgetKind.PURE, epsilon=epsilon)
 
     @classmethod
     def approximate(cls, epsilon: float, delta: float) -> PrivacyBudget:
-        """(ε, δ)-differential privacy, 0 < δ < 1."""
+        """Return a budget of (ε, δ)-differential privacy, 0 < δ < 1."""
         return cls(BudgetKind.APPROXIMATE, epsilon=epsilon, delta=delta)
 
     @classmethod
     def zcdp(cls, rho: float) -> PrivacyBudget:
-        """ρ-zero-concentrated differential privacy (Bun & Steinke 2016)."""
+        """Return a budget of ρ-zero-concentrated differential privacy (Bun & Steinke 2016)."""
         return cls(BudgetKind.ZCDP, rho=rho)
 
     @classmethod
     def of(cls, *, epsilon: float | None = None, delta: float = 0.0, rho: float | None = None) -> PrivacyBudget:
-        """Return the budget a user's arguments ask for: ``epsilon`` with or without ``delta``, or ``rho``.
+        """Return the budget of a user's arguments: ``epsilon`` with or without ``delta``, or ``rho``.
 
         Raises
         ------
@@ -136,14 +136,10 @@ class PrivacyBudget:
         return cls.approximate(epsilon, delta)
 
     def split(self, *weights: float) -> tuple[PrivacyBudget, ...]:
-        """Split the budget in proportion to ``weights``; by basic composition the parts together cost no more than the whole.
+        """Split the budget in proportion to positive ``weights``.
 
-        The parts are rounded down so that their exact sum never exceeds the whole.
-
-        Raises
-        ------
-        ValueError
-            If a weight is not positive.
+        By basic composition the parts together cost no more than the whole: they are rounded down so that their exact sum never
+        exceeds it.
         """
         if not weights or not all(math.isfinite(weight) and weight > 0 for weight in weights):
             raise InputValueError(f"weights {weights!r} must be positive numbers")
@@ -155,10 +151,10 @@ class PrivacyBudget:
         return tuple(PrivacyBudget.approximate(epsilon, delta) for epsilon, delta in pairs)
 
     def covers(self, cost: PrivacyBudget) -> bool:
-        """Whether spending ``cost`` stays within this budget.
+        """Return True if spending ``cost`` stays within this budget.
 
-        A pure cost fits an approximate budget of the same ε; a pure cost ε fits a zCDP budget ρ ≥ ε²/2. For any other
-        two different kinds the answer is False.
+        A pure cost fits an approximate budget of the same ε; a pure cost ε fits a zCDP budget ρ ≥ ε²/2. For any other two
+        different kinds the answer is False.
 
         Examples
         --------
@@ -174,7 +170,7 @@ class PrivacyBudget:
         return cost.kind is not BudgetKind.ZCDP and cost.epsilon <= self.epsilon and cost.delta <= self.delta
 
     def to_epsilon(self, delta: float) -> float:
-        """The ε for which this budget implies (ε, δ)-differential privacy at the given δ.
+        """Return the ε for which this budget implies (ε, δ)-differential privacy at the given δ.
 
         Raises
         ------
@@ -190,7 +186,7 @@ class PrivacyBudget:
         return self.epsilon
 
     def to_rho(self) -> float:
-        """The largest ρ for which ρ-zero-concentrated differential privacy implies this budget; its own ρ where it has one.
+        """Return the largest ρ for which ρ-zero-concentrated differential privacy implies this budget, or its own ρ.
 
         Raises
         ------
@@ -212,26 +208,20 @@ class PrivacyBudget:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The amounts by name, for a message."""
+        """Amounts by name, for a message."""
         stated = self.to_dict()
         del stated["kind"]
         return stated
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         if self.kind is BudgetKind.ZCDP:
             return {"kind": str(self.kind), "rho": self.rho}
         return {"kind": str(self.kind), "epsilon": self.epsilon, "delta": self.delta}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PrivacyBudget:
-        """The inverse of :meth:`to_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or not what it must be.
-        """
+        """Return the inverse of :meth:`to_dict`; raise KeyError, TypeError or ValueError for invalid entries."""
         require_known(values, ("kind", "epsilon", "delta", "rho"), "a budget")
         if values["kind"] not in tuple(BudgetKind):
             raise InputValueError(
@@ -243,7 +233,7 @@ class PrivacyBudget:
         return cls(**values)
 
     def __add__(self, other: PrivacyBudget) -> PrivacyBudget:
-        """Basic composition: losses of one kind add up; a pure and an approximate loss add up to an approximate one."""
+        """Add losses of one kind (basic composition); a pure and an approximate loss add up to an approximate one."""
         if not isinstance(other, PrivacyBudget):
             return NotImplemented
         if (self.kind is BudgetKind.ZCDP) != (other.kind is BudgetKind.ZCDP):
@@ -278,11 +268,5 @@ def _parts(whole: float, weights: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _add_up(losses: Sequence[float]) -> float:
-    """Sum of privacy losses, rounded up.
-
-    Examples
-    --------
-    >>> _add_up([0.1, 0.2])
-    0.30000000000000004
-    """
+    """Return the sum of privacy losses, rounded up."""
     return rounded_up(sum((Fraction(loss) for loss in losses), Fraction(0)))

@@ -1,7 +1,7 @@
-"""The privacy filter: the only door to noise. It prices a draw, refuses one that is not paid for, makes it, and writes it down.
+"""Privacy filter, the only door to noise: it prices a draw, refuses one that is not paid for, makes it, and records it.
 
-A filter serves one run of one plan. The losses of all draws, however each was chosen from the results of those
-before it, never pass what the plan's stated cost allows (``docs/derivations/composition.md``).
+A filter serves one run of one plan. The losses of all draws, however each was chosen from the results of those before it, never
+exceed what the plan's stated cost allows (``docs/derivations/composition.md``).
 """
 
 from __future__ import annotations
@@ -28,36 +28,31 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey
 
 
 class PrivacyFilterError(InputRuntimeError):
-    """A run asked for a draw that its plan does not pay for. The whole stated cost counts as spent."""
+    """Refusal of a draw that the plan does not pay for. The whole stated cost counts as spent."""
 
 
 class PrivatePlan(Protocol):
-    """What a filter needs to know of a plan."""
+    """Part of a plan that a filter needs."""
 
     @property
     def cost(self) -> PrivacyBudget:
-        """What the run may spend."""
+        """Budget of the run."""
 
     @property
     def neighbors(self) -> Neighbors:
-        """For which relation."""
+        """Neighboring relation."""
 
     @property
     def loss_unit(self) -> LossUnit:
-        """In which its losses add up."""
+        """Unit in which its losses add up."""
 
     @property
     def privacy_unit(self) -> PrivacyUnit | None:
-        """For whom the cost is, where that is not one row."""
+        """Privacy unit of the cost, if it is not one row."""
 
 
 class PrivacyFilter:
-    """Noise for one run of a plan.
-
-    Parameters
-    ----------
-    generator : numpy.random.Generator
-        From :func:`dpmoments.noise.secure_generator` for a private release.
+    """Noise for one run of a plan; a private release needs a ``generator`` from :func:`dpmoments.noise.secure_generator`.
 
     Examples
     --------
@@ -65,8 +60,8 @@ class PrivacyFilter:
     >>> from dpmoments.privacy import laws, sensitivity
     >>> plan = Gaussian().plan(MomentShape(2), PrivacyBudget.zcdp(0.5), "add_remove")
     >>> privacy_filter = PrivacyFilter.open(plan, insecure_seed=0)
-    >>> law, one_row = laws.DiscreteGaussian(10.0), sensitivity.count(Neighbors.ADD_REMOVE)
-    >>> noisy = privacy_filter.draw("count", law, np.array([100]), one_row)
+    >>> draw, one_row = laws.DiscreteGaussian(10.0), sensitivity.count(Neighbors.ADD_REMOVE)
+    >>> noisy = privacy_filter.draw("count", draw, np.array([100]), one_row)
     >>> [draw.what for draw in privacy_filter.close().draws]
     [Message('count')]
     """
@@ -86,12 +81,12 @@ class PrivacyFilter:
 
     @classmethod
     def open(cls, plan: PrivatePlan, *, insecure_seed: int | None = None) -> PrivacyFilter:
-        """A filter with randomness from the operating system, or one that repeats itself and protects nothing."""
+        """Return a filter with randomness from the operating system, or an insecure one that repeats itself."""
         return cls(plan, secure_generator() if insecure_seed is None else insecure_generator(insecure_seed))
 
     @property
     def unit(self) -> LossUnit:
-        """In which losses are counted."""
+        """Unit in which losses are counted."""
         return self._allowance.unit
 
     def draw(
@@ -104,25 +99,20 @@ class PrivacyFilter:
         *,
         group: str | None = None,
     ) -> Any:
-        """The answer to a query with noise.
+        """Return the answer to a query with noise, see :func:`dpmoments.privacy.sampling.noised`.
 
         Parameters
         ----------
         what : Message or str
             The query, for the receipt: its code, with facts if it has any.
         query : array_like
-            The exact answer. What depends on it is not seen by the receipt or any message.
+            The exact answer. Neither the receipt nor any message depends on it.
         sensitivity : Sensitivity
             From :mod:`dpmoments.privacy.sensitivity`, in the units of the query.
         claim : PrivacyBudget, optional
-            For laws that have an exact curve: the (ε, δ) that the plan says the draw costs.
+            For draws with an exact curve: the (ε, δ) that the plan states for the draw.
         group : str, optional
-            The level of a group of rows, where rows are in one of several disjoint groups each.
-
-        Returns
-        -------
-        ndarray, float or int
-            See :func:`dpmoments.privacy.sampling.noised`.
+            The level of a group of rows, if rows are in one of several disjoint groups each.
         """
         with self._lock:
             return self._draw(what, law, query, sensitivity, claim, group)
@@ -174,7 +164,7 @@ class PrivacyFilter:
         return answer
 
     def close(self) -> Receipt:
-        """End the run: the receipt of its draws."""
+        """Return the receipt of its draws, and end the run."""
         self._closed = True
         plan = self._plan
         return Receipt(plan.neighbors, plan.cost, plan.loss_unit, tuple(self._draws), plan.privacy_unit)
@@ -185,25 +175,25 @@ class PrivacyFilter:
         return bool(self._draws) or self._refused
 
     def selection_key(self) -> SelectionKey:
-        """A key by which a run selects the rows of a unit that count: 128 random bits that have nothing to do with the table.
+        """Return a key that selects the kept rows of a unit: 128 random bits, independent of the table.
 
-        Whatever it is, the guarantee holds; it is drawn so that no row is ahead of another, and leaves no trace in the release.
+        The guarantee holds for any key; it is drawn so that no row is preferred, and leaves no trace in the release.
         """
         with self._lock:
             first, second = self._generator.integers(0, 2**64, size=2, dtype=np.uint64).tolist()
         return first, second
 
     def for_group(self, level: str) -> GroupFilter:
-        """The door for the rows of one of several disjoint groups."""
+        """Return the filter for the rows of one of several disjoint groups."""
         return GroupFilter(self, level)
 
     @property
     def left(self) -> Loss:
-        """What the run may still lose; public, since every loss is."""
+        """Remaining loss of the run; public, since every loss is."""
         return self._allowance - total_loss(self._spent, self.unit, self._plan.neighbors)
 
     def left_for(self, level: str) -> Loss:
-        """What the draws for one group may still lose."""
+        """Return the remaining loss of the draws for one group."""
         counted = {group: loss for group, loss in self._spent.items() if group in (None, level)}
         others = {group: loss for group, loss in self._spent.items() if group not in counted}
         spent = total_loss(counted, self.unit, self._plan.neighbors)
@@ -227,11 +217,11 @@ class PrivacyFilter:
         return noised(made.law, query, self._generator)
 
     def _note(self, made: Draw, query: Any, answer: Any) -> None:
-        """Called after every draw; an audit keeps what it sees here."""
+        """Record nothing; an audit overrides this to keep what it sees."""
 
 
 def _require_made_here(sensitivity: Sensitivity) -> None:
-    """Raise KeyError, TypeError or ValueError where no function of the library makes it, or it is stated as less than it is."""
+    """Raise KeyError, TypeError or ValueError unless a function of the library makes it, as at least what it is."""
     stated = sensitivity.to_dict()
     given = stated.pop("arguments").items()
     arguments = [part for name, value in given for part in (name, tuple(value) if isinstance(value, list) else value)]
@@ -248,7 +238,7 @@ def _made_anew(name: str, neighbors: str, units: float, rounding: float, value: 
 
 
 def _is_integral(query: Any) -> bool:
-    """Whether a query is of integers by its type alone, or of Python integers."""
+    """Return True if a query consists of integers by its type, or of Python integers."""
     cells = np.asarray(query)
     if cells.dtype == object:
         return all(type(cell) is int for cell in cells.ravel().tolist())
@@ -256,7 +246,7 @@ def _is_integral(query: Any) -> bool:
 
 
 class GroupFilter(PrivacyFilter):
-    """The part of a filter that serves one of several disjoint groups of rows."""
+    """Part of a filter that serves one of several disjoint groups of rows."""
 
     def __init__(self, whole: PrivacyFilter, level: str) -> None:
         self._whole, self._level = whole, level
@@ -286,15 +276,15 @@ class GroupFilter(PrivacyFilter):
         *,
         group: str | None = None,
     ) -> Any:
-        """As :meth:`PrivacyFilter.draw`, counted to the group."""
+        """Draw like :meth:`PrivacyFilter.draw`, counted to the group."""
         if group is not None:
             raise InputValueError("groups within groups are not supported")
         return self._whole.draw(what, law, query, sensitivity, claim, group=self._level)
 
     def selection_key(self) -> SelectionKey:
-        """Refused: a unit may have rows in several groups."""
+        """Refuse: a unit may have rows in several groups."""
         raise InputTypeError("rows of units are not divided into groups")
 
     def close(self) -> Receipt:
-        """Refused: the whole run is closed at once."""
+        """Refuse: the whole run is closed at once."""
         raise InputTypeError("close the filter of the whole run")

@@ -1,4 +1,4 @@
-"""Which release a release is: its id, the dataset that it names, and the group of rows it is of."""
+"""Identity of a release: its id, its dataset, and its group of rows."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _MAX_DATASET_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class GroupOfRows:
-    """Which of several disjoint groups of rows, released in one run, a release is of.
+    """Group of rows of a release, one of several disjoint groups released in one run.
 
     Attributes
     ----------
     run : str
-        The id of the run, which all its groups share.
+        Id of the run, which all its groups share.
     by : str
-        The column whose levels divide the rows.
+        Column whose levels divide the rows.
     level : str, int or bool
-        The group's.
+        Level of the group.
     n_levels : int
-        How many groups there are.
+        Number of groups.
     """
 
     run: str
@@ -41,12 +41,12 @@ class GroupOfRows:
 
     @property
     def rule(self) -> Message:
-        """What the group means for privacy."""
+        """Meaning of the group for privacy."""
         return Message("group-of-rows", column=self.by, level=self.level, groups=self.n_levels)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> GroupOfRows:
-        """Read what a file states."""
+        """Read the entries of a file."""
         require_known(values, (entry.name for entry in fields(cls)), "the group of rows")
         run, by, level, n_levels = _checked_id(values["run"]), values["by"], values["level"], values["n_levels"]
         check_name(by)
@@ -59,16 +59,16 @@ class GroupOfRows:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """Where in a ledger's history a release was charged.
+    """Entry in a ledger's history that charged a release.
 
     Attributes
     ----------
     ledger : str
-        The ledger's id, 128 bits in hexadecimal digits.
+        Id of the ledger, 128 bits in hexadecimal digits.
     number : int
-        Of the entry that reserved the budget; entries are numbered from 1.
+        Number of the entry that reserved the budget, from 1.
     hash : str
-        The head of the chain of hashes at that entry, which depends on every entry up to it: 256 bits in hexadecimal digits.
+        Head of the chain of hashes at that entry, which depends on every entry up to it: 256 bits in hexadecimal digits.
     """
 
     ledger: str
@@ -77,7 +77,7 @@ class LedgerEntry:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> LedgerEntry:
-        """Read what a file states."""
+        """Read the entries of a file."""
         require_known(values, (entry.name for entry in fields(cls)), "the entry of a ledger")
         ledger, number, digest = values["ledger"], values["number"], values["hash"]
         if not isinstance(ledger, str) or not re.fullmatch(f"[0-9a-f]{{{_ID_BITS // 4}}}", ledger):
@@ -91,19 +91,19 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseOrigin:
-    """Which release a release is. Nothing in it depends on a row.
+    """Identity of a release. Nothing in it depends on a row.
 
     Attributes
     ----------
     id : str
-        128 bits in hexadecimal digits, random, so that no two releases share one; of a release with an insecure seed, made
-        from the seed, so that a repeated run is the same bit for bit.
+        128 random bits in hexadecimal digits, so that no two releases share one; with an insecure seed, made from the seed, so
+        that a repeated run is equal bit for bit.
     dataset : str or None
-        What the curator calls the table.
+        Curator's name of the table.
     group : GroupOfRows or None
-        Where the release is of one of several groups of rows.
+        Group of rows, if it is one of several.
     ledger : LedgerEntry or None
-        Where its budget was reserved, if in a ledger.
+        Ledger entry that reserved its budget, if any.
     """
 
     id: str
@@ -113,41 +113,35 @@ class ReleaseOrigin:
 
     @classmethod
     def fresh(cls, dataset: str | None = None, *, insecure_seed: int | None = None) -> ReleaseOrigin:
-        """That of a new release.
-
-        Examples
-        --------
-        >>> ReleaseOrigin.fresh("people-2026", insecure_seed=0)
-        ReleaseOrigin(id='fe44d2c6bac6583cd7e12cfd42cb9341', dataset='people-2026', group=None, ledger=None)
-        """
+        """Return the origin of a new release."""
         if insecure_seed is None:
             return cls(_random_id(), dataset)
         return cls(_id_of("release with an insecure seed", int(insecure_seed)), dataset)
 
     @classmethod
     def of_parts(cls, parts: tuple[ReleaseOrigin, ...]) -> ReleaseOrigin:
-        """That of what is made of several releases, in any order."""
+        """Return the origin of a release made of several, in any order."""
         return cls(_id_of("pool", *sorted(part.id for part in parts)))
 
     def of_group(self, by: str, level: Level, n_levels: int) -> ReleaseOrigin:
-        """That of one group of rows of this run, with an id of its own."""
+        """Return the origin of one group of rows of this run, with its own id."""
         group = GroupOfRows(self.id, by, level, n_levels)
         return replace(self, id=_id_of("group", self.id, by, level), group=group)
 
     @property
     def rules(self) -> tuple[Message, ...]:
-        """What the privacy statement says of it beside the rules of schema and run."""
+        """Additions to the privacy statement's rules of schema and run."""
         return () if self.group is None else (self.group.rule,)
 
     @property
     def label(self) -> str:
-        """The dataset and the group, or the beginning of the id if neither is known."""
+        """Dataset and group, or the beginning of the id if neither is known."""
         of_group = None if self.group is None else group_label(self.group.by, self.group.level)
         dataset = self.dataset or (None if of_group else f"{self.id[:8]}…")
         return "/".join(filter(None, (dataset, of_group)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return {
             "id": self.id,
             "dataset": self.dataset,
@@ -157,7 +151,7 @@ class ReleaseOrigin:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ReleaseOrigin:
-        """The inverse of :meth:`to_dict`."""
+        """Return the inverse of :meth:`to_dict`."""
         require_kinds(values, id=str)
         require_known(values, (entry.name for entry in fields(cls)), "the origin")
         group, dataset, ledger = values["group"], values["dataset"], values["ledger"]
@@ -205,6 +199,6 @@ def _random_id() -> str:
 
 
 def _id_of(*known: object) -> str:
-    """An id made of what is known; other values, or values of another type, make another."""
+    """Return an id made of these values; other values, or values of another type, make another."""
     text = "\n".join(f"{type(value).__name__} {value!r}" for value in ("dpmoments", *known))
     return hashlib.sha256(text.encode()).hexdigest()[: _ID_BITS // 4]

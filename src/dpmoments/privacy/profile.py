@@ -20,7 +20,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import no_less, rounded_up
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves.composed import PrivacyCurve, composed, randomised_response_delta
+from dpmoments.privacy.curves.composed import PrivacyCurve, composed, randomized_response_delta
 from dpmoments.privacy.curves.discrete_gaussian import (
     MAX_COMPOSED_COORDINATES,
     MIN_COMPOSED_SCALE,
@@ -116,7 +116,7 @@ def _stated_delta(cost: PrivacyBudget, epsilon: float) -> float:
 
 def _approximate_delta(loss: float, delta: float, epsilon: float) -> float:
     """Return δ(ε) of every (loss, delta)-private mechanism: randomized response, except with probability ``delta``."""
-    pure = randomised_response_delta(epsilon, loss)
+    pure = randomized_response_delta(epsilon, loss)
     return delta if pure == 0.0 else min(delta + (1.0 - delta) * pure + 2.0**-50, 1.0)
 
 
@@ -142,7 +142,7 @@ def _composition_bound(draws: Sequence[Draw], left: Loss) -> Bound | None:
         return Bound(f"the curve of one {names} draw", partial(_shifted_delta, curve, rest, extra), attained_by)
     if any(math.isinf(curve.reach) for curve in curves):
         return None
-    others = [PrivacyCurve(partial(randomised_response_delta, loss=rest), rest)] if rest else []
+    others = [PrivacyCurve(partial(randomized_response_delta, loss=rest), rest)] if rest else []
     together = composed([*curves, *others])
     if together is None:
         return None

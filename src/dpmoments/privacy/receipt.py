@@ -1,4 +1,4 @@
-"""The receipt of a run: every draw that was made, what each cost, and that together they keep the stated cost."""
+"""Receipt of a run: every draw, its loss, and the proof that together they keep the stated cost."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 _DRAW_ENTRIES = {"what", "law", "sensitivity", "loss", "delta", "size", "claim", "group"}
 _RECEIPT_ENTRIES = {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}
 _MAX_DIFFERENT_LOSSES = 10_000
-"""Exact sums of more different fractions take minutes: their denominators multiply."""
+"""Max number of different losses: exact sums of more take minutes, as their denominators multiply."""
 _EXHAUSTED = 1.0 - 1e-9
-"""A plan that says it exhausts its budget spends at least this share of it."""
+"""Min spent fraction of the budget of a plan that says it exhausts it."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Draw:
     what : Message
         The query that got noise.
     size : int
-        Number of coordinates that got noise of their own.
+        Number of coordinates with separate noise.
     claim : PrivacyBudget or None
-        What the plan said it would cost, for a law with an exact curve.
+        The (ε, δ) that the plan states for it, for a draw with an exact curve.
     group : str or None
-        The level of a disjoint group of rows that it was drawn for.
+        The level of its group, if it is for one of several disjoint groups of rows.
     """
 
     what: Message
@@ -64,7 +64,7 @@ class Draw:
     group: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return {
             "what": self.what.to_dict(),
             "law": to_plain(self.law.to_dict()),
@@ -78,7 +78,7 @@ class Draw:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], unit: LossUnit) -> Draw:
-        """Read a draw, its sensitivity and its loss computed anew; refuse one that is stated as less than it is."""
+        """Read a draw and recompute its sensitivity and loss; refuse one that is stated as less than it is."""
         require_known(values, _DRAW_ENTRIES, "a draw of the receipt")
         what = Message.from_dict(values["what"], QUERIES)
         entries = plain_mapping(values, "law")
@@ -107,19 +107,19 @@ class Draw:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a run spent, draw by draw.
+    """Privacy loss of a run, draw by draw.
 
     Attributes
     ----------
     neighbors : Neighbors
     cost : PrivacyBudget
-        What the release states.
+        The stated budget.
     unit : LossUnit
-        In which the losses add up.
+        Unit in which the losses add up.
     draws : tuple of Draw
-        Each with the sensitivity of one row, and what it loses on one.
+        Each with the sensitivity of one row, and its loss on one row.
     privacy_unit : PrivacyUnit or None
-        Whom the cost is for, where that is not one row.
+        Privacy unit of the cost, if it is not one row.
     """
 
     neighbors: Neighbors
@@ -145,61 +145,49 @@ class Receipt:
 
     @property
     def rows_per_unit(self) -> int:
-        """How many rows of a unit count at most."""
+        """Contribution bound: rows of a unit that are kept at most."""
         return 1 if self.privacy_unit is None else self.privacy_unit.max_rows
 
     @property
     def allowance(self) -> Loss:
-        """The most that the draws may lose together on one row."""
+        """Largest total loss of the draws on one row."""
         return allowance_for_rows(self.cost, self.unit, self.privacy_unit)
 
     @cached_property
     def total(self) -> Loss:
-        """What they lose together."""
+        """Total loss of the draws on one row."""
         return total_loss(_loss_by_group(self.draws), self.unit, self.neighbors)
 
     @property
     def exhausts(self) -> bool:
-        """Whether all but a billionth of the stated cost was spent."""
+        """True if all but a billionth of the stated cost was spent."""
         spent, allowed, share = self.total, self.allowance, Fraction(_EXHAUSTED)
         return spent.amount >= share * allowed.amount and spent.delta >= share * allowed.delta
 
     def require_for(self, statement: PrivacyStatement) -> None:
-        """Raise unless this is the receipt of what a privacy statement says.
-
-        Raises
-        ------
-        ValueError
-            If the relation or the cost is another.
-        """
+        """Raise ValueError unless relation and cost match this privacy statement."""
         if any(draw.group is not None for draw in self.draws):
             raise InputValueError("the receipt is of several groups of rows, and this release of all rows")
         self.require_within(statement)
 
     def require_within(self, statement: PrivacyStatement) -> None:
-        """Raise unless it is for the relation and the cost that a statement of several groups of rows says.
-
-        Raises
-        ------
-        ValueError
-            If the relation, the cost or the protected unit is another.
-        """
+        """Raise ValueError unless relation, cost and privacy unit fit a statement of several groups of rows."""
         if self.neighbors is not statement.neighbors or self.cost != statement.budget:
             raise InputValueError("the receipt is not for the stated budget and relation")
         if self.privacy_unit != statement.privacy_unit:
             raise InputValueError("the receipt is not for the stated protected unit")
 
     def of_group(self, group: str) -> Receipt:
-        """What one of several disjoint groups of rows has: its draws, and those of no group."""
+        """Return the draws of one of several disjoint groups of rows, and draws of no group."""
         draws = tuple(replace(draw, group=None) for draw in self.draws if draw.group in (None, group))
         return replace(self, draws=draws)
 
-    def labelled(self, group: str) -> tuple[Draw, ...]:
-        """The draws as those for one of several disjoint groups of rows."""
+    def labeled(self, group: str) -> tuple[Draw, ...]:
+        """Return the draws labeled with one of several disjoint groups of rows."""
         return tuple(replace(draw, group=group) for draw in self.draws)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         return {
             "protected_unit": "row" if self.privacy_unit is None else self.privacy_unit.to_dict(),
             "neighbors": str(self.neighbors),
@@ -211,7 +199,7 @@ class Receipt:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Receipt:
-        """Read a receipt and add it up again from what it states.
+        """Read a receipt and recompute its total.
 
         Raises
         ------
@@ -251,7 +239,7 @@ class Receipt:
         return cls(neighbors, cost, unit, draws, privacy_unit)
 
     def lines(self) -> list[tuple[str, str, str, str]]:
-        """One line a draw: what, law, sensitivity (in units of 1, not of the lattice), loss; and their sum."""
+        """Return rows of query, noise distribution, sensitivity (in units of 1) and loss for each draw, and their sum."""
         shown = [
             (
                 (draw.what if draw.group is None else draw.what.within(draw.group)).text("short"),
@@ -268,7 +256,7 @@ class Receipt:
 
     @property
     def on_a_unit_text(self) -> str | None:
-        """What the draws cost a unit of several rows together; None where rows are protected."""
+        """Total loss of the draws on a unit of several rows; None if the unit is one row."""
         if self.privacy_unit is None:
             return None
         return f"on a unit of {self.privacy_unit.max_rows:,} rows: no more than {self.cost}"
@@ -276,35 +264,35 @@ class Receipt:
 
 @dataclass(frozen=True)
 class PooledReceipt(Receipt):
-    """The receipts of releases of disjoint tables together; a draw's group is its table.
+    """Receipts of releases of disjoint tables together; a draw's group is its table.
 
-    A row is in one of the tables, and stays in it where it is replaced: of the tables' sums the largest counts.
+    A row is in one of the tables, and stays in it if it is replaced: of the tables' totals the largest counts.
     """
 
     @classmethod
     def of(cls, receipts: Mapping[str, Receipt], cost: PrivacyBudget) -> PooledReceipt:
-        """Those of the tables named, whose losses are counted in one unit."""
+        """Return the receipt of these tables by name, whose losses are counted in one unit."""
         first = next(iter(receipts.values()))
-        draws = tuple(draw for table, receipt in receipts.items() for draw in receipt.labelled(table))
+        draws = tuple(draw for table, receipt in receipts.items() for draw in receipt.labeled(table))
         return cls(first.neighbors, cost, first.unit, draws, first.privacy_unit)
 
     @cached_property
     def total(self) -> Loss:
-        """What the draws for the table that lost most lose together."""
+        """Total loss of the draws for the table that lost most."""
         return total_loss(_loss_by_group(self.draws), self.unit, Neighbors.ADD_REMOVE)
 
     def require_for(self, statement: PrivacyStatement) -> None:
-        """As :meth:`require_within`: the tables are what the release is of."""
+        """Check like :meth:`require_within`, since the release covers all tables."""
         self.require_within(statement)
 
 
 def _needs_a_bound(law: DrawLaw) -> bool:
-    """Whether a draw relies on a lower bound on the smallest eigenvalue that was drawn before."""
+    """Return True if a draw relies on a lower bound on the smallest eigenvalue that was drawn before."""
     return isinstance(law, WishartSampling) and law.floor > 0.0
 
 
 def _loss_by_group(draws: Iterable[Draw]) -> dict[str | None, Loss]:
-    """What the draws for each group of rows lose together; under None those for no group."""
+    """Return the total loss of the draws for each group of rows; under None for no group."""
     losses: dict[str | None, Loss] = {}
     for draw in draws:
         losses[draw.group] = losses[draw.group] + draw.loss if draw.group in losses else draw.loss
@@ -312,10 +300,10 @@ def _loss_by_group(draws: Iterable[Draw]) -> dict[str | None, Loss]:
 
 
 def total_loss(by_group: Mapping[str | None, Loss], unit: LossUnit, neighbors: Neighbors) -> Loss:
-    """Losses added up: all that are of no group, and of disjoint groups the largest, or the two largest.
+    """Return the total loss: all of no group, and of disjoint groups the largest, or the two largest.
 
-    A row that is added or removed is in one group, so that the other groups' draws do not move; a row that is replaced may leave
-    one group for another (``docs/derivations/composition.md``).
+    A row that is added or removed is in one group, so that the other groups' queries do not change; a row that is replaced may
+    leave one group for another (``docs/derivations/composition.md``).
     """
     alone = by_group.get(None, Loss.none(unit))
     if by_group.keys() <= {None}:

@@ -1,4 +1,4 @@
-"""The privacy statement of a release: what was spent, in which sense, resting on what."""
+"""Privacy statement of a release: the budget spent, its definition of privacy, and the basis of the proof."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 ARITHMETICS = ("exact-lattice", "lattice-rounded", "idealized")
-"""What a proof rests on, codes of messages, from the least assumed to the most."""
+"""Bases of a proof, codes of messages, from the weakest assumption to the strongest."""
 _EXAMPLE_DELTA = 1e-6
 """δ of the example that a zCDP guarantee is translated to."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrivacyStatement:
-    """What a release guarantees.
+    """Guarantee of a release.
 
     Attributes
     ----------
     budget : PrivacyBudget
-        What was spent.
+        The budget spent.
     neighbors : Neighbors
     arithmetic : str
         ``exact-lattice``, ``lattice-rounded`` or ``idealized``.
     private : bool
-        False where an insecure seed was used: the noise can be reproduced and nothing is protected.
+        False with an insecure seed: the noise can be reproduced and nothing is protected.
     rules : tuple of Message
-        Bounds, clipping and missing rules; ``print(rule)`` puts one into words.
+        Bounds, clipping and missing rules; ``print(rule)`` prints one as text.
     version : str
         Version of the library that made the release.
     privacy_unit : PrivacyUnit or None
-        Whom the guarantee is for, where that is not one row.
+        Privacy unit of the guarantee, if it is not one row.
     """
 
     budget: PrivacyBudget
@@ -50,7 +50,7 @@ class PrivacyStatement:
 
     @property
     def rows_per_unit(self) -> int:
-        """How many rows of one protected unit count at most."""
+        """Contribution bound: rows of a privacy unit that are kept at most."""
         return 1 if self.privacy_unit is None else self.privacy_unit.max_rows
 
     @property
@@ -77,7 +77,7 @@ class PrivacyStatement:
 
     @property
     def sentences(self) -> tuple[Message, ...]:
-        """The guarantee, the privacy unit, and what the proof rests on."""
+        """Guarantee, privacy unit, and basis of the proof."""
         insecure = () if self.private else (Message("not-private"),)
         return (*insecure, self._guarantee, self._privacy_unit, Message(self.arithmetic))
 
@@ -100,7 +100,7 @@ class PrivacyStatement:
         return Message("unit-is-rows", column=unit.column, max_rows=unit.max_rows, missing=unit.missing)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
+        """Return plain values for a file."""
         unit = {} if self.privacy_unit is None else {"privacy_unit": self.privacy_unit.to_dict()}
         return {
             "budget": self.budget.to_dict(),
@@ -114,12 +114,12 @@ class PrivacyStatement:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PrivacyStatement:
-        """The inverse of :meth:`to_dict`.
+        """Return the inverse of :meth:`to_dict`.
 
         Raises
         ------
         KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or not what it must be.
+            If an entry is absent, unknown, or invalid.
         """
         require_known(values, (entry.name for entry in fields(cls)), "the privacy statement")
         require_kinds(values, version=str)

@@ -217,7 +217,7 @@ def _levels(
             "Exposure by collection",
             "section 4, exposure by data collection",
             ("A release contains no information on this.",),
-            ("how the data were collected, under which consent or law, and where copies of them are.",),
+            ("how the data were collected, under which consent or legal basis, and where copies of them are.",),
         ),
     )
 

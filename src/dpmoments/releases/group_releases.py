@@ -102,7 +102,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         draws = tuple(
             draw
             for level, release in self.items()
-            for draw in release.receipt.labelled(group_label(self.by.name, level))
+            for draw in release.receipt.labeled(group_label(self.by.name, level))
         )
         return replace(self.releases[0].receipt, draws=draws)
 
@@ -201,7 +201,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         )
 
 
-def _file_name(place: int, level: Level) -> str:
+def _file_name(index: int, level: Level) -> str:
     """Return a name that every file system accepts."""
     plain = re.sub(r"[^\w.]+", "-", str(level), flags=re.ASCII).strip("-.")[:40]
-    return f"{place:02d}-{plain}.json" if plain else f"{place:02d}.json"
+    return f"{index:02d}-{plain}.json" if plain else f"{index:02d}.json"

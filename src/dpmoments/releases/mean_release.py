@@ -214,7 +214,7 @@ class MeanRelease(Release, Disclosed):
         KeyError, TypeError, ValueError
             If an entry is missing, unknown or invalid.
         """
-        require_known(content, {entry.name for entry in fields(cls)} | {"warnings"}, "it")
+        require_known(content, {entry.name for entry in fields(cls)} | {"warnings", "features"}, "it")
         stated = cls._read_statements(content)
         d, noise = stated["schema"].n_features, content["noise"]
         if not is_finite_number(content["noisy_count"]):

@@ -176,7 +176,7 @@ class MomentRelease(Moments, Disclosed):
             If an entry is missing, unknown or invalid.
         """
         known = {entry.name for entry in fields(cls)} - {"noisy_gram", "noise_model"}
-        known |= {"noisy_gram_upper_triangle", "noise", "warnings"}
+        known |= {"noisy_gram_upper_triangle", "noise", "warnings", "features"}
         require_known(content, known, "it")
         require_kinds(content, details=dict)
         stated = cls._read_statements(content)

@@ -180,7 +180,7 @@ def registry_entry(
                 "description": known.get("description", f"Count, mean and second moments of the columns {columns}."),
                 "intended_use": told("intended_use", "what the release is for"),
                 "data_product_type": "Summary statistics",
-                "data_product_region": told("region", "whom the data describe, and whose law applies"),
+                "data_product_region": told("region", "whom the data describe, and which jurisdiction applies"),
                 **({"data_product_sector": known["sector"]} if "sector" in known else {}),
                 "publication_date": told("publication_date", "YYYY-MM-DD"),
             },

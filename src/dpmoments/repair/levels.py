@@ -243,7 +243,7 @@ class _Cells:
         mean = self.levels.mean[single]
         lower, upper = constraints.lower[single] - mean, constraints.upper[single] - mean
         bounded = np.isfinite(lower) & np.isfinite(upper)
-        centred = cells - np.outer(cells.sum(axis=1), column.shares)
+        centered = cells - np.outer(cells.sum(axis=1), column.shares)
         least = np.outer(np.where(bounded, lower, 0.0), column.shares)
         most = np.outer(np.where(bounded, upper, 0.0), column.shares)
         clipped = np.clip(cells, least, most)
@@ -251,7 +251,7 @@ class _Cells:
         room = np.where(left > 0.0, most - clipped, clipped - least)
         total = room.sum(axis=1, keepdims=True)
         share = np.divide(left, total, out=np.zeros_like(left), where=total > 0.0)
-        return np.where(bounded[:, None], np.clip(clipped + share * room, least, most), centred)
+        return np.where(bounded[:, None], np.clip(clipped + share * room, least, most), centered)
 
     def _bound_flags(self, moved: FloatArray) -> None:
         """Clip joint counts of two flags to Fréchet's bounds max(0, p + q − 1) and min(p, q)."""

@@ -130,7 +130,7 @@ def repair_moments(
         origin = np.zeros_like(mean) if center is None else center
         possible = np.clip(origin + mean, *box)
         mean = possible / max(1.0, float(np.linalg.norm(possible))) - origin
-    # About a centre that the run estimated, the noise on the mean is not that on the spread: only the mean is moved.
+    # About a center that the run estimated, the noise on the mean is not that on the spread: only the mean is moved.
     about = mean if center is None else noisy_mean
     spread = noisy_gram - count * np.outer(about, about)
     upper = None if box is None else count

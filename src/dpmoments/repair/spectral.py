@@ -13,7 +13,7 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 
-FloatOrComplex = TypeVar("FloatOrComplex", float, npt.NDArray[np.complex128])
+_FloatOrComplex = TypeVar("_FloatOrComplex", float, npt.NDArray[np.complex128])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ class SpectralNoise:
         """Mean squared norm E‖N − (tr N/d) I‖_F² of the traceless part."""
         return 2.0 * self.cell_variance * self.dimensions
 
-    def correction(self, g: FloatOrComplex) -> FloatOrComplex:
+    def correction(self, g: _FloatOrComplex) -> _FloatOrComplex:
         """Return R(g)·g."""
-        result: FloatOrComplex = self.variance * g * g / ((1.0 - self.upper_skew * g) * (1.0 + self.lower_skew * g))
+        result: _FloatOrComplex = self.variance * g * g / ((1.0 - self.upper_skew * g) * (1.0 + self.lower_skew * g))
         return result
 
     @property

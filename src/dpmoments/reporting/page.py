@@ -147,9 +147,9 @@ def table_of(caption: str, answer: Answer, most: int | None = None) -> PageTable
     return PageTable.of(caption, rows if most is None else rows[: most + 1])
 
 
-def _cell(place: int, text: str) -> Cell:
-    decided = place > 0 and text in _DECIDED_BY_NOISE
-    return Cell(text, decided, place > 0 and _NUMBER.fullmatch(text) is not None)
+def _cell(index: int, text: str) -> Cell:
+    decided = index > 0 and text in _DECIDED_BY_NOISE
+    return Cell(text, decided, index > 0 and _NUMBER.fullmatch(text) is not None)
 
 
 # Drawings inside a page: a figure as an _SVG element that a screen reader reads out and no browser has to fetch.
@@ -181,7 +181,7 @@ def drawn(
         figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
         draw(figure.subplots())
         element = _element(figure, name, title, description, stand_ins)
-    return Picture(Markup(element), title)  # serialised by ElementTree
+    return Picture(Markup(element), title)  # serialized by ElementTree
 
 
 def _element(figure: Figure, name: str, title: str, description: str, stand_ins: StandIns) -> str:

@@ -277,7 +277,7 @@ def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
         question, one, other = "whether a certain row is in the table at all", "“it is”", "it is not"
     else:
         question = f"whether there are rows of a certain {privacy.privacy_unit.column} in the table at all"
-        one, other = "“there are”", "there are none"
+        one, other = "“there are”", "the table has no such rows"
     how_often = (
         "correctly in nearly all cases: against such an attacker this budget promises almost nothing"
         if power > _CERTAIN

@@ -103,12 +103,12 @@ def _sums_of_squares(release: MomentRelease) -> PageTable:
     return PageTable.of("Sums of squares, in original units", [("feature", "sum of squares", "± noise"), *lines])
 
 
-def _kept(found: Description) -> str:
+def _kept(answer: Description) -> str:
     """Describe how many means and standard deviations are noise-dominated."""
-    if found.mean is None or not np.isfinite(found.mean_noise).any():
+    if answer.mean is None or not np.isfinite(answer.mean_noise).any():
         return ""
-    lost = sum(found.mean_is_noise), sum(found.standard_deviation_is_noise)
-    total = len(found.feature_names)
+    lost = sum(answer.mean_is_noise), sum(answer.standard_deviation_is_noise)
+    total = len(answer.feature_names)
     if not any(lost):
         return "No mean and no standard deviation is noise-dominated."
     means, spreads = (f"{number_lost:,}" if number_lost else "none" for number_lost in lost)
@@ -150,15 +150,17 @@ def _correlations(release: MomentRelease, prefix: str, level: float) -> Section:
     )
 
 
-def _describe_pairs(found: Correlations) -> str:
+def _describe_pairs(answer: Correlations) -> str:
     """Describe the clearest pairs, for readers who do not see the picture."""
     named = [
         f"{pair}: {value}, {verdict}"
-        for pair, value, _, _, _, verdict in found.table()[1:]
+        for pair, value, _, _, _, verdict in answer.table()[1:]
         if verdict in ("positive", "negative")
     ][:_NAMED_PAIRS]
     most = f"Clearest pairs: {'; '.join(named)}." if named else "No pair is distinguishable from noise."
-    return f"A square cell for every two of {len(found.feature_names)} features. {most} The table below has the numbers"
+    return (
+        f"A square cell for every two of {len(answer.feature_names)} features. {most} The table below has the numbers"
+    )
 
 
 def _spectrum(release: MomentRelease, prefix: str) -> Section:
@@ -199,10 +201,10 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
     )
 
 
-def _describe_components(found: PrincipalComponents) -> str:
+def _describe_components(answer: PrincipalComponents) -> str:
     shares = [
         f"component {index}: {share:.0%} of the variance"
-        for index, (share, noise) in enumerate(zip(found.explained_variance_ratio, found.is_noise, strict=True), 1)
+        for index, (share, noise) in enumerate(zip(answer.explained_variance_ratio, answer.is_noise, strict=True), 1)
         if not noise
     ][:_NAMED_PAIRS]
     return f"{'; '.join(shares)}. The table below has the numbers" if shares else "No component is above the floor"
@@ -257,38 +259,38 @@ def _describe_coefficients(fit: FittedLine) -> str:
 
 
 def _group_means(release: MomentRelease, by: str, of: str, anchor: str, level: float) -> Section:
-    found = release.group_means(by, of=[of], level=level)
-    if len(found.features) != 1:
+    answer = release.group_means(by, of=[of], level=level)
+    if len(answer.features) != 1:
         raise InputValueError(
-            f"{of!r} has {len(found.features)} features, but a plot shows one: name one, such as {found.features[0]!r}"
+            f"{of!r} has {len(answer.features)} features, but a plot shows one: name one, such as {answer.features[0]!r}"
         )
-    [feature] = found.features
-    differences = found.differences
-    tables = [table_of(f"Mean of {feature} by {found.by}", found)]
+    [feature] = answer.features
+    differences = answer.differences
+    tables = [table_of(f"Mean of {feature} by {answer.by}", answer)]
     if differences.pairs:
-        caption = f"Differences of the means of {feature} by {found.by}, pair by pair"
+        caption = f"Differences of the means of {feature} by {answer.by}, pair by pair"
         tables.append(PageTable.of(caption, [row[1:] for row in differences.table()]))
     return Section(
-        f"Groups: {feature} by {found.by}",
+        f"Groups: {feature} by {answer.by}",
         anchor,
         picture=drawn(
             f"{anchor}-picture",
             8.0,
-            min(max(2.8, 2.0 + 0.3 * len(found.groups)), 11.0),
-            lambda ax: draw_groups(replace(found, warning=""), ax),
-            title=f"Mean of {feature} by {found.by}, with intervals",
-            description=_describe_groups(found),
+            min(max(2.8, 2.0 + 0.3 * len(answer.groups)), 11.0),
+            lambda ax: draw_groups(replace(answer, warning=""), ax),
+            title=f"Mean of {feature} by {answer.by}, with intervals",
+            description=_describe_groups(answer),
         ),
         tables=tuple(tables),
         remarks=tuple(
-            line for line in found.remarks if line not in ("", found.about_rows, found.warning) and "\n" not in line
+            line for line in answer.remarks if line not in ("", answer.about_rows, answer.warning) and "\n" not in line
         ),
-        warning=found.warning,
+        warning=answer.warning,
     )
 
 
-def _describe_groups(found: GroupMeans) -> str:
-    said = [f"{row[1]}: {row[4]}, {row[7]}" for row in found.table()[1:]]
+def _describe_groups(answer: GroupMeans) -> str:
+    said = [f"{row[1]}: {row[4]}, {row[7]}" for row in answer.table()[1:]]
     rest = "; and others" if len(said) > 12 else ""
     return f"{'; '.join(said[:12])}{rest}"
 
@@ -299,7 +301,7 @@ def _sentence(words: str) -> str:
 
 # What a report says of a release of a mean alone.
 
-_ALONE = "Only a mean was released: without a second moment there are no correlations, components or regressions."
+_ALONE = "Only a mean was released: correlations, components and regressions need a second moment."
 _BEYOND = "Intervals are for the mean of the table's rows, up to clipping; they do not include sampling error."
 
 

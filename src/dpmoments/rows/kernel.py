@@ -15,7 +15,7 @@ from dpmoments.rows.compiled import CompiledSums, can_be_compiled, compiled_sums
 from dpmoments.rows.moments import Moments, add_limbs, split_limbs
 from dpmoments.rows.rounding import RowMap, RowRounder
 from dpmoments.rows.summary import Missing, Summary, checked_block
-from dpmoments.rows.threads import require_exact_products, single_threaded_blas, summarise_in_threads
+from dpmoments.rows.threads import require_exact_products, single_threaded_blas, summarize_in_threads
 
 _CELLS_PER_STEP = 131_072  # one megabyte of float64: buffers stay in the processor's cache
 _MIN_ROWS_PER_STEP = 1024  # below it, adding d × d results to the sums would take a noticeable time
@@ -96,7 +96,7 @@ def exact_moments(
             for start in range(0, checked.shape[0], summary.rows_per_task):
                 yield checked[start : start + summary.rows_per_task]
 
-    return summarise_in_threads(summary, steps(), lambda block: block, threads)
+    return summarize_in_threads(summary, steps(), lambda block: block, threads)
 
 
 def transformed_norms(

@@ -21,7 +21,7 @@ from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Adapted, Missing, Summary
-from dpmoments.rows.threads import stated_threads, summarise_in_threads
+from dpmoments.rows.threads import stated_threads, summarize_in_threads
 from dpmoments.rows.units import ROUNDS, Tallied, UnitSelection, UnitSource, require_same_table, selection_of_units
 from dpmoments.schema.constraints import Level
 from dpmoments.schema.encoding import may_be_shortened
@@ -31,7 +31,7 @@ Running = TypeVar("Running")
 Result = TypeVar("Result")
 
 
-def _summarise_selected(
+def _summarize_selected(
     source: UnitSource,
     summary: Summary[Running, Result],
     selection: UnitSelection,
@@ -42,10 +42,10 @@ def _summarise_selected(
     """Summarize the selected rows in one pass over the data."""
     sent = replace(selection, repeated=selection.repeated[:0])  # wherever the source is, which needs no more
     tallied = Tallied(_SelectedRows(summary, sent), selection.key)
-    result, tally = source.summarise_units(tallied, threads=threads, on_block=on_block)
+    result, tally = source.summarize_units(tallied, threads=threads, on_block=on_block)
     require_same_table(selection.fingerprint, tally)
     repeated = np.array_split(selection.repeated, len(selection.repeated) // summary.rows_per_task + 1)
-    return summary.merge(result, summarise_in_threads(summary, repeated, lambda block: block, 1))
+    return summary.merge(result, summarize_in_threads(summary, repeated, lambda block: block, 1))
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class Rows:
         """Number d of encoded features."""
         return self.schema.n_features
 
-    def summarise(self, summary: Summary[Running, Result]) -> Result:
+    def summarize(self, summary: Summary[Running, Result]) -> Result:
         """Run one pass over the data: map the summary over the partitions, and merge the results.
 
         Raises
@@ -225,8 +225,8 @@ class Rows:
         asked = _InUnitBall(summary, self.source.missing) if self.shortened else summary
         with self._passing():
             if self.selection is None:
-                return self.source.summarise(asked, threads=self.threads, on_block=self.on_block)
-            return _summarise_selected(self.source, asked, self.selection, threads=self.threads, on_block=self.on_block)
+                return self.source.summarize(asked, threads=self.threads, on_block=self.on_block)
+            return _summarize_selected(self.source, asked, self.selection, threads=self.threads, on_block=self.on_block)
 
     def _passing(self, n_passes: int = 1) -> AbstractContextManager[None]:
         return nullcontext() if self.on_pass is None else self.on_pass(self.source.pass_length, n_passes)
@@ -311,7 +311,7 @@ class Rows:
         ValueError
             If a value breaks a rule with outcome ``"error"``.
         """
-        return self.summarise(
+        return self.summarize(
             MomentSummary(
                 self.n_features,
                 bits,
@@ -351,16 +351,16 @@ class Rows:
             missing=self.source.missing,
         )
         require_rowwise(statistic, self.n_features)
-        return self.summarise(summary)
+        return self.summarize(summary)
 
     def count(self) -> int:
         """Return the number of kept rows."""
-        return self.summarise(RowCount(missing=self.source.missing))
+        return self.summarize(RowCount(missing=self.source.missing))
 
     def table_size(self) -> int:
         """Return the number of rows of the table, dropped ones included, from file footers if they state it."""
         known = self.source.n_rows
-        return known if known is not None else self.summarise(RowCount(missing=self.source.missing, keep_dropped=True))
+        return known if known is not None else self.summarize(RowCount(missing=self.source.missing, keep_dropped=True))
 
     def __repr__(self) -> str:
         shown = f"{type(self.source).__name__}, n_features={self.n_features}, neighbors={str(self.neighbors)!r}"

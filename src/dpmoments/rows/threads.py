@@ -137,7 +137,7 @@ def stated_threads(threads: int | None) -> int | None:
     return int(written)
 
 
-def summarise_in_threads(
+def summarize_in_threads(
     summary: Summary[Running, Result],
     parts: Iterable[Part],
     encode: Callable[[Part], npt.NDArray[Any]],
@@ -165,7 +165,7 @@ def summarise_in_threads(
         def add(part: Part) -> None:
             summary.add(local.running, encode(part))
 
-        with ThreadPoolExecutor(n_threads, "summarise", start_thread) as pool:
+        with ThreadPoolExecutor(n_threads, "summarize", start_thread) as pool:
             pending: deque[Future[None]] = deque()
             try:
                 for part in parts:

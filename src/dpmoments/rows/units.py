@@ -214,7 +214,7 @@ class UnitBlock:
 class UnitSource(Protocol):
     """Source as the selection needs it."""
 
-    def summarise_units(
+    def summarize_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
         """Map a summary of :class:`UnitBlock` over the table's partitions and merge the results."""
@@ -322,7 +322,7 @@ def selection_of_units(
 
     The second round reports progress as one pass: how often it passes over the data depends on the number of rows.
     """
-    _, tally = source.summarise_units(Tallied(_NoSummary(), key), threads=threads, on_block=on_block)
+    _, tally = source.summarize_units(Tallied(_NoSummary(), key), threads=threads, on_block=on_block)
     fingerprint = tally.fingerprint()
     most_rows = _COLLECTED_BYTES // (8 * n_features + _BYTES_BESIDE_ROW)
     shares = list(_bucket_shares(tally.counts, privacy_unit.max_rows, most_rows))
@@ -330,7 +330,7 @@ def selection_of_units(
     result = []
     for wanted in shares:
         candidates = Tallied(_Candidates(key[0], wanted), key)
-        collected, tally = source.summarise_units(candidates, threads=threads, on_block=reported)
+        collected, tally = source.summarize_units(candidates, threads=threads, on_block=reported)
         require_same_table(fingerprint, tally)
         result.append(_ranked(collected, privacy_unit.max_rows, n_features, key))
     ids = pa.concat_arrays([pa.array([], pa.large_binary()), *(one.ids for one in result)])
@@ -473,13 +473,13 @@ def counts_of_units(
     on_block: Callable[[int], None] | None = None,
 ) -> UnitCounts:
     """Count the units of a table, with the contribution bound ``max_rows``, in two rounds of passes."""
-    _, tally = source.summarise_units(Tallied(_NoSummary(), (_KEY, _KEY)), threads=threads, on_block=on_block)
+    _, tally = source.summarize_units(Tallied(_NoSummary(), (_KEY, _KEY)), threads=threads, on_block=on_block)
     buckets = tally.counts
     units, over = int(np.count_nonzero(buckets == 1)), np.zeros(0, np.int64)
     shares = list(_bucket_shares(buckets, 1, _COLLECTED_BYTES // _BYTES_BESIDE_ROW))
     reported = None if on_block is None else _PartOfAPass(on_block, len(shares))
     for wanted in shares:
-        collected = source.summarise_units(_Candidates(_KEY, wanted), threads=threads, on_block=reported)
+        collected = source.summarize_units(_Candidates(_KEY, wanted), threads=threads, on_block=reported)
         of_units = _rows_of_units(collected)
         units += len(of_units)
         over = np.append(over, of_units[of_units > max_rows])

@@ -9,6 +9,8 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import shown
+from dpmoments.messages.message import Message
+from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.encoding import may_be_shortened
@@ -142,16 +144,11 @@ def grouping_column(schema: Schema, by: str) -> Categorical | Boolean:
     """
     found = next((column for column in schema.columns if column.name == by), None)
     divides = [column.name for column in schema.columns if isinstance(column, Categorical | Boolean)]
-    words = f"use {' or '.join(map(repr, divides))}" if divides else "the schema has no such column"
     if found is None:
-        raise InputValueError(
-            f"by={shown(by)} is not a column of the schema: groups are the levels of one of its columns, {words}"
-        )
+        name = by if isinstance(by, str) else shown(by)
+        raise InputValueError(Message("unknown-grouping-column", name=name, columns=divides, **closest(name, divides)))
     if not isinstance(found, Categorical | Boolean):
-        raise InputValueError(
-            f"by={shown(by)} is a {found.kind} column, and groups are the levels of a Categorical or Boolean "
-            f"one: {words}, or divide the numbers into levels first"
-        )
+        raise InputValueError(Message("not-a-grouping-column", name=by, kind=found.kind, columns=divides))
     return found
 
 

@@ -41,7 +41,7 @@ class Encoding:
 
     @property
     def scale(self) -> FloatArray:
-        """unit · row_norm/weight, shape (d,): original units per unit of x."""
+        """``unit · row_norm/weight``, shape (d,): original units per unit of x."""
         scale = self.unit * self.row_norm
         return scale if self.weight is None else scale / self.weight
 

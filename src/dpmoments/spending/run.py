@@ -54,7 +54,7 @@ _LITTLE_KNOWN = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class RunRecord:
+class _RunRecord:
     """Runs that began within a block, and whether any spent budget.
 
     It asks their privacy filters, since an error's text may quote what a caller wrote.
@@ -73,13 +73,13 @@ class RunRecord:
         return any(each.spent for each in self._filters)
 
 
-_RECORDS: ContextVar[tuple[RunRecord, ...]] = ContextVar("records of the runs of this context", default=())
+_RECORDS: ContextVar[tuple[_RunRecord, ...]] = ContextVar("records of the runs of this context", default=())
 
 
 @contextmanager
-def recorded_runs() -> Iterator[RunRecord]:
+def recorded_runs() -> Iterator[_RunRecord]:
     """Record the runs of a block, also inside other records."""
-    record = RunRecord()
+    record = _RunRecord()
     token = _RECORDS.set((*_RECORDS.get(), record))
     try:
         yield record

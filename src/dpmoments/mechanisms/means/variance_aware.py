@@ -398,7 +398,7 @@ class _Run:
             self.n_rows,
             clipped=outside,
             bias_suspected=self.d
-            == 1  # no scale is estimated, and rows are clipped about where the search left the centre
+            == 1  # no scale is estimated, and rows are clipped about where the search left the center
             or best is None
             or float(histogram.occupied.sum()) < MAX_SEEN * self.n_rows
             or heavy_tails(histogram, best, self.noise_error(rest), self.spread),

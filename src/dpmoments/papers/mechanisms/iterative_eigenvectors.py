@@ -75,7 +75,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         if self.mechanism.allocation == "gaps":
             below = np.cumsum(others[::-1])[::-1] - others  # sum of the smaller ones
             importance = np.arange(d - 1, -1, -1) * eigenvalues - below + floor
-        # Minimises Σ importance_i/t_i for a given Σ ε_i, ε_i ∝ t_i (pure), or Σ ρ_i, ρ_i ∝ t_i² (zCDP).
+        # Minimizes Σ importance_i/t_i for a given Σ ε_i, ε_i ∝ t_i (pure), or Σ ρ_i, ρ_i ∝ t_i² (zCDP).
         return np.asarray(np.maximum(importance, floor) ** (1.0 / 2.0 if self.pure else 2.0 / 3.0))
 
     def temperatures_at_least(self, low: FloatArray, high: FloatArray) -> FloatArray:

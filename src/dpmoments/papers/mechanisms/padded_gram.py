@@ -109,7 +109,7 @@ class PaddedGramPlan(Plan):
 
     @property
     def _spread(self) -> tuple[float, float]:
-        """a and b of E‖M − Σ‖_F² = a‖Σ‖_F² + b(tr Σ)², with Var M_0j = b Σ_00 Σ_jj if Σ_0j = 0."""
+        """Coefficients a and b of E‖M − Σ‖_F² = a‖Σ‖_F² + b(tr Σ)², with Var M_0j = b Σ_00 Σ_jj if Σ_0j = 0."""
         if not self.mechanism.inverse:
             return 1.0 / self.degrees, 1.0 / self.degrees
         beyond = float(self.degrees - augmented_dimension(self.shape.n_features, self.augmentation))

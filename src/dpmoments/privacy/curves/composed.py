@@ -120,7 +120,7 @@ def _beyond(epsilon: float, loss: float) -> float | None:
     return _rounded_up(-math.expm1(epsilon)) if epsilon <= -loss else None
 
 
-def randomised_response_delta(epsilon: float, loss: float) -> float:
+def randomized_response_delta(epsilon: float, loss: float) -> float:
     r"""Return the least :math:`\delta(\varepsilon)` that every pure mechanism of loss t keeps, rounded up; 0 from ε = t on.
 
     .. math:: \delta = \frac{1 - e^{\varepsilon - t}}{1 + e^{-t}}

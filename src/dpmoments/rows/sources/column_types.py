@@ -171,7 +171,7 @@ def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
         return pa.repeat(pa.scalar(text), n_rows)
     read = text_flags if isinstance(column, Boolean) else text_numbers
     result = read(pa.array([text]), TextFormat())
-    if result.unparseable[0] and column.missing == "error":
+    if result.unparsable[0] and column.missing == "error":
         raise InputValueError(
             f"column {column.name!r} is in the names of folders, one of which is not a value of a {column.kind} "
             f"column: describe it as Categorical"

@@ -250,23 +250,23 @@ class PartitionJob:
 
 
 @dataclass(frozen=True)
-class _Summarised:
+class _Summarized:
     """Pass of a summary over one partition."""
 
     summary: Summary[Any, Any]
 
     def __call__(self, source: LocalSource[Any]) -> Any:
-        return source.summarise(self.summary, threads=1)
+        return source.summarize(self.summary, threads=1)
 
 
 @dataclass(frozen=True)
-class _SummarisedUnits:
+class _SummarizedUnits:
     """Pass of a summary over one partition, in batches that name each row's unit."""
 
     summary: Summary[Any, Any]
 
     def __call__(self, source: LocalSource[Any]) -> Any:
-        return source.summarise_units(self.summary, threads=1)
+        return source.summarize_units(self.summary, threads=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -393,7 +393,7 @@ class EngineSource(ABC):
         """Return the table limited to some rows."""
         return replace(self, reading=replace(self.reading, restriction=restriction))
 
-    def summarise(
+    def summarize(
         self,
         summary: Summary[Running, Result],
         *,
@@ -403,15 +403,15 @@ class EngineSource(ABC):
         """Map a summary over the partitions and merge; the engine decides how many run at a time."""
         del threads
         nothing = summary.finish(summary.start())
-        result: Result = self.mapped(_Summarised(summary), summary.merge, nothing, on_block)
+        result: Result = self.mapped(_Summarized(summary), summary.merge, nothing, on_block)
         return result
 
-    def summarise_units(
+    def summarize_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
-        """Summarize like :meth:`summarise`, in batches that name each row's unit."""
+        """Summarize like :meth:`summarize`, in batches that name each row's unit."""
         del threads
-        return self.mapped(_SummarisedUnits(summary), summary.merge, summary.finish(summary.start()), on_block)
+        return self.mapped(_SummarizedUnits(summary), summary.merge, summary.finish(summary.start()), on_block)
 
     def mapped(
         self,

@@ -17,7 +17,7 @@ from dpmoments.rows.encode import encode_columns, encode_levels, largest_block
 from dpmoments.rows.level_sums import LevelBlock, LevelLayout, OfEncodedRows, counting_levels
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
-from dpmoments.rows.threads import summarise_in_threads
+from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.rows.units import UnitBlock
 from dpmoments.schema.schema import Schema
 
@@ -145,7 +145,7 @@ class LocalSource(ABC, Generic[Part]):
             else:
                 yield self.encode(part)
 
-    def summarise(
+    def summarize(
         self,
         summary: Summary[Running, Result],
         *,
@@ -156,22 +156,22 @@ class LocalSource(ABC, Generic[Part]):
         memory = BlockMemory()
         if not self.layout.columns:
             encode = partial(self.encode, memory=memory)
-            return summarise_in_threads(summary, self._watched(summary, on_block), encode, threads)
+            return summarize_in_threads(summary, self._watched(summary, on_block), encode, threads)
         levels: Callable[[Part], Any] = partial(self.encode_levels, memory=memory)
         # What follows is decided by the schema and what is asked: levels are counted where that is possible, and less work.
         counting = counting_levels(summary, self.encoded_schema, self.layout)
         if counting is not None:
-            sums = summarise_in_threads(counting, self._watched(counting, on_block), levels, threads)
+            sums = summarize_in_threads(counting, self._watched(counting, on_block), levels, threads)
             return cast("Result", counting.result(sums))
         asked = summary if summary.takes_levels else OfEncodedRows(summary)
-        return summarise_in_threads(asked, self._watched(asked, on_block), levels, threads)
+        return summarize_in_threads(asked, self._watched(asked, on_block), levels, threads)
 
-    def summarise_units(
+    def summarize_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
-        """Summarize like :meth:`summarise`, in :class:`~dpmoments.rows.units.UnitBlock` batches."""
+        """Summarize like :meth:`summarize`, in :class:`~dpmoments.rows.units.UnitBlock` batches."""
         blocks: Callable[[Part], Any] = self.encode_units
-        return summarise_in_threads(summary, self._watched(summary, on_block), blocks, threads)
+        return summarize_in_threads(summary, self._watched(summary, on_block), blocks, threads)
 
     def _watched(self, summary: Summary[Any, Any], on_block: Callable[[int], None] | None) -> Iterator[Part]:
         empty = True

@@ -21,6 +21,7 @@ from dpmoments.foundation.table_files import (
 )
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.foundation.text_format import TextFormat
+from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import DatasetSource, FeatherSource, FileSource, ParquetSource, RelationSource
 from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_dask
@@ -119,7 +120,4 @@ def _file_source(
         return ParquetSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
     if endings <= set(FEATHER_ENDINGS):
         return FeatherSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
-    raise InputValueError(
-        f"cannot read {str(pattern)!r} by its ending ({', '.join(sorted(endings)) or 'none'}): "
-        "use .parquet, .feather, .csv or .tsv files, all of one kind, or pass a frame"
-    )
+    raise InputValueError(Message("unknown-file-ending", path=str(pattern), endings=sorted(endings)))

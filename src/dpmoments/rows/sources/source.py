@@ -34,12 +34,12 @@ class Source(Protocol):
     def restricted(self, restriction: Restriction) -> Source:
         """Return the table limited to rows with some levels of a column."""
 
-    def summarise_units(
+    def summarize_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
-        """Summarize like :meth:`summarise`, in batches that name each row's unit; requires a privacy unit."""
+        """Summarize like :meth:`summarize`, in batches that name each row's unit; requires a privacy unit."""
 
-    def summarise(
+    def summarize(
         self,
         summary: Summary[Running, Result],
         *,

@@ -231,7 +231,7 @@ class CsvSource(StreamedFileSource):
 
     def _numbers(self, texts: Any, column: Numeric | Boolean | Coordinate) -> Any:
         result = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, self.text_format)
-        if column.missing == "error" and result.unparseable.any():
+        if column.missing == "error" and result.unparsable.any():
             raise InputValueError(
                 f"column {column.name!r} of the file has a value that is not a number with the decimal mark "
                 f"{self.text_format.decimal!r} and {self.text_format.thousands!r} between groups of three digits: {NUMBER_ADVICE}"
