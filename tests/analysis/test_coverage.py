@@ -29,6 +29,7 @@ from dpmoments.analysis import (
     group_means,
     group_sums,
     group_tests,
+    inverted_test,
     normal_equations,
     regression_results,
     synthetic,
@@ -474,7 +475,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
     (
         coefficient_intervals,
         0.05,
-        [Fault(normal_equations.NormalEquations.intervals, "reach = float", "reach = 0.85 * float")],
+        [Fault(normal_equations.NormalEquations._linear, "reach = float", "reach = 0.85 * float")],
     ),
     (
         coefficient_p_values,
@@ -484,13 +485,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
     (
         inverted_p_values,
         0.1,
-        [
-            Fault(
-                normal_equations.NormalEquations.error_covariance,
-                "self.noise_covariance",
-                "0.4 * self.noise_covariance",
-            )
-        ],
+        [Fault(inverted_test.Search.at, "covariance = self._noise", "covariance = 0.4 * self._noise")],
     ),
     (
         whole_fits,
@@ -688,7 +683,7 @@ LIMITS: list[tuple[Callable[[], tuple[Any, Any]], list[Fault]]] = [
                 "self.n_rows - self.n_regressors",
                 "self.n_rows - self.n_regressors - 1",
             ),
-            Fault(normal_equations.NormalEquations.intervals, "0.5 + 0.5 * level", "level"),
+            Fault(normal_equations.NormalEquations._linear, "0.5 + 0.5 * level", "level"),
             Fault(regression_results.ExplainedVariance.adjusted, "self.n_rows - 1.0", "self.n_rows"),
         ],
     ),
@@ -729,7 +724,7 @@ def p_at_the_ends() -> list[float]:
 
 def test_the_p_value_at_the_ends_of_an_interval_is_one_less_its_level() -> None:
     np.testing.assert_allclose(p_at_the_ends(), 0.1, rtol=2e-3)
-    with planted(normal_equations.NormalEquations.intervals, "chdtri(1, 1.0 - level)", "chdtri(1, 1.0 - 0.99 * level)"):
+    with planted(normal_equations.NormalEquations._inverted, "chdtri(1, 1.0 - level)", "chdtri(1, 1.0 - 0.99 * level)"):
         assert np.abs(np.array(p_at_the_ends()) - 0.1).max() > 0.005
 
 
