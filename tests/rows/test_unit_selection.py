@@ -401,7 +401,7 @@ REFUSED: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", list(REFUSED))
 def test_what_cannot_name_a_person_is_refused_and_not_shown(name: str) -> None:
-    with pytest.raises(TypeError, match="column 'person_id' tells people apart") as caught:
+    with pytest.raises(TypeError, match="column 'person_id' identifies privacy units") as caught:
         unit_ids(REFUSED[name], "person_id")
     assert "4711" not in str(caught.value)
 

@@ -243,7 +243,7 @@ def test_a_column_beside_which_there_is_none_is_refused() -> None:
     schema = dpm.Schema(dpm.Categorical("region", ["north"]))
     with pytest.raises(ValueError, match="only column"):
         dpm.release_groups(table(), schema, by="region", epsilon=1.0)
-    with pytest.raises(ValueError, match="'west' is no level of region: they are 'north', 'south', 'east'"):
+    with pytest.raises(ValueError, match="'west' is not a level of region: use one of 'north', 'south', 'east'"):
         Rows.of(table(), SCHEMA).where("region", "west")
     with pytest.raises(TypeError):
         dpm.release_groups(table(), SCHEMA, epsilon=1.0)  # type: ignore[call-arg]
