@@ -416,11 +416,7 @@ def test_no_refusal_quotes_a_cell_or_a_number_of_rows() -> None:
         (DPCovariance(SCHEMA, epsilon=1.0), ("people.csv",), "fit_release"),
         (DPCovariance(bounds=(0, 1), epsilon=1.0), (pl.from_pandas(NUMBERS).lazy(),), "fit_release"),
         (DPRidge(bounds=(0, 1), epsilon=1.0), (ARRAY, ARRAY[:, 0]), "target_bounds=None: .* never read from y"),
-<<<<<<< HEAD
-        (DPRidge(schema=SCHEMA, epsilon=1.0), (ARRAY, ARRAY[:, 0]), "must name the column that y holds"),
-=======
         (DPRidge(schema=SCHEMA, epsilon=1.0), (ARRAY, ARRAY[:, 0]), "target= must name the column"),
->>>>>>> main
         (DPRidge(schema=SCHEMA, target="ward", epsilon=1.0), (NUMBERS, TABLE["ward"]), "not a numeric column"),
         (DPLinearDiscriminant(SCHEMA, target="age", epsilon=1.0), (NUMBERS, TABLE["age"]), "not a categorical column"),
         (DPLinearDiscriminant(bounds=(0, 1), epsilon=1.0), (NUMBERS, TABLE["ward"]), "classes=None: .* must be public"),
