@@ -29,6 +29,7 @@ from dpmoments.analysis import (
     group_means,
     group_sums,
     group_tests,
+    inverted_test,
     normal_equations,
     regression_results,
     synthetic,
@@ -125,6 +126,19 @@ def correlation_intervals() -> np.ndarray:
         return of_interval(np.arctanh(found.lower[pairs]), np.arctanh(found.upper[pairs]), truth)
 
     return replications(400, one)
+
+
+def correlation_intervals_under_noise() -> np.ndarray:
+    pairs = np.tril_indices(6, -1)
+    deviations = np.sqrt(np.diag(COVARIANCE))
+    truth = (COVARIANCE / np.outer(deviations, deviations))[pairs]
+    far = np.abs(truth) > 0.4
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = correlations.correlations(drawn(template(NUMBERS, rho=10.0), numbers(rng, 4_000), rng))
+        return of_interval(found.lower[pairs][far], found.upper[pairs][far], truth[far])
+
+    return replications(200, one)
 
 
 def partial_correlation_intervals() -> np.ndarray:
@@ -387,11 +401,21 @@ def synthetic_means() -> np.ndarray:
 
 # check, slack beside four standard errors, faults
 CHECKS: list[tuple[Check, float, list[Fault]]] = [
-    (correlation_intervals, 0.05, [Fault(correlations._fisher_interval, " / (1.0 - inside**2)", "")]),
+    (correlation_intervals, 0.05, [Fault(correlations._Errors.interval, "np.sqrt(privacy", "0.91 * np.sqrt(privacy")]),
+    (
+        correlation_intervals_under_noise,
+        0.05,
+        [
+            Fault(correlations._Errors.parts, "rho**2 * self.of_scale", "0.0"),
+        ],
+    ),
     (
         partial_correlation_intervals,
         0.05,
-        [Fault(correlations._privacy_variances, "found[i, :i, None, None]", "0.0 * found[i, :i, None, None]")],
+        [
+            Fault(correlations._privacy_variances, "found[i, :i, None, None]", "0.0 * found[i, :i, None, None]"),
+            Fault(correlations._fisher_interval, " / (1.0 - inside**2)", ""),
+        ],
     ),
     (
         correlations_of_levels,
@@ -451,7 +475,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
     (
         coefficient_intervals,
         0.05,
-        [Fault(normal_equations.NormalEquations.intervals, "reach = float", "reach = 0.85 * float")],
+        [Fault(normal_equations.NormalEquations._linear, "reach = float", "reach = 0.85 * float")],
     ),
     (
         coefficient_p_values,
@@ -461,13 +485,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
     (
         inverted_p_values,
         0.1,
-        [
-            Fault(
-                normal_equations.NormalEquations.error_covariance,
-                "self.noise_covariance",
-                "0.4 * self.noise_covariance",
-            )
-        ],
+        [Fault(inverted_test.Search.at, "covariance = self._noise", "covariance = 0.4 * self._noise")],
     ),
     (
         whole_fits,
@@ -634,8 +652,8 @@ def correlation_of_numbers() -> tuple[Any, Any]:
     found = correlations.correlations(few(), ["y", "x"])
     r = float(np.corrcoef(few_rows()["y"], few_rows()["x"])[0, 1])
     return (
-        np.arctanh([found.lower[1, 0], found.correlation[1, 0], found.upper[1, 0]]),
-        math.atanh(r) + Z / math.sqrt(FEW) * np.array([-1.0, 0.0, 1.0]),
+        np.array([found.lower[1, 0], found.correlation[1, 0], found.upper[1, 0]]),
+        np.tanh(math.atanh(r) + Z / math.sqrt(FEW) * np.array([-1.0, 0.0, 1.0])),
     )
 
 
@@ -665,7 +683,7 @@ LIMITS: list[tuple[Callable[[], tuple[Any, Any]], list[Fault]]] = [
                 "self.n_rows - self.n_regressors",
                 "self.n_rows - self.n_regressors - 1",
             ),
-            Fault(normal_equations.NormalEquations.intervals, "0.5 + 0.5 * level", "level"),
+            Fault(normal_equations.NormalEquations._linear, "0.5 + 0.5 * level", "level"),
             Fault(regression_results.ExplainedVariance.adjusted, "self.n_rows - 1.0", "self.n_rows"),
         ],
     ),
@@ -706,7 +724,7 @@ def p_at_the_ends() -> list[float]:
 
 def test_the_p_value_at_the_ends_of_an_interval_is_one_less_its_level() -> None:
     np.testing.assert_allclose(p_at_the_ends(), 0.1, rtol=2e-3)
-    with planted(normal_equations.NormalEquations.intervals, "chdtri(1, 1.0 - level)", "chdtri(1, 1.0 - 0.99 * level)"):
+    with planted(normal_equations.NormalEquations._inverted, "chdtri(1, 1.0 - level)", "chdtri(1, 1.0 - 0.99 * level)"):
         assert np.abs(np.array(p_at_the_ends()) - 0.1).max() > 0.005
 
 

@@ -72,15 +72,38 @@ def test_one_table_in_twenty_holds_a_false_statement() -> None:
 
 def test_what_is_forecast_is_seen_in_four_of_five() -> None:
     m, deviation, tables = 20, 0.3, 4_000
-    effect = float(resolvability.smallest_seen(np.array(deviation), m))
+    none, sampling, normal = np.zeros(1), np.array([deviation**2]), _law(GaussianCells())
+    effect = float(resolvability.smallest_seen(none, sampling, m, normal)[0])
     rng = np.random.default_rng(2)
     estimate = rng.normal(0.0, deviation, (tables, m))
     estimate[:, 0] += effect
     p = 2.0 * scipy.stats.norm.sf(np.abs(estimate) / deviation)
     seen = np.mean([resolvability.resolved(row)[0] for row in p])
     assert 0.78 < seen < 0.83
-    alone = float(resolvability.smallest_seen(np.array(deviation), 1))
+    alone = float(resolvability.smallest_seen(none, sampling, 1, normal)[0])
     assert alone == pytest.approx(deviation * (1.959964 + 0.841621), rel=1e-6)
+    heavy = resolvability.smallest_seen(sampling, none, m, _law(LaplaceCells()))
+    assert heavy[0] > 1.2 * effect  # Laplace tails reach further
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "n", "epsilon"),
+    [("matrix-laplace", 3_000, 1.0), ("matrix-laplace", 20_000, 3.0), ("laplace", 8_000, 3.0)],
+)
+def test_forecast_correlations_are_seen_in_releases(mechanism: str, n: int, epsilon: float) -> None:
+    """The planted correlation is what the forecast says will be seen with 80 % probability, among 15 pairs."""
+    schema = dpm.Schema(*(dpm.Numeric(f"x{index}", -1, 1) for index in range(6)))
+    forecast = dpm.forecast(schema, n_rows=n, epsilon=epsilon, typical_sd=dict.fromkeys(schema.feature_names, 0.2))
+    planted = float(forecast.noise_of(mechanism).smallest_correlation[1, 0])
+    seen = 0
+    for seed in range(40):
+        rows = np.random.default_rng(seed).normal(size=(n, 6))
+        rows[:, 1] = planted * rows[:, 0] + np.sqrt(1.0 - planted**2) * rows[:, 1]
+        release = dpm.release(
+            np.clip(0.2 * rows, -1.0, 1.0), schema, epsilon=epsilon, mechanism=mechanism, insecure_seed=seed
+        )
+        seen += release.correlations().verdict[1][0] == "positive"
+    assert 24 <= seen <= 39
 
 
 def test_the_reason_is_the_larger_part_and_pairs_that_do_not_count_say_nothing() -> None:

@@ -471,6 +471,11 @@ def test_guesses_move_spreads_and_correlations_but_hardly_means() -> None:
 # ---------------------------------------------------------------- how it is shown
 
 
+def plain_of(table: dpm.Forecast) -> list[float]:
+    smallest = table.to_dict()["in_units"]["columns"]["smallest_correlation"]
+    return [np.inf if value is None else value for value in smallest]
+
+
 def test_the_first_screen_and_what_programs_get() -> None:
     table = dpm.forecast(SCHEMA, n_rows=N_ROWS, epsilon=1.0, typical_sd=SPREADS)
     text = str(table)
@@ -487,6 +492,13 @@ def test_the_first_screen_and_what_programs_get() -> None:
         "sd",
         "±",
         "noise",
+        "r",
+        "seen",
+        "from",
+    ]
+    assert plain_of(table) == [
+        pytest.approx(value, nan_ok=True)
+        for value in table.noise.smallest_correlations()  # type: ignore[union-attr]
     ]
     assert "what would help:" in text
     assert text.index("what would help:") < text.index("Expected error of every mechanism")

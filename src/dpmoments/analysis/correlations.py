@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -51,6 +51,7 @@ from dpmoments.analysis.resolvability import (
 )
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.noise.terms import NoiseLaw
 
 # How correlations vary from sample to sample, by what kind of features they are of.
 
@@ -85,11 +86,111 @@ def _of_two_shares(correlation: FloatArray, p: FloatArray, q: FloatArray) -> Flo
     return total
 
 
+_CLOSE_TO_ONE = 1.0 - 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class _Errors:
+    """Variance of r − ρ as a function of the population's ρ: noise of C_ij − ρ√(V_i V_j) to first order, and sampling.
+
+    The privacy part is ``of_product`` − 2ρ·``shared`` + ρ²·``of_scale``. The sampling part is constant on the scale of artanh r
+    (Fisher 1921) for two numbers, so that without noise the interval is Fisher's.
+    """
+
+    of_product: FloatArray
+    shared: FloatArray
+    of_scale: FloatArray
+    variances: FeatureVariances
+    i: IntegerArray
+    j: IntegerArray
+    n_rows: float
+    noise: NoiseLaw | None
+
+    @classmethod
+    def of(
+        cls,
+        moments: LocalMoments,
+        variances: FeatureVariances,
+        i: IntegerArray,
+        j: IntegerArray,
+        safe: FloatArray,
+        of_opposites: BoolArray,
+    ) -> _Errors:
+        product, scale = np.zeros((2, len(i), 3, 3))
+        product[:, 1, 2] = product[:, 2, 1] = 0.5 / (np.sqrt(safe[i]) * np.sqrt(safe[j]))
+        for index, feature in ((1, i), (2, j)):
+            corner = np.ix_(np.arange(len(i)), np.array([0, index]), np.array([0, index]))
+            scale[corner] += variances.weights[feature] / (2.0 * safe[feature])[:, None, None]
+        product[of_opposites] = scale[of_opposites] = 0.0  # one level is where the other is not, in every table
+        indices = np.stack([np.zeros(len(i), dtype=int), i + 1, j + 1], axis=1)
+        of_product, of_scale, both = (
+            moments.variances(indices, weights) for weights in (product, scale, product + scale)
+        )
+        shared = (both - of_product - of_scale) / 2.0
+        return cls(of_product, shared, of_scale, variances, i, j, moments.n_rows, moments.law)
+
+    def parts(self, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the variances of privacy noise and sampling error if the population's correlation is ``rho``."""
+        privacy = self.of_product - 2.0 * rho * self.shared + rho**2 * self.of_scale
+        sampling = _sampling_variances(rho, self.variances, self.i, self.j) / self.n_rows
+        return np.maximum(privacy, 0.0), sampling
+
+    def _between(self, r: FloatArray, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the variances of r − ρ: noise at ``rho``, and sampling that is constant on the scale of artanh r."""
+        inside = _inside(r, np.sqrt(sum(self.parts(r))))
+        on_scale = self.parts(inside)[1] / (1.0 - inside**2) ** 2
+        r, rho = np.clip(r, -_CLOSE_TO_ONE, _CLOSE_TO_ONE), np.clip(rho, -_CLOSE_TO_ONE, _CLOSE_TO_ONE)
+        apart = np.arctanh(r) - np.arctanh(rho)
+        slope = np.divide(r - rho, apart, out=1.0 - rho**2, where=np.abs(apart) > 1e-6)
+        return self.parts(rho)[0], on_scale * slope**2
+
+    def interval(self, r: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return all ρ within h(level) standard errors of r, the hull of what a test of each ρ leaves."""
+
+        def beyond(rho: FloatArray) -> FloatArray:
+            """Return |r − ρ| − h·(standard error): positive where ρ is refuted."""
+            privacy, sampling = self._between(r, rho)
+            return np.abs(r - rho) - deviations_for(level, self.noise, privacy, sampling) * np.sqrt(privacy + sampling)
+
+        at_zero, ends = beyond(np.zeros_like(r)), []
+        for side in (-1.0, 1.0):
+            outer = np.full_like(r, side)
+            refuted = beyond(outer)
+            zero_between = (r * side < 0.0) & (refuted > 0.0)
+            inner = np.where(zero_between & (at_zero <= 0.0), 0.0, r)
+            outer = np.where(zero_between & (at_zero > 0.0), 0.0, outer)
+            ends.append(np.where(refuted > 0.0, _crossing(beyond, inner, outer), side))
+        return ends[0], ends[1]
+
+    def p_values(self, r: FloatArray) -> FloatArray:
+        """Return p-values of ρ = 0: that of the end of [−1, 1] on the other side counts too, as for the interval."""
+        result = []
+        for rho in (np.zeros_like(r), -np.sign(r)):
+            privacy, sampling = self._between(r, rho)
+            error = np.sqrt(privacy + sampling)
+            far = np.divide(np.abs(r - rho), error, out=np.where(r != rho, np.inf, 0.0), where=error > 0.0)
+            result.append(p_values(far, privacy, sampling, self.noise))
+        return np.maximum(result[0], result[1])
+
+
+def _crossing(f: Callable[[FloatArray], FloatArray], inner: FloatArray, outer: FloatArray) -> FloatArray:
+    """Return where f, at most 0 at ``inner`` and above 0 at ``outer``, crosses 0 (the Illinois rule)."""
+    at_inner, at_outer = f(inner), f(outer)
+    for _ in range(12):
+        slope = at_outer - at_inner
+        share = np.divide(at_inner, -slope, out=np.full_like(slope, 0.5), where=slope > 0.0).clip(0.0, 1.0)
+        middle = inner + share * (outer - inner)
+        value = f(middle)
+        above = value > 0.0
+        at_inner, at_outer = np.where(above, at_inner / 2.0, value), np.where(above, value, at_outer / 2.0)
+        inner, outer = np.where(above, inner, middle), np.where(above, middle, outer)
+    return outer
+
+
 CLIPPED = "not clear (clipped)"
 """Verdict on a pair with a column of which clipping may hide much, if the table itself may have the other sign."""
 KNOWN_VARIANCE = 3.0
 """A variance below so many standard deviations of its noise makes no correlation (measured: ``docs/comparisons.md``)."""
-_CLOSE_TO_ONE = 1.0 - 1e-12
 _SHOWN_PAIRS = 60
 """The text shows so many pairs at most, those that stand out most first; frames and JSON hold all."""
 
@@ -270,13 +371,18 @@ def _three(value: float) -> str:
     return f"{value:.3f}" if np.isfinite(value) else "–"
 
 
+def _inside(correlation: FloatArray, deviation: FloatArray) -> FloatArray:
+    """Return correlations no nearer to ±1 than their standard error."""
+    most = np.minimum(_CLOSE_TO_ONE, np.maximum(1.0 - deviation, 0.0))
+    return np.clip(correlation, -most, most)
+
+
 def _fisher_interval(
     correlation: FloatArray, privacy: FloatArray, sampling: FloatArray, half: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return tanh(artanh r ± half·deviation/(1 − r²)), Fisher's (1921) interval with noise, and |r| in standard errors."""
     deviation = np.sqrt(privacy + sampling)
-    most = np.minimum(_CLOSE_TO_ONE, np.maximum(1.0 - deviation, 0.0))
-    inside = np.clip(correlation, -most, most)
+    inside = _inside(correlation, deviation)
     unit = deviation / (1.0 - inside**2)
     middle = np.arctanh(inside)
     size = np.divide(np.abs(middle), unit, out=np.where(middle != 0.0, np.inf, 0.0), where=unit > 0.0)
@@ -345,18 +451,10 @@ def correlations(
     root = np.sqrt(safe[i]) * np.sqrt(safe[j])
     raw = np.where(usable, moments.moments[i + 1, j + 1] / root, 0.0)
     bounded = np.clip(np.where(of_opposites, -1.0, raw), -1.0, 1.0)
-    weights = np.zeros((len(i), 3, 3))
-    weights[:, 1, 2] = weights[:, 2, 1] = 0.5 / root
-    for index, feature in ((1, i), (2, j)):
-        corner = np.ix_(np.arange(len(i)), np.array([0, index]), np.array([0, index]))
-        weights[corner] -= variances.weights[feature] * (bounded / (2.0 * safe[feature]))[:, None, None]
-    indices = np.stack([np.zeros(len(i), dtype=int), i + 1, j + 1], axis=1)
-    weights[of_opposites] = 0.0  # one level is where the other is not, in every table
-    privacy = moments.variances(indices, weights)
-    sampling = _sampling_variances(bounded, variances, i, j) / moments.n_rows
-    half = deviations_for(level, moments.law, privacy, sampling)
-    lower, upper, standard_errors = _fisher_interval(bounded, privacy, sampling, half)
-    p_value = p_values(np.where(usable, standard_errors, 0.0), privacy, sampling, moments.law)
+    errors = _Errors.of(moments, variances, i, j, safe, of_opposites)
+    privacy, sampling = errors.parts(bounded)
+    lower, upper = errors.interval(bounded, level)
+    p_value = np.where(usable, errors.p_values(bounded), 1.0 if moments.law is not None else np.nan)
     lower[of_opposites] = upper[of_opposites] = -1.0
     lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
     size = len(chosen)

@@ -144,23 +144,30 @@ def estimable(
         return np.asarray(np.isfinite(width) & (width < MAX_WIDTH_SHARE * (np.asarray(greatest) - np.asarray(least))))
 
 
-def smallest_seen(deviation: FloatArray, comparisons: int) -> FloatArray:
+def smallest_seen(privacy: FloatArray, sampling: FloatArray, comparisons: int, noise: NoiseLaw) -> FloatArray:
     """Return the effect that is resolved with 80 % probability in a table of this many comparisons.
 
     Parameters
     ----------
-    deviation : ndarray
-        Standard errors, privacy and sampling together, of a quantity at "nothing there".
+    privacy, sampling : ndarray
+        Variances of the two parts of the error of a quantity at "nothing there".
     comparisons : int
         Rows of the table: Bonferroni's bound, which Holm's correction never falls short of.
+    noise : NoiseLaw
+        Its tails decide how far from "nothing there" an effect must be.
 
     Examples
     --------
-    >>> float(smallest_seen(np.array(0.01), 1).round(4))
-    0.028
+    >>> from dpmoments.noise.cells import GaussianCells
+    >>> noise = NoiseLaw.additive(GaussianCells(), 1, diagonal=2.0, off_diagonal=2.0, of_sum=2.0, of_count=2.0)
+    >>> smallest_seen(np.array([0.0]), np.array([0.0001]), 1, noise).round(4)
+    array([0.028])
     """
-    tail = ERROR_RATE / (2.0 * max(comparisons, 1))
-    return np.asarray(np.asarray(deviation) * float(-scipy.special.ndtri(tail) + scipy.special.ndtri(POWER)))
+    total = privacy + sampling
+    share = np.divide(privacy, total, out=np.zeros_like(total), where=total > 0.0)
+    z = float(-scipy.special.ndtri(ERROR_RATE / (2.0 * max(comparisons, 1))))
+    reach = half_widths(noise)(np.full(total.shape, z), share) + float(scipy.special.ndtri(POWER))
+    return np.asarray(reach * np.sqrt(total))
 
 
 def sign_verdicts(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, aligned, plain
+from dpmoments.analysis.resolvability import POWER
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
@@ -194,6 +195,7 @@ def _refusals_in_a_line(rows: Sequence[ForecastRow]) -> str:
 # What the analyses say of the imagined releases, with what is assumed of the table.
 
 _NOISE = "noise"
+_SEEN_FROM = "r seen from"
 _FAR_WORSE = 1.5
 """Name the worst pair if it has this many times the noise of the typical one."""
 
@@ -205,11 +207,14 @@ def column_table(noise: ForecastNoise) -> list[tuple[str, ...]]:
     """
     typical = noise.typical
     _, *rows = noise.description.table()
-    lines: list[tuple[str, ...]] = [("feature", "typical mean", "± noise", "typical sd", "± noise")]
+    seen = noise.smallest_correlations()
+    last = (_SEEN_FROM,) if noise.n_pairs else ()
+    lines: list[tuple[str, ...]] = [("feature", "typical mean", "± noise", "typical sd", "± noise", *last)]
     for index, (name, mean, of_mean, deviation, of_deviation) in enumerate(rows):
         guesses = ((mean, typical.assumed_means[index]), (deviation, typical.assumed[index]))
         mean, deviation = (f"~{text}" if assumed and text != _NOISE else text for text, assumed in guesses)
-        lines.append((name, mean, of_mean, deviation, "–" if typical.shares[index] else of_deviation))
+        smallest = ("none" if math.isinf(seen[index]) else f"{seen[index]:.2g}",) if noise.n_pairs else ()
+        lines.append((name, mean, of_mean, deviation, "–" if typical.shares[index] else of_deviation, *smallest))
     return lines
 
 
@@ -242,6 +247,10 @@ def _describe_correlations(noise: ForecastNoise, worst: ForecastNoise | None, me
     lines = [
         f"± on a correlation (the median of two columns that are not correlated): {correlation_text(noise)}{at_most}"
     ]
+    lines.append(
+        f"{_SEEN_FROM}: smallest correlation with another feature (the median) whose sign will be clear with {POWER:.0%} "
+        f"probability in a table of {noise.n_pairs:,} pairs, despite noise and sampling error; none: no sign will be clear"
+    )
     first, second, largest, is_noise = noise.worst_correlation
     if largest > _FAR_WORSE * correlation:
         lines.append(f"± on the worst, {first} ~ {second}: {_NOISE if is_noise else f'{largest:.2g}'}")
@@ -265,6 +274,7 @@ def _plain_columns(noise: ForecastNoise) -> Mapping[str, Sequence[Any]]:
         "typical_sd": typical.standard_deviations.tolist(),
         "typical_sd_assumed": typical.assumed.tolist(),
         **{name: values for name, values in said.items() if name.endswith("noise")},
+        "smallest_correlation": plain(noise.smallest_correlations(), finite=True),
     }
 
 

@@ -15,6 +15,8 @@ from dpmoments.analysis.correlations import Correlations, correlation_of, correl
 from dpmoments.analysis.description import Description, describe
 from dpmoments.analysis.regression import ols
 from dpmoments.analysis.regressors import Regressors
+from dpmoments.analysis.released import unrelated
+from dpmoments.analysis.resolvability import smallest_seen
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.version import __version__
 from dpmoments.mechanisms import ball_search
@@ -229,6 +231,8 @@ class ImaginedRelease:
         True if the moments are about the typical means, as in an accepted clipping ball.
     unit_ball_covariance : ndarray of shape (d, d)
         Covariance of the encoded rows.
+    tails : NoiseLaw
+        Noise of the likeliest run, for quantiles.
     """
 
     plan: Plan
@@ -237,6 +241,7 @@ class ImaginedRelease:
     noise: NoiseLaw
     centered: bool
     unit_ball_covariance: FloatArray
+    tails: NoiseLaw
 
     describe = describe
     correlations = correlations
@@ -255,7 +260,8 @@ class ImaginedRelease:
         law = first
         for other in rest:
             law = law + other
-        return cls(plan, typical, n_rows, law, centered, _typical_covariance(typical))
+        likeliest = max(runs, key=lambda run: run.probability).law
+        return cls(plan, typical, n_rows, law, centered, _typical_covariance(typical), likeliest)
 
     # What an analysis asks of a release ----------------------------------------------------------------------------------
 
@@ -514,6 +520,34 @@ class ForecastNoise:
         """True if noise hides most of those correlations."""
         pairs = self._typical_pairs(None)
         return bool(2 * np.sum(self.correlation_is_noise[pairs]) > len(pairs[0]))
+
+    @cached_property
+    def comparable(self) -> BoolArray:
+        """Mask of the pairs of features that a table of correlations compares, shape (d, d)."""
+        return unrelated(self.release, range(len(self.typical.columns)))
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of those pairs."""
+        return int(np.tril(self.comparable, -1).sum())
+
+    @cached_property
+    def smallest_correlation(self) -> FloatArray:
+        """Smallest correlation of each pair whose sign is clear with 80 % probability in a table of all pairs, shape (d, d).
+
+        Privacy noise and sampling error together (1/n of each pair's variance without correlation); infinite if it would be above
+        1, or noise hides it, and NaN if the pair is not compared.
+        """
+        sampling = np.full(self.correlation.shape, 1.0 / self.n_rows)
+        result = smallest_seen(self.correlation**2, sampling, self.n_pairs, self.release.tails)
+        result = np.where((result > 1.0) | self.correlation_is_noise, np.inf, result)
+        return np.where(self.comparable & np.isfinite(self.correlation), result, np.nan)
+
+    def smallest_correlations(self) -> FloatArray:
+        """Return the median of :attr:`smallest_correlation` over the pairs of each feature, shape (d,); NaN without pairs."""
+        return np.array(
+            [np.median(known) if len(known := row[~np.isnan(row)]) else np.nan for row in self.smallest_correlation]
+        )
 
     @property
     def worst_correlation(self) -> tuple[str, str, float, bool]:
