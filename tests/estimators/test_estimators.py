@@ -136,7 +136,7 @@ def test_a_fit_is_what_the_analysis_of_its_release_says(name: str) -> None:
     released = model.release_
     again = {
         "DPCovariance": lambda: released.describe(),
-        "DPPCA": lambda: released.pca(2),
+        "DPPCA": lambda: released.pca(2, scaling=model.scaling),
         "DPRidge": lambda: released.ridge("y"),
         "DPLinearDiscriminant": lambda: released.lda("y"),
     }[name]()

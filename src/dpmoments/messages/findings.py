@@ -309,7 +309,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         ),
         "small-eigenvalues-lost": "The budget is too small for this range of eigenvalues: the smallest are lost in noise.",
         "clip-widened": (
-            "A few outlying rows widened the last clipping region to {times:.2g} times its planned radius; noise on every "
+            "Outlying rows widened the last clipping region to {times:.2g} times its planned radius; noise on every "
             "column grew with its square."
         ),
         "variance-of-few-rows": (

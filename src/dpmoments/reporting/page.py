@@ -14,10 +14,11 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from dpmoments.analysis.answers import Answer
+from dpmoments.analysis.correlations import CLIPPED
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.regression_results import NO_EFFECT
-from dpmoments.analysis.resolvability import NOISE_UNKNOWN
+from dpmoments.analysis.resolvability import NOISE_UNKNOWN, NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE
 from dpmoments.foundation.errors import visible
 from dpmoments.plots.letters import StandIns, fonts_of_reader
 
@@ -59,8 +60,11 @@ def _shown(value: Any) -> Any:
 
 NOISE = "noise"
 _NOTHING = "nothing"
-_DECIDED_BY_NOISE = (NOISE, _NOTHING, LOST, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, NO_EFFECT)
-"""Texts shown in place of a number that would carry no information."""
+_DECIDED_BY_NOISE = (
+    *(NOISE, _NOTHING, LOST, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, NO_EFFECT),
+    *(NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, CLIPPED),
+)
+"""Texts shown in place of a number or a verdict that would carry no information."""
 _VERDICT = "verdict"
 _LONG = 12
 """Maximum number of rows of a table without a scroll box."""
