@@ -443,12 +443,13 @@ class FittedLine(Answer):
         noise = ""
         if self.equations is not None and self.is_noise:
             noise = f"THE WHOLE FIT IS {NOT_DISTINGUISHABLE.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
-        p_value = "" if self.equations is None else f"; p of the whole fit = {_format_p_value(self.p_value_of_fit)}"
+        p_value = "" if self.equations is None else f"; overall test: {_overall_p(self.p_value_of_fit)}"
         compared = "; ".join(f"levels of {name} are compared with {level}" for name, level in self._compared().items())
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
         title = f"{self.method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
         if self.too_few:
-            compared += f"; too few rows for the budget, counted with the reference: {', '.join(self.too_few)}"
+            merged = f"merged into the reference level (too few rows): {', '.join(self.too_few)}"
+            compared = "; ".join(filter(None, [compared, merged]))
         return tuple(filter(None, [noise, title, f"{r_squared}{p_value}", compared]))
 
     def table(self) -> list[tuple[str, ...]]:
@@ -656,6 +657,10 @@ class FittedLine(Answer):
 
 def _format_p_value(value: float) -> str:
     return "–" if math.isnan(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _overall_p(value: float) -> str:
+    return "p unknown" if math.isnan(value) else "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
 def _limit(value: float) -> str:
