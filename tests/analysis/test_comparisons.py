@@ -235,7 +235,7 @@ def test_without_a_noise_law_the_noise_is_unknown() -> None:
         json.dumps(answer.to_dict(), allow_nan=False)
     assert "noise unknown" in str(release.pca())
     assert np.isnan(release.pca().conf_int()).all()
-    with pytest.raises(ValueError, match="whose law this mechanism has not"):
+    with pytest.raises(ValueError, match="computed from the noise"):
         release.graphical_lasso()
     assert release.graphical_lasso(0.1).feature_names
 
@@ -365,7 +365,7 @@ def test_frames_are_read_by_name() -> None:
         with pytest.raises(TypeError, match="no column names"):
             ask(np.zeros((2, 4)))
     undeclared = rows.set_column(rows.column_names.index("region"), "region", pa.array(["mars"] * 6))
-    with pytest.raises(ValueError, match="none of its levels"):
+    with pytest.raises(ValueError, match="outside its levels"):
         release.mahalanobis(undeclared)
     empty = rows.set_column(rows.column_names.index("age"), "age", pa.array([None] * 6, pa.float64()))
     assert np.isnan(release.mahalanobis(empty).distances).all()

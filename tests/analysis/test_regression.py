@@ -207,7 +207,7 @@ def test_defaults_leave_the_targets_column_and_the_most_frequent_levels_out() ->
         (dict(target="income", alpha=float("nan")), "alpha"),
         (dict(target="income", alpha="much"), "alpha"),
         (dict(target="income", level=0.05), "alpha is 1 − level"),
-        (dict(target="income", features=["region"], reference=["region=west"]), "no level"),
+        (dict(target="income", features=["region"], reference=["region=west"]), "not a level"),
         (dict(target="income", features=["region"], reference=["region=north", "region=south"]), "two levels"),
         (dict(target="income", features=["age"], reference={"region": "north"}), "does not have all levels"),
     ],

@@ -90,7 +90,7 @@ def test_a_center_without_a_sum_is_refused() -> None:
 def test_numbers_beyond_floating_point_about_a_center_are_refused_not_released(center: list[float]) -> None:
     hostile = dpm.MomentRelease.from_dict(released(0.0).to_dict() | {"center": center})
     for name in ("unit_ball_gram", "second_moment", "gram"):
-        with pytest.raises(ValueError, match="too large, too small or too far apart"):
+        with pytest.raises(ValueError, match="exceed the range of floating point"):
             getattr(hostile, name)
     assert_array_equal(hostile.covariance, released(0.0).covariance)
     assert any(check.passed is False for check in checks(hostile))

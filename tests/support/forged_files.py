@@ -143,7 +143,7 @@ FORGED_RECEIPTS: dict[str, tuple[Edit, str]] = {
     "a statement of another relation": (
         lambda content: content["privacy"].update(neighbors=OTHER[content["privacy"]["neighbors"]]), NOT_FOR_IT,
     ),
-    "a wrong allowance": (receipt("allowance", lambda known: 2 * known), "allowance is not what its cost comes to"),
+    "a wrong allowance": (receipt("allowance", lambda known: 2 * known), "allowance does not equal its cost"),
     "a cost of no kind": (receipt("cost", None), "consistent"),
     "an unknown unit": (receipt("loss_unit", "magic"), "'magic' is not a valid LossUnit"),
     "a unit of another kind of cost": (

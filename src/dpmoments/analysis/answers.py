@@ -242,7 +242,7 @@ def unless_beyond_floating_point(
 
 def _refuse(*_: object, **__: object) -> Any:
     raise InputValueError(
-        "the numbers of this release are too large, too small or too far apart for floating point to tell what was asked"
+        "the numbers of this release exceed the range of floating point: they are very large, very small, or very far apart"
     )
 
 
@@ -254,7 +254,7 @@ def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Paramete
     >>> in_floating_point(lambda number: number**2)(1e200)
     Traceback (most recent call last):
     ...
-    dpmoments.foundation.errors.InputValueError: the numbers of this release are too large, too small or too far apart ...
+    dpmoments.foundation.errors.InputValueError: the numbers of this release exceed the range ...
     """  # language: ok
     within: Callable[Parameters, Found] = unless_beyond_floating_point(_refuse)(compute)
     known = inspect.signature(compute).parameters

@@ -133,7 +133,7 @@ def _one_hot(cells: Any, column: Categorical) -> FloatArray:
             ", …" if len(column.levels) > _SHOWN_LEVELS else ""
         )
         raise InputValueError(
-            f"{n_unknown} of the frame's {len(codes)} rows hold a value of {column.name!r} that is none of its levels, {levels}: "
+            f"{n_unknown} of the frame's {len(codes)} rows hold a value of {column.name!r} outside its levels, {levels}: "
             "leave those rows out, or give them a level"
         )
     values = np.zeros((len(codes), len(column.levels)))

@@ -118,7 +118,7 @@ class LocalMoments:
     def covariance(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
         """Return the noise covariance of P functionals of the same m indices, the first 0, (P, P)."""
         if self.opposite is not None:
-            raise InputValueError("covariances are of the moments as they were released")
+            raise InputValueError("covariances are defined for unrepaired moments only")
         if self.law is None:
             return np.full((len(weights), len(weights)), np.nan)
         result = self._of_released(np.broadcast_to(places, (len(weights), len(places))), weights)

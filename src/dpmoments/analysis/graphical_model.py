@@ -146,7 +146,7 @@ def graphical_lasso(
     if release.noisy_sum is None:
         raise InputValueError(f"a graph of dependence: {NO_MEAN}")
     if alpha == "auto" and release.noise is None:
-        raise InputValueError('alpha="auto" is made of the noise, whose law this mechanism has not: give a number')
+        raise InputValueError('alpha="auto" is computed from the noise, which is unknown here: give a number')
     chosen = without_redundant_levels(release, columns)
     if len(chosen) < 2:
         raise InputValueError("a graph is of two features: name two columns at least")

@@ -328,7 +328,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     if of is None:
         chosen = [feature for feature in chosen if feature not in levels.features]
     if not chosen:
-        raise InputValueError(f"there is no feature besides those of {by!r}: nothing has a mean by it")
+        raise InputValueError(f"the release has only the features of {by!r}: nothing else has a mean by it")
     sums = [GroupSums.of(release, feature, levels) for feature in chosen]
     counts, result = _repaired(release, levels, chosen)
     bounds = [

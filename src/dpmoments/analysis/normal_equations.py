@@ -158,7 +158,7 @@ class NormalEquations:
 
     @property
     def n_regressors(self) -> int:
-        """k."""
+        """Number k of regressors."""
         return len(self.moments) - 1
 
     @property
@@ -254,7 +254,7 @@ class NormalEquations:
 
     @property
     def degrees_of_freedom(self) -> float:
-        """n − k, at least 1."""
+        """Residual degrees of freedom n − k, at least 1."""
         return max(self.n_rows - self.n_regressors, 1.0)
 
     @cached_property
@@ -271,7 +271,7 @@ class NormalEquations:
 
     @cached_property
     def beyond(self) -> FloatArray:
-        """b = (−β̂, 1), shape (k + 1,)."""
+        """Vector (−β̂, 1), shape (k + 1,)."""
         return np.append(-self.estimate, 1.0)
 
     @cached_property

@@ -587,9 +587,9 @@ def _error_bound(release: Released, fit: _Fit, failure: float) -> tuple[float | 
     if model is not None and interval is not None:
         return _by_interval(release, fit, interval, _COVERAGE.get(model.condition, ""))
     if release.noise is None:
-        return None, f"no law is known of what {release.mechanism!r} does to the moments"
+        return None, f"the noise distribution of {release.mechanism!r} is unknown"
     if release.noise.caveats:
-        return None, "the law of the noise is conditional on more than the release, and gives no bound"
+        return None, "the noise distribution is conditional on more than the release, and gives no bound"
     if not fit.intercept and release.noisy_sum is not None and release.encoding.offset.any():
         return None, ("about the zero of the table's units the noises of mean and Gram matrix mix; fit an intercept")
     operator = _moment_error_bound(release, fit, failure)

@@ -121,9 +121,7 @@ class Intervals(Answer):
         if key in self.beside:
             return self.beside[key]
         if key not in self.names:
-            raise InputKeyError(
-                f"there is no interval of {key!r}: there are those of {', '.join(map(repr, self.names))}"
-            )
+            raise InputKeyError(f"{key!r} has no interval; these do: {', '.join(map(repr, self.names))}")
         lower, upper = self.limits[self.names.index(key)]
         return float(lower), float(upper)
 
@@ -470,7 +468,7 @@ class FittedLine(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         if self.equations is None:
-            about = f"No standard errors: {self.error_bound_note or 'the law of the noise is not known'}."
+            about = f"No standard errors: {self.error_bound_note or 'the noise distribution is unknown'}."
             return tuple(filter(None, [about, self.clipping.in_words, self.warning]))
         if self._is_penalized:
             about = "The errors of penalized coefficients are not known; ols() has errors, intervals and p-values."
@@ -479,7 +477,7 @@ class FittedLine(Answer):
             about += self.equations.about_residuals
         else:
             about = (
-                "Noise hides the features from each other: intervals are those of the inverted test, and standard errors half "
+                "Too noisy for the usual standard errors: intervals come from test inversion, and standard errors are half "
                 f"their widths over the normal quantile. {self.help}"
             )
         return tuple(filter(None, [about, self.clipping.in_words, self._describe_bound(), self.warning]))

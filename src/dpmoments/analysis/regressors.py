@@ -225,7 +225,7 @@ def _stated_references(release: Released, reference: Sequence[str] | Mapping[str
         column = next((column for column in blocks if feature in column.feature_names), None)
         if column is None:
             raise InputValueError(
-                f"reference {shown(feature)} is no level of a categorical column of the release: give one as 'column=level'"
+                f"reference {shown(feature)} is not a level of a categorical column of the release: give one as 'column=level'"
             )
         if column.name in result:
             raise InputValueError(f"reference names two levels of {column.name!r}: give one")

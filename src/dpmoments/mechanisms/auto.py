@@ -60,7 +60,7 @@ class Auto(Mechanism):
     'isotropic'
     >>> Auto().plan(MomentShape(50), PrivacyBudget.approximate(1.0, 1e-6), "replace_one").mechanism.name
     'gaussian'
-    """
+    """  # language: ok
 
     rule: Literal["practice", "least-error", "regime"] = "practice"
     largest_eigenvalue: float | None = None

@@ -1,4 +1,4 @@
-"""Advice to an analyst, who has the release alone: nothing here asks for the table, a budget or a new release."""
+"""Advice to an analyst, who has only the release: nothing here asks for the table, a budget or a new release."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _values_clipped(facts: Facts) -> str:
 def _ball(facts: Facts) -> str:
     trace, mean = _losses(facts, "trace", 2), _losses(facts, "mean", 2)
     return (
-        f"Encoded rows were clipped to a ball of radius {facts['radius']:.3g} about a private center; the moments are those of "
+        f"Encoded rows were clipped to a ball of radius {facts['radius']:.3g} about a private center; the moments describe "
         f"the clipped rows. With 95% confidence, at most {at_most_percent(facts['outside'])} of rows lay outside, clipping "
         f"lowered the mean squared distance from the center by at most {trace}, and it moved the mean by at most {mean} (both "
         "in encoded units)."
@@ -272,7 +272,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "delta-too-large": _delta,
         "location-lost": _about("too few rows to locate the values at this budget; mean and variance are noise."),
         "search-unsettled": _about(
-            "the search for the values ended before it found them, so noise is that of the range left."
+            "the search for the values ended before it found them, so noise is calibrated to the remaining range."
         ),
         "values-clipped": (
             "{names}: up to {share:.1%} of the values were clipped, because they are rare and distant or the budget is small. "

@@ -289,7 +289,7 @@ def multivariate_student(
     """
     _require_sizes(n_rows, n_features)
     if not degrees > 2.0:
-        raise InputValueError(f"degrees={degrees!r} must be above 2: otherwise there is no covariance")
+        raise InputValueError(f"degrees={degrees!r} must be above 2, or the covariance does not exist")
     squares = rng.chisquare(degrees, (n_rows, 1))
     rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt((degrees - 2.0) / squares)
     return rows

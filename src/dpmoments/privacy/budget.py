@@ -76,7 +76,7 @@ class PrivacyBudget:
         if self.kind is BudgetKind.ZCDP:
             object.__setattr__(self, "rho", _positive("rho", self.rho))
             if self.epsilon or self.delta:
-                raise InputValueError("a zCDP budget has rho alone: leave epsilon and delta out")
+                raise InputValueError("a zCDP budget has only rho: leave epsilon and delta out")
             return
         object.__setattr__(self, "epsilon", _positive("epsilon", self.epsilon))
         if self.rho:
@@ -224,9 +224,7 @@ class PrivacyBudget:
         """Return the inverse of :meth:`to_dict`; raise KeyError, TypeError or ValueError for invalid entries."""
         require_known(values, ("kind", "epsilon", "delta", "rho"), "a budget")
         if values["kind"] not in tuple(BudgetKind):
-            raise InputValueError(
-                f"there is no budget of kind {shown(values['kind'])}: use one of {', '.join(BudgetKind)}"
-            )
+            raise InputValueError(f"unknown kind of budget {shown(values['kind'])}: use one of {', '.join(BudgetKind)}")
         for entry, value in values.items():
             if entry != "kind" and not is_finite_number(value):
                 raise InputTypeError(f"{entry} of a budget must be a finite number")

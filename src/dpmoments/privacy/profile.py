@@ -42,7 +42,7 @@ def _worst_neighbors(draw: Draw) -> str | None:
     sensitivity = draw.sensitivity
     if sensitivity.rounding > _ROUNDING * sensitivity.value or not draw.law.is_attained(sensitivity, draw.size):
         return None
-    rest = ", no other row beside it" if draw.law.attained_alone else ""
+    rest = ", and no other row" if draw.law.attained_alone else ""
     if sensitivity.neighbors is Neighbors.ADD_REMOVE:
         return f"a table with and without one row of the largest norm{rest}"
     if draw.size == 1:

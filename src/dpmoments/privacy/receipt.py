@@ -231,7 +231,7 @@ class Receipt:
         if any(draw.sensitivity.neighbors is not neighbors for draw in draws):
             raise InputValueError("a draw of the receipt has the sensitivity of another relation")
         if not is_finite_number(values["allowance"]) or values["allowance"] != allowed:
-            raise InputValueError("the receipt's allowance is not what its cost comes to")
+            raise InputValueError("the receipt's allowance does not equal its cost")
         if len({draw.loss.amount for draw in draws}) > _MAX_DIFFERENT_LOSSES:
             raise InputValueError(
                 f"the draws of the receipt have more than {_MAX_DIFFERENT_LOSSES:,} different losses, which no run has"
