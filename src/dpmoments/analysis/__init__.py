@@ -1,1 +1,1 @@
-"""Post-processing: everything computed from a release alone, at no privacy cost."""
+"""Post-processing: everything computed from a release, at no privacy cost."""

@@ -1,4 +1,4 @@
-"""What every analysis answers with: text for people, a labeled table for frames, plain values for programs."""
+"""Results of analyses: text for people, a labeled table for frames, plain values for programs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,7 @@ from dpmoments.foundation.table_libraries import pa
 
 
 def html_table(table: Sequence[Sequence[str]], escaped: Callable[[str], str] = html.escape) -> str:
-    """A table as HTML, its first column to the left and numbers to the right.
-
-    Parameters
-    ----------
-    table : sequence of sequences of str
-        The head first.
-    escaped : callable
-        A cell as HTML may hold it.
+    """Format a table, head first, as HTML: first column to the left, numbers to the right, cells by ``escaped``.
 
     Examples
     --------
@@ -61,7 +54,7 @@ class Column(NamedTuple):
     name : str
         Name in frames and JSON; empty for a column that only the text shows.
     values : array, sequence or None
-        None where no row has a value.
+        None if no row has a value.
     head : str
         Heading in the text; empty for a column that the text does not show.
     cells : sequence of str or None
@@ -77,7 +70,7 @@ class Column(NamedTuple):
     label: bool = False
 
     def text(self) -> Sequence[str]:
-        """One cell for each row."""
+        """Return one text for each row."""
         if self.cells is not None:
             return self.cells
         return [value if isinstance(value, str) else number(value) for value in plain(self.values)]
@@ -100,7 +93,7 @@ class Answer:
     facts: ClassVar[tuple[str, ...]] = ()
 
     def _columns(self) -> Sequence[Column]:
-        """Columns of the answer; those of labels first."""
+        """Return the columns of the answer, labels first."""
         return ()
 
     @property
@@ -114,7 +107,7 @@ class Answer:
         return ()
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
-        """The table as plain values, a list for each column, labels first; None for a missing number."""
+        """Return the table as plain values, a list for each column, labels first; None if missing."""
         return {name: plain(values) for name, values in self._values().items()}
 
     def _values(self) -> dict[str, Any]:
@@ -123,7 +116,7 @@ class Answer:
         return {column.name: [None] * length if column.values is None else column.values for column in declared}
 
     def table(self) -> Sequence[Sequence[str]]:
-        """Rows of text, the head first."""
+        """Return the rows of text, the head first."""
         shown = [column for column in self._columns() if column.head]
         return [
             tuple(column.head for column in shown),
@@ -131,7 +124,7 @@ class Answer:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as JSON holds it: numbers keep every bit, and what is not a finite number is None."""
+        """Return the answer as plain JSON values, bit for bit; None if not a finite number."""
         result: dict[str, Any] = {}
         for fact in self.facts:
             said, _, names = fact.partition(" by ")
@@ -149,7 +142,7 @@ class Answer:
         return result
 
     def summary(self) -> str:
-        """The answer as text."""
+        """Return the answer as text."""
         return "\n".join(filter(None, [*self.heading, aligned(self.table()), *self.remarks]))
 
     def __str__(self) -> str:
@@ -159,7 +152,7 @@ class Answer:
         return self.summary()
 
     def to_arrow(self) -> pa.Table:
-        """The table as an Arrow table."""
+        """Return the table as an Arrow table."""
         columns = self._values() or self.columns()
         return pa.table(
             {
@@ -169,7 +162,7 @@ class Answer:
         )
 
     def to_pandas(self) -> Any:
-        """The table as a pandas frame, its rows found by name (pandas must be installed)."""
+        """Return the table as a pandas frame indexed by its labels (pandas must be installed)."""
         frame = self.to_arrow().to_pandas()
         if labels := [column.values for column in self._columns() if column.label]:
             import pandas as pd
@@ -178,13 +171,13 @@ class Answer:
         return frame
 
     def _repr_html_(self) -> str:
-        """The answer for notebooks; every text is escaped."""
+        """Return the answer for notebooks; every text is escaped."""
         above, below = ("".join(map(_html_line, filter(None, said))) for said in (self.heading, self.remarks))
         return f"<div>{above}{html_table(self.table())}{below}</div>"
 
 
 def plain(value: Any, *, finite: bool = False) -> Any:
-    """Arrays, tuples and mappings as lists and dicts, numbers that are not one as None; infinities too with ``finite``.
+    """Convert arrays, tuples and mappings to lists and dicts, NaN to None (and ∞ with ``finite``).
 
     Examples
     --------
@@ -222,14 +215,9 @@ def _html_line(said: str) -> str:
 def unless_beyond_floating_point(
     beyond: Callable[..., Found],
 ) -> Callable[[Callable[Parameters, Found]], Callable[Parameters, Found]]:
-    """A function that answers as ``beyond`` does where its numbers leave the range of floating point.
+    """Wrap a function so that ``beyond`` answers if its numbers leave the range of floating point.
 
-    Such numbers come of budgets beyond all use, and of files made to confuse.
-
-    Parameters
-    ----------
-    beyond : callable
-        Takes the same arguments.
+    Such numbers come from unusable budgets, and from malicious files. ``beyond`` takes the same arguments.
 
     Examples
     --------
@@ -259,7 +247,7 @@ def _refuse(*_: object, **__: object) -> Any:
 
 
 def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Parameters, Found]:
-    """A function of a release that refuses where its numbers leave the range of floating point.
+    """Wrap a function of a release: raise if its numbers leave the range of floating point.
 
     Examples
     --------
@@ -267,7 +255,7 @@ def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Paramete
     Traceback (most recent call last):
     ...
     dpmoments.foundation.errors.InputValueError: the numbers of this release are too large, too small or too far apart ...
-    """
+    """  # language: ok
     within: Callable[Parameters, Found] = unless_beyond_floating_point(_refuse)(compute)
     known = inspect.signature(compute).parameters
 
@@ -301,7 +289,7 @@ _UNSUPPORTED = MappingProxyType(
 
 
 def number(value: float | None) -> str:
-    """Five significant digits; a dash where there is no number.
+    """Format five significant digits; a dash for None or NaN.
 
     Examples
     --------
@@ -356,7 +344,7 @@ def intervals(lower: FloatArray, upper: FloatArray, errors: FloatArray) -> list[
 
 
 def confidence_level(level: float) -> float:
-    """The level, if it is a confidence of 0.5 or more.
+    """Return the confidence level if it is 0.5 or more, else raise.
 
     Examples
     --------
@@ -371,7 +359,7 @@ def confidence_level(level: float) -> float:
 
 
 def format_level(level: float) -> str:
-    """As a head of a column.
+    """Format a confidence level as a column head.
 
     Examples
     --------
@@ -382,7 +370,7 @@ def format_level(level: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of text as a table: the first column to the left, the others, numbers, to the right.
+    """Format rows of text as a table: the first column to the left, numbers to the right.
 
     Examples
     --------
@@ -406,7 +394,7 @@ MAX_LABEL_LENGTH = 26
 
 
 def label(name: str, longest: int = MAX_LABEL_LENGTH) -> str:
-    r"""A name as a picture shows it: control characters escaped, and no longer than there is room for.
+    r"""Limit a name to the width of a plot label and escape its control characters.
 
     Examples
     --------
@@ -418,5 +406,5 @@ def label(name: str, longest: int = MAX_LABEL_LENGTH) -> str:
 
 
 def escaped(letter: str) -> str:
-    """The number of a letter, as Python writes it."""
+    """Return the escape sequence of a character, as Python writes it."""
     return letter.encode("unicode_escape", "backslashreplace").decode("ascii")

@@ -402,7 +402,7 @@ class ClippingEffect:
 
     @property
     def in_words(self) -> str:
-        """One sentence or two."""
+        """Text of one or two sentences."""
         if self.share is None:
             return (
                 "Clipping: values beyond the public bounds count as the bounds; how many there were was not measured."

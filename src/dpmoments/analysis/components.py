@@ -31,7 +31,7 @@ from dpmoments.schema.schema import Schema
 
 
 def _fourth_cumulants(release: Released, chosen: IntegerArray, scale: FloatArray, weights: FloatArray) -> FloatArray:
-    """What columns of levels add to the variance of xᵀWx beyond that of normal rows with their covariance, shape (p,)."""
+    """Return the variance that levels add to xᵀWx beyond that of normal rows, shape (p,)."""
     added = np.zeros(len(weights))
     if release.noisy_sum is None:
         return added
@@ -59,7 +59,7 @@ def _fourth_cumulants(release: Released, chosen: IntegerArray, scale: FloatArray
 _MIN_SAMPLING = 0.05
 """The sampling variance is this share of that of normal rows at least."""
 _MAX_BLOCK = 4_000_000
-"""Weights of several components at a time, so many numbers at most."""
+"""Max number of weights computed at a time, over several components."""
 
 
 def _explained_variance_noise(
@@ -73,7 +73,7 @@ def _explained_variance_noise(
     *,
     by_deviation: bool,
 ) -> tuple[FloatArray, FloatArray]:
-    """Variances of vᵀSv, S the scaled covariance, by noise and by sampling, each of shape (k,)."""
+    """Return variances of vᵀSv, S the scaled covariance, by noise and by sampling, each (k,)."""
     d, n = len(chosen), moments.n_rows
     in_units = moments.unit[chosen] / scale
     privacy, sampling = np.empty(len(components)), np.empty(len(components))
@@ -98,7 +98,7 @@ def _explained_variance_noise(
 
 
 def _largest_possible_variance(release: Released, chosen: IntegerArray, scale: FloatArray) -> float:
-    """The variance of all features together, each as far from the middle of its bounds as can be; about zero, from that."""
+    """Return the total variance if all features are at their bounds (about zero: from zero)."""
     lower, upper = (bound[chosen] / scale for bound in release.schema.feature_bounds)
     reach = (upper - lower) / 2.0 if release.noisy_sum is not None else np.maximum(np.abs(lower), np.abs(upper))
     return float(np.sum(reach**2))
@@ -131,29 +131,29 @@ class PrincipalComponents(Answer):
     explained_variance_ratio : ndarray of shape (k,)
         Shares of the total variance.
     mean : ndarray of shape (d,)
-        What is subtracted first, in the table's units; zeros where no mean was released.
+        Subtracted first, in original units; zeros if no mean was released.
     scale : ndarray of shape (d,)
-        What each feature is divided by; ones with ``scaling="units"``.
+        Divisor of each feature; ones with ``scaling="units"``.
     feature_names : tuple of str
     scaling : {"units", "bounds", "correlation"}
     centered : bool
-        Whether they are of the covariance; else of the second moment about zero, since no mean was released.
+        True for the covariance; False for the second moment about zero (no mean was released).
     privacy_noise, sampling_noise : ndarray of shape (k,)
         Standard deviations of the two parts of the error of an explained variance, to first order; NaN where they are not known.
     noisy_variance : ndarray of shape (k,)
         The explained variances before repair.
     noise_edge : ndarray of shape (k,)
-        What the noise makes a variance at most, in about 95 of 100 releases, in the directions that components before leave; NaN
-        where it is not known.
+        Noise floor: about the 95 % quantile of a variance caused by noise, in the directions that earlier components leave; NaN
+        if not known.
     largest_possible : float
-        Variance that the bounds allow in any direction; infinite where there are none.
+        Variance that the bounds allow in any direction; infinite without bounds.
     schema : Schema
         Of the frames that :meth:`transform` reads.
     noise : NoiseLaw or None
     about_rows : str
         Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
-        What speaks against reading them as facts on the table: too few rows for the budget; mostly empty.
+        Reason not to read them as facts about the table (too few rows for the budget); usually empty.
     """
 
     components: FloatArray
@@ -181,13 +181,13 @@ class PrincipalComponents(Answer):
 
     @property
     def is_noise(self) -> BoolArray:
-        """Components whose variance before repair is within what noise alone makes, shape (k,)."""
+        """Mask of components with an unrepaired variance within the noise floor, shape (k,)."""
         return np.asarray(self.noisy_variance <= self.noise_edge)
 
     def conf_int(self, level: float = 0.95) -> FloatArray:
-        """Intervals of the explained variances of the population, shape (k, 2); NaN where the noise is not known.
+        """Return intervals of the population's explained variances, shape (k, 2); NaN if noise is unknown.
 
-        Of a component that is noise, all from 0 to what the noise can hide (Weyl's inequality).
+        The interval of a component that is noise is 0 to the most that noise can hide (Weyl's inequality).
 
         Raises
         ------
@@ -205,14 +205,14 @@ class PrincipalComponents(Answer):
         return np.asarray(np.minimum(np.stack([lower, upper], axis=1), self.largest_possible))
 
     def transform(self, frame: Any) -> FloatArray:
-        """Scores of the rows of a frame, read by column name, shape (m, k); NaN where a cell is empty.
+        """Return scores of a frame's rows, read by column name, shape (m, k); NaN if a value is missing.
 
-        An array is taken only where every column of the schema is a coordinate (``Schema.unit_ball``).
+        An array is accepted only if every column of the schema is a coordinate (``Schema.unit_ball``).
 
         Raises
         ------
         TypeError
-            If it is no frame.
+            If ``frame`` is not a frame.
         ValueError
             If a column is absent, or holds undeclared levels.
         """
@@ -225,7 +225,7 @@ class PrincipalComponents(Answer):
         return (f"principal components {about}, {SCALINGS[self.scaling]}",)
 
     def table(self) -> list[tuple[str, ...]]:
-        """A component a line: its variance, interval and share, and the features that weigh most."""
+        """Return a line per component: variance, interval, share, and the largest weights."""
         lines = []
         parts = self.privacy_noise.tolist(), self.sampling_noise.tolist()
         errors = np.hypot(*parts).tolist()
@@ -274,15 +274,15 @@ def pca(
     *,
     scaling: Scaling = "bounds",
 ) -> PrincipalComponents:
-    """Principal components of a release: post-processing, free of privacy cost.
+    """Compute principal components of a release: post-processing, free of privacy cost.
 
     Parameters
     ----------
     release : Released
     n_components : int, optional
-        How many, k; default: all.
+        Number of components, k; default: all.
     columns : sequence of str, optional
-        Columns or features they are of; default: all.
+        Columns or features; default: all.
     scaling : {"bounds", "units", "correlation"}
         ``"bounds"``, as in the plots: every numeric column divided by the half-width of its public bounds, which treats columns
         alike and keeps the noise isotropic. ``"units"``: the table's own units, as scikit-learn does. ``"correlation"``: every
@@ -297,10 +297,10 @@ def pca(
     -----
     Without a mean (``mean=False``) these are the eigenvectors of the second moment about zero.
 
-    The noise on an explained variance is that of vᵀNv/n, v the component and N the noise on the moments (first-order
-    perturbation); the sampling part is that of normal rows, but that the shares of levels and Booleans tell how those vary.
-    Components are called noise where their variance before repair is
-    below the edge of the noise's own spectrum, in the directions that the components before them leave.
+    The noise on an explained variance is vᵀNv/n, v the component and N the noise on the moments (first-order perturbation);
+    the sampling part assumes normal rows, except for levels and Booleans, whose variation follows from their shares. A
+    component is noise if its variance before repair is below the edge of the noise spectrum, in the directions that earlier
+    components leave.
 
     Examples
     --------
@@ -370,7 +370,7 @@ def pca(
 
 
 def number_of_components(n_components: int | None, d: int) -> int:
-    """How many of d components are asked for; raises ValueError where there are not so many."""
+    """Return the requested number of d components; raise ValueError if there are fewer."""
     k = d if n_components is None else n_components
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= d:
         raise InputValueError(f"n_components={n_components!r} must be a whole number from 1 to {d}")

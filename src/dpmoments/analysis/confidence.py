@@ -12,15 +12,10 @@ from dpmoments.noise.terms import NoiseLaw
 
 
 def deviations_for(level: float, law: NoiseLaw | None, privacy: FloatArray, sampling: FloatArray) -> FloatArray:
-    """Half the width of a two-sided interval, in standard deviations of noise and sampling together.
+    """Return half the width of a two-sided interval, in SDs of noise and sampling together.
 
-    The normal quantile z where sampling decides. Where one noisy cell does, that of the law: between them
-    z + (q − z)·share², share the privacy noise's of the variance, as excess kurtosis adds up.
-
-    Parameters
-    ----------
-    privacy, sampling : ndarray
-        Variances.
+    The normal quantile z if sampling dominates, the quantile q of the noise distribution if one noisy entry does; between them
+    z + (q − z)·share², share the noise's fraction of the variance, as excess kurtosis adds up. Arguments are variances.
 
     Examples
     --------
@@ -28,7 +23,7 @@ def deviations_for(level: float, law: NoiseLaw | None, privacy: FloatArray, samp
     >>> law = NoiseLaw.additive(LaplaceCells(), 1, diagonal=2.0, off_diagonal=2.0, of_sum=2.0, of_count=2.0)
     >>> deviations_for(0.95, law, np.array([0.0, 1.0, 1.0]), np.array([1.0, 1.0, 0.0])).round(3)
     array([1.96 , 2.   , 2.118])
-    """
+    """  # language: ok
     quantile = None if law is None else law.quantile((1.0 + level) / 2.0, of="cell")
     return deviations_by_quantile(level, quantile, privacy, sampling)
 
@@ -36,7 +31,7 @@ def deviations_for(level: float, law: NoiseLaw | None, privacy: FloatArray, samp
 def deviations_by_quantile(
     level: float, quantile: float | None, privacy: FloatArray, sampling: FloatArray
 ) -> FloatArray:
-    """The same from the quantile q of a noisy cell at (1 + level)/2; None where it is not known."""
+    """Return :func:`deviations_for` by the quantile q of a noisy entry at (1 + level)/2, None if unknown."""
     normal = float(scipy.special.ndtri((1.0 + level) / 2.0))
     if quantile is None:
         return np.full(np.shape(privacy), normal)
@@ -98,9 +93,9 @@ _NEGLIGIBLE = 1e-10
 def score_test(
     scores: FloatArray, privacy: FloatArray, sampling: FloatArray, degrees: int, law: NoiseLaw | None
 ) -> tuple[float, int, float]:
-    """Sᵀ(V + W)⁺S for scores S that are normal with mean 0 and covariance V + W where there is nothing to find.
+    """Compute Sᵀ(V + W)⁺S for scores S that are normal with mean 0 and covariance V + W under the null hypothesis.
 
-    Every direction counts by what noise and sampling together leave of it, so that a direction full of noise hides no other.
+    Every direction is weighted by noise and sampling together, so that a direction full of noise hides no other.
 
     Parameters
     ----------
@@ -111,7 +106,7 @@ def score_test(
     degrees : int
         Directions in which S can differ from 0; those of least variance beyond them are left out.
     law : NoiseLaw or None
-        For tails heavier than normal ones, in the measure in which noise decides.
+        Corrects for tails heavier than normal ones, in proportion to the noise's share.
 
     Returns
     -------
@@ -123,7 +118,7 @@ def score_test(
     >>> found = score_test(np.array([3.0, -3.0]), np.zeros((2, 2)), np.array([[1.0, -1.0], [-1.0, 1.0]]), 1, None)
     >>> round(found[0], 6), found[1]
     (9.0, 1)
-    """
+    """  # language: ok
     if degrees < 1 or not len(scores):
         return 0.0, 0, 1.0
     if np.isnan(privacy).any():
@@ -146,7 +141,7 @@ def score_test(
 
 
 def format_probability(value: float) -> str:
-    """A p-value as it is printed.
+    """Format a p-value for printing.
 
     Examples
     --------

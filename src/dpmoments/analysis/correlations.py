@@ -59,7 +59,7 @@ from dpmoments.noise.terms import NoiseLaw
 def _sampling_variances(
     correlation: FloatArray, variances: FeatureVariances, i: IntegerArray, j: IntegerArray
 ) -> FloatArray:
-    """n times the variance of correlations of rows drawn from a population, to first order."""
+    """Return n times the sampling variance of correlations, to first order."""
     square = correlation**2
     result = (1.0 - square) ** 2
     spread = np.clip(variances.share * (1.0 - variances.share), 1e-9, None)
@@ -75,7 +75,7 @@ def _sampling_variances(
 
 
 def _of_two_shares(correlation: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
-    """E[ψ²], ψ = uv − r(u² + v²)/2 the influence of a row, u and v standardized, over the four cells of their joint shares."""
+    """Return E[ψ²], ψ = uv − r(u² + v²)/2 of standardized u and v, over the four cells of their shares."""
     p, q = np.clip(p, 1e-9, 1.0 - 1e-9), np.clip(q, 1e-9, 1.0 - 1e-9)
     deviation = np.sqrt(p * (1.0 - p) * q * (1.0 - q))
     joint = np.clip(p * q + correlation * deviation, np.maximum(0.0, p + q - 1.0), np.minimum(p, q))
@@ -190,9 +190,9 @@ def _crossing(f: Callable[[FloatArray], FloatArray], inner: FloatArray, outer: F
 CLIPPED = "not clear (clipped)"
 """Verdict on a pair with a column of which clipping may hide much, if the table itself may have the other sign."""
 KNOWN_VARIANCE = 3.0
-"""A variance below so many standard deviations of its noise makes no correlation (measured: ``docs/comparisons.md``)."""
+"""Min variance for a correlation, in SDs of its noise (measured: ``docs/comparisons.md``)."""
 _SHOWN_PAIRS = 60
-"""The text shows so many pairs at most, those that stand out most first; frames and JSON hold all."""
+"""Max number of pairs in the text, the clearest first; frames and JSON hold all."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -203,9 +203,9 @@ class Correlations(Answer):
     ----------
     feature_names : tuple of str
     correlation : ndarray of shape (k, k)
-        As ``release.correlation``, moved into the interval where it lies outside.
+        As ``release.correlation``, or the nearest end of the interval.
     privacy_noise, sampling_noise : ndarray of shape (k, k)
-        Standard deviations of the two parts of the error, before repair; NaN where they are not known.
+        Standard deviations of the two parts of the error, before repair; NaN if not known.
     lower, upper : ndarray of shape (k, k)
         Interval of every correlation of the population.
     level : float
@@ -214,9 +214,9 @@ class Correlations(Answer):
         Limits of the correlations of the table itself for columns of which clipping may hide much; NaN for other pairs, and None
         if there is no such column.
     partial : bool
-        Whether they are given all the other features.
+        True for partial correlations given all other features.
     identified : bool
-        False where the noise is too large to invert the covariance (partial correlations only): every number is then NaN.
+        False if the noise is too large to invert the covariance (partial correlations only): every number is then NaN.
     noise_known : bool
     p_value : ndarray of shape (k, k) or None
         Of each correlation by itself; below 0.05 exactly when 0 is outside its 95 % interval. NaN if the noise is unknown.
@@ -225,9 +225,9 @@ class Correlations(Answer):
     columns_of_features : tuple of str
         The column of each feature.
     of : str
-        What the intervals are for: ``"clipped rows"`` or ``"table"``.
+        Subject of the intervals: ``"clipped rows"`` or ``"table"``.
     about_rows : str
-        Which rows the numbers are about, if rows were clipped to a ball.
+        Remark on the rows described, if rows were clipped to a ball.
     warning : str
     """
 
@@ -327,7 +327,7 @@ class Correlations(Answer):
         return (f"{kind}: {format_findings(self._verdicts, 'pairs', 'related')}",)
 
     def table(self) -> list[tuple[str, ...]]:
-        """A pair a line, the clearest first."""
+        """Return a line per pair, the clearest first."""
         first, second = self._pairs
         privacy, sampling = self.privacy_noise[first, second], self.sampling_noise[first, second]
         total = np.hypot(privacy, sampling)
@@ -393,7 +393,7 @@ def _fisher_interval(
 def correlations(
     release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95, of: str = "clipped rows"
 ) -> Correlations:
-    """Correlations with their noise, an interval and a verdict each: post-processing, free of privacy cost.
+    """Compute correlations with noise, interval and verdict each: free of privacy cost.
 
     ``release.correlation`` is the bare array.
 
@@ -410,7 +410,7 @@ def correlations(
     Returns
     -------
     Correlations
-        ``print`` shows the pairs, those that stand out most first.
+        ``print`` shows the pairs, the clearest first.
 
     Raises
     ------
@@ -420,10 +420,10 @@ def correlations(
     Notes
     -----
     Intervals are of the population's correlations, on the scale of Fisher (1921). Their privacy part is the first order in the
-    noise of the released moments, before any repair; for a column of two levels, in the mean of what both say. The sampling
+    noise of the released moments, before any repair; for a column of two levels, averaged over both. The sampling
     part is (1 − r²)²/n where both features are numbers, as for normal rows; from the joint counts where both are levels or
-    Booleans; for a number and a level that of the point-biserial correlation (Das Gupta 1960). Correlations of heavy-tailed
-    columns vary more than that. Where a variance is lost in its noise, the interval is [−1, 1].
+    Booleans; for a number and a level as for the point-biserial correlation (Das Gupta 1960). Correlations of heavy-tailed
+    columns vary more. If a variance is noise-dominated, the interval is [−1, 1].
 
     Examples
     --------
@@ -511,7 +511,7 @@ def _symmetric(values: FloatArray, size: int, diagonal: float) -> FloatArray:
 def partial_correlation(
     release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95
 ) -> Correlations:
-    """Partial correlations, each of two features given all others that are named: post-processing, free of privacy cost.
+    """Compute partial correlations of two features given all others named: free of privacy cost.
 
     Parameters
     ----------
@@ -525,7 +525,7 @@ def partial_correlation(
     Returns
     -------
     Correlations
-        ``identified`` is False, and every number NaN, where the noise is too large to invert the covariance.
+        ``identified`` is False, and every number NaN, if the noise is too large to invert the covariance.
 
     Raises
     ------
@@ -597,7 +597,7 @@ def partial_correlation(
 
 
 def _noise_leaves_inverse(release: Released, standardized: Standardized, smallest: float) -> bool:
-    """Whether the noise is below the covariance S in every direction."""
+    """Return True if the noise is below the covariance S in every direction."""
     moments, law = standardized.moments, standardized.moments.law
     if law is None:
         return smallest > 0.0
@@ -638,7 +638,7 @@ def _not_identified(release: Released, features: Sequence[int], level: float) ->
 
 
 def _privacy_variances(standardized: Standardized, scaled: FloatArray, found: FloatArray) -> FloatArray:
-    """Var(q_iᵀ N q_j + ρ(q_iᵀ N q_i + q_jᵀ N q_j)/2), q_i the column of the inverse over the root of its diagonal."""
+    """Return Var(q_iᵀ N q_j + ρ(q_iᵀ N q_i + q_jᵀ N q_j)/2), q_i = P_i/√P_ii, P the inverse."""
     moments, features = standardized.moments, standardized.features
     k = len(features)
     in_units = moments.unit[features] / standardized.scale

@@ -24,7 +24,7 @@ from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 
 _ROUNDS = 50
-"""Of fitting counts to their margins in turn."""
+"""Rounds of fitting counts to their margins in turn."""
 _MIN = 1e-3
 """A cell's share at least, of what it would be under independence."""
 
@@ -42,15 +42,15 @@ class CrossTable(Answer):
     counts : integer ndarray of shape (k, l)
         Whole numbers, 0 or above; their sums over rows and columns are the margins, and all together at most ``n_rows``.
     noise : ndarray of shape (k, l)
-        Standard deviations of the noise on the counts, before repair; NaN where it is not known.
+        Noise SDs of the counts, before repair; NaN if not known.
     n_rows : int
     statistic : float
-        χ² of the score test of independence, noise and sampling together; NaN where the noise is not known.
+        χ² of the score test of independence, noise and sampling together; NaN if the noise is not known.
     degrees : int
     p_value : float
     level : float
     about_rows : str
-        Which rows the numbers are about, if rows were clipped to a ball.
+        Remark on the rows described, if rows were clipped to a ball.
     warning : str
     """
 
@@ -80,7 +80,7 @@ class CrossTable(Answer):
 
     @property
     def verdict(self) -> str:
-        """Whether the columns depend on each other, in words."""
+        """Verdict on the dependence of the columns."""
         return decided(self.p_value, "dependent" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE)
 
     @property
@@ -88,7 +88,7 @@ class CrossTable(Answer):
         return (f"{self.by} by {self.other}: {self.n_rows:,} rows",)
 
     def table(self) -> list[tuple[str, ...]]:
-        """A level of the first column a line, its margin last."""
+        """Return a line per level of the first column, its margin last."""
         across, down = self.margins
         lines = [
             (name, *(f"{count:,}" for count in counts.tolist()), f"{total:,}")
@@ -125,7 +125,7 @@ class CrossTable(Answer):
 
 @in_floating_point
 def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) -> CrossTable:
-    """Counts of rows by two columns, and the chi-square test of their independence: post-processing, free of privacy cost.
+    """Count rows by two columns and test their independence by chi-square: free of privacy cost.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
     by, other : str
         Two categorical or Boolean columns; the first makes the rows of the table.
     level : float
-        The columns are said to depend on each other where the p-value is below 1 − level.
+        The columns are said to depend on each other if the p-value is below 1 − level.
 
     Returns
     -------
@@ -142,13 +142,13 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
     Raises
     ------
     ValueError
-        If a name is none of such a column, or both are the same, the level is below 0.5, or no mean was released.
+        If a name is not of such a column, both are the same, the level is below 0.5, or no mean was released.
 
     Notes
     -----
-    Counts are those of the ``structured`` repair, fitted to their margins and rounded to whole numbers. The test is of the counts
-    before repair less what independence would make of their margins, against the covariance that multinomial sampling and
-    the noise give them: Pearson's χ² would call noise dependence.
+    Counts come from the ``structured`` repair, fitted to their margins and rounded to whole numbers. The test compares the
+    counts before repair, less the counts expected under independence, with their covariance by multinomial sampling and noise:
+    Pearson's χ² would call noise dependence.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
 def _joint_counts(
     release: Released, first: Levels, second: Levels
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Joint counts before repair and their noise, (k, l); covariances of noise and of sampling, (kl, kl)."""
+    """Return unrepaired joint counts and noise, (k, l); noise and sampling covariances, (kl, kl)."""
     moments = LocalMoments.of(release, [*first.features, *second.features])
     indices = np.array([0, *(index + 1 for index in first.features + second.features)])
     m, k, c = len(first.features), len(first.names), len(second.names)
@@ -212,13 +212,13 @@ def _joint_counts(
 
 
 def _shares(counts: FloatArray) -> FloatArray:
-    """Shares of a margin, none of them below that of one row in ten."""
+    """Return the shares of a margin, each at least the share of a tenth of a row."""
     possible = np.maximum(counts, 0.1)
     return np.asarray(possible / possible.sum())
 
 
 def _feasible_counts(release: Released, first: Levels, second: Levels) -> IntegerArray:
-    """Whole counts, 0 or above, near to the repaired ones, that add up to near the repaired margins."""
+    """Return whole counts, 0 or above, near the repaired ones, with sums near the repaired margins."""
     repaired = release.with_repair("structured")
     mean, covariance, n = repaired.mean, repaired.covariance, float(release.n_rows)
     one, other = list(first.features), list(second.features)

@@ -1,4 +1,4 @@
-"""What a release says of each feature by itself: its mean and its spread, and how much noise is on them."""
+"""Mean and spread of each feature of a release, and their noise."""
 
 from __future__ import annotations
 
@@ -32,39 +32,38 @@ from dpmoments.schema.constraints import Constraints
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Description(Answer):
-    """Mean and spread of every feature, in the table's units.
+    """Mean and spread of every feature, in original units.
 
     Attributes
     ----------
     feature_names : tuple of str
     mean : ndarray of shape (d,) or None
-        None where no mean was released.
+        None if no mean was released.
     mean_noise : ndarray of shape (d,)
-        Standard deviation of the noise that privacy adds to the mean, before repair; NaN where it is not known, or there is no
-        mean.
+        Noise SD of the mean, before repair; NaN if the mean or its noise is not known.
     standard_deviation : ndarray of shape (d,) or None
-        NaN where the noise made a variance negative; None where no mean was released.
+        NaN if noise made a variance negative; None if no mean was released.
     standard_deviation_noise : ndarray of shape (d,)
-        Standard deviation of the noise on it, to first order; NaN where it is not known, or there is none.
+        Noise SD of the standard deviation, to first order; NaN if it is not known.
     root_mean_square : ndarray of shape (d,) or None
-        In place of the standard deviation where no mean was released; NaN where no count was either.
+        Replaces the standard deviation if no mean was released; NaN without a count as well.
     n_rows : int or None
-        None where no count was released.
+        None if no count was released.
     count_noise : float or None
-        Standard deviation of the noise on the count: 0 where it is public, None where it is not known or there is no count.
+        Noise SD of the count: 0 if it is public, None if the count or its noise is not known.
     count_is_public : bool
     noisy_mean : ndarray of shape (d,) or None
-        The mean before repair: what intervals are about.
+        Mean before repair, the center of intervals.
     bounds : tuple of two ndarrays of shape (d,)
         Public bounds of the features.
     noise : NoiseLaw or None
-        The law of the noise on the moments.
+        Noise distribution of the moments.
     clipping : TableBounds or None
-        What clipping rows to a ball may hide of every feature; None if no row was clipped, or nothing was spent on knowing it.
+        Limits on the effect of clipping rows to a ball; None if no row was clipped, or nothing was spent on measuring it.
     about_rows : str
         Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
-        What speaks against reading the numbers as facts on the table: too few rows for the budget; mostly empty.
+        Reason not to read the numbers as facts about the table (too few rows for the budget); usually empty.
     """
 
     feature_names: tuple[str, ...]
@@ -129,7 +128,7 @@ class Description(Answer):
 
     @property
     def noise_text(self) -> str:
-        """What the noise in the table is; empty where none of it is known."""
+        """Note on the noise in the table; empty if it is not known."""
         if self.mean is None:
             return ""
         if not np.isfinite(self.mean_noise).any():
@@ -141,13 +140,13 @@ class Description(Answer):
 
     @property
     def mean_is_noise(self) -> list[bool]:
-        """Whether the noise on a mean is as large as the spread of a guess within the public bounds."""
+        """True if the noise on a mean is at least the SD of a guess within the public bounds."""
         lower, upper = self.bounds
         return [bool(noise) for noise in self.mean_noise >= (upper - lower) / math.sqrt(12.0)]
 
     @property
     def standard_deviation_is_noise(self) -> list[bool]:
-        """Whether the noise on a standard deviation is as large as itself, or than all that the bounds allow."""
+        """True if the noise on an SD is at least the SD itself, or exceeds what the bounds allow."""
         if self.standard_deviation is None:
             return [False] * len(self.feature_names)
         lower, upper = self.bounds
@@ -304,7 +303,7 @@ def _in_words(values: FloatArray, errors: FloatArray, is_noise: Sequence[bool]) 
 
 @in_floating_point
 def describe(release: Released, columns: Sequence[str] | None = None) -> Description:
-    """Mean and spread of every feature, each with its noise: post-processing, free of privacy cost.
+    """Describe the mean and spread of every feature with their noise: free of privacy cost.
 
     Parameters
     ----------
@@ -324,10 +323,10 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
 
     Notes
     -----
-    The noise on the mean is that of (noise of the sum − mean · noise of the count)/n, to first order, sum and mean about the
-    center that the mechanism found, if any, and that on a standard deviation half the noise on n times the variance, over n and
-    the standard deviation. Of levels and Booleans the variance is p(1 − p), and so is its noise, where the repair is
-    ``"auto"`` or ``"structured"``; others leave it to the noisy second moment.
+    To first order, the noise on the mean is (noise of the sum − mean · noise of the count)/n, sum and mean about the private
+    center, if any; the noise on a standard deviation is half the noise on n times the variance, over n and the standard
+    deviation. The variance of levels and Booleans, and its noise, follow from p(1 − p) if the repair is ``"auto"`` or
+    ``"structured"``, else from the noisy second moment.
 
     Examples
     --------
@@ -362,7 +361,7 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
 
 
 def _root(variance: FloatArray) -> FloatArray:
-    """NaN for a negative variance, which a release without repair can have."""
+    """Return the square root; NaN for a negative variance (a release without repair)."""
     return np.sqrt(np.where(variance >= 0, variance, np.nan))
 
 
@@ -384,7 +383,7 @@ def _mean_noise(release: Released) -> FloatArray:
 
 
 def _deviation_noise(release: Released, deviations: FloatArray) -> FloatArray:
-    """Of a standard deviation of 0, or of a negative variance: the root of the noise on the variance."""
+    """Return the noise of an SD from a variance of 0 or below: the root of the noise on the variance."""
     moments = LocalMoments.of(release)
     variances = FeatureVariances.of(release, moments, as_shown=True)
     noise = variances.noise_per_row(moments) * moments.unit**2
@@ -418,18 +417,7 @@ def card(
     warnings: Sequence[str],
     ways_on: Sequence[str],
 ) -> str:
-    """A card as HTML.
-
-    Parameters
-    ----------
-    facts : sequence of str
-        A line each.
-    table : sequence of sequences of str
-        The head first; of many lines the first are shown.
-    warnings : sequence of str
-        Empty ones are left out.
-    ways_on : sequence of str
-        What to call next.
+    """Format a card as HTML: facts, a table (head first, cut if long), warnings (if not empty) and next calls.
 
     Examples
     --------
@@ -458,7 +446,7 @@ def card(
 
 
 def release_card(release: Released) -> str:
-    """The card of a release of moments."""
+    """Format the card of a release of moments."""
     n_columns, d = len(release.schema.columns), len(release.feature_names)
     of_columns = f" of {n_columns} columns" if n_columns != d else ""
     title = f"Release of {d:,} feature{'s' if d != 1 else ''}{of_columns} by {release.mechanism}"
@@ -481,5 +469,5 @@ def release_card(release: Released) -> str:
 
 
 def _escaped(text: str) -> str:
-    """For HTML, and without characters that turn its direction or control a terminal."""
+    """Escape text for HTML, without characters that change its direction or control a terminal."""
     return html.escape(label(text, _MAX_TEXT_LENGTH))

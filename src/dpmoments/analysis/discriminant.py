@@ -30,12 +30,12 @@ from dpmoments.schema.columns import Categorical
 from dpmoments.schema.schema import Schema
 
 _SHRINKAGE = 0.1
-"""Of the edge of the noise's spectrum, added to the within-group covariance (measured: ``docs/comparisons.md``)."""
+"""Fraction of the noise edge added to the within-group covariance (measured: ``docs/comparisons.md``)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearDiscriminant(Answer):
-    """A linear discriminant in the terms of scikit-learn's, one score a class.
+    """A linear discriminant as in scikit-learn, one score per class.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class LinearDiscriminant(Answer):
     class_names : tuple of str
         ``region=north``, ….
     priors : ndarray of shape (k,)
-        Released shares; 0 for classes whose rows are lost in the noise, which are never predicted.
+        Released shares; 0 for classes with noise-dominated counts, which are never predicted.
     feature_names : tuple of str
     means : ndarray of shape (k, d)
         Of every class, in the table's units, within the bounds.
@@ -84,12 +84,12 @@ class LinearDiscriminant(Answer):
     )
 
     def decision_function(self, frame: Any) -> FloatArray:
-        """Scores of the rows of a frame, read by column name, shape (m, k); NaN where a cell is empty.
+        """Return scores of a frame's rows, read by column name, shape (m, k); NaN if a value is missing.
 
         Raises
         ------
         TypeError
-            If it is no frame.
+            If ``frame`` is not a frame.
         ValueError
             If a column is absent, or holds undeclared levels.
         """
@@ -102,12 +102,12 @@ class LinearDiscriminant(Answer):
         return np.asarray(scores)
 
     def predict(self, frame: Any) -> Any:
-        """The most likely class of each row of a frame, shape (m,).
+        """Predict the most likely class of each row of a frame, shape (m,).
 
         Raises
         ------
         ValueError
-            As :meth:`decision_function` does, and if a cell is empty.
+            As :meth:`decision_function` does, and if a value is missing.
         """
         scores = self.decision_function(frame)
         if np.isnan(scores).any():
@@ -134,7 +134,7 @@ class LinearDiscriminant(Answer):
         return np.asarray(result * np.where(leading < 0, -1.0, 1.0)[:, None])
 
     def transform(self, frame: Any) -> FloatArray:
-        """Scores of the rows of a frame on :attr:`axes`, about the mean of the classes, shape (m, r); NaN where a cell is empty.
+        """Return scores of rows on :attr:`axes`, about the mean of the classes, (m, r); NaN if missing.
 
         Raises
         ------
@@ -146,7 +146,7 @@ class LinearDiscriminant(Answer):
 
     @property
     def verdict(self) -> str:
-        """Whether the groups differ in some feature, in words."""
+        """Verdict on a difference of the groups in some feature."""
         return decided(self.p_value, "groups differ" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE)
 
     @property
@@ -155,7 +155,7 @@ class LinearDiscriminant(Answer):
         return (f"linear discriminant of {self.by}: between-group differences: {self.verdict}{tested}",)
 
     def table(self) -> list[tuple[str, ...]]:
-        """Share, intercept and coefficients, a class a column."""
+        """Return share, intercept and coefficients, one class per column."""
         lines = [(name, *map(number, column)) for name, column in zip(self.feature_names, self.coef.T, strict=True)]
         return [
             ("", *self.class_names),
@@ -191,7 +191,7 @@ def lda(
     shrinkage: float | Literal["auto"] = "auto",
     level: float = 0.95,
 ) -> LinearDiscriminant:
-    """Linear discriminant analysis of the groups of a column: post-processing, free of privacy cost.
+    """Fit linear discriminant analysis of the groups of a column: free of privacy cost.
 
     Parameters
     ----------
@@ -199,13 +199,13 @@ def lda(
     by : str
         A categorical or Boolean column: the classes.
     columns : sequence of str, optional
-        Columns or features to tell them apart by; default: all others. Of a categorical whose levels are all there, the most
-        frequent is left out.
+        Columns or features to separate the classes by; default: all others, less the most frequent level of a categorical whose
+        levels add up to one.
     shrinkage : float or "auto"
-        Added to the diagonal of the within-group covariance in units of the encoding, in which the noise is the same in all
-        directions; "auto": a tenth of what the noise reaches there.
+        Added to the diagonal of the within-group covariance in encoded units, in which the noise is the same in all
+        directions; "auto": a tenth of the noise edge.
     level : float
-        Groups are said to differ where the p-value is below 1 − level.
+        Groups are said to differ if the p-value is below 1 − level.
 
     Returns
     -------
@@ -289,7 +289,7 @@ def _classes(release: Released, by: str) -> tuple[Any, ...]:
 
 
 def _priors(release: Released, levels: Levels, sums: GroupSums) -> FloatArray:
-    """Repaired shares, 0 for groups whose count is within two deviations of its noise; all alike where that leaves none."""
+    """Return repaired shares, 0 for counts within two SDs of their noise; equal ones if none is left."""
     shares = np.clip(levels.weights[:, 0] + levels.weights[:, 1:] @ release.mean[list(levels.features)], 0.0, 1.0)
     lost = sums.counts <= np.maximum(2.0 * np.nan_to_num(sums.count_noise, nan=0.0), 0.5)
     shares = np.where(lost, 0.0, shares)
@@ -298,7 +298,7 @@ def _priors(release: Released, levels: Levels, sums: GroupSums) -> FloatArray:
 
 
 def _shifts(release: Released, levels: Levels, features: Any, priors: FloatArray) -> FloatArray:
-    """Means of groups less that of all rows, in the table's units, those means within bounds, shape (k, d)."""
+    """Return group means, within bounds, less the overall mean, in original units, shape (k, d)."""
     indices = list(levels.features)
     crossed = levels.weights[:, 1:] @ release.covariance[np.ix_(indices, features)]
     shares = levels.weights[:, 0] + levels.weights[:, 1:] @ release.mean[indices]

@@ -16,7 +16,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 
 _SHOWN_ROWS = 20
-"""The text shows so many rows at most, the furthest; frames and JSON hold all."""
+"""Max number of rows in the text, the most distant ones; frames and JSON hold all."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,12 +26,12 @@ class MahalanobisDistances(Answer):
     Attributes
     ----------
     feature_names : tuple of str
-        Features that the distances are made of.
+        Features of the distances.
     distances : ndarray of shape (m,)
-        NaN for rows with an empty cell, and where no direction stands out of the noise.
+        NaN for rows with a missing value, and if no direction is above the noise floor.
     n_directions : int
-        Directions that stand out of the noise, r: of a normal row of the table's population the squared distance is χ² with
-        as many degrees of freedom.
+        Directions above the noise floor, r: the squared distance of a normal row of the population is χ² with r degrees of
+        freedom.
     n_noise : int
         Directions left out.
     noise_known : bool
@@ -58,7 +58,7 @@ class MahalanobisDistances(Answer):
         return (f"Mahalanobis distances in {self.n_directions} direction{'s' * (self.n_directions > 1)}{out}",)
 
     def table(self) -> list[tuple[str, ...]]:
-        """The furthest rows, furthest first."""
+        """Return the most distant rows, largest distance first."""
         if not self.n_directions:
             return [("row", "distance")]
         order = np.argsort(-np.nan_to_num(self.distances, nan=-1.0), kind="stable")[:_SHOWN_ROWS]
@@ -76,15 +76,15 @@ class MahalanobisDistances(Answer):
 
 @in_floating_point
 def mahalanobis(release: Released, frame: Any, columns: Sequence[str] | None = None) -> MahalanobisDistances:
-    """Mahalanobis distances of rows from the released mean: post-processing, free of privacy cost.
+    """Compute Mahalanobis distances of rows from the released mean: free of privacy cost.
 
-    The rows are those of the analyst; nothing is asked of the table that was released.
+    The rows belong to the analyst; the released table is not read.
 
     Parameters
     ----------
     release : Released
     frame : pandas, Polars or Arrow frame, or mapping of column name to values
-        Read by column name; an array only where every column of the schema is a coordinate.
+        Read by column name; an array only if every column of the schema is a coordinate.
     columns : sequence of str, optional
         Columns or features to measure by; default: all.
 
@@ -95,12 +95,12 @@ def mahalanobis(release: Released, frame: Any, columns: Sequence[str] | None = N
     Raises
     ------
     ValueError
-        If a column is absent or unknown, a cell holds an undeclared level, or no mean was released.
+        If a column is absent or unknown, a value is an undeclared level, or no mean was released.
 
     Notes
     -----
-    √((x − m)ᵀΣ⁺(x − m)), Σ⁺ the pseudo-inverse of the repaired covariance on its directions, in units in which the noise is
-    the same in all, whose variance before repair is beyond what the noise makes: the others would divide by noise.
+    √((x − m)ᵀΣ⁺(x − m)), Σ⁺ the pseudo-inverse of the repaired covariance on the directions (in units in which the noise is
+    the same in all) whose variance before repair is above the noise floor: the others would divide by noise.
 
     Examples
     --------

@@ -19,26 +19,24 @@ from dpmoments.schema.derived import DerivedColumn, derived_values, feature_slic
 from dpmoments.schema.schema import Schema
 
 _SHOWN_LEVELS = 6
-"""Messages name so many levels at most."""
+"""Max number of levels named in a message."""
 
 
 def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> FloatArray:
-    """Values of features in the table's units, read off a frame by column name.
-
-    Cells are taken as they are: none is moved into the bounds of its column.
+    """Read values of features in original units from a frame, by column name; none is clipped.
 
     Parameters
     ----------
     frame : pandas, Polars or Arrow frame, or mapping of column name to values
-        Other columns may be there, in any order. Where every column of the schema is a coordinate, an array of shape (m, d) is
-        taken too: its columns are the schema's, in order.
+        Other columns may be present, in any order. If every column of the schema is a coordinate, an array of shape (m, d) is
+        accepted: its columns are the schema's, in order.
     features : sequence of int
-        Those that are wanted; only their columns, or those that they are computed from, are read.
+        Requested features; only their columns, or the columns they are derived from, are read.
 
     Returns
     -------
     ndarray of shape (m, d)
-        NaN where a cell is empty, and for features that are not wanted.
+        NaN for missing values, and for features that are not requested.
 
     Examples
     --------
@@ -70,7 +68,7 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
 
 
 def named_values(schema: Schema, frame: Any, names: Sequence[str]) -> FloatArray:
-    """Values of the features that are named, in their order, shape (m, k): :func:`feature_values` says how they are read."""
+    """Read values of the named features, in their order, as :func:`feature_values` does, shape (m, k)."""
     indices = [schema.feature_names.index(name) for name in names]
     return feature_values(schema, frame, indices)[:, indices]
 

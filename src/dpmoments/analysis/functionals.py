@@ -27,28 +27,27 @@ NO_MEAN = "it is made of deviations from the mean, and no mean was released (mea
 
 @dataclass(frozen=True, eq=False)
 class LocalMoments:
-    """Σ w wᵀ as released, before any repair, w = (1, (value − location)/unit), and the law of its noise.
+    """Σ w wᵀ as released, before any repair, w = (1, (value − location)/unit), and its noise.
 
-    A functional is a symmetric matrix of weights W on it, ΣᵢⱼWᵢⱼUᵢⱼ: to first order everything that an analysis says is one, its
-    gradient for the weights. Functionals of a few features are given by the *places* they look at, of which the first is 0, the
-    constant, and feature f is f + 1, and by weights on those.
+    A functional ΣᵢⱼWᵢⱼUᵢⱼ has a symmetric matrix of weights W. To first order every result of an analysis is one, with its
+    gradient as the weights. Functionals of a few features are given by *places* (indices: 0 is the constant, f + 1 feature f)
+    and weights on those.
 
     Attributes
     ----------
     moments : ndarray of shape (d + 1, d + 1)
         U above.
     n_rows : float
-        What sums are divided by: the count, kept away from 0.
+        Divisor of sums: the count, kept away from 0.
     location, unit : ndarray of shape (d,)
-        In the table's units. The location is the released mean and the unit the encoding's scale, but for features that were to
-        be left as they are (0 and 1).
+        In original units: the released mean and the encoding's scale; 0 and 1 for features that are not shifted or scaled.
     law : NoiseLaw or None
-        Of the released moments; None if they are biased on purpose: every variance is then NaN.
+        Noise distribution of the released moments; None if they are biased on purpose: every variance is then NaN.
     shift, stretch : ndarray of shape (d,)
         t and s of w = t + s·x, x the encoded row about the release's center.
     opposite : ndarray of int, shape (d,), or None
         See :meth:`with_opposites`.
-    """
+    """  # language: ok
 
     moments: FloatArray
     n_rows: float
@@ -61,14 +60,14 @@ class LocalMoments:
 
     @classmethod
     def of(cls, release: Released, as_they_are: Collection[int] = (), *, about_zero: bool = False) -> LocalMoments:
-        """The moments of a release about its unrepaired mean.
+        """Return the moments of a release about its unrepaired mean.
 
         Parameters
         ----------
         as_they_are : collection of int
             Features whose values are not shifted or scaled, such as levels, whose sums are counts.
         about_zero : bool
-            Whether a release without a mean will do: its moments are then about the zero of the encoding, and its sums 0.
+            Accept a release without a mean: its moments are then about the zero of the encoding, and its sums 0.
         """
         if release.noisy_sum is None and not about_zero:
             raise InputValueError(NO_MEAN)
@@ -91,14 +90,9 @@ class LocalMoments:
         return cls(matrix @ released @ matrix.T, n_rows, location, unit, release.noise, shift, stretch)
 
     def with_opposites(self, opposite: IntegerArray) -> LocalMoments:
-        """The moments of (w_f − w_g)/2 in place of w_f, for features f and g of which one is 1 and the other 0 in every row.
+        """Replace w_f by (w_f − w_g)/2 for features f and g of which exactly one is 1 in every row.
 
-        Noise makes two answers of what is one number: their mean is less noisy, and says the same of both, but for the sign.
-
-        Parameters
-        ----------
-        opposite : ndarray of int, shape (d,)
-            g for every f, −1 where there is none.
+        The two are one number with independent noise: their mean is less noisy. ``opposite`` is g for every f, −1 without one.
         """
         if (opposite < 0).all():
             return self
@@ -111,13 +105,9 @@ class LocalMoments:
         return replace(self, moments=halves @ self.moments @ halves.T, location=location, opposite=opposite)
 
     def variances(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
-        """Variances of the noise on P functionals, shape (P,); none of them looks at both of two opposites.
+        """Return the variances of the noise on P functionals, none of which uses both of two opposites, shape (P,).
 
-        Parameters
-        ----------
-        places : integer ndarray of shape (P, m)
-            The first of each is 0; −1 stands for none.
-        weights : ndarray of shape (P, m, m)
+        ``places`` are (P, m) indices, the first of each 0 and −1 for none; ``weights`` have shape (P, m, m).
         """
         if self.law is None:
             return np.full(len(weights), np.nan)
@@ -126,14 +116,7 @@ class LocalMoments:
         return self.law.variance(places, self._of_released(places, weights))
 
     def covariance(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
-        """Covariance of the noise on P functionals of the same places, shape (P, P).
-
-        Parameters
-        ----------
-        places : integer ndarray of shape (m,)
-            The first is 0.
-        weights : ndarray of shape (P, m, m)
-        """
+        """Return the noise covariance of P functionals of the same m indices, the first 0, (P, P)."""
         if self.opposite is not None:
             raise InputValueError("covariances are of the moments as they were released")
         if self.law is None:
@@ -142,7 +125,7 @@ class LocalMoments:
         return self.law.covariance(places, result)
 
     def cell_variances(self, chosen: IntegerArray) -> FloatArray:
-        """Variances of the noise on the cells of Σ w wᵀ of some features, shape (k, k)."""
+        """Return the variances of the noise on the entries of Σ w wᵀ of some features, (k, k)."""
         size = len(chosen)
         first, second = np.triu_indices(size)
         indices = np.stack([np.zeros(len(first), dtype=int), chosen[first] + 1, chosen[second] + 1], axis=1)
@@ -157,7 +140,7 @@ class LocalMoments:
         return result
 
     def _of_released(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
-        """Weights on Σ w wᵀ as weights on Σ z zᵀ, z = (1, x)."""
+        """Convert weights on Σ w wᵀ to weights on Σ z zᵀ, z = (1, x)."""
         chosen = places[:, 1:] - 1
         used = chosen >= 0
         chosen = np.maximum(chosen, 0)
@@ -172,7 +155,7 @@ class LocalMoments:
 
 
 def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:
-    """The weights of aᵀ U b: (a bᵀ + b aᵀ)/2, over the last axis.
+    """Return the weights of aᵀ U b: (a bᵀ + b aᵀ)/2, over the last axis.
 
     Examples
     --------
@@ -185,7 +168,7 @@ def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def _noise_edge(row_sum: float, size: int, law: NoiseLaw | None) -> float:
-    """What the largest eigenvalue of the noise on a k × k matrix stays below in about 95 of 100 releases."""
+    """Return the 95 % quantile of the largest eigenvalue of the noise on a k × k matrix."""
     if law is None:
         return float("nan")
     spectral = SpectralNoise.of(law)
@@ -194,9 +177,9 @@ def _noise_edge(row_sum: float, size: int, law: NoiseLaw | None) -> float:
 
 
 def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None) -> FloatArray:
-    """The edge of the noise on what each component and those after it span.
+    """Return the noise edge on the span of each component and those after it.
 
-    With P the projection on that, E‖PNPe_j‖² = tr(P Cov(N b)), b = Pe_j, is the sum of a row of variances.
+    With P the projection on that span, E‖PNPe_j‖² = tr(P Cov(N b)), b = Pe_j, is the sum of a row of variances.
     """
     d = cells.shape[0]
     result, projection = np.empty(len(components)), np.eye(d)
@@ -210,12 +193,12 @@ def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None)
 
 
 def describe_law(law: NoiseLaw | None) -> str:
-    """What stands below a table whose noise is not known; empty where it is."""
+    """Return the note below a table whose noise is not known; empty if it is known."""
     return "" if law is not None else f"{WHY_NOISE_UNKNOWN}; so nothing here has an interval"
 
 
 def _on_both(places: IntegerArray, weights: FloatArray, opposite: IntegerArray) -> tuple[IntegerArray, FloatArray]:
-    """Weights on (1, w) of functionals on (1, (w_f − w_g)/2): the opposites stand after all others, −1 for none."""
+    """Convert weights on (1, (w_f − w_g)/2) to weights on (1, w), the opposites last, −1 for none."""
     others = np.where(places[:, 1:] > 0, opposite[places[:, 1:] - 1], -1)
     has_one = others >= 0
     own = np.concatenate([np.ones((len(places), 1)), np.where(has_one, 0.5, 1.0)], axis=1)
@@ -235,9 +218,9 @@ _OFF_THE_SUM = 0.5
 
 
 def indicators(release: Released) -> BoolArray:
-    """Features that are 0 or 1 in every row, shape (d,): levels and Booleans, where no row was shortened or moved.
+    """Return a mask of features that are 0 or 1 in every row, shape (d,).
 
-    A Boolean is taken to hold no fractions.
+    These are levels and Booleans (assumed to hold no fractions) of rows that were not clipped.
     """
     result = np.zeros(len(release.feature_names), dtype=bool)
     constraints = Constraints.of(release.schema, mean=True)
@@ -249,9 +232,9 @@ def indicators(release: Released) -> BoolArray:
 
 
 def opposite_levels(release: Released) -> IntegerArray:
-    """For every feature the other level of its column, where every row has one of two; −1 elsewhere. Shape (d,).
+    """Return the other level of each feature's column if every row has one of two, else −1, shape (d,).
 
-    Rows that were moved towards a noisy center keep a sum near 1; intervals do not allow for any moving, and answers say so.
+    Rows clipped to a noisy ball keep a sum near 1; intervals do not allow for clipping, and answers warn of it.
     """
     result = np.full(len(release.feature_names), -1)
     center = None if release.center is None else release.encoding.decode_mean(release.center)
@@ -264,7 +247,7 @@ def opposite_levels(release: Released) -> IntegerArray:
 
 
 def shows_shares(release: Released) -> bool:
-    """Whether the repair makes the covariance of a column's levels that of their shares, diag(p) − ppᵀ."""
+    """Return True if the repair makes the covariance of a column's levels diag(p) − ppᵀ."""
     return release.repair in (Repair.AUTO, Repair.STRUCTURED)
 
 
@@ -272,7 +255,7 @@ def shows_shares(release: Released) -> bool:
 class FeatureVariances:
     """n times the variance of every feature, unrepaired, and its gradient.
 
-    Of a feature that is 0 or 1 it is n p(1 − p), whose noise is that of the count alone.
+    A feature that is 0 or 1 has n p(1 − p): its only noise is the noise of the count.
 
     Attributes
     ----------
@@ -281,9 +264,9 @@ class FeatureVariances:
     weights : ndarray of shape (d, 2, 2)
         The gradient on (1, w_f).
     of_share : ndarray of bool, shape (d,)
-        Where it is n p(1 − p).
+        True for n p(1 − p).
     share : ndarray of shape (d,)
-        p there, between 0 and 1; NaN elsewhere.
+        p, between 0 and 1; NaN for other features.
     """
 
     values: FloatArray
@@ -293,12 +276,9 @@ class FeatureVariances:
 
     @classmethod
     def of(cls, release: Released, moments: LocalMoments, *, as_shown: bool = False) -> FeatureVariances:
-        """Those of all features, about ``moments.location``, which must be the mean of every feature.
+        """Return the variances of all features about ``moments.location``, which must be the mean of every feature.
 
-        Parameters
-        ----------
-        as_shown : bool
-            Whether they are those of ``release.covariance``: most repairs leave a level's variance to its second moment.
+        ``as_shown`` asks for the variances of ``release.covariance``: most repairs take a level's from its second moment.
         """
         d = len(moments.location)
         by_shares = not as_shown or shows_shares(release)
@@ -320,11 +300,11 @@ class FeatureVariances:
         return cls(values, weights, zero_one, possible)
 
     def noise(self, moments: LocalMoments) -> FloatArray:
-        """Standard deviation of the noise on the values, shape (d,); NaN where it is not known."""
+        """Return the SDs of the noise on the values, shape (d,); NaN if it is not known."""
         return np.sqrt(moments.variances(self._places, self.weights))
 
     def noise_per_row(self, moments: LocalMoments) -> FloatArray:
-        """Standard deviation of the noise on the values over n, which has noise of its own, shape (d,)."""
+        """Return the SDs of the noise on values/n, n being noisy as well, shape (d,); NaN if unknown."""
         weights = self.weights.copy()
         weights[:, 0, 0] -= self.values / moments.n_rows
         return np.asarray(np.sqrt(moments.variances(self._places, weights)) / moments.n_rows)
@@ -348,19 +328,19 @@ class Standardized:
     Attributes
     ----------
     features : integer ndarray of shape (k,)
-        Places in the release; every one has a variance above 0.
+        Indices in the release; every variance is above 0.
     mean, scale : ndarray of shape (k,)
-        Released mean in the table's units, and what deviations are divided by.
+        Released mean in original units, and the divisors of deviations.
     covariance : ndarray of shape (k, k)
         Repaired.
     noisy : ndarray of shape (k, k)
         Before repair, in the same units.
     cells : ndarray of shape (k, k)
-        Variances of the noise on its cells; NaN where it is not known.
+        Variances of the noise on its entries; NaN if not known.
     eigenvalues, directions : ndarray of shape (k,) and (k, k)
         Of ``covariance``, the largest first; rows are directions.
     edge : ndarray of shape (k,)
-        What the noise reaches in a direction and those after it; NaN where it is not known.
+        Noise edge in a direction and those after it; NaN if not known.
     """
 
     features: IntegerArray
@@ -376,14 +356,9 @@ class Standardized:
 
     @classmethod
     def of(cls, release: Released, chosen: Sequence[int], *, by_deviation: bool = True) -> Standardized:
-        """Those of some features, without the ones whose released variance is 0.
+        """Return the moments of ``chosen`` features, without those of released variance 0.
 
-        Parameters
-        ----------
-        chosen : sequence of int
-        by_deviation : bool
-            Whether features are divided by their released standard deviations; else by the scale of the encoding, in which the
-            noise is the same in all directions.
+        ``by_deviation`` divides by released standard deviations, else by the encoding's scale, in which noise is isotropic.
         """
         if release.noisy_sum is None:
             raise InputValueError(NO_MEAN)
@@ -432,9 +407,9 @@ class Standardized:
 
 
 def precision(release: Released) -> tuple[FloatArray, int]:
-    """Σ⁺ of all features on the directions that stand out of the noise, and how many directions do not.
+    """Return Σ⁺ of all features on the directions above the noise floor, and the number of other directions.
 
-    Where no released variance is above 0, those are all. :func:`dpmoments.analysis.distances.mahalanobis` measures by Σ⁺.
+    :func:`dpmoments.analysis.distances.mahalanobis` measures by Σ⁺. No direction is kept if no released variance is above 0.
 
     Returns
     -------
@@ -461,7 +436,7 @@ def precision(release: Released) -> tuple[FloatArray, int]:
 
 
 def without_redundant_levels(release: Released, columns: Sequence[str] | None) -> list[int]:
-    """Places of features, less the most frequent level of every column whose levels are all there: they add up to one."""
+    """Drop the most frequent level of every column whose levels add up to one."""
     chosen = chosen_features(release, columns)
     shares = release.mean
     for block in Constraints.of(release.schema, mean=True).blocks:

@@ -23,14 +23,14 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 
 _PENALTY = 3.0
-"""Of the noise on a correlation, noise and sampling together (measured: ``docs/comparisons.md``)."""
+"""Penalty as a multiple of the standard error (total) of a correlation (``docs/comparisons.md``)."""
 _MIN_EIGENVALUE = 1e-6
 _SHOWN_EDGES = 60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GraphicalLasso(Answer):
-    """A sparse inverse of the correlation matrix, in the terms of scikit-learn's ``GraphicalLasso``.
+    """A sparse inverse of the correlation matrix, as in scikit-learn's ``GraphicalLasso``.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class GraphicalLasso(Answer):
     alpha : float
         The penalty on the entries of the precision off the diagonal.
     noise : float
-        Noise and sampling error on a correlation, the median over pairs; NaN where the noise is not known.
+        Noise and sampling error on a correlation, the median over pairs; NaN if the noise is not known.
     warning : str
     """
 
@@ -77,7 +77,7 @@ class GraphicalLasso(Answer):
         return (f"graphical lasso, alpha = {number(self.alpha)}: {words}",)
 
     def table(self) -> list[tuple[str, ...]]:
-        """An edge a line, the strongest first."""
+        """Return a line per edge, the strongest first."""
         lines = [(f"{one} – {other}", f"{value:.3f}") for one, other, value in self.edges[:_SHOWN_EDGES]]
         return [("edge", "partial correlation"), *lines]
 
@@ -104,7 +104,7 @@ class GraphicalLasso(Answer):
 def graphical_lasso(
     release: Released, alpha: float | Literal["auto"] = "auto", columns: Sequence[str] | None = None
 ) -> GraphicalLasso:
-    """A sparse graph of dependence, by the graphical lasso on released correlations: post-processing, free of privacy cost.
+    """Fit a sparse dependence graph by the graphical lasso on released correlations: no privacy cost.
 
     Parameters
     ----------
@@ -123,13 +123,13 @@ def graphical_lasso(
     Raises
     ------
     ValueError
-        If ``alpha`` is not above 0 or needs a noise law that the release has not, a name is unknown, there are fewer than
-        two features, or no mean was released.
+        If ``alpha`` is not above 0 or needs a noise distribution that the release does not have, a name is unknown, there
+        are fewer than two features, or no mean was released.
 
     Notes
     -----
-    Friedman, Hastie & Tibshirani (2008), as in scikit-learn. "auto" knows of the noise and not of the graph: pairs whose
-    correlation is within it get no edge.
+    Friedman, Hastie & Tibshirani (2008), as in scikit-learn. "auto" depends on the noise and not on the graph: pairs whose
+    correlation is within the noise get no edge.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def graphical_lasso(
 
 
 def _definite(correlation: FloatArray) -> FloatArray:
-    """The correlation matrix mixed with the identity just as far as makes it positive definite."""
+    """Return the correlation matrix mixed with the least identity that makes it positive definite."""
     smallest = float(np.linalg.eigvalsh(correlation)[0])
     share = max(0.0, (_MIN_EIGENVALUE - smallest) / (1.0 - smallest)) if smallest < _MIN_EIGENVALUE else 0.0
     return np.asarray((1.0 - share) * correlation + share * np.eye(len(correlation)))

@@ -191,9 +191,9 @@ class GroupMeans(Answer):
     counts : ndarray of shape (k,)
         Rows of each group, 0 or above.
     count_noise : ndarray of shape (k,)
-        Standard deviation of their noise, before repair; NaN where it is not known.
+        Noise SD of the counts, before repair; NaN if not known.
     mean : ndarray of shape (m, k)
-        Within the public bounds, and within the interval; NaN for a group whose count is lost in the noise.
+        Within the public bounds, and within the interval; NaN for a group with a noise-dominated count.
     privacy_noise, sampling_noise : ndarray of shape (m, k)
         Standard deviations of the two parts of the error, to first order.
     lower, upper : ndarray of shape (m, k)
@@ -204,9 +204,9 @@ class GroupMeans(Answer):
     level : float
     noise_known : bool
     own_variance : bool
-        Whether every group's own variance is in the release, else groups are taken to vary alike.
+        True if every group's own variance is in the release; else equal variances are assumed.
     about_rows : str
-        Which rows the numbers are about, if rows were clipped to a ball.
+        Remark on the rows described, if rows were clipped to a ball.
     warning : str
     """
 
@@ -280,7 +280,7 @@ class GroupMeans(Answer):
 
 @in_floating_point
 def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, level: float = 0.95) -> GroupMeans:
-    """Means of features over the rows of each group, with intervals and differences: post-processing, free of privacy cost.
+    """Compute means over the rows of each group, with intervals and differences: free of privacy cost.
 
     Parameters
     ----------
@@ -304,10 +304,10 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
 
     Notes
     -----
-    A mean is a ratio of two noisy sums; its interval is Fieller's (1954), of all means that noise and sampling do not speak
-    against, within the public bounds. A difference combines the intervals of its two means and the correlation of their noise
-    (Zou & Donner 2008). Sampling: the variance within groups is pooled, but where the schema has the product of the feature
-    and the group's level as a feature of its own.
+    A mean is a ratio of two noisy sums; its interval is Fieller's (1954), all means consistent with noise and sampling within
+    the public bounds. A difference combines the intervals of its two means and the correlation of their noise
+    (Zou & Donner 2008). Sampling: the variance within groups is pooled, unless the schema has the product of the
+    feature and the group's level as a feature.
 
     Examples
     --------
@@ -380,7 +380,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
 
 
 def _repaired(release: Released, levels: Levels, chosen: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-    """Counts and means of the groups by the repaired moments, counts 0 or above and means within bounds, (k,) and (m, k)."""
+    """Return repaired counts, 0 or above, and means, within bounds, of the groups, (k,) and (m, k)."""
     mean, covariance, n = release.mean, release.covariance, float(release.n_rows)
     indices = list(levels.features)
     shares = levels.weights[:, 0] + levels.weights[:, 1:] @ mean[indices]
@@ -391,7 +391,7 @@ def _repaired(release: Released, levels: Levels, chosen: Sequence[int]) -> tuple
 
 
 def _lost(sums: GroupSums, level: float) -> BoolArray:
-    """Groups whose count is not distinguishable from 0."""
+    """Return a mask of groups whose count is not distinguishable from 0."""
     noise = np.nan_to_num(sums.count_noise, nan=0.0)
     half = deviations_for(level, sums.moments.law, noise**2, np.zeros_like(noise))
     return np.asarray(sums.counts <= np.maximum(half * noise, 0.5))
@@ -400,7 +400,7 @@ def _lost(sums: GroupSums, level: float) -> BoolArray:
 def _intervals(
     sums: GroupSums, low: float, high: float, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Interval, and the two parts of the deviation, for every group, in the table's units."""
+    """Return the interval and both parts of its SD for every group, in original units."""
     k = len(sums.counts)
     privacy, sampling = np.sqrt(sums.privacy_variances), np.sqrt(sums.sampling_variances)
     if sums.moments.law is None:

@@ -18,7 +18,7 @@ from dpmoments.schema.columns import Boolean, Categorical
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """The groups of a categorical or Boolean column, each the sum of features that counts its rows.
+    """Groups of a categorical or Boolean column: sums of features that count their rows.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Levels:
     features : tuple of int
         The column's features in the release.
     weights : ndarray of shape (k, 1 + number of features)
-        A row of the table is in group g where weights[g] · (1, its features) is 1: else that is 0.
+        weights[g] · (1, a row's features) is 1 if the row is in group g, else 0.
     """
 
     column: str
@@ -37,7 +37,7 @@ class Levels:
 
     @classmethod
     def of(cls, release: Released, name: str) -> Levels:
-        """The groups of a column.
+        """Return the groups of a column.
 
         Examples
         --------
@@ -66,7 +66,7 @@ class Levels:
         raise InputValueError(f"the release has no column {name!r} that sorts rows into groups{close or ':'} {which}")
 
     def chosen(self, names: Sequence[str]) -> Levels:
-        """Some of the groups, by full name or by level."""
+        """Select groups by full name or by level."""
         if isinstance(names, str):
             raise InputTypeError("groups are a list of names, not one string")
         full = [self._full(name) for name in map(str, names)]
@@ -85,7 +85,7 @@ class Levels:
         return name if name in self.names else f"{self.column}={name}"
 
     def own_values(self, release: Released, feature: str) -> list[int | None]:
-        """For each group, the feature that is ``feature`` in its rows and 0 elsewhere, where the schema has it as a product."""
+        """Find for each group the product of ``feature`` and its level, None if not in the schema."""
         names = release.feature_names
         result: list[int | None] = []
         for name in self.names:
@@ -96,25 +96,25 @@ class Levels:
 
 
 _OWN_VARIANCE = 2.0
-"""A group's own second moment is used where it stands so many standard deviations of its noise out of it."""
+"""Min size of a group's own second moment, in SDs of its noise, for it to be used."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """Of one feature y and k groups, unrepaired; y about its released mean, in units of the encoding.
+    """Sums of one feature y over k groups, unrepaired; y about its released mean, in units of the encoding.
 
     Attributes
     ----------
     counts, sums : ndarray of shape (k,)
-        Rows of each group as released (they may be negative), and Σ y over them.
+        Rows of each group as released (may be negative), and Σ y over them.
     covariance : ndarray of shape (2k, 2k)
-        Of the noise on the counts, then the sums; NaN where it is not known.
+        Noise covariance of the counts, then the sums; NaN if not known.
     variances : ndarray of shape (k,)
-        Of y within each group; 0 or above.
+        Variance of y within each group; 0 or above.
     own : ndarray of bool, shape (k,)
-        Where that is the group's own and not the pooled one.
+        True for a group's own variance, False for the pooled one.
     total_variance : float
-        Of y over all rows; 0 or above.
+        Variance of y over all rows; 0 or above.
     location, unit : float
         y = (value − location)/unit.
     """
@@ -132,7 +132,7 @@ class GroupSums:
 
     @classmethod
     def of(cls, release: Released, feature: int, levels: Levels) -> GroupSums:
-        """The sums of a feature over groups."""
+        """Return the sums of a feature over groups."""
         if feature in levels.features:
             raise InputValueError(
                 f"{release.feature_names[feature]!r} is of the column {levels.column!r} that makes the groups: name another"
@@ -176,7 +176,7 @@ class GroupSums:
 
     @property
     def privacy_variances(self) -> FloatArray:
-        """Of the groups' means Σy/count, to first order, shape (k,)."""
+        """Noise variances of the group means Σy/count, to first order, shape (k,)."""
         return np.diag(self.covariance_of_means)
 
     @property
@@ -191,19 +191,19 @@ class GroupSums:
 
     @property
     def covariance_of_means(self) -> FloatArray:
-        """Of the noise on Σy/count, to first order, shape (k, k)."""
+        """Noise covariance of the group means Σy/count, to first order, shape (k, k)."""
         means = self.sums / self.safe_counts
         gradient = np.hstack([np.diag(-means / self.safe_counts), np.diag(1.0 / self.safe_counts)])
         return np.asarray(gradient @ self.covariance @ gradient.T)
 
     @property
     def sampling_variances(self) -> FloatArray:
-        """Of the groups' means, shape (k,)."""
+        """Sampling variances of the group means, shape (k,)."""
         return np.asarray(self.variances / self.safe_counts)
 
 
 def _total_variance(release: Released, feature: int) -> float:
-    """Of a feature over all rows, in units of the encoding: the repaired one where the other is lost in its noise."""
+    """Return the unrepaired variance over all rows, or the repaired one if noise dominates it."""
     moments = LocalMoments.of(release)
     every = FeatureVariances.of(release, moments)
     result, noise = float(every.values[feature]), float(np.nan_to_num(every.noise(moments)[feature], nan=0.0))
@@ -213,7 +213,7 @@ def _total_variance(release: Released, feature: int) -> float:
 
 
 def _shrunk_means(sums: FloatArray, counts: FloatArray, variance: float) -> FloatArray:
-    """Means of groups for use in variances alone: none further from the overall mean than all rows' variance allows."""
+    """Shrink group means, for use in variances only, to the range that the total variance allows."""
     safe = np.maximum(counts, 1.0)
     most = np.sqrt(variance * np.maximum(counts.sum(), 1.0) / safe)
     return np.clip(sums / safe, -most, most)
@@ -229,7 +229,7 @@ def _put_own(
     variances: FloatArray,
     own: BoolArray,
 ) -> None:
-    """Where Σy² over a group's rows is the second moment of a product feature, its variance in place of the pooled one."""
+    """Replace the pooled variance by the group's own if Σy² is the sum of a product feature."""
     location, unit = moments.location[feature], moments.unit[feature]
     whole = moments.moments[feature + 1, feature + 1] * unit**2
     for index, product in enumerate(products):

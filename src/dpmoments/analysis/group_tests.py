@@ -38,7 +38,7 @@ class TwoGroups(Answer):
     target, by : str
     levels : tuple of two str
     counts, means : ndarray of shape (2,)
-        NaN for the mean of a group whose count is lost in the noise.
+        NaN for the mean of a group with a noise-dominated count.
     difference : float
         First mean less second.
     lower, upper : float
@@ -52,10 +52,10 @@ class TwoGroups(Answer):
         Of the t distribution (Welch–Satterthwaite, at most the rows of both groups less 2).
     p_value : float
     own_variances : bool
-        Whether each group's own variance is in the release (Welch's test); else the pooled one is used.
+        True if each group's own variance is in the release (Welch's test); else the pooled one is used.
     level : float
     about_rows : str
-        Which rows the numbers are about, if rows were clipped to a ball.
+        Remark on the rows described, if rows were clipped to a ball.
     warning : str
     """
 
@@ -84,7 +84,7 @@ class TwoGroups(Answer):
 
     @property
     def verdict(self) -> str:
-        """Which group's mean is higher, in words."""
+        """Verdict: the group with the higher mean."""
         if self.p_value >= 1.0 - self.level or self.statistic == 0.0:
             return NOT_DISTINGUISHABLE
         return decided(self.p_value, f"{self.levels[0] if self.statistic > 0.0 else self.levels[1]} higher")
@@ -95,7 +95,7 @@ class TwoGroups(Answer):
         return (f"{name} of {self.target} by {self.by}: {self.verdict}",)
 
     def table(self) -> list[tuple[str, ...]]:
-        """A group a line, then the difference."""
+        """Return a line per group, then the difference."""
         error = math.hypot(self.privacy_noise, self.sampling_noise)
         lines = [
             (name, f"{count:,.0f}", rounded(float(mean), error), "", "", "")
@@ -126,7 +126,7 @@ class TwoGroups(Answer):
 def t_test(
     release: Released, target: str, by: str, groups: Sequence[str] | None = None, *, level: float = 0.95
 ) -> TwoGroups:
-    """Welch's t-test of a feature by two groups: post-processing, free of privacy cost.
+    """Run Welch's t-test of a feature by two groups: post-processing, free of privacy cost.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def t_test(
     by : str
         A Boolean column, or a categorical.
     groups : sequence of str, optional
-        The two levels to compare; needed where the column has more.
+        The two levels to compare; required if the column has more.
     level : float
         Confidence of the interval.
 
@@ -151,9 +151,9 @@ def t_test(
 
     Notes
     -----
-    Groups vary as they do by themselves where the schema has the product of target and level as a feature (Welch 1947), and alike
-    where it has not: the answer says which. The test is of sums about the mean of the two groups together, so that noise on
-    their counts does not count as a difference; the interval is that of :func:`group_means`.
+    Each group has its own variance if the schema has the product of target and level as a feature (Welch 1947), else variances
+    are assumed equal: the answer says which. The test compares sums about the mean of the two groups together, so that noise on
+    their counts does not count as a difference; the interval is computed as in :func:`group_means`.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def t_test(
 
 
 def _tested(sums: GroupSums, pair: Sequence[int]) -> tuple[float, float, tuple[float, float], float]:
-    """t, its degrees, the two parts of the standard error, and p, under one mean of both groups."""
+    """Return t, its degrees, both parts of the standard error, and p, under equal means."""
     k, rows = len(sums.counts), sums.safe_counts[list(pair)]
     one, other = pair
     # Σy less mean·count of each group, over its count: about the mean m of both together, m·count has its noise too
@@ -245,25 +245,25 @@ class AnalysisOfVariance(Answer):
     counts : ndarray of shape (k,)
         Rows of each group as released.
     sum_of_squares : tuple of float
-        Between and within groups, corrected by what the noise is expected to add; 0 or above.
+        Between and within groups, less the expected effect of noise; 0 or above.
     noise_between : float
-        What the noise is expected to add to the sum of squares between groups; NaN where it is not known.
+        Expected effect of noise on the sum of squares between groups; NaN if not known.
     degrees : tuple of float
         k − 1 and n − k, k the groups that have rows.
     f : float
         Mean square between over mean square within, both corrected.
     eta_squared : float
-        Share of the variance that is between groups, corrected by noise alone (R² of the regression on the groups).
+        Share of the variance that is between groups, corrected for noise (R² of the regression on the groups).
     p_value : float
-        Of no difference between groups, noise and sampling together; NaN where the noise is not known.
+        Of no difference between groups, noise and sampling together; NaN if the noise is not known.
     statistic : float
         χ² of the score test that the p-value belongs to.
     degrees_of_test : int
         Its degrees of freedom.
     level : float
-        Groups differ where the p-value is below 1 − level.
+        Groups differ if the p-value is below 1 − level.
     about_rows : str
-        Which rows the numbers are about, if rows were clipped to a ball.
+        Remark on the rows described, if rows were clipped to a ball.
     warning : str
     """
 
@@ -290,12 +290,12 @@ class AnalysisOfVariance(Answer):
 
     @property
     def verdict(self) -> str:
-        """Whether the groups' means differ, in words."""
+        """Verdict on a difference of the groups' means."""
         return decided(self.p_value, "groups differ" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE)
 
     @property
     def lost(self) -> bool:
-        """Whether what the noise adds between groups decides, and they are not told apart."""
+        """True if the groups do not differ clearly and noise dominates the sum of squares between groups."""
         (upper, lower), within = self.degrees, self.sum_of_squares[1]
         least = upper * within / lower if lower > 0.0 else 0.0
         return self.verdict == NOT_DISTINGUISHABLE and self.noise_between > least
@@ -305,7 +305,7 @@ class AnalysisOfVariance(Answer):
         return (f"analysis of variance of {self.target} by {self.by}: {self.verdict}",)
 
     def table(self) -> list[tuple[str, ...]]:
-        """The usual table: between, within, total."""
+        """Return the usual table: between, within, total."""
         (between, within), (upper, lower) = self.sum_of_squares, self.degrees
         squares = (between / upper if upper > 0 else np.nan, within / lower if lower > 0 else np.nan)
         return [
@@ -341,10 +341,10 @@ class AnalysisOfVariance(Answer):
 
 
 def between_groups(sums: GroupSums) -> tuple[float, float, tuple[float, int, float]]:
-    """Sum of squares between groups, what noise is expected to add to it, and the score test of no difference.
+    """Return the sum of squares between groups, its expected noise, and the score test of no difference.
 
-    The scores are S_g = Σy over group g less n_g/n of the whole: where no group differs they have mean 0 and covariance
-    σ²(diag(n) − n nᵀ/N) + that of the noise (:func:`score_test`). The sum of squares is Σ_g (S_g)²/n_g.
+    The scores S_g = Σy over group g less n_g/n of the total have mean 0 and covariance σ²(diag(n) − n nᵀ/N) plus the noise
+    covariance if no group differs (:func:`score_test`). The sum of squares is Σ_g (S_g)²/n_g.
     """
     k = len(sums.counts)
     shares = np.maximum(sums.counts, 0.0) / sums.n_rows
@@ -363,7 +363,7 @@ def between_groups(sums: GroupSums) -> tuple[float, float, tuple[float, int, flo
 
 @in_floating_point
 def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> AnalysisOfVariance:
-    """One-way analysis of variance of a feature by groups: post-processing, free of privacy cost.
+    """Run a one-way analysis of variance of a feature by groups: free of privacy cost.
 
     Parameters
     ----------
@@ -373,7 +373,7 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
     by : str
         A categorical or Boolean column.
     level : float
-        Groups are said to differ where the p-value is below 1 − level.
+        Groups are said to differ if the p-value is below 1 − level.
 
     Returns
     -------
@@ -382,15 +382,14 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
     Raises
     ------
     ValueError
-        If a name is unknown, the target is of the column ``by``, that holds numbers, the level is below 0.5, or no mean was
+        If a name is unknown, the target is of the column ``by``, ``by`` is numeric, the level is below 0.5, or no mean was
         released.
 
     Notes
     -----
-    The p-value is that of a score test: sums over groups about the overall mean, against the covariance that sampling and the
-    noise of the release give them where no group differs, where the F distribution would call noise a difference. F and eta²
-    are corrected by what the noise is expected to add. Sampling takes groups to vary alike, but where the schema has the product
-    of target and level as a feature.
+    The p-value comes from a score test: sums over groups about the overall mean, compared with their covariance by sampling and
+    noise if no group differs. The F distribution would call noise a difference. F and eta² are corrected for the expected
+    effect of noise. Equal group variances are assumed, unless the schema has the product of target and level as a feature.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Normal equations of a regression: coefficients, their covariances from the noise law, intervals and tests."""
+"""Normal equations of a regression: coefficients, noise covariances, intervals and tests."""
 
 from __future__ import annotations
 
@@ -51,40 +51,40 @@ def _unbounded(equations: NormalEquations, level: float) -> tuple[Estimate, ...]
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """M_AA β = M_Ay: noisy moments of k regressors A and a target y, before any repair, and what follows for β.
+    """M_AA β = M_Ay: noisy moments of k regressors A and a target y, before any repair, and their solution.
 
-    With b = (−β, 1), the error of the equations at the true β is g = (M b)_A = (N b)_A + Σ zᵢeᵢ: privacy's noise, and what
-    sampling leaves. β̂ solves them: β̂ − β = M_AA⁻¹ g, so that
+    With b = (−β, 1), the error of the equations at the true β is g = (M b)_A = (N b)_A + Σ zᵢeᵢ: privacy noise and sampling
+    error. β̂ solves them: β̂ − β = M_AA⁻¹ g, so that
 
         Cov(β̂) = M_AA⁻¹ (Cov((N b)_A) + s² M_AA) M_AA⁻¹,
 
-    privacy's part from the law of the noise N and sampling's from the variance s² of the residuals, taken to be the same for all
-    rows of the population that the table's rows are a sample of: a release holds no fourth moments. That is the delta method, and
-    holds where noise is small beside the least eigenvalue of M_AA (``identified``). Intervals and p-values are those of the
-    inverted test (``inverted_test.py``), which holds everywhere and may be unbounded; where noise is so small that it is all
-    one, they are the delta method's, which is faster.
+    the privacy part from the distribution of the noise N and the sampling part from the residual variance s², assumed to be the
+    same for all rows of the population: a release holds no fourth moments. This is the delta method; it is valid if noise is
+    small compared with the least eigenvalue of M_AA (``identified``). Intervals and p-values come from test inversion
+    (``inverted_test.py``), which is valid everywhere and may be unbounded; if noise is so small that both agree, they come from
+    the delta method, which is faster.
 
     Attributes
     ----------
     moments : ndarray of shape (k + 1, k + 1)
-        M, the regressors (the constant first, where there is one), then the target; of encoded rows about the release's center,
-        or about the zero of the table's units.
+        M, the regressors (the constant first, if there is one), then the target; of encoded rows about the release's center,
+        or about the zero of the original units.
     noise : NoiseLaw
-        Of Σ z zᵀ, z = (1, x) of all features.
+        Noise distribution of Σ z zᵀ, z = (1, x) of all features.
     design_map : ndarray of shape (k + 1, d + 1)
         T: the regressors and the target are T z.
     units : ndarray of shape (k, k) or None
-        Linear map from β to the coefficients in the table's units; None is the identity.
+        Linear map from β to the coefficients in original units; None is the identity.
     offset : float
-        What is added to the constant.
+        Added to the constant.
     target_unit : float
-        The table's units in one encoded unit of the target.
+        Original units in one encoded unit of the target.
     psd : ndarray of shape (k, k) or None
         S_AA of equations that were mapped from others.
     toward : ndarray of shape (k,) or None
         The β that the estimate is drawn to, NaN for a coefficient that is free; None leaves the estimate at the solution.
     at_zero : NormalEquations or None
-        The same about the zero of the table's units, where these are not and there is a constant.
+        The same about the zero of the original units, if these equations are not and there is a constant.
     """
 
     moments: FloatArray
@@ -101,7 +101,7 @@ class NormalEquations:
 
     @classmethod
     def of(cls, release: Released, chosen: Regressors) -> NormalEquations | None:
-        """The equations of a regression; None where no law of the noise is known."""
+        """Return the equations of a regression; None if the noise distribution is not known."""
         noise = release.noise
         if noise is None:
             return None
@@ -144,10 +144,7 @@ class NormalEquations:
         return replace(result, at_zero=result.mapped(about_zero))
 
     def mapped(self, matrix: FloatArray) -> NormalEquations:
-        """Return the equations of other regressors and target, each a linear combination of these; (k + 1, k + 1).
-
-        The test statistic does not change: S_AA is mapped with the regressors.
-        """
+        """Return equations of k + 1 linear combinations; S_AA is mapped too, test statistics stay."""
         carried = matrix[:-1, :-1]
         moments = matrix @ self.moments @ matrix.T
         return NormalEquations(
@@ -171,7 +168,7 @@ class NormalEquations:
 
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues of M_AA, the least first, and eigenvectors, one a column."""
+        """Eigenvalues of M_AA, ascending, and eigenvectors as columns."""
         eigenvalues, vectors = np.linalg.eigh(self.gram)
         return np.asarray(eigenvalues, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
 
@@ -205,31 +202,31 @@ class NormalEquations:
 
     @property
     def identified(self) -> bool:
-        """Whether noise is small beside the least eigenvalue of the regressors: λ ≥ 2√(v k), v the variance of a cell."""
+        """True if noise is small enough for the delta method: least λ ≥ 2√(v k), v an entry's noise variance."""
         least = self.least_eigenvalue
         return least >= self.noise_floor and least > 1e-12 * float(np.trace(self.gram))
 
     @property
     def delta_method_valid(self) -> bool:
-        """Whether noise is so small that the delta method and the inverted test agree: λ ≥ 2√(v k) + 30√v."""
+        """True if the delta method and test inversion agree: least λ ≥ 2√(v k) + 30√v."""
         agree = self.noise_floor + _AGREEMENT * math.sqrt(self.noise_variance)
         return self.identified and self.least_eigenvalue >= agree
 
     def residual_noise(self, beyond: FloatArray) -> float:
-        """Standard deviation of the noise on bᵀM b."""
+        """Return the SD of the noise on bᵀM b."""
         return math.sqrt(max(self.noise.variance_of_square(self.design_map.T @ beyond), 0.0))
 
     def noise_covariance(self, beyond: FloatArray) -> FloatArray:
-        """Cov((N b)_A) for b over regressors and target, shape (k + 1,) → (k, k)."""
+        """Return Cov((N b)_A) for b over regressors and target, shape (k + 1,) → (k, k)."""
         return self.own_noise.covariance_of_product(beyond, np.arange(self.n_regressors))
 
     def residual_variance(self, beyond: FloatArray, degrees_of_freedom: float | None = None) -> float:
-        """bᵀM b over the number of rows, or over the degrees of freedom; 0 where noise made it negative."""
+        """Return bᵀM b over the row count, or over the degrees of freedom; at least 0."""
         over = self.n_rows if degrees_of_freedom is None else degrees_of_freedom
         return max(float(beyond @ self.moments @ beyond), 0.0) / over
 
     def error_covariance(self, beyond: FloatArray) -> FloatArray:
-        """Cov(g) at b: of the noise, and of a sample whose residuals have one variance."""
+        """Return Cov(g) at b: noise, and sampling with equal residual variances."""
         return self.noise_covariance(beyond) + self.residual_variance(beyond) * self.psd_gram
 
     @cached_property
@@ -240,7 +237,7 @@ class NormalEquations:
 
     @cached_property
     def delta_method_errors(self) -> FloatArray:
-        """What standard errors would be by the delta method, whether it holds or not, shape (k,)."""
+        """Standard errors by the delta method, valid or not, shape (k,)."""
         solved = np.linalg.pinv(self.gram)
         covariance = solved @ self.error_covariance(np.append(-self.solution, 1.0)) @ solved.T
         return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)), dtype=np.float64)
@@ -314,20 +311,20 @@ class NormalEquations:
         return self._errors(self.sampling_covariance)
 
     def residual_deviation(self, level: float = 0.5) -> float:
-        """What the standard deviation of the residuals is at most, with confidence ``level``, in the table's units."""
+        """Return an upper bound of the residual SD with confidence ``level``, in original units."""
         total = float(self.beyond @ self.moments @ self.beyond)
         total += float(scipy.special.ndtri(level)) * self.residual_noise(self.beyond)
         return math.sqrt(max(total, 0.0) / self.degrees_of_freedom) * self.target_unit
 
     @cached_property
     def residuals_are_noise(self) -> bool:
-        """Whether noise alone could have made the residuals' sum of squares what it is (two standard deviations or less)."""
+        """True if noise explains the residual sum of squares (at most two SDs of noise)."""
         total = float(self.beyond @ self.moments @ self.beyond)
         return total <= 2.0 * self.residual_noise(self.beyond)
 
     @property
     def about_residuals(self) -> str:
-        """What is to be said where sampling's part rests on residuals that are lost in noise; else empty."""
+        """Note that the sampling part rests on noise-dominated residuals; else empty."""
         if not self.residuals_are_noise:
             return ""
         most = number(self.residual_deviation(0.975))
@@ -394,9 +391,9 @@ class NormalEquations:
 
     @unless_beyond_floating_point(_unknown_value)
     def inverted_p_value(self, place: int, value: float) -> float:
-        """Of the hypothesis that a coefficient has a value, in the table's units, by the inverted test: identified or not.
+        """Return the p-value of a coefficient's value in original units, by test inversion: identified or not.
 
-        The intervals of a fit that is not identified are the values at which it is 1 − ``level`` or above.
+        The intervals of a fit that is not identified are the values with p ≥ 1 − ``level``.
         """
         equations = self._equations_of(place)
         fixed = {place: -value / float(self.units_map[place, place]), equations.n_regressors: 1.0}
@@ -406,7 +403,7 @@ class NormalEquations:
     @cached_property
     @unless_beyond_floating_point(_unknown_value)
     def p_value_of_fit(self) -> float:
-        """Of the hypothesis that all coefficients but the constant are 0; it holds whether the fit is identified or not."""
+        """P-value of the hypothesis that all coefficients but the constant are 0; valid for every fit."""
         last = self.n_regressors
         fixed = dict.fromkeys(range(1 if self.with_constant else 0, last), 0.0)
         if not fixed:
@@ -414,11 +411,11 @@ class NormalEquations:
         return float(scipy.special.chdtrc(len(fixed), self.search.least(fixed | {last: 1.0}).statistic))
 
     def _equations_of(self, place: int) -> NormalEquations:
-        """The equations in which a coefficient of the table's units is one of β, but for its unit."""
+        """Return equations in which a coefficient in original units is an entry of β, up to its unit."""
         return self.at_zero if place == 0 and self.at_zero is not None else self
 
     def _carried(self, of_equations: FloatArray) -> FloatArray:
-        """Cov(g) → Cov(β̂) in the table's units."""
+        """Convert Cov(g) to Cov(β̂) in original units."""
         solved = self.units_map @ np.linalg.pinv(self.gram)
         return np.asarray(solved @ of_equations @ solved.T)
 

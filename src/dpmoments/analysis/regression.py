@@ -36,10 +36,10 @@ def ols(
     reference: Sequence[str] | Mapping[str, str | int] | None = None,
     level: float = 0.95,
 ) -> FittedLine:
-    """Least squares of one released feature on others, with standard errors and intervals: free of privacy cost.
+    """Fit least squares of a feature on others, with intervals: free of privacy cost.
 
-    Where the noise is small, the coefficients solve the normal equations of the released moments. Else they are the coefficients
-    nearest to those of ``ridge("auto")`` that the release does not refute, so that each lies in its confidence interval. A
+    If the noise is small, the coefficients solve the normal equations of the released moments. Else they are the coefficients
+    nearest to ``ridge("auto")`` that the release does not refute, so that each lies in its confidence interval. A
     coefficient whose interval is unbounded is not estimable at this budget.
 
     Parameters
@@ -51,7 +51,7 @@ def ols(
         Feature or column names (a categorical column stands for all its levels); default: all that are not of the target's
         column, nor computed from it.
     intercept : bool, optional
-        Whether to fit an intercept; default: where a mean was released.
+        Fit an intercept; default: if a mean was released.
     reference : sequence of str or mapping, optional
         Levels with which the others of their column are compared, ``["region=north"]`` or ``{"region": "north"}``: one feature of
         every categorical whose levels are all there is left out, since they add up to one. Default: the most frequent level by
@@ -67,8 +67,8 @@ def ols(
     Raises
     ------
     ValueError
-        If a name is not a feature, the target is among the features or one computed from the other, an intercept is asked of a
-        release without a mean, the level is below 0.5, or no number of rows was released.
+        If a name is not a feature, the target is a feature or one is derived from the other, an intercept is requested without
+        a released mean, the level is below 0.5, or no number of rows was released.
 
     Notes
     -----
@@ -111,10 +111,10 @@ def ridge(
     reference: Sequence[str] | Mapping[str, str | int] | None = None,
     level: float = 0.95,
 ) -> FittedLine:
-    """Ridge regression of one released feature on others: the better predictions where noise matters; free of privacy cost.
+    """Fit ridge regression of a feature on others: better predictions if noise matters, no privacy cost.
 
     Solves (S_AA + 2α I) w = S_Ay for encoded rows, S the repaired covariance (with an intercept) or second moment (without): the
-    minimiser of ‖Xw − y‖²/(2n) + α‖w‖². The coefficients are then carried to the table's units.
+    minimizer of ‖Xw − y‖²/(2n) + α‖w‖². The coefficients are then converted to original units.
 
     Parameters
     ----------
@@ -125,10 +125,10 @@ def ridge(
         As for :func:`ols`.
     alpha : float or "auto"
         The α of Amin et al. (2019), in unit-ball units, so that it treats all columns alike; where the schema has typical ranges
-        it presses less on columns that got more of the ball, and less noise. ``"auto"``: by the law of the noise
+        it presses less on columns that got more of the ball, and less noise. ``"auto"``: by the noise distribution
         (:func:`dpmoments.analysis.regression.automatic_alpha`).
     intercept : bool, optional
-        Whether to fit an intercept, which is not penalized; default: where a mean was released.
+        Fit an intercept, which is not penalized; default: if a mean was released.
     reference : sequence of str or mapping, optional
         As for :func:`ols`.
     level : float
@@ -178,7 +178,7 @@ def lasso(
     reference: Sequence[str] | Mapping[str, str | int] | None = None,
     level: float = 0.95,
 ) -> FittedLine:
-    """Lasso of one released feature on others: few coefficients, the rest exactly 0; free of privacy cost.
+    """Fit the lasso of a feature on others, most coefficients exactly 0: free of privacy cost.
 
     Minimizes ‖Xw − y‖²/(2n) + α‖w‖₁ for encoded rows, as scikit-learn does, from the repaired moments.
 
@@ -193,7 +193,7 @@ def lasso(
         In unit-ball units. ``"auto"``: what noise and sampling reach in the largest of k cells, √(2 ln 2k) standard deviations
         (the universal threshold of Donoho & Johnstone 1994).
     intercept : bool, optional
-        Whether to fit an intercept, which is not penalized; default: where a mean was released.
+        Fit an intercept, which is not penalized; default: if a mean was released.
     reference : sequence of str or mapping, optional
         As for :func:`dpmoments.analysis.regression.ols`.
     level : float
@@ -257,7 +257,7 @@ def _universal_threshold(release: Released, chosen: Regressors, equations: Norma
 
 
 def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
-    """The penalty that is stated; None where it is to be found."""
+    """Return the given penalty; None for ``"auto"``."""
     if alpha == "auto":
         return None
     if not (is_finite_number(alpha) and float(alpha) >= 0.0):
@@ -266,7 +266,7 @@ def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
 
 
 def _penalized_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> FloatArray:
-    """w of (S_AA + 2α I) w = S_Ay."""
+    """Solve (S_AA + 2α I) w = S_Ay."""
     a = list(chosen.features)
     system = moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a))
     if float(np.linalg.eigvalsh(system)[0]) <= 1e-12 * max(1.0, float(np.trace(system))):
@@ -343,7 +343,7 @@ def _explained(
 
 
 def _help(equations: NormalEquations | None, names: Sequence[str]) -> str:
-    """What would make noise less of a fit; ``names`` are those of the features."""
+    """Return advice for a fit that is noise; ``names`` are its features."""
     if equations is None:
         return ""
     if equations.identified:
@@ -360,7 +360,7 @@ def _help(equations: NormalEquations | None, names: Sequence[str]) -> str:
 
 
 def _features_lost_in_noise(equations: NormalEquations, names: Sequence[str]) -> list[str]:
-    """Features that no regression could tell from a constant, if they are not all."""
+    """Return features not distinguishable from a constant, unless all are."""
     moments, first = equations.moments, 1 if equations.with_constant else 0
     spread = np.diag(moments)[first:-1].copy()
     if first:
@@ -372,7 +372,7 @@ def _features_lost_in_noise(equations: NormalEquations, names: Sequence[str]) ->
 # The ridge parameter that a release itself asks for: from the law of its noise (``docs/derivations/ridge-parameter.md``).
 
 _TAKEN_BY_REPAIR = 0.5
-"""Of the noise that a repair took off the features' moments, the share that counts as gone."""
+"""Fraction of noise removed from the features' moments by the repair that counts as gone."""
 _EXPLAINED_SHARES = (np.arange(40) + 0.5) / 40.0
 """Prior of the share of the target's variance that the features explain: uniform."""
 _VARIANCE_EXPONENTS = (0.0, 0.5)
@@ -380,7 +380,7 @@ _VARIANCE_EXPONENTS = (0.0, 0.5)
 _SCALES = np.array([0.25, 1.0, 4.0])
 """A coefficient's own prior variance is the common one times one of these, equally likely."""
 _MIN_DIRECTION = 1e-9
-"""Directions with less of the largest variance than this are taken for constant where a is above 0."""
+"""Min fraction of the largest variance; directions below it are assumed constant if a > 0."""
 _PENALTIES = 200
 _MIN_PENALTY, _MAX_PENALTY = 0.02, 1e3
 """The grid of 2α: from this multiple of σ√k to that of σ√k or of the largest variance, whichever is more."""
@@ -402,32 +402,32 @@ class _Spectrum:
 
 @in_floating_point
 def automatic_alpha(release: Released, features: Sequence[int], target: int, *, intercept: bool) -> float:
-    """The α at which ridge regression on a release comes nearest to what the noise lets one know of the coefficients.
+    """Choose the α whose ridge fit on a release is nearest to the posterior mean of the coefficients.
 
-    The posterior mean of the coefficients given the noisy cross moments is worked out in the eigenbasis of the features'
-    moments, for a prior that the release and the law of its noise determine. α is then the one whose fit
-    (S_AA + 2α I) w = S_Ay, on the repaired moments, has the least expected loss against it.
+    The posterior mean given the noisy cross moments is computed in the eigenbasis of the features' moments, for a prior that the
+    release and its noise distribution determine. α minimizes the expected loss of the fit (S_AA + 2α I) w = S_Ay on the repaired
+    moments against it.
 
     Parameters
     ----------
     features : sequence of int
-        Positions of the k features A in the release's arrays.
+        Indices of the k features A in the release's arrays.
     target : int
-        Position of the target y, none of the features.
+        Index of the target y, not one of the features.
     intercept : bool
-        Whether S is the covariance (True), or the second moment about the zero of the table's units (about that of the unit
-        ball where no mean was released).
+        True if S is the covariance, False for the second moment about the zero of the original units (of the unit ball if no
+        mean was released).
 
     Returns
     -------
     float
-        Above 0 and finite; in unit-ball units, as ``alpha`` of a ridge regression is. It tends to 0 with the noise, and where
-        all is noise it is so large that the coefficients are nearly 0.
+        Above 0 and finite; in unit-ball units, like ``alpha`` of a ridge regression. It tends to 0 with the noise; if all is
+        noise, it is so large that the coefficients are nearly 0.
 
     Notes
     -----
-    Post-processing: it costs no privacy. If ``release.noise`` is None or has caveats, the size of the noise is taken to be that
-    of noise added to every cell at the same budget, and nothing is known of what a repair took off.
+    Post-processing: it costs no privacy. If ``release.noise`` is None or has caveats, the noise is assumed to be noise added
+    to every entry at the same budget, and the effect of the repair is assumed unknown.
 
     Source: the normal-means problem with a scale mixture as the prior (West 1987), Cov(N b) = v(‖b‖² I + b bᵀ) for the noise.
 
@@ -446,7 +446,7 @@ def automatic_alpha(release: Released, features: Sequence[int], target: int, *, 
 
 @in_floating_point
 def expected_coefficients(release: Released, features: Sequence[int], target: int, *, intercept: bool) -> FloatArray:
-    """The posterior mean of the encoded coefficients that :func:`automatic_alpha` compares ridge fits with, shape (k,).
+    """Compute the posterior mean of encoded coefficients that :func:`automatic_alpha` uses, shape (k,).
 
     Parameters and errors are the same. A fit in its own right, with a penalty for each direction.
 
@@ -493,7 +493,7 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
 
 
 def _cell_variance(release: Released, raw_release: Released, intercept: bool) -> float:
-    """v: of the noise on a cell of the moments off the diagonal, for one row; that on the mean is spread over all cells."""
+    """Return v, the noise variance of an off-diagonal entry per row; the mean's is spread over all entries."""
     noise, n_rows = release.noise, release.n_rows
     assert noise is not None
     if release.noisy_sum is not None:
@@ -508,7 +508,7 @@ def _cell_variance(release: Released, raw_release: Released, intercept: bool) ->
 
 
 def _typical_noise(release: Released, moment: FloatArray) -> float:
-    """v of Gaussian noise on the whole Gram matrix at the release's budget, of matrix Laplace noise under a pure one."""
+    """Return v of Gaussian noise on the Gram matrix at the release's budget (matrix Laplace if pure)."""
     budget, neighbors, d = release.privacy.budget, release.privacy.neighbors, len(moment)
     k = release.privacy.rows_per_unit  # what is left for one row: a k-th of ε, a k²-th of ρ
     if budget.kind is BudgetKind.PURE:
@@ -521,7 +521,7 @@ def _typical_noise(release: Released, moment: FloatArray) -> float:
 
 
 def _posterior_means(spectrum: _Spectrum) -> FloatArray:
-    """Posterior means of the coefficients along each eigenvector, shape (k,)."""
+    """Return posterior means of the coefficients along each eigenvector, shape (k,)."""
     s, c, v = spectrum.variances, spectrum.observed, spectrum.noise_variance
     if v == 0.0:
         return np.divide(c, s, out=np.zeros_like(s), where=s > 0.0)
@@ -549,7 +549,7 @@ def _posterior_means(spectrum: _Spectrum) -> FloatArray:
 
 
 def _nearest_penalty(spectrum: _Spectrum, expected: FloatArray) -> float:
-    """2α of least Σ (s + σ)(ŵ(α) − E[w])²: a variance is known to about σ = √v."""
+    """Return the 2α of least Σ (s + σ)(ŵ(α) − E[w])²; σ = √v is the error of a variance."""
     s, deviation = spectrum.variances, math.sqrt(spectrum.noise_variance)
     unit = deviation * math.sqrt(len(s))
     singular = _SINGULAR * max(1.0, float(s.sum()))
@@ -579,7 +579,7 @@ class _Fit:
 
 
 def _error_bound(release: Released, fit: _Fit, failure: float) -> tuple[float | None, str]:
-    """A bound on ‖ŵ − w‖ that fails with probability ≤ ``failure``, w the fit on the table itself; encoded rows."""
+    """Bound ‖ŵ − w‖ with failure probability ≤ ``failure``, w the fit on the table; encoded rows."""
     if release.noisy_count is None:
         return None, "no number of rows was released"
     model = release.noise_model
@@ -601,7 +601,7 @@ def _error_bound(release: Released, fit: _Fit, failure: float) -> tuple[float | 
 
 
 def _moment_error_bound(release: Released, fit: _Fit, failure: float) -> float:
-    """Bound on ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use, for noise whose law holds as it is."""
+    """Bound ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use, for noise of known distribution."""
     noise, chosen = release.noise, fit.chosen
     assert noise is not None
     n, block, indices = release.n_rows, np.ix_(chosen, chosen), np.array(chosen) + 1
@@ -630,11 +630,11 @@ _COVERAGE = MappingProxyType(
         "asserted-smallest-eigenvalue": "where no eigenvalue is below the stated smallest_eigenvalue",
     }
 )
-"""What a bound from an interval is about, by its condition."""
+"""Notes on the coverage of a bound from an interval, by the condition of the interval."""
 
 
 def _by_interval(release: Released, fit: _Fit, result: MomentInterval, note: str) -> tuple[float | None, str]:
-    """The bound from an interval that the noise model gives, whatever repair was made."""
+    """Bound the error by the interval of the noise model, whatever repair was made."""
     if result.constant and not fit.intercept:
         # moments about the zero of the table's units, in units of the encoding's scale
         matrix = np.eye(len(result.center))
@@ -650,29 +650,13 @@ def _by_interval(release: Released, fit: _Fit, result: MomentInterval, note: str
 def _coefficient_error_bound(
     interval: MomentInterval, weights: FloatArray, alpha: float, n_rows: float, count_error: float
 ) -> float:
-    """Bound on ‖ŵ − w‖ for every table whose moments are in an interval, w its ridge coefficients.
+    """Bound ‖ŵ − w‖ for every table whose moments are in an interval, w its ridge coefficients; inf if one has no fit.
 
-    Parameters
-    ----------
-    interval : MomentInterval
-        Of features and target, the target last.
-    weights : ndarray of shape (k,)
-        ŵ, from wherever.
-    alpha : float
-        The penalty is 2αn on each coefficient, none on the constant.
-    n_rows, count_error : float
-        n is within ``count_error`` of ``n_rows``.
+    The penalty is 2αn on each coefficient, none on the constant; n is within ``count_error`` of ``n_rows``. The target is last.
 
-    Returns
-    -------
-    float
-        inf where the interval holds tables that have no fit.
-
-    Notes
-    -----
     With M = C + E, −R ⪯ E ⪯ R, and b = (ŵ, −1): (M_AA + P)(ŵ − w) = g + (Eb)_A, g = (C_AA + P)ŵ − C_Ay known, so that
-    ‖ŵ − w‖_H ≤ √(gᵀH⁻¹g) + ρ√(bᵀRb) for any H ⪯ M_AA + P with R_AA ⪯ ρ²H. H = θ(C − R)_AA + P, with the best θ in [0, 1]. Where
-    that says less, ‖ŵ‖ + ‖w‖, with ‖w‖ ≤ √M_yy/(2√λ) for a penalty λ.
+    ‖ŵ − w‖_H ≤ √(gᵀH⁻¹g) + ρ√(bᵀRb) for any H ⪯ M_AA + P with R_AA ⪯ ρ²H. H = θ(C − R)_AA + P, with the best θ in [0, 1]. The
+    other bound is ‖ŵ‖ + ‖w‖, with ‖w‖ ≤ √M_yy/(2√λ) for a penalty λ; the smaller one is used.
 
     Examples
     --------

@@ -38,7 +38,7 @@ class Predictions(Answer):
     mean : ndarray of shape (m, 2)
         Confidence interval of the population's line.
     value : ndarray of shape (m, 2)
-        Where a new row's target lies, for normal residuals of one variance: of that, what noise lets it be at most.
+        Prediction interval of a new row's target, for normal residuals of equal variance (its upper bound given the noise).
     """
 
     prediction: FloatArray
@@ -50,7 +50,7 @@ class Predictions(Answer):
 
     @classmethod
     def of(cls, rows: FloatArray, equations: NormalEquations, prediction: FloatArray, level: float) -> Predictions:
-        """For rows in the table's units, the constant first where there is one, shape (m, k)."""
+        """Predict for rows in original units, the constant first if there is one, shape (m, k)."""
         covariance = equations.privacy_covariance + equations.sampling_covariance
         variance = np.maximum(np.einsum("ij,jk,ik->i", rows, covariance, rows), 0.0)
         quantile = float(scipy.special.stdtrit(equations.degrees_of_freedom, 0.5 + 0.5 * level))
@@ -69,7 +69,7 @@ class Predictions(Answer):
         ]
 
     def table(self) -> list[tuple[str, ...]]:
-        """Rows of text, the head first; the first twenty."""
+        """Return the first twenty rows of text, the head first."""
         rows = list(zip(*self.columns().values(), strict=True))[:_SHOWN_ROWS]
         return [("row", *self.columns()), *((str(index), *map(number, row)) for index, row in enumerate(rows))]
 
@@ -90,14 +90,14 @@ class Intervals(Answer):
     names : tuple of str
     limits : ndarray of shape (k, 2)
     beside : mapping of str to (float, float)
-        Found by name alone: the intercept's.
+        Intervals found by name only: the intercept's.
 
     Examples
     --------
     >>> found = Intervals(("age", "smoker"), np.array([[0.0, 1.0], [2.0, 3.0]]), 0.95)
     >>> found["smoker"], found[:, 0].tolist()
     ((2.0, 3.0), [0.0, 2.0])
-    """
+    """  # language: ok
 
     names: tuple[str, ...]
     limits: FloatArray
@@ -142,7 +142,7 @@ class Intervals(Answer):
 
 @dataclass(frozen=True)
 class Identification:
-    """Which coefficients a release identifies; as a truth value, whether the whole fit is identified.
+    """Coefficients identified by a release; true as a Boolean if the whole fit is identified.
 
     Attributes
     ----------
@@ -186,9 +186,9 @@ class ExplainedVariance:
     Attributes
     ----------
     share : float
-        R², in [0, 1]; 0 where the target's variance is lost in the noise.
+        R², in [0, 1]; 0 if the target's variance is noise-dominated.
     privacy_error, sampling_error : float
-        Standard deviations of what noise and sampling do to it.
+        Standard deviations of its privacy noise and sampling error.
     degrees_of_freedom : float
         n − k.
     """
@@ -201,7 +201,7 @@ class ExplainedVariance:
 
     @classmethod
     def of_population(cls, equations: NormalEquations) -> ExplainedVariance:
-        """R² of the population's least squares, where the equations are identified.
+        """Return R² of the population's least squares for identified equations.
 
         Notes
         -----
@@ -215,16 +215,10 @@ class ExplainedVariance:
 
     @classmethod
     def of_line(cls, equations: NormalEquations, slopes: FloatArray, penalty: float) -> ExplainedVariance:
-        """What a released line explains of the population: for lines that are shrunk, or whose equations are not identified.
+        """Return the R² of a released line in the population, for penalized or unidentified fits.
 
-        Parameters
-        ----------
-        equations : NormalEquations
-            Encoded rows about the release's center.
-        slopes : ndarray
-            Of the encoded features, without the constant.
-        penalty : float
-            What was added to the diagonal of Σ x xᵀ for it, or would have to be.
+        ``equations`` are of encoded rows about the release's center, ``slopes`` exclude the constant, and ``penalty`` is the
+        (equivalent) addition to the diagonal of Σ x xᵀ.
         """
         solution, ridge = slopes, penalty * np.eye(len(slopes))
         if equations.with_constant:
@@ -266,7 +260,7 @@ class ExplainedVariance:
         return 1.0 - (1.0 - self.share) * max(self.n_rows - 1.0, 1.0) / self.degrees_of_freedom
 
     def interval(self, level: float) -> tuple[float, float]:
-        """A confidence interval within [0, 1]."""
+        """Return a confidence interval within [0, 1]."""
         if math.isinf(self.privacy_error):
             return 0.0, 1.0
         reach = float(scipy.special.ndtri(0.5 + 0.5 * level)) * math.hypot(self.privacy_error, self.sampling_error)
@@ -276,7 +270,7 @@ class ExplainedVariance:
 _CONSTANT = "(intercept)"
 NO_EFFECT = "not distinguishable from 0"
 _SHARE_OF_PRIVACY = 0.5
-"""Where privacy's part is below this share of the standard error, what a coefficient cannot be told from is 0, not noise."""
+"""Max privacy share of a standard error for "not distinguishable from 0" instead of "from noise"."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -292,38 +286,37 @@ class FittedLine(Answer):
     coefficients : ndarray of shape (k,)
         In units of the target per unit of each feature.
     intercept : float
-        In units of the target; 0 where none was fitted.
+        In units of the target; 0 without an intercept.
     alpha : float
         The penalty.
     references : mapping of str to str
-        The feature left out of every categorical column (and of its products), with which its other levels are compared.
+        Reference level of every categorical column (and of its products).
     too_few : tuple of str
-        Levels of so few rows that noise hides how many: left out, their rows count with the reference.
+        Levels with too few rows to count despite the noise: merged into the reference level.
     level : float
-        Confidence of intervals and bounds, where no other is asked for.
+        Default confidence level of intervals and bounds.
     equations : NormalEquations or None
-        With the least-squares coefficients of the same features, which a penalty does not shrink; None where no law of the noise
-        is known.
+        With the unpenalized least-squares coefficients of the same features; None if the noise distribution is not known.
     explained : ExplainedVariance or None
-        By the population's least squares, or by this line where it is shrunk.
+        By the population's least squares, or by this line if it is penalized.
     clipping : ClippingEffect
     unit_ball_coefficients : ndarray of shape (k,)
         The same coefficients for encoded rows, the space in which ``alpha`` and the bound are stated.
     unit_ball_error_bound : float or None
         With the confidence ``level``, ‖ŵ − w‖₂ ≤ this, w the fit of the same penalty on the table itself (encoded rows); inf
-        where the data fix no bound; None where no law gives one.
+        if the data fix no bound; None if the noise distribution gives none.
     error_bound_note : str
-        What else is to be known of the bound, or why there is none.
+        Remark on the bound, or the reason for its absence.
     released_r_squared : float
-        Share of the target's released variance that the fit explains at the released moments: too large where they are noisy.
+        Share of the target's released variance that the fit explains at the released moments: too large if they are noisy.
     n_rows : int
     with_intercept : bool
     schema : Schema
-        Of the release: what frames are read by.
+        Schema of the release, for reading frames.
     help : str
-        What would make a fit that is noise a better one; empty where it is none.
+        Advice for a fit that is noise; else empty.
     warning : str
-        What speaks against reading the fit as that of the table: too few rows for the budget; mostly empty.
+        Reason not to read the fit as a fact about the table (too few rows for the budget); usually empty.
     """
 
     method: str
@@ -370,7 +363,7 @@ class FittedLine(Answer):
 
     @property
     def standard_errors(self) -> FloatArray:
-        """Of sampling and privacy together, shape (k,); NaN if a coefficient is not estimable."""
+        """Standard errors (total), shape (k,); NaN if a coefficient is not estimable."""
         return np.asarray(self._slopes(self._errors("standard_error")))
 
     @property
@@ -385,21 +378,21 @@ class FittedLine(Answer):
 
     @property
     def p_values(self) -> FloatArray:
-        """Of the hypotheses that coefficients are 0, two-sided, shape (k,)."""
+        """Two-sided p-values of the hypotheses that coefficients are 0, shape (k,)."""
         return np.asarray(self._slopes(self._errors("p_value")))
 
     @property
     def p_value_of_fit(self) -> float:
-        """Of the hypothesis that all coefficients but the intercept are 0."""
+        """P-value of the hypothesis that all coefficients but the intercept are 0."""
         return math.nan if self.equations is None else self.equations.p_value_of_fit
 
     @property
     def is_noise(self) -> bool:
-        """Whether the whole fit is not distinguishable from noise at the fit's level; so it is where no law is known."""
+        """True if the whole fit is not distinguishable from noise at the fit's level, or noise is unknown."""
         return not self.p_value_of_fit < 1.0 - self.level
 
     def conf_int(self, level: float | None = None) -> Intervals:
-        """Confidence intervals of the coefficients, rows of shape (k, 2), found by feature name too.
+        """Return confidence intervals of the coefficients, shape (k, 2), readable by feature name.
 
         They are for the least-squares coefficients of these features in the population that the table is a sample of.
 
@@ -420,7 +413,7 @@ class FittedLine(Answer):
 
     @property
     def r_squared(self) -> float:
-        """R² less what noise is expected to add to it; as released where no law is known."""
+        """R² less the expected effect of noise; as released if the noise distribution is not known."""
         return self.released_r_squared if self.explained is None else self.explained.share
 
     @property
@@ -429,7 +422,7 @@ class FittedLine(Answer):
         return math.nan if self.explained is None else self.explained.adjusted
 
     def r_squared_interval(self, level: float | None = None) -> tuple[float, float]:
-        """A confidence interval of R²; all of [0, 1] where no law is known."""
+        """Return a confidence interval of R²; [0, 1] if the noise distribution is not known."""
         level = self.level if level is None else confidence_level(level)
         if self.explained is None:
             return 0.0, 1.0
@@ -450,16 +443,17 @@ class FittedLine(Answer):
         noise = ""
         if self.equations is not None and self.is_noise:
             noise = f"THE WHOLE FIT IS {NOT_DISTINGUISHABLE.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
-        p_value = "" if self.equations is None else f"; p of the whole fit = {_format_p_value(self.p_value_of_fit)}"
+        p_value = "" if self.equations is None else f"; overall test: {_overall_p(self.p_value_of_fit)}"
         compared = "; ".join(f"levels of {name} are compared with {level}" for name, level in self._compared().items())
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
         title = f"{self.method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
         if self.too_few:
-            compared += f"; too few rows for the budget, counted with the reference: {', '.join(self.too_few)}"
+            merged = f"merged into the reference level (too few rows): {', '.join(self.too_few)}"
+            compared = "; ".join(filter(None, [compared, merged]))
         return tuple(filter(None, [noise, title, f"{r_squared}{p_value}", compared]))
 
     def table(self) -> list[tuple[str, ...]]:
-        """Rows of text: coefficient, standard error and its two parts, p-value, interval, verdict."""
+        """Return rows of text: coefficient, standard error and its parts, p-value, interval, verdict."""
         tail = 0.5 * (1.0 - self.level)
         head = ("", "coef", "std err", "privacy", "sampling", "P>|t|", f"[{tail:.3g}", f"{1.0 - tail:.3g}]", "")
         if self.equations is None or self._is_penalized:
@@ -528,11 +522,11 @@ class FittedLine(Answer):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The features, after the intercept where there is one."""
+        """Features, preceded by the intercept if there is one."""
         return (_CONSTANT, *self.features) if self.with_intercept else self.features
 
     def _compared(self) -> Mapping[str, str]:
-        """The references of columns of which some other level is left."""
+        """Return the reference levels of columns with another level in the fit."""
         left = {feature.rpartition("=")[0] for feature in self.features}
         return {name: level for name, level in self.references.items() if level.rpartition("=")[0] in left}
 
@@ -569,7 +563,7 @@ class FittedLine(Answer):
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """What is said of each of ``names``: empty where it stands out, else what it cannot be told from; noise unknown."""
+        """Verdict for each of ``names``; empty if it is distinguishable from noise."""
         if self.equations is None:
             return (decided(math.nan, ""),) * len(self.names)
         if self._is_penalized:
@@ -585,7 +579,7 @@ class FittedLine(Answer):
         return NOT_DISTINGUISHABLE if noisy else NO_EFFECT
 
     def _describe_bound(self) -> str:
-        """Lemma 1's bound, where it says something of some coefficient."""
+        """Describe Lemma 1's bound if it is informative for some coefficient."""
         bound = self.unit_ball_error_bound
         size = float(np.linalg.norm(self.unit_ball_coefficients))
         if bound is None or not bound < size:
@@ -596,24 +590,24 @@ class FittedLine(Answer):
         )
 
     def predict(self, frame: Any) -> FloatArray:
-        """Predictions for the rows of a frame, (m,), read by column name; NaN where a cell is empty.
+        """Predict for the rows of a frame, read by column name, shape (m,); NaN if a value is missing.
 
         Raises
         ------
         ValueError, TypeError
-            If a column is absent, holds levels that the schema does not list, or the frame is none.
+            If a column is absent, holds levels that the schema does not list, or ``frame`` is not a frame.
         """
         values = named_values(self.schema, frame, self.features)
         return np.asarray(values @ self.coefficients + self.intercept, dtype=np.float64)
 
     @in_floating_point
     def prediction_intervals(self, frame: Any, level: float | None = None) -> Predictions:
-        """Predictions with confidence intervals of the line, and intervals in which new rows lie.
+        """Predict with confidence intervals of the line and prediction intervals for new rows.
 
         Raises
         ------
         ValueError
-            As :meth:`predict`; also for a fit that a penalty shrank, or that noise does not let be identified.
+            As :meth:`predict`; also for a penalized fit, or one that is not identified.
         """
         level = self.level if level is None else confidence_level(level)
         equations = self.equations
@@ -663,6 +657,10 @@ class FittedLine(Answer):
 
 def _format_p_value(value: float) -> str:
     return "–" if math.isnan(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _overall_p(value: float) -> str:
+    return "p unknown" if math.isnan(value) else "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
 def _limit(value: float) -> str:

@@ -1,4 +1,4 @@
-"""What a regression is of: its target and regressors, by feature names, column names or a formula."""
+"""Target and regressors of a regression, by feature names, column names or a formula."""
 
 from __future__ import annotations
 
@@ -39,11 +39,7 @@ _NAME = re.compile(r"(`[^`]*`|[A-Za-z_.][\w.]*)(?:\s*(?:\*\*|\^)\s*(\d+))?")
 
 
 def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | None]:
-    """The target, the columns or features, and whether there is an intercept (None: as usual), of an R formula.
-
-    ``income ~ age + C(region) + age:smoker``: terms are columns or features of the release, in backticks where their names have
-    other signs; ``a:b`` is the product of the schema of that name, ``I(age**2)`` its power; ``a*b`` is ``a + b + a:b``; ``- 1``
-    leaves the intercept out.
+    """Parse an R formula into target, names and intercept (None: by default); ``a*b`` is ``a + b + a:b``.
 
     Examples
     --------
@@ -78,7 +74,7 @@ def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | 
 
 
 def _feature(factors: list[str], schema: Schema) -> str:
-    """The column or feature that a term is."""
+    """Return the column or feature that a term names."""
     known = {*schema.feature_names, *(column.name for column in schema.columns)}
     names = [_name(factor) for factor in factors]
     levels = {column.name for column in schema.columns if isinstance(column, Categorical)}
@@ -104,7 +100,7 @@ def _feature(factors: list[str], schema: Schema) -> str:
 
 
 def _name(factor: str) -> str:
-    """``C(region)`` → ``region``; ``I(age ** 2)`` → ``age^2``; what is no call is a name."""
+    """Convert ``C(region)`` to ``region`` and ``I(age ** 2)`` to ``age^2``; other terms are names."""
     if treated := re.fullmatch(r"C\(\s*`?([^`(),]+?)`?\s*\)", factor):
         return treated[1]
     try:
@@ -121,15 +117,15 @@ def _name(factor: str) -> str:
 
 @dataclass(frozen=True)
 class Regressors:
-    """The target and the regressors of a regression, as places among the release's features.
+    """Target and regressors of a regression, as indices of the release's features.
 
     Attributes
     ----------
     features : tuple of int
     references : mapping of str to str
-        For every categorical column among the regressors, the level that the others are compared with: its feature is left out.
+        Reference level of every categorical column among the regressors.
     too_few : tuple of str
-        Levels of so few rows that noise hides how many: they are left out too, and their rows count with the reference.
+        Levels with too few rows to count despite the noise: merged into the reference level.
     """
 
     target: int
@@ -147,19 +143,7 @@ class Regressors:
         intercept: bool | None,
         reference: Sequence[str] | Mapping[str, str | int] | None,
     ) -> Regressors:
-        """Find the features that are named.
-
-        Parameters
-        ----------
-        target : str
-            A feature, or a formula ``target ~ terms`` (then ``features`` is None).
-        features : sequence of str or None
-            Feature or column names; None: all that neither are of the target's column nor computed from it.
-        intercept : bool or None
-            None: where a mean was released (and the formula does not say otherwise).
-        reference : sequence of str, mapping or None
-            Levels that others are compared with, ``["region=north"]`` or ``{"region": "north"}``.
-        """
+        """Find the named features; arguments as for :func:`dpmoments.analysis.regression.ols`."""
         names = release.feature_names
         if not isinstance(target, str):
             raise InputTypeError(f"target must be the name of a feature, or a formula, got {type(target).__name__}")
@@ -216,7 +200,7 @@ def _default_features(release: Released, target: int) -> list[int]:
 
 
 def _computed_with(release: Released, target: int) -> set[int]:
-    """Features that are powers or products of the target's column, or that it is one of."""
+    """Return features derived from the target's column, and those that it is derived from."""
     columns = columns_with_places(release)
     own = next(column for column, indices in columns if target in indices)
     return {
@@ -229,7 +213,7 @@ def _computed_with(release: Released, target: int) -> set[int]:
 
 
 def _stated_references(release: Released, reference: Sequence[str] | Mapping[str, str | int] | None) -> dict[str, str]:
-    """The feature to leave out of every column that is named."""
+    """Return the feature to leave out of every named column."""
     if reference is None:
         return {}
     if isinstance(reference, str):
@@ -252,7 +236,7 @@ def _stated_references(release: Released, reference: Sequence[str] | Mapping[str
 def _without_references(
     release: Released, named: Sequence[int], stated: Mapping[str, str], constant: bool
 ) -> tuple[list[int], dict[str, str]]:
-    """Leave one level out of every categorical whose levels are all there, since they add up to one."""
+    """Drop one level of every categorical whose levels add up to one."""
     names, chosen = release.feature_names, set(named)
     blocks = [(column, indices) for column, indices in columns_with_places(release) if set(indices) <= chosen]
     references: dict[str, str] = {}
@@ -282,7 +266,7 @@ def _without_references(
 
 
 def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str, str]) -> set[int]:
-    """Levels, of columns with a reference, whose variance is below what identifies a coefficient among so many regressors."""
+    """Return levels whose variance is too small to identify a coefficient among these regressors."""
     if not references or release.noisy_sum is None or (noise := release.noise) is None:
         return set()
     mean = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
@@ -303,7 +287,7 @@ def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str
 
 
 def _most_frequent(release: Released, places: range) -> int:
-    """By the release: the level with the largest share, or the largest square where no mean was released."""
+    """Return the level of the largest released share (the largest square without a mean)."""
     shares = release.mean if release.noisy_sum is not None else np.diag(release.second_moment)
     return places[int(np.argmax(shares[places.start : places.stop]))]
 
@@ -312,9 +296,9 @@ def _most_frequent(release: Released, places: range) -> int:
 
 
 def regressed_moment(release: Released, *, intercept: bool) -> FloatArray:
-    """The covariance, or without an intercept the second moment about the zero of the table's units, shape (d, d).
+    """Return the covariance, or without an intercept the second moment about zero, shape (d, d).
 
-    In units of the encoding; where no mean was released, about the zero of the unit ball.
+    In encoded units; zero is the zero of the original units, or of the unit ball if no mean was released.
     """
     if intercept:
         return release.unit_ball_covariance

@@ -1,4 +1,4 @@
-"""What an analysis may ask of a release."""
+"""Interface of a release to the analyses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Stated(Protocol):
 
     @property
     def diagnostics(self) -> Mapping[str, Any]:
-        """What else the mechanism learned privately."""
+        """Further private findings of the mechanism."""
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -54,28 +54,28 @@ class Stated(Protocol):
 class Released(Stated, Protocol):
     """Released moments as analyses see them; :class:`dpmoments.MomentRelease` describes each member.
 
-    Every analysis takes one of these as its first argument, which makes it a method of ``MomentRelease`` as it stands.
+    Every analysis takes one of these as its first argument, and so can be a method of ``MomentRelease``.
     """
 
     @property
     def privacy(self) -> PrivacyStatement:
-        """What was spent."""
+        """Privacy guarantee and privacy loss."""
 
     @property
     def repair(self) -> Repair:
-        """How the moments are made those of a possible table."""
+        """Repair of the noisy moments."""
 
     @property
     def noise(self) -> NoiseLaw | None:
-        """The law of the noise, which gives variances of functionals; None if the moments are biased on purpose."""
+        """Noise distribution for variances of functionals; None if the moments are biased on purpose."""
 
     @property
     def noise_model(self) -> NoiseModel | None:
-        """What the file says of the noise."""
+        """Noise model stored in the file."""
 
     @property
     def mechanism_options(self) -> Mapping[str, Any]:
-        """Its options."""
+        """Options of the mechanism."""
 
     @property
     def details(self) -> Mapping[str, Any]:
@@ -99,15 +99,15 @@ class Released(Stated, Protocol):
 
     @property
     def zero_of_units(self) -> FloatArray:
-        """What is added to x about the release's center to give value/scale, shape (d,)."""
+        """Offset of value/scale from x about the release's center, shape (d,)."""
 
     @property
     def warnings(self) -> tuple[Message, ...]:
-        """What the mechanism found, privately, that speaks against trusting the release."""
+        """Private findings of the mechanism that limit trust in the release."""
 
     @property
     def center(self) -> FloatArray | None:
-        """What sum and Gram matrix are about; None for 0."""
+        """Center of the sum and Gram matrix; None is the origin."""
 
     @property
     def n_rows(self) -> int:
@@ -115,7 +115,7 @@ class Released(Stated, Protocol):
 
     @property
     def count_is_public(self) -> bool:
-        """Whether the number of rows is here and carries no noise."""
+        """True if the row count was released without noise."""
 
     @property
     def unit_ball_mean(self) -> FloatArray:
@@ -146,7 +146,7 @@ class Released(Stated, Protocol):
         """Corr(value), shape (d, d)."""
 
     def with_repair(self, repair: str) -> Released:
-        """The same release read with another repair."""
+        """Return this release with another repair."""
 
 
 _WITHOUT_MEAN = "no mean was released (mean=False): release with mean=True"
@@ -159,15 +159,15 @@ class Release(ABC):
     Attributes
     ----------
     privacy : PrivacyStatement
-        What was spent; ``print(release.privacy.in_words())``.
+        Privacy guarantee and loss; ``print(release.privacy.in_words())``.
     receipt : Receipt
-        Every draw of noise, and what it cost.
+        Every noise draw and its privacy loss.
     mechanism : str
         Name of the mechanism that ran.
     diagnostics : mapping
-        What else the mechanism learned privately.
+        Further private findings of the mechanism.
     origin : ReleaseOrigin
-        Which release this is: ``release.id``, ``release.dataset``, and the group of rows it is of.
+        Identity of the release: ``release.id``, ``release.dataset``, and its group of rows.
     """
 
     schema: Schema
@@ -193,7 +193,7 @@ class Release(ABC):
 
     @property
     def dataset(self) -> str | None:
-        """What the curator calls the table; None where it was not named."""
+        """Curator's name of the dataset; None if not named."""
         return self.origin.dataset
 
     @property
@@ -203,7 +203,7 @@ class Release(ABC):
 
     @property
     def warnings(self) -> tuple[Message, ...]:
-        """What the mechanism found, privately, that speaks against trusting the release; mostly nothing."""
+        """Private findings of the mechanism that limit trust in the release; usually empty."""
         return tuple(self.diagnostics.get("warnings", ()))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -212,7 +212,7 @@ class Release(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file; no bit is lost."""
+        """Return plain values for a file, bit for bit."""
 
     def _statements(self) -> dict[str, Any]:
         return {
@@ -283,17 +283,17 @@ class Moments(Release):
     Attributes
     ----------
     noise_model : NoiseModel or None
-        What the file says of the noise; None if the moments are biased on purpose. ``release.noise`` is the law that follows.
+        Noise model stored in the file; None if the moments are biased on purpose. ``release.noise`` is its distribution.
     details : mapping
-        The numbers that the mechanism's plan settled on.
+        Parameters of the mechanism's plan.
     repair : Repair
         The post-processing that the properties below apply to the noisy moments.
     noisy_count : float or None
     noisy_sum : ndarray of shape (d,) or None
     noisy_gram : ndarray of shape (d, d)
-        What the mechanism returned, in unit-ball units, before any repair; sum and Gram matrix about ``center``.
+        Noisy (unrepaired) moments in encoded units; sum and Gram matrix about ``center``.
     center : ndarray of shape (d,) or None
-        Where the mechanism found the mean, so that a covariance is not lost beside the square of a mean far away; None for 0.
+        Private estimate of the mean: a covariance would lose precision next to the square of a distant mean. None is the origin.
     """
 
     noise_model: NoiseModel | None
@@ -321,16 +321,16 @@ class Moments(Release):
 
     @property
     def zero_of_units(self) -> FloatArray:
-        """What is added to encoded rows about ``center`` to give value/scale, shape (d,): where the zero of the units is."""
+        """Offset of value/scale from encoded rows about ``center``, shape (d,)."""
         encoding = self.encoding
         zero = encoding.offset / encoding.scale
         return zero if self.center is None else zero + self.center
 
     @property
     def n_rows(self) -> int:
-        """The number of rows that count (dropped ones do not): exact where it is public, else noisy and rounded.
+        """Number of kept rows: exact if it is public, else noisy and rounded.
 
-        A noisy one is at least 1, and at least the standard deviation of its noise.
+        A noisy count is at least 1, and at least the SD of its noise.
 
         Raises
         ------
@@ -346,11 +346,10 @@ class Moments(Release):
 
     @property
     def count_is_public(self) -> bool:
-        """Whether the number of rows is here and carries no noise.
+        """True if the row count was released without noise.
 
-        So it is under ``replace_one`` where no rule of the schema drops a row, and under ``add_remove`` where a second
-        moment alone was released beside a count that is public from elsewhere. A mean is divided by a count that was released
-        with it.
+        Requires ``replace_one`` and a schema that drops no rows, or ``add_remove`` and a second moment released with a count
+        that is public from elsewhere. A mean is divided by a count that was released with it.
         """
         return self.noisy_count is not None and (
             self.privacy.neighbors.count_is_public(self.schema.drops_rows)
@@ -359,12 +358,12 @@ class Moments(Release):
 
     @cached_property
     def noise(self) -> NoiseLaw | None:
-        """The law of the noise on Σ z zᵀ, z = (1, x) about ``center``, in the unit ball; None if moments are biased on purpose.
+        """Noise distribution of Σ z zᵀ, z = (1, x) about ``center``, in encoded units; None for biased moments.
 
-        Exact for noise that is added cell by cell, for pooled releases, for additive Wishart noise of any scale, and, given the
+        Exact for additive noise on each entry, for pooled releases, for additive Wishart noise of any scale, and, given the
         rows as the last step clipped them, for coinpress and private-preconditioning. **Linearized about the release** for draws
-        around the moments (johnson-lindenstrauss, inverse-wishart), noise on their inverse, and eigenvectors: the law's
-        ``caveats`` say so (``docs/derivations/noise-of-runs.md``).
+        around the moments (johnson-lindenstrauss, inverse-wishart), noise on their inverse, and eigenvectors: ``caveats`` list
+        these cases (``docs/derivations/noise-of-runs.md``).
         """
         if self.noise_model is None:
             return None
@@ -405,7 +404,7 @@ class Moments(Release):
         return lower, upper
 
     def with_repair(self, repair: Repair | str) -> Self:
-        """The same release read with another repair: post-processing, free of privacy cost."""
+        """Return this release with another repair: post-processing, free of privacy cost."""
         result = replace(self, repair=Repair.of(repair))
         result.__dict__["noise"] = self.noise  # what is cached of the numbers before any repair
         return result
@@ -486,7 +485,7 @@ class Moments(Release):
 
 
 def correlation_of(covariance: FloatArray) -> FloatArray:
-    """A covariance over its standard deviations, ones on the diagonal, NaN where a variance is not positive.
+    """Return the correlation matrix of a covariance, NaN if a variance is not positive.
 
     Examples
     --------
@@ -504,13 +503,13 @@ def correlation_of(covariance: FloatArray) -> FloatArray:
 # Features by name, as analyses are asked for them.
 
 _SHOWN_NAMES = 8
-"""Messages name so many at most."""
+"""Max number of names listed in a message."""
 _SHOWN_FEATURES = 4
-"""Of a categorical column they name so many features."""
+"""Max number of features of one categorical column listed in a message."""
 
 
 def feature_place(release: Stated, name: str) -> int:
-    """The place of a feature; a column of one feature has its name."""
+    """Return the index of a feature; a column of one feature has its name."""
     names = release.feature_names
     if name in names:
         return names.index(name)
@@ -555,21 +554,14 @@ def did_you_mean(name: object, known: Sequence[str]) -> str:
 
 
 def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:
-    """Places of features named by feature or by column, in the release's order; all where none are named."""
+    """Return indices of features named by feature or column, in the release's order; default all."""
     if columns is None:
         return list(range(len(release.feature_names)))
     return sorted(named_features(release, columns, word="columns"))
 
 
 def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[int]:
-    """Places of features named by feature or by column, in the order in which they are named.
-
-    Parameters
-    ----------
-    names : sequence of str
-    word : str
-        What they are called where they are asked for, for the messages.
-    """
+    """Return indices of features named by feature or column; ``word`` is the argument's name in errors."""
     if isinstance(names, str):
         raise InputTypeError(f"{word} are a list of names, not one string")
     of_columns = {column.name: indices for column, indices in columns_with_places(release)}
@@ -584,14 +576,14 @@ def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[
 
 
 def columns_with_places(release: Stated) -> list[tuple[SchemaColumn, range]]:
-    """The columns of the schema, each with the places of its features."""
+    """Yield the schema's columns, each with the indices of its features."""
     columns = release.schema.columns
     every = range(release.schema.n_features)
     return [(column, every[index]) for column, index in zip(columns, feature_slices(columns), strict=True)]
 
 
 def columns_of(release: Stated, features: Sequence[int]) -> tuple[str, ...]:
-    """The name of the column that each feature belongs to."""
+    """Return the column name of each feature."""
     every = [column.name for column in release.schema.columns for _ in column.feature_names]
     return tuple(every[feature] for feature in features)
 
@@ -613,7 +605,7 @@ def unrelated(release: Stated, features: Sequence[int]) -> BoolArray:
 
 
 def shown_names(names: Sequence[str]) -> str:
-    """Names as a message lists them.
+    """Format names as a message lists them.
 
     Examples
     --------

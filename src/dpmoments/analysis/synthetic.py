@@ -1,10 +1,9 @@
-"""Synthetic rows: a table drawn at random whose moments are those of a release.
+"""Synthetic rows: a random table whose moments are close to the moments of a release.
 
 Every feature has a latent normal, and all of them one correlation matrix R (a normal copula). A numeric column is a quantile
-function of its latent: that of the beta law on its bounds with the released mean and variance. A Boolean is whether its latent
-passes a threshold. A categorical is the level whose latent, moved by a level's offset, is the largest (a multinomial probit).
-R and the offsets are calibrated: simulated, compared with the released covariance and shares, and corrected, in turn, on one
-fixed set of latents.
+function of its latent: the beta distribution on its bounds with the released mean and variance. A Boolean is true if its
+latent passes a threshold. A categorical is the level with the largest latent plus offset (a multinomial probit). R and the
+offsets are calibrated by simulation: compared with the released covariance and shares, and corrected, on fixed latents.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from dpmoments.schema.numeric import Numeric
 _ROUNDS = 25
 _DAMPING = 0.6
 _FARTHEST_WISH = 1.5
-"""What the latents' correlations are asked to be, before they are made possible, is at most this."""
+"""Max absolute correlation requested of the latents, before R is made positive semidefinite."""
 _LAST_ROUNDS = 20
 _MAX_ROWS, _MIN_ROWS, _MAX_CELLS = 1 << 14, 1 << 12, 1 << 21
-"""Latents that a calibration simulates: so many rows at most and at least, and so many cells in between."""
+"""Max and min number of rows of latents in a calibration, and the max number of entries."""
 _GRID = np.linspace(-8.0, 8.0, 4001)
 _NARROW = 1e7
-"""A beta law of larger parameters is normal to six digits."""
+"""Min parameters at which a beta distribution is normal to six digits."""
 _NO_MEAN = (
     "rows are drawn with the released mean and covariance, and this release has no {absent}: release with mean=True, which "
     "releases both"
@@ -60,7 +59,7 @@ class _Margin:
 
     @classmethod
     def of(cls, mean: float, variance: float, lower: float, upper: float) -> _Margin:
-        """The beta law on [lower, upper] with that mean and variance, a normal law where there are no bounds."""
+        """Return the beta distribution on [lower, upper] with this mean and variance (normal without bounds)."""
         if not (math.isfinite(lower) and math.isfinite(upper)):
             return cls(mean + math.sqrt(max(variance, 0.0)) * _GRID)
         width = upper - lower
@@ -93,7 +92,7 @@ class _Block:
     may_be_none: bool = False
 
     def values(self, latents: FloatArray, offsets: FloatArray) -> FloatArray:
-        """Features, shape (n, len(places)), of the latents of all features."""
+        """Return features, shape (n, len(places)), from the latents of all features."""
         own = latents[:, self.places]
         if self.margin is not None:
             return self.margin.of_latents(own)
@@ -116,35 +115,35 @@ def synthetic_rows(
     Parameters
     ----------
     release : Released
-        With count, mean and second moment.
+        Must hold count, mean and second moment.
     n_rows : int
-        How many rows; it need not be the table's number.
+        Number of rows; need not equal the table's.
     seed : int
-        Of the draw: one seed draws the same rows. It is no secret, and privacy does not depend on it.
+        Seed of the draw: the same seed gives the same rows. It is public; privacy does not depend on it.
     format : {"pandas", "arrow"}
         A pandas frame (needs pandas) or a ``pyarrow.Table``.
 
     Returns
     -------
     pandas.DataFrame or pyarrow.Table
-        The schema's columns with its types, levels and bounds. ``attrs``, or the schema's metadata under ``dpmoments``, say what
-        the rows are, of which release, and whether that is private.
+        The schema's columns with its types, levels and bounds. ``attrs``, or the schema's metadata under ``dpmoments``, state
+        that the rows are synthetic, their release, and if it is private.
 
     Raises
     ------
     ValueError
-        If no mean or count was released, or an argument is not what it must be.
+        If no mean or count was released, or an argument is invalid.
     ImportError
-        If pandas is wanted and not installed.
+        If pandas is requested and not installed.
 
     Notes
     -----
-    Means, variances and shares are the release's in expectation, covariances of numeric columns too; where levels are nearly a
-    function of one another, dependence comes out weaker (``docs/synthetic-rows.md`` has what was measured). A sample of n rows is
-    off by its sampling error beside. A numeric column has a beta law on its bounds: its tails and peaks are not the table's. Rows
-    of coordinates are shortened to their row norm.
+    Means, variances, shares and covariances of numeric columns equal the release's in expectation; if levels are nearly a
+    function of one another, dependence is weaker (measured in ``docs/synthetic-rows.md``). A sample of n rows adds its sampling
+    error. A numeric column has a beta distribution on its bounds: its tails and peaks are not the table's. Rows of coordinates
+    are scaled down to their row-norm bound.
 
-    The copula is that of Cario & Nelson (1997, "normal to anything"); thresholds of latent normals for levels are Emrich &
+    The copula follows Cario & Nelson (1997, "normal to anything"); thresholds of latent normals for levels are Emrich &
     Piedmonte's (1991), here calibrated by simulation.
 
     Examples
@@ -189,7 +188,7 @@ def _check(release: Released, n_rows: object, seed: object, format: object) -> N
 
 
 def _blocks(release: Released) -> tuple[list[_Block], npt.NDArray[np.intp]]:
-    """One for each column of the table, and which of the release's features they hold."""
+    """Return one block per column of the table, and the indices of the features that they hold."""
     place_of = {name: index for index, name in enumerate(release.feature_names)}
     mean, variance = release.mean, np.diag(release.covariance)
     lower, upper = release.schema.feature_bounds
@@ -219,7 +218,7 @@ def _blocks(release: Released) -> tuple[list[_Block], npt.NDArray[np.intp]]:
 def _calibrated(
     blocks: Sequence[_Block], target: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """A root of R, shape (d, d), and the offsets of levels, shape (d,)."""
+    """Return a root of R, shape (d, d), and the offsets of levels, shape (d,)."""
     d = len(target)
     latents = _even_latents(min(_MAX_ROWS, max(_MIN_ROWS, _MAX_CELLS // d)), d, rng)
     offsets, deviation, stretch = np.zeros(d), np.sqrt(np.maximum(np.diag(target), 0.0)), np.ones(d)
@@ -257,7 +256,7 @@ def _calibrated(
 
 
 def _with_shares(blocks: Sequence[_Block], latents: FloatArray, offsets: FloatArray, rounds: int = 3) -> FloatArray:
-    """Offsets at which the levels of each categorical have their shares among these latents, nearly."""
+    """Return offsets at which the levels of each categorical nearly have their shares in these latents."""
     offsets, least = offsets.copy(), 0.5 / len(latents)
     for block in blocks:
         if not isinstance(block.column, Categorical):
@@ -272,21 +271,21 @@ def _with_shares(blocks: Sequence[_Block], latents: FloatArray, offsets: FloatAr
 
 
 def _even_latents(n_rows: int, d: int, rng: np.random.Generator) -> FloatArray:
-    """Normal rows and their opposites, turned so that their covariance is I: shape (n_rows, d)."""
+    """Return normal rows and their opposites, rotated to covariance I, shape (n_rows, d)."""
     half = rng.standard_normal((n_rows // 2, d))
     rows = np.concatenate([half, -half])
     return np.asarray(np.linalg.solve(np.linalg.cholesky(rows.T @ rows / len(rows)), rows.T).T)
 
 
 def _root(latent: FloatArray) -> FloatArray:
-    """A square root of the nearest correlation matrix, nearly: eigenvalues below 0 raised, the diagonal brought back to 1."""
+    """Return a root of (nearly) the nearest correlation matrix, by raising negative eigenvalues."""
     eigenvalues, eigenvectors = np.linalg.eigh(latent + np.eye(len(latent)))
     root = eigenvectors * np.sqrt(np.maximum(eigenvalues, 1e-9))
     return np.asarray(root / np.linalg.norm(root, axis=1, keepdims=True))
 
 
 def _shorten(rows: FloatArray, blocks: Sequence[_Block], row_norm: float | None) -> None:
-    """Rows of coordinates within their norm."""
+    """Scale rows of coordinates down to their row-norm bound."""
     indices = [index for block in blocks if isinstance(block.column, Coordinate) for index in block.places]
     if indices and row_norm is not None:
         lengths = np.linalg.norm(rows[:, indices], axis=1, keepdims=True)
@@ -294,7 +293,7 @@ def _shorten(rows: FloatArray, blocks: Sequence[_Block], row_norm: float | None)
 
 
 def _cells(block: _Block, rows: FloatArray) -> Any:
-    """The column as an Arrow array."""
+    """Convert the column to an Arrow array."""
     values, column = rows[:, block.places], block.column
     if isinstance(column, Categorical):
         kind = pa.int64() if isinstance(column.levels[0], int) else pa.string()
@@ -307,7 +306,7 @@ def _cells(block: _Block, rows: FloatArray) -> Any:
 
 
 def _no_level(column: Categorical) -> str | int:
-    """A value that is none of the levels, where an empty cell would be an error or drop its row."""
+    """Return a value outside the levels, for columns in which a missing value is an error or drops its row."""
     if isinstance(column.levels[0], int):
         return max(int(level) for level in column.levels) + 1
     other = "other"
