@@ -187,7 +187,7 @@ def test_noise_of_a_step_is_that_of_the_radius_it_clips_to(neighbors: str) -> No
 
     def step() -> np.ndarray:
         one_step = filter_that_pays(dpm.PrivacyBudget.zcdp(rho), neighbors, generator)
-        return noisy_step(rows, one_step, "step", step_noise, center=center, linear=linear, radius=radius).gram
+        return noisy_step(rows, one_step, {"step": 1}, step_noise, center=center, linear=linear, radius=radius).gram
 
     noise = np.array([step() - exact for _ in range(600)])
     scale = (math.sqrt(2) if neighbors == "replace_one" else 1.0) * radius**2 / math.sqrt(2 * rho)
@@ -212,7 +212,7 @@ def test_a_step_with_the_mean_pays_for_sum_and_gram_and_leaves_the_count_cell_al
     sums, grams = [], []
     for _ in range(600):
         one_step = filter_that_pays(dpm.PrivacyBudget.zcdp(rho), neighbors, generator)
-        found = noisy_step(rows, one_step, "step", step_noise, center=np.zeros(d), linear=np.eye(d), radius=radius)
+        found = noisy_step(rows, one_step, {"step": 1}, step_noise, center=np.zeros(d), linear=np.eye(d), radius=radius)
         assert found.sum is not None
         sums.append(found.sum - clipped.sum(axis=0))
         grams.append(np.diagonal(found.gram) - (clipped**2).sum(axis=0))

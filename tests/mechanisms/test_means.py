@@ -28,7 +28,7 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.spending.release_mean import release_mean
 from support.opened_filter import filter_that_pays
-from support.said import codes
+from support.said import codes, refused
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "coinpress": {"radius": 100.0, "scale": 1.0},
@@ -116,7 +116,7 @@ def test_noise_of_clipped_sums_is_that_of_the_radius(neighbors: Neighbors) -> No
         noisy_clipped_sums(
             rows,
             filter_that_pays(PrivacyBudget.zcdp(0.3), neighbors, generator),
-            "step",
+            1,
             rho=0.2,
             squares_rho=0.1,
             center=np.zeros(2),
@@ -464,7 +464,6 @@ def test_budgets_and_neighbors_a_mechanism_does_not_know_are_refused(name: str) 
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("nonsense", {}, "no estimator"),
         ("coinpress", {"radius": -1.0}, "positive"),
         ("coinpress", {"radius": 1.0, "scale": 1.0, "covariance": [[1.0]]}, "not both"),
         ("coinpress", {"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "positive definite"),
@@ -476,6 +475,11 @@ def test_budgets_and_neighbors_a_mechanism_does_not_know_are_refused(name: str) 
 def test_impossible_options_are_refused(name: str, options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make_mean_mechanism(name, **options)
+
+
+def test_an_estimator_of_means_that_there_is_not_is_refused() -> None:
+    with refused("unknown-mechanism", name="nonsense", of_means=True, known=tuple(MEAN_MECHANISMS)):
+        make_mean_mechanism("nonsense")
 
 
 def test_what_must_be_public_is_asked_for() -> None:

@@ -24,6 +24,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from references.plain_answers import recorded
 from support.opened_filter import filter_that_pays
+from support.said import codes
 
 ZCDP = PrivacyBudget.zcdp(0.5)
 
@@ -144,12 +145,12 @@ def test_far_rows_show_from_a_hundredth_and_what_noise_passes_once_in_a_thousand
 
 def test_what_the_variance_aware_mean_says_of_its_last_step() -> None:
     def said(norm: float, noise: float, moved: float = 0.0, *, settled: bool = False) -> list[str]:
-        return [text.split()[1] for text in search_warnings(norm, moved, noise, settled=settled)]
+        return codes(search_warnings(norm, moved, noise, settled=settled))
 
     assert said(4.0, 2.0) == []
-    assert said(4.0, above(2.0)) == ["budget"]
+    assert said(4.0, above(2.0)) == ["mean-lost"]
     assert said(8.0, 3.0, 5.0) == []  # √((0.5·8)² + 3²)
-    assert said(8.0, 3.0, above(5.0)) == ["search"]
+    assert said(8.0, 3.0, above(5.0)) == ["search-unsettled"]
     assert said(8.0, 3.0, above(5.0), settled=True) == []
 
 
@@ -286,7 +287,7 @@ def test_a_value_at_no_finite_distance_is_beyond() -> None:
         center=-1e308,
         least=1e307,
         n_rows=2.0,
-        what="clamp",
+        code="clamped-values",
     )
     assert share == 1.0
 

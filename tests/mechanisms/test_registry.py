@@ -12,6 +12,7 @@ import dpmoments.mechanisms
 import dpmoments.mechanisms.means
 from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
+from support.said import refused
 
 KINDS = [
     (MECHANISMS, make_mechanism, "mechanism", dpmoments.mechanisms, "laplace"),
@@ -43,7 +44,7 @@ def test_names_are_sorted_and_lead_to_their_classes(
 @both_kinds
 def test_what_names_nothing_is_refused(known: Known, make: Make, noun: str, package: Any, one: str) -> None:
     del package
-    with pytest.raises(ValueError, match=f"unknown {noun} 'nothing': use one of {', '.join(known)}"):
+    with refused("unknown-mechanism", name="nothing", of_means=known is MEAN_MECHANISMS, known=tuple(known)):
         make("nothing")
     for wrong in (None, 3, known[one], ["laplace"]):
         with pytest.raises(TypeError, match=f"a name or a configured {noun}, got {type(wrong).__name__}"):

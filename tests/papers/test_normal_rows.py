@@ -48,7 +48,7 @@ def test_it_saves_the_projection_its_padding() -> None:
         (np.ones((2, 3)), 0.1, "symmetric"),
         ([[1.0, 0.5], [0.0, 1.0]], 0.1, "symmetric"),
         ([[1.0, 2.0], [2.0, 1.0]], 0.1, "negative eigenvalue"),
-        (np.eye(2), 1.0, "is a probability"),
+        (np.eye(2), 1.0, "must be a probability"),
     ],
 )
 def test_what_is_no_covariance(covariance: np.ndarray, failure: float, message: str) -> None:

@@ -26,6 +26,7 @@ from contracts.cases import CASES, MEAN_CASES, Case, run_plan
 from dpmoments.audit.replay import Exchange, Recorder, Replayer
 from dpmoments.foundation.values import rounded_down
 from dpmoments.mechanisms.means.base import NoisyMean
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import SecureGenerator, insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -600,7 +601,9 @@ def test_the_filter_of_a_group() -> None:
         door.close()
     receipt = opening.close()
     assert [draw.group for draw in receipt.draws] == ["north"]
-    assert receipt.lines()[0][0] == "scores of north"
+    named = Message("query", name="scores")
+    assert receipt.draws[0].what == named
+    assert receipt.lines()[0][0] == named.within("north").text("short")
 
 
 # Receipts of real releases -------------------------------------------------------------------------------------------
@@ -962,7 +965,12 @@ def test_a_tampered_receipt_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "kind", "words"),
     [
-        ({"what": 3}, TypeError, "what"),
+        ({"what": 3}, TypeError, "a message"),
+        ({"what": "count"}, TypeError, "a message"),
+        ({"what": {}}, ValueError, "no code"),
+        ({"what": {"code": "wishful"}}, ValueError, "not the code of a message"),
+        ({"what": {"code": "rows-unseen"}}, ValueError, "not the code of a message"),
+        ({"what": {"code": "count", "facts": {"rows": 3}}}, ValueError, "unknown fact"),
         ({"law": None}, TypeError, "law"),
         ({"law": "discrete-gaussian"}, TypeError, "law"),
         ({"sensitivity": []}, TypeError, "sensitivity"),
@@ -984,7 +992,7 @@ def test_a_tampered_receipt_is_refused(name: str) -> None:
 )
 def test_a_draw_that_cannot_be_is_refused(changes: Plain, kind: type[Exception], words: str) -> None:
     law, moved = DiscreteGaussian(5.0), count(ADD)
-    draw = Draw("count", law, moved, law.loss(moved, LossUnit.RHO), 1, None, "a group")
+    draw = Draw(Message("count"), law, moved, law.loss(moved, LossUnit.RHO), 1, None, "a group")
     values = draw.to_dict()
     assert Draw.from_dict(values, LossUnit.RHO) == draw
     with pytest.raises(kind, match=words):
@@ -993,7 +1001,7 @@ def test_a_draw_that_cannot_be_is_refused(changes: Plain, kind: type[Exception],
 
 def test_a_receipt_of_groups_is_for_no_release_of_all_rows() -> None:
     cost, law, moved = PrivacyBudget.zcdp(0.5), DiscreteGaussian(5.0), count(ADD)
-    draw = Draw("count", law, moved, law.loss(moved, LossUnit.RHO), 1)
+    draw = Draw(Message("count"), law, moved, law.loss(moved, LossUnit.RHO), 1)
     statement = PrivacyStatement(cost, ADD, "idealized", True, (), "1")
     Receipt(ADD, cost, LossUnit.RHO, (draw, draw)).require_for(statement)
     with pytest.raises(ValueError, match="several groups"):

@@ -139,8 +139,8 @@ def _examined(
     noise = answers.deviation(0.96 * loss, 2.0) * half / n_rows
     beyond = []
     for code, far in (
-        ("clamp", np.abs(column - center) > half),
-        ("noise", np.abs(column - center) >= noise),
+        ("clamped-values", np.abs(column - center) > half),
+        ("values-beyond-noise", np.abs(column - center) >= noise),
     ):
         signed = [np.where(far, 1, -1).sum()]
         noisy = answers.noisy(Message(code, feature=j + 1), signed, 0.02 * loss, 2.0)

@@ -28,6 +28,7 @@ from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Coordinate, Schema
 from support.encoded_blocks import encoded_blocks
+from support.said import refused
 from support.spark_session import of_spark
 from support.table_forms import (
     EXPECTED,
@@ -383,11 +384,11 @@ def test_which_files_a_folder_means(tmp_path: Path) -> None:
         Rows.of(tmp_path / "absent-*.parquet", SCHEMA, neighbors="replace_one")
     parquet(tmp_path / "a.parquet")
     write(tmp_path / "a.csv", csv_text(TABLE))
-    with pytest.raises(ValueError, match=r"by its ending \(\.csv, \.parquet\)"):
+    with refused("unknown-file-ending", endings=(".csv", ".parquet")):
         Rows.of(tmp_path, SCHEMA, neighbors="replace_one")
-    with pytest.raises(ValueError, match=r"by its ending \(\.csv, \.parquet\)"):
+    with refused("unknown-file-ending", endings=(".csv", ".parquet")):
         Rows.of(str(tmp_path / "a.*"), SCHEMA, neighbors="replace_one")
-    with pytest.raises(ValueError, match=r"by its ending \(\.xlsx\)"):
+    with refused("unknown-file-ending", path=str(tmp_path / "t.xlsx"), endings=(".xlsx",)):
         Rows.of(write(tmp_path / "t.xlsx", b""), SCHEMA, neighbors="replace_one")
     assert (
         Rows.of(parquet(tmp_path / "odd[1]*.parquet"), SCHEMA).table_size() == N_ROWS

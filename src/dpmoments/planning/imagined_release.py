@@ -581,7 +581,11 @@ class ForecastNoise:
         likeliest = _regression(self.release, target)
         if likeliest is None or len(self.releases) == 1 or not math.isfinite(likeliest.noise):
             return likeliest
-        said = [_regression(release, target, first_order=True) for _, release in self.releases]
+        said = [_regression(release, target) for _, release in self.releases]
+        said = [
+            fit if fit is not None and math.isfinite(fit.noise) else _regression(release, target, first_order=True)
+            for fit, (_, release) in zip(said, self.releases, strict=True)
+        ]
         noise = [np.array(1.0 if fit is None else min(fit.noise, 1.0)) for fit in said]
         return replace(likeliest, noise=float(self._averaged(noise)))
 
