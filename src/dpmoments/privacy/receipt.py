@@ -84,7 +84,7 @@ class Draw:
         entries = plain_mapping(values, "law")
         name = entries.pop("name")
         if not isinstance(name, str) or name not in LAWS:
-            raise InputValueError(f"there is no law {shown(name)} of a draw: use one of {', '.join(LAWS)}")
+            raise InputValueError(f"unknown noise distribution {shown(name)}: use one of {', '.join(LAWS)}")
         if set(entries) != {entry.name for entry in fields(LAWS[name])}:
             known = ", ".join(entry.name for entry in fields(LAWS[name]))
             raise InputValueError(f"the parameters of a {name} draw are {known}, and the file has others")
@@ -96,7 +96,7 @@ class Draw:
             if not is_finite_number(values[entry]):
                 raise InputTypeError(f"the {entry} of {what.text('short')!r} must be a finite number")
         if (rounded_up(loss.amount), rounded_up(loss.delta)) != (values["loss"], values["delta"]):
-            raise InputValueError(f"the loss of {what.text('short')!r} is not what its law and sensitivity come to")
+            raise InputValueError(f"the loss of {what.text('short')!r} is not the loss of its distribution at its sensitivity")
         group, size = values["group"], values["size"]
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InputValueError(f"the size of {what.text('short')!r} must be a whole number, 1 or more")
