@@ -481,9 +481,9 @@ def in_both(name: str, value: Any) -> Edit:
 
 
 FORGED: dict[str, tuple[Edit, str]] = {
-    "more rows in the receipt": (lambda c: c["receipt"]["protected_unit"].update(max_rows=4), "allowance is not what"),
+    "more rows in the receipt": (lambda c: c["receipt"]["protected_unit"].update(max_rows=4), "allowance does not equal"),
     "more rows in the statement": (lambda c: c["privacy"]["privacy_unit"].update(max_rows=4), "stated protected unit"),
-    "more rows in both": (in_both("max_rows", 4), "allowance is not what"),
+    "more rows in both": (in_both("max_rows", 4), "allowance does not equal"),
     "more rows, and the allowance that goes with it": (
         lambda c: (in_both("max_rows", 4)(c), c["receipt"].update(allowance=0.25)),
         "add up to more than the stated cost",
@@ -491,7 +491,7 @@ FORGED: dict[str, tuple[Edit, str]] = {
     "another column in the statement": (lambda c: c["privacy"]["privacy_unit"].update(column="x"), "stated protected unit"),
     "no unit in the statement": (lambda c: c["privacy"].update(privacy_unit=None), "stated protected unit"),
     "no unit at all in the statement": (lambda c: c["privacy"].pop("privacy_unit"), "stated protected unit"),
-    "a row in the receipt": (lambda c: c["receipt"].update(protected_unit="row"), "allowance is not what"),
+    "a row in the receipt": (lambda c: c["receipt"].update(protected_unit="row"), "allowance does not equal"),
     "no entry in the receipt": (lambda c: c["receipt"].pop("protected_unit"), "has no entry 'protected_unit'"),
     "text": (lambda c: c["receipt"].update(protected_unit="person"), "is not a privacy unit"),
     "a list": (lambda c: c["receipt"].update(protected_unit=["person_id", 3]), "is not a privacy unit"),
