@@ -96,7 +96,9 @@ class Draw:
             if not is_finite_number(values[entry]):
                 raise InputTypeError(f"the {entry} of {what.text('short')!r} must be a finite number")
         if (rounded_up(loss.amount), rounded_up(loss.delta)) != (values["loss"], values["delta"]):
-            raise InputValueError(f"the loss of {what.text('short')!r} is not the loss of its distribution at its sensitivity")
+            raise InputValueError(
+                f"the loss of {what.text('short')!r} is not the loss of its distribution at its sensitivity"
+            )
         group, size = values["group"], values["size"]
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InputValueError(f"the size of {what.text('short')!r} must be a whole number, 1 or more")
