@@ -406,7 +406,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         correlation_intervals_under_noise,
         0.05,
         [
-            Fault(correlations._Errors.parts, "rho**2 * self.of_scale", "0.0"),
+            Fault(correlations._Errors.privacy, "rho**2 * self.of_scale", "0.0"),
         ],
     ),
     (

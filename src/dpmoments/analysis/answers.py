@@ -257,12 +257,11 @@ def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Paramete
     dpmoments.foundation.errors.InputValueError: the numbers of this release exceed the range ...
     """  # language: ok
     within: Callable[Parameters, Found] = unless_beyond_floating_point(_refuse)(compute)
-    known = inspect.signature(compute).parameters
 
     @wraps(compute)
     def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Found:
         for name in named:
-            if name not in known and name in _UNSUPPORTED:
+            if name in _UNSUPPORTED and name not in inspect.signature(compute).parameters:
                 raise InputTypeError(f"{compute.__name__}() takes no {name}=: {_UNSUPPORTED[name]}")
         return within(*given, **named)
 

@@ -215,6 +215,14 @@ class TableBounds:
         """Columns of which clipping may hide much of the standard deviation, shape (d,)."""
         return np.asarray(self.largest_ratio > NAMED_RATIO)
 
+    @property
+    def in_words(self) -> str:
+        """Sentence on clipping: answers are about the clipped rows."""
+        return (
+            f"Answers are about the clipped rows: at most {no_less(100.0 * self.share, 2)} % of the rows were clipped to a ball "
+            "(95 % confidence), and intervals leave out what that hides, which describe() bounds."
+        )
+
     @classmethod
     def of(cls, release: Released) -> TableBounds | None:
         """Return the limits; None if no row was clipped to a ball, or nothing was spent on knowing how many were."""
@@ -334,12 +342,7 @@ def is_of_table(of: str) -> bool:
 def describe_clipping(release: Released) -> str:
     """Return a sentence on clipping: answers are about the clipped rows; empty if no row was clipped to a ball."""
     bounds = TableBounds.of(release)
-    if bounds is None:
-        return ""
-    return (
-        f"Answers are about the clipped rows: at most {no_less(100.0 * bounds.share, 2)} % of the rows were clipped to a ball "
-        "(95 % confidence), and intervals leave out what that hides, which describe() bounds."
-    )
+    return "" if bounds is None else bounds.in_words
 
 
 def clipping_warning(release: Released) -> Message | None:

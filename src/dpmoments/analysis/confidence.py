@@ -140,7 +140,7 @@ def score_test(
     return value, int(kept.sum()), float(scipy.stats.chi2.sf(value, int(kept.sum())))
 
 
-def format_probability(value: float) -> str:
+def format_probability(value: float, digits: int = 4) -> str:
     """Format a p-value for printing.
 
     Examples
@@ -150,4 +150,5 @@ def format_probability(value: float) -> str:
     """
     if math.isnan(value):
         return "noise unknown"
-    return "p < 0.0001" if value < 1e-4 else f"p = {value:.4f}"
+    least = 10.0**-digits
+    return f"p < {least:.{digits}f}" if value < least else f"p = {value:.{digits}f}"

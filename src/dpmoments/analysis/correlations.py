@@ -91,12 +91,13 @@ _CLOSE_TO_ONE = 1.0 - 1e-12
 
 @dataclass(frozen=True, eq=False)
 class _Errors:
-    """Variance of r − ρ as a function of the population's ρ: noise of C_ij − ρ√(V_i V_j) to first order, and sampling.
+    """Variance of ``r`` − ρ as a function of the population's ρ: noise of C_ij − ρ√(V_i V_j) to first order, and sampling.
 
     The privacy part is ``of_product`` − 2ρ·``shared`` + ρ²·``of_scale``. The sampling part is constant on the scale of artanh r
     (Fisher 1921) for two numbers, so that without noise the interval is Fisher's.
     """
 
+    r: FloatArray
     of_product: FloatArray
     shared: FloatArray
     of_scale: FloatArray
@@ -109,6 +110,7 @@ class _Errors:
     @classmethod
     def of(
         cls,
+        r: FloatArray,
         moments: LocalMoments,
         variances: FeatureVariances,
         i: IntegerArray,
@@ -127,31 +129,38 @@ class _Errors:
             moments.variances(indices, weights) for weights in (product, scale, product + scale)
         )
         shared = (both - of_product - of_scale) / 2.0
-        return cls(of_product, shared, of_scale, variances, i, j, moments.n_rows, moments.law)
+        return cls(r, of_product, shared, of_scale, variances, i, j, moments.n_rows, moments.law)
+
+    def privacy(self, rho: FloatArray) -> FloatArray:
+        """Return the variance of privacy noise if the population's correlation is ``rho``."""
+        return np.maximum(self.of_product - 2.0 * rho * self.shared + rho**2 * self.of_scale, 0.0)
 
     def parts(self, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the variances of privacy noise and sampling error if the population's correlation is ``rho``."""
-        privacy = self.of_product - 2.0 * rho * self.shared + rho**2 * self.of_scale
-        sampling = _sampling_variances(rho, self.variances, self.i, self.j) / self.n_rows
-        return np.maximum(privacy, 0.0), sampling
+        return self.privacy(rho), _sampling_variances(rho, self.variances, self.i, self.j) / self.n_rows
 
-    def _between(self, r: FloatArray, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
+    @cached_property
+    def _on_scale(self) -> FloatArray:
+        """Variance of the sampling error of artanh r."""
+        inside = _inside(self.r, np.sqrt(sum(self.parts(self.r))))
+        return np.asarray(self.parts(inside)[1] / (1.0 - inside**2) ** 2)
+
+    def _between(self, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the variances of r − ρ: noise at ``rho``, and sampling that is constant on the scale of artanh r."""
-        inside = _inside(r, np.sqrt(sum(self.parts(r))))
-        on_scale = self.parts(inside)[1] / (1.0 - inside**2) ** 2
-        r, rho = np.clip(r, -_CLOSE_TO_ONE, _CLOSE_TO_ONE), np.clip(rho, -_CLOSE_TO_ONE, _CLOSE_TO_ONE)
+        r, rho = (np.clip(each, -_CLOSE_TO_ONE, _CLOSE_TO_ONE) for each in (self.r, rho))
         apart = np.arctanh(r) - np.arctanh(rho)
         slope = np.divide(r - rho, apart, out=1.0 - rho**2, where=np.abs(apart) > 1e-6)
-        return self.parts(rho)[0], on_scale * slope**2
+        return self.privacy(rho), self._on_scale * slope**2
 
-    def interval(self, r: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    def interval(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return all ρ within h(level) standard errors of r, the hull of what a test of each ρ leaves."""
 
         def beyond(rho: FloatArray) -> FloatArray:
             """Return |r − ρ| − h·(standard error): positive where ρ is refuted."""
-            privacy, sampling = self._between(r, rho)
+            privacy, sampling = self._between(rho)
             return np.abs(r - rho) - deviations_for(level, self.noise, privacy, sampling) * np.sqrt(privacy + sampling)
 
+        r = self.r
         at_zero, ends = beyond(np.zeros_like(r)), []
         for side in (-1.0, 1.0):
             outer = np.full_like(r, side)
@@ -162,15 +171,13 @@ class _Errors:
             ends.append(np.where(refuted > 0.0, _crossing(beyond, inner, outer), side))
         return ends[0], ends[1]
 
-    def p_values(self, r: FloatArray) -> FloatArray:
+    def p_values(self) -> FloatArray:
         """Return p-values of ρ = 0: that of the end of [−1, 1] on the other side counts too, as for the interval."""
-        result = []
-        for rho in (np.zeros_like(r), -np.sign(r)):
-            privacy, sampling = self._between(r, rho)
-            error = np.sqrt(privacy + sampling)
-            far = np.divide(np.abs(r - rho), error, out=np.where(r != rho, np.inf, 0.0), where=error > 0.0)
-            result.append(p_values(far, privacy, sampling, self.noise))
-        return np.maximum(result[0], result[1])
+        rho = np.stack([np.zeros_like(self.r), -np.sign(self.r)])
+        privacy, sampling = np.stack([self._between(each) for each in rho], axis=1)
+        error, apart = np.sqrt(privacy + sampling), np.abs(self.r - rho)
+        far = np.divide(apart, error, out=np.where(apart > 0.0, np.inf, 0.0), where=error > 0.0)
+        return np.asarray(p_values(far, privacy, sampling, self.noise).max(axis=0))
 
 
 def _crossing(f: Callable[[FloatArray], FloatArray], inner: FloatArray, outer: FloatArray) -> FloatArray:
@@ -451,15 +458,15 @@ def correlations(
     root = np.sqrt(safe[i]) * np.sqrt(safe[j])
     raw = np.where(usable, moments.moments[i + 1, j + 1] / root, 0.0)
     bounded = np.clip(np.where(of_opposites, -1.0, raw), -1.0, 1.0)
-    errors = _Errors.of(moments, variances, i, j, safe, of_opposites)
+    errors = _Errors.of(bounded, moments, variances, i, j, safe, of_opposites)
     privacy, sampling = errors.parts(bounded)
-    lower, upper = errors.interval(bounded, level)
-    p_value = np.where(usable, errors.p_values(bounded), 1.0 if moments.law is not None else np.nan)
+    lower, upper = errors.interval(level)
+    p_value = np.where(usable, errors.p_values(), 1.0 if moments.law is not None else np.nan)
     lower[of_opposites] = upper[of_opposites] = -1.0
     lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
     size = len(chosen)
-    clipping = None if moments.law is None else TableBounds.of(release)
-    of_clipped, about_rows = None, describe_clipping(release)
+    clipping = TableBounds.of(release)
+    of_clipped, about_rows = None, "" if clipping is None else clipping.in_words
     if clipping is not None and (of_table or clipping.named[chosen].any()):
         ends = clipping.correlation_ends(_symmetric(lower, size, 1.0), _symmetric(upper, size, 1.0), chosen.tolist())
         low, high = (end[first, second] for end in ends)

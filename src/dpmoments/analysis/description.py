@@ -20,7 +20,7 @@ from dpmoments.analysis.answers import (
     rounded,
     rounded_cells,
 )
-from dpmoments.analysis.clipping import TableBounds, describe_clipping, is_of_table, largest_variance
+from dpmoments.analysis.clipping import TableBounds, is_of_table, largest_variance
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
 from dpmoments.analysis.released import Released, cautions_in_full, chosen_features, places_of
@@ -340,6 +340,7 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
     with_mean, with_count = release.noisy_sum is not None, release.noisy_count is not None
     unknown = np.full(len(release.feature_names), np.nan)
     spread = _root(np.diag(release.covariance if with_mean else release.second_moment)) if with_count else unknown
+    clipping = TableBounds.of(release)
     result = Description(
         feature_names=release.feature_names,
         mean=release.mean if with_mean else None,
@@ -353,8 +354,8 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
         noisy_mean=LocalMoments.of(release).location if with_mean else None,
         bounds=release.schema.feature_bounds,
         noise=release.noise,
-        clipping=TableBounds.of(release) if with_mean else None,
-        about_rows=describe_clipping(release),
+        clipping=clipping,
+        about_rows="" if clipping is None else clipping.in_words,
         warning=cautions_in_full(release),
     )
     return result if columns is None else result.part(chosen_features(release, columns))

@@ -218,7 +218,7 @@ class Search:
         return point
 
     def limits(self, place: int, limit: float, inside: FloatArray) -> tuple[float, float]:
-        """Find the ends of {β_j : least Q ≤ limit}; infinite if the set is unbounded.
+        """Find the ends of {β_j : least Q ≤ limit}, a set that :meth:`at_infinity` has shown to be bounded.
 
         Parameters
         ----------
@@ -230,8 +230,7 @@ class Search:
             A b whose Q is ``limit`` or less.
         """
         last = self.equations.n_regressors
-        # far out the target does not matter: both ends have one limit
-        if self.at_infinity(place, limit) <= limit or not self.at(inside).statistic <= limit:
+        if not self.at(inside).statistic <= limit:
             return -math.inf, math.inf
         center = self.least({place: float(inside[place]), last: 1.0}, [inside])
         return -self._end(place, limit, center, 1.0), -self._end(place, limit, center, -1.0)
@@ -303,9 +302,8 @@ class Search:
         """
         last = self.equations.n_regressors
         raw = np.append(-self.equations.solution, 1.0)
-        free = np.isnan(toward)
-        target = np.append(np.where(free, -raw[:-1], toward), -1.0) * -1.0
-        best = self.least({**{int(place): float(target[place]) for place in np.flatnonzero(~free)}, last: 1.0}, [raw])
+        held = {int(place): -float(toward[place]) for place in np.flatnonzero(~np.isnan(toward))}
+        best = self.least({**held, last: 1.0}, [raw])
         if best.statistic <= limit:
             return best.beyond
         scale = float(np.max(1.0 / self._unit[:-1]))

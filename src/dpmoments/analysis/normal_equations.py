@@ -368,13 +368,17 @@ class NormalEquations:
         )
         inside = self.beyond.copy()
         inside[place] = -value / unit
+        # far out the target does not matter: both ends have one limit
+        far_out = equations.search.at_infinity(place, limit)
+        if far_out <= limit:
+            return Estimate.not_estimable(level)
         ends = [end * unit for end in equations.search.limits(place, limit, inside)]
         if not all(map(math.isfinite, ends)):
             return Estimate.not_estimable(level)
         lower, upper = min(ends[0], value), max(ends[1], value)
         of_zero = equations.search.least({place: 0.0, last: 1.0}, [inside]).statistic
         # beyond all bounds is refuted too, but perhaps less than 0 is
-        p_value = float(scipy.special.chdtrc(1, min(of_zero, equations.search.at_infinity(place))))
+        p_value = float(scipy.special.chdtrc(1, min(of_zero, far_out)))
         privacy, sampling = (np.diag(part)[place] for part in (self.privacy_covariance, self.sampling_covariance))
         share = max(float(privacy), 0.0) / max(float(privacy) + float(sampling), np.finfo(float).tiny)
         agreeing = _agreeing(p_value, lower, upper, level)

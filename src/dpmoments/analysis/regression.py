@@ -88,12 +88,12 @@ def ols(
     level = confidence_level(level)
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     equations = NormalEquations.of(release, chosen)
-    moment = regressed_moment(release, intercept=chosen.intercept)
-    penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
-    slopes = _penalized_slopes(moment, chosen, penalty)
-    if equations is None:
-        return _fitted_line(release, chosen, equations, "least squares", slopes, penalty, level, moment)
-    if not equations.delta_method_valid:
+    if equations is None or not equations.delta_method_valid:
+        moment = regressed_moment(release, intercept=chosen.intercept)
+        penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
+        slopes = _penalized_slopes(moment, chosen, penalty)
+        if equations is None:
+            return _fitted_line(release, chosen, equations, "least squares", slopes, penalty, level, moment)
         equations = replace(equations, toward=np.concatenate([[np.nan], slopes]) if chosen.intercept else slopes)
     slopes = equations.estimate[1 if chosen.intercept else 0 :]
     raw_moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)

@@ -13,6 +13,7 @@ import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
 from dpmoments.analysis.clipping import ClippingEffect
+from dpmoments.analysis.confidence import format_probability
 from dpmoments.analysis.estimate import Estimate
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
@@ -658,7 +659,7 @@ def _format_p_value(value: float) -> str:
 
 
 def _overall_p(value: float) -> str:
-    return "p unknown" if math.isnan(value) else "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+    return "p unknown" if math.isnan(value) else format_probability(value, digits=3)
 
 
 def _limit(value: float) -> str:

@@ -7,6 +7,7 @@ standard deviations of a forecast on what will be seen.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import scipy
@@ -42,6 +43,7 @@ def decided(value: float, said: str) -> str:
 _TAILS = np.array([1e-14, 1e-11, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5])
 
 
+@lru_cache(maxsize=8)
 def half_widths(noise: NoiseLaw) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """Return the half-width of an interval, in standard errors, as a function of a normal quantile z and the noise's share.
 
