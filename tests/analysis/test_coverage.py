@@ -32,6 +32,8 @@ from dpmoments.analysis import (
     inverted_test,
     normal_equations,
     regression_results,
+    regressors,
+    robust_errors,
     synthetic,
 )
 from dpmoments.analysis import cross_table as cross_tables
@@ -76,6 +78,9 @@ GROUPS = dpm.Schema(
     dpm.Categorical("group", ["one", "two", "far"]),
     dpm.Boolean("flag"),
     dpm.Numeric("y", -4, 16),
+)
+PRODUCTS = dpm.Schema(dpm.Numeric("x", -4, 4), dpm.Boolean("flag"), dpm.Numeric("y", -9, 9)).with_products(
+    ["x", "flag", "y"]
 )
 SHARES, GROUP_MEANS = np.array([0.3, 0.2, 0.5]), np.array([-1.0, -1.0, 13.0])
 
@@ -283,6 +288,45 @@ def coefficient_intervals() -> np.ndarray:
     return replications(400, one)
 
 
+def unequal(rng: np.random.Generator, n_rows: int) -> np.ndarray:
+    """Rows whose residuals vary with x and the flag, with their products: HC1 errors are 1.45 and 1.15 times the classical."""
+    x, flag = rng.standard_normal(n_rows), (rng.random(n_rows) < 0.3).astype(float)
+    y = 1.0 + 0.5 * x - 0.7 * flag + (0.4 + 0.8 * np.abs(x) + 0.5 * flag) * rng.standard_normal(n_rows)
+    return np.column_stack([x, flag, y, x**2, y**2, x * flag, x * y, flag * y])
+
+
+def of_unequal(rng: np.random.Generator, n_rows: int, rho: float) -> normal_equations.NormalEquations:
+    release = drawn(template(PRODUCTS, rho=rho), unequal(rng, n_rows), rng)
+    chosen = regressors.Regressors.chosen(release, "y", ["x", "flag"], None, None)
+    products = robust_errors.ResidualProducts.of(release, chosen, required=True)
+    equations = normal_equations.NormalEquations.of(release, chosen, products)
+    assert equations is not None
+    return equations
+
+
+def robust_intervals() -> np.ndarray:
+    """By the delta method: the products are noisy."""
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        equations = of_unequal(rng, 1_000, 100.0)
+        assert equations.robust
+        assert equations.delta_method_valid
+        return of_interval(*equations.intervals(0.95).T, np.array([1.0, 0.5, -0.7]))[1:]
+
+    return replications(500, one)
+
+
+def robust_inverted_p_values() -> np.ndarray:
+    """Of the true slope, where noise is too large for the delta method and sampling is half of the error."""
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        equations = of_unequal(rng, 300, 40.0)
+        assert not equations.delta_method_valid
+        return of_p_value(equations.inverted_p_value(1, 0.5))
+
+    return replications(300, one)
+
+
 def coefficient_p_values() -> np.ndarray:
     """Of slopes that are 0 where sampling and noise decide: the fifth feature has nothing to do with the target."""
 
@@ -478,6 +522,26 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         [Fault(normal_equations.NormalEquations._linear, "reach = float", "reach = 0.85 * float")],
     ),
     (
+        robust_intervals,
+        0.05,
+        [
+            Fault(
+                robust_errors.ResidualProducts.covariance,
+                "self.moments @ carried.T",
+                "(0.6 * self.moments) @ carried.T",
+            )
+        ],
+    ),
+    (
+        robust_inverted_p_values,
+        0.1,
+        [
+            Fault(
+                inverted_test.Search.at, "equations.n_rows * self._sampling", "equations.n_rows * 0.1 * self._sampling"
+            )
+        ],
+    ),
+    (
         coefficient_p_values,
         0.05,
         [Fault(normal_equations.NormalEquations.residual_variance, "/ over", "/ (3.0 * over)")],
@@ -621,6 +685,43 @@ def least_squares() -> tuple[Any, Any]:
     )
 
 
+def robust_least_squares() -> tuple[Any, Any]:
+    """Coefficients and HC1 standard errors, with numpy; with and without a constant, and with levels."""
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame({"x": rng.normal(1.0, 1.0, 40), "flag": rng.random(40) < 0.5, "y": rng.normal(0.0, 1.0, 40)})
+    table["group"] = rng.choice(["one", "two", "far"], 40)
+    table["y"] *= (1.0 + table["x"] ** 2) / 6.0
+    schema = dpm.Schema(*PRODUCTS.table_columns, GROUPS.columns[0]).with_products(["x", "group", "y"])
+    schema = schema.with_products(["x", "flag", "y"])
+    found, expected = list[float](), list[float]()
+    for mean in (True, False):
+        release = dpm.release(
+            *(table, schema),
+            epsilon=1e12,
+            mechanism="gaussian",
+            delta=1e-9,
+            mean=mean,
+            n_rows=40,
+            repair="none",
+            insecure_seed=0,
+        )
+        for features in (["x", "flag"], ["x", "group"]):
+            if not mean and "group" in features:
+                continue
+            fit = release.ols("y", features, reference=["group=one"] if "group" in features else None, cov_type="HC1")
+            levels = [table["flag"]] if "flag" in features else [table["group"] == name for name in ("two", "far")]
+            z = np.column_stack([*([np.ones(40)] if mean else []), table["x"], *levels]).astype(float)
+            y = table["y"].to_numpy()
+            inverse = np.linalg.inv(z.T @ z)
+            solution = inverse @ z.T @ y
+            scores = z * (y - z @ solution)[:, None]
+            k = z.shape[1]
+            errors = np.sqrt(40 / (40 - k) * np.diag(inverse @ scores.T @ scores @ inverse))
+            found += [*fit.params, *fit.bse]
+            expected += [*solution, *errors]
+    return found, expected
+
+
 def predictions() -> tuple[Any, Any]:
     z, y = design()
     new = np.array([1.0, 3.0, 1.0])
@@ -685,6 +786,17 @@ LIMITS: list[tuple[Callable[[], tuple[Any, Any]], list[Fault]]] = [
             ),
             Fault(normal_equations.NormalEquations._linear, "0.5 + 0.5 * level", "level"),
             Fault(regression_results.ExplainedVariance.adjusted, "self.n_rows - 1.0", "self.n_rows"),
+        ],
+    ),
+    (
+        robust_least_squares,
+        [
+            Fault(robust_errors.ResidualProducts.of, "result[0] += unit", "result[0] += 0.0 * unit"),
+            Fault(
+                robust_errors.ResidualProducts.of,
+                "-shift[first] * factor(second)",
+                "0.9 * -shift[first] * factor(second)",
+            ),
         ],
     ),
     (predictions, [Fault(regression_results.Predictions.of, "variance + of_residual", "of_residual")]),

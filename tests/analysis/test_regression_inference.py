@@ -22,6 +22,7 @@ from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.noise.terms import NoiseLaw
 from support.drawn_releases import drawn
 from support.noise_models import gaussian
+from support.said import refused
 
 UNLIMITED: dict[str, Any] = dict(epsilon=1e13, repair="none", insecure_seed=0)
 SCHEMA = dpm.Schema(
@@ -471,3 +472,43 @@ def test_residuals_that_noise_hides_are_said_to_be_hidden() -> None:
         assert fit.equations.residuals_are_noise == hidden
         assert ("so is sampling's part" in fit.summary()) == hidden
         assert fit.equations.residual_deviation(0.975) > deviation
+
+
+# Robust errors ----------------------------------------------------------------------------------------------------------------
+
+
+def test_robust_errors_without_products_are_refused_with_their_names() -> None:
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Boolean("smoker"), dpm.Numeric("pay", 0, 9))
+    rows = pd.DataFrame(
+        {
+            "age": [30.0, 40.0] * 200,
+            "smoker": [True, False, False, True] * 100,
+            "pay": np.random.default_rng(0).uniform(1, 5, 400),
+        }
+    )
+    without = dpm.release(rows, schema, rho=1e6, insecure_seed=0)
+    with refused("no-robust-errors") as error:
+        without.ols("pay", ["age", "smoker"], cov_type="HC1")
+    assert set(error.value.facts["missing"]) == {"age^2", "pay^2", "age:smoker", "age:pay", "pay:smoker"}
+    with pytest.raises(ValueError, match="cov_type"):
+        without.ols("pay", ["age"], cov_type="HC3")
+    assert not without.ols("pay", ["age", "smoker"]).equations.robust
+    with_them = dpm.release(rows, schema.with_products(schema.names), rho=1e6, insecure_seed=0)
+    assert with_them.ols("pay", ["age", "smoker"]).equations.robust
+    assert not with_them.ols("pay", ["age", "smoker"], cov_type="nonrobust").equations.robust
+
+
+def test_products_are_added_once() -> None:
+    region = dpm.Categorical("region", ["north", "south"])
+    schema = dpm.Schema(dpm.Numeric("age", 0, 9), region, dpm.Boolean("smoker"), dpm.Product("smoker", "age"))
+    more = schema.with_products(schema.names)
+    assert more.feature_names[4:] == (
+        *("smoker:age", "age^2", "age:region=north", "age:region=south"),
+        *("region=north:smoker", "region=south:smoker"),
+    )
+    assert more.with_products(schema.names) == more
+    assert dpm.Schema(*schema.columns, row_norm=1.0).with_products(["age"]).row_norm == 1.0
+    with pytest.raises(ValueError, match="categorical"):
+        dpm.Schema(region, dpm.Categorical("sex", ["f", "m"])).with_products(["region", "sex"])
+    with pytest.raises(ValueError, match="Did you mean 'age'"):
+        schema.with_products(["agee"])

@@ -81,6 +81,7 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
     "power-outside-i": {"term": "age**2", "column": "age", "exponent": 2},
     "not-categorical-in-formula": {"term": "C(age)", "column": "age"},
     "product-not-released": {"factors": ("age", "sex")},
+    "no-robust-errors": {"missing": ("age^2", "age:income")},
     "unknown-term": {"term": "agee"},
     "unknown-feature": {"name": "agee", "features": 106},
     "column-of-several-features": {"name": "region", "features": ("region=north", "region=south")},

@@ -683,6 +683,17 @@ def test_the_cost_of_derived_features_is_told() -> None:
     assert dpm.forecast(EVERYTHING.without_derived, n_rows=1000, rho=0.5).derived_cost is None
 
 
+def test_the_forecast_says_what_robust_errors_would_cost() -> None:
+    schema = EVERYTHING.without_derived
+    told = dpm.forecast(schema, n_rows=1000, rho=0.5, robust=["age", "hours"])
+    with_them = dpm.forecast(schema.with_products(["age", "hours"]), n_rows=1000, rho=0.5)
+    assert told.robust_cost is not None
+    assert with_them.derived_cost is not None
+    assert replace(told.robust_cost, robust=False) == with_them.derived_cost
+    assert str(told.robust_cost) in str(told)
+    assert dpm.forecast(schema.with_products(["age"]), n_rows=9, rho=0.5, robust=["age"]).robust_cost is None
+
+
 def test_the_page_on_derived_features_shows_what_the_library_says() -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to-derived-features.md").read_text(encoding="utf-8")
     schema = re.search(r"```python\n(.*?)```", page, re.S)

@@ -274,10 +274,7 @@ _UNSUPPORTED = MappingProxyType(
             "a release holds sums over rows that count alike, and weights cannot be applied afterwards; if they follow from a "
             "column, such as survey strata, release that column, use dpm.release_groups, and combine the groups by their weights"
         ),
-        "cov_type": (
-            "robust standard errors need fourth moments, which a release holds only if its schema has the products of the "
-            "columns (dpm.Product, dpm.Power)"
-        ),
+        "cov_type": "use ols(..., cov_type='HC1') for robust standard errors",
         "method": (
             "rank correlations need the order of the rows, and a release holds moments: correlations are Pearson's; a column "
             "can be replaced by its ranks, or its logarithm, before the release"

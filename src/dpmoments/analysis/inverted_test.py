@@ -37,8 +37,8 @@ class Equations(Protocol):
         """The noise on M."""
 
     @property
-    def psd_gram(self) -> FloatArray:
-        """S_AA, shape (k, k)."""
+    def sampling_shape(self) -> FloatArray:
+        """V, shape (k, k): sampling adds bᵀM b/n · V to the covariance of g."""
 
     @property
     def solution(self) -> FloatArray:
@@ -76,7 +76,7 @@ class Search:
         self.equations = equations
         self._system = equations.moments[:-1]
         self._noise = equations.own_noise
-        self._sampling = equations.psd_gram
+        self._sampling = equations.sampling_shape
         self._rows = np.arange(equations.n_regressors)
         self._all = np.arange(equations.n_regressors + 1)
         self._unit = 1.0 / np.maximum(np.abs(np.diag(equations.moments)), np.finfo(float).tiny)
@@ -102,7 +102,7 @@ class Search:
     def derivatives(self, point: _Point) -> tuple[FloatArray, FloatArray]:
         """Return the gradient and the Hessian of Q over 2, shapes (k + 1,) and (k + 1, k + 1).
 
-        The gradient is M_·A u − K b, K = Cov(N (u, 0)) + (uᵀ S u/n) M; the Hessian (M_A· − L)ᵀ W⁻¹ (M_A· − L) − K with
+        The gradient is M_·A u − K b, K = Cov(N (u, 0)) + (uᵀ V u/n) M; the Hessian (M_A· − L)ᵀ W⁻¹ (M_A· − L) − K with
         L = ∂(W(b) u)/∂b at fixed u.
         """
         equations, u, b = self.equations, point.multiplier, point.beyond

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
+from dpmoments.analysis.robust_errors import ResidualProducts, robust_or_larger
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 
@@ -24,6 +25,10 @@ _AGREEMENT = 30.0
 
 _NOT_REFUTED = 0.4549364231195724 * (1.0 - 1e-2)
 """Largest test statistic of an estimate, which so lies in its intervals at levels of 0.5 or more: median of χ²(1), less 1 %."""
+
+
+_CLASSICAL = " (residuals of equal variance)."
+"""Assumption of standard errors without products."""
 
 
 def _agreeing(p_value: float, lower: float, upper: float, level: float) -> float:
@@ -59,10 +64,10 @@ class NormalEquations:
         Cov(β̂) = M_AA⁻¹ (Cov((N b)_A) + s² M_AA) M_AA⁻¹,
 
     the privacy part from the distribution of the noise N and the sampling part from the residual variance s², assumed to be the
-    same for all rows of the population: a release holds no fourth moments. This is the delta method; it is valid if noise is
-    small compared with the least eigenvalue of M_AA (``identified``). Intervals and p-values come from test inversion
-    (``inverted_test.py``), which is valid everywhere and may be unbounded; if noise is so small that both agree, they come from
-    the delta method, which is faster.
+    same for all rows of the population, or from ``products``, which need no assumption: Σ e² zₐzₐᵀ in place of s² M_AA. This is
+    the delta method; it is valid if noise is small compared with the least eigenvalue of M_AA (``identified``). Intervals and
+    p-values come from test inversion (``inverted_test.py``), which is valid everywhere and may be unbounded; if noise is so small
+    that both agree, they come from the delta method, which is faster.
 
     Attributes
     ----------
@@ -83,8 +88,14 @@ class NormalEquations:
         S_AA of equations that were mapped from others.
     toward : ndarray of shape (k,) or None
         The β that the estimate is drawn to, NaN for a coefficient that is free; None leaves the estimate at the solution.
-    at_zero : NormalEquations or None
-        The same about the zero of the original units, if these equations are not and there is a constant.
+    zero_map : ndarray of shape (k + 1, k + 1) or None
+        Linear map to moments about the zero of the original units, if these equations are not and there is a constant.
+    products : ResidualProducts or None
+        For sampling errors that allow for residuals of unequal variance; None for one residual variance.
+    shape : ndarray of shape (k, k) or None
+        ``sampling_shape`` of equations that were mapped from others.
+    rows_per_unit : int
+        Largest number of rows of one unit: it multiplies sampling variances, an upper bound if they depend on each other.
     """
 
     moments: FloatArray
@@ -95,12 +106,17 @@ class NormalEquations:
     units: FloatArray | None = None
     offset: float = 0.0
     target_unit: float = 1.0
-    at_zero: NormalEquations | None = None
+    zero_map: FloatArray | None = None
     psd: FloatArray | None = None
     toward: FloatArray | None = None
+    products: ResidualProducts | None = None
+    shape: FloatArray | None = None
+    rows_per_unit: int = 1
 
     @classmethod
-    def of(cls, release: Released, chosen: Regressors) -> NormalEquations | None:
+    def of(
+        cls, release: Released, chosen: Regressors, products: ResidualProducts | None = None
+    ) -> NormalEquations | None:
         """Return the equations of a regression; None if the noise distribution is not known."""
         noise = release.noise
         if noise is None:
@@ -124,14 +140,24 @@ class NormalEquations:
         moments = (moments + moments.T) / 2.0
         n_rows = float(whole[0, 0])
         if not chosen.intercept:
-            return cls(moments, n_rows, False, noise, design_map, units=slopes, target_unit=unit)
+            return cls(
+                moments,
+                n_rows,
+                False,
+                noise,
+                design_map,
+                units=slopes,
+                target_unit=unit,
+                products=products,
+                rows_per_unit=release.privacy.rows_per_unit,
+            )
         units = np.zeros((k + 1, k + 1))
         units[0, 0] = unit
         units[0, 1:] = -unit * shift[features]
         units[1:, 1:] = slopes
         about_zero = np.eye(k + 2)
         about_zero[1:, 0] = shift[places]
-        result = cls(
+        return cls(
             moments,
             n_rows,
             True,
@@ -140,11 +166,18 @@ class NormalEquations:
             units=units,
             offset=unit * float(shift[chosen.target]),
             target_unit=unit,
+            zero_map=about_zero,
+            products=products,
+            rows_per_unit=release.privacy.rows_per_unit,
         )
-        return replace(result, at_zero=result.mapped(about_zero))
+
+    @cached_property
+    def at_zero(self) -> NormalEquations | None:
+        """These equations about the zero of the original units; None without a constant, or if they are."""
+        return None if self.zero_map is None else self.mapped(self.zero_map)
 
     def mapped(self, matrix: FloatArray) -> NormalEquations:
-        """Return equations of k + 1 linear combinations; S_AA is mapped too, test statistics stay."""
+        """Return equations of k + 1 linear combinations; S_AA and the shape are mapped too, test statistics stay."""
         carried = matrix[:-1, :-1]
         moments = matrix @ self.moments @ matrix.T
         return NormalEquations(
@@ -154,6 +187,8 @@ class NormalEquations:
             self.noise,
             matrix @ self.design_map,
             psd=carried @ self.psd_gram @ carried.T,
+            shape=carried @ self.sampling_shape @ carried.T,
+            rows_per_unit=self.rows_per_unit,
         )
 
     @property
@@ -184,6 +219,47 @@ class NormalEquations:
             return self.psd
         eigenvalues, vectors = self._spectrum
         return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
+
+    @cached_property
+    def sampling_shape(self) -> FloatArray:
+        """V: the sampling covariance of the equations at b is bᵀM b/n · V. S_AA, or what ``products`` give; times dependence."""
+        if self.shape is not None:
+            return self.shape
+        result = self.psd_gram if self._robust_shape is None else self._robust_shape
+        return self.rows_per_unit * result
+
+    @property
+    def robust(self) -> bool:
+        """True if sampling errors allow for residuals of unequal variance."""
+        return self._robust_shape is not None
+
+    @cached_property
+    def _robust_shape(self) -> FloatArray | None:
+        """Σ e² zₐzₐᵀ over bᵀM b/n, in the coordinates of the coefficients if their errors are by the delta method."""
+        if self.products is None:
+            return None
+        at = np.append(-self._pilot, 1.0)
+        total = float(at @ self.moments @ at)
+        if total <= 2.0 * self.residual_noise(at):  # residuals are noise: nothing is known of their variances
+            return None
+        variance, basis = total / self.n_rows, np.eye(self.n_regressors)
+        if self.delta_method_valid:
+            basis = np.asarray(self.units_map @ np.linalg.inv(self.gram))
+        classical = variance * basis @ self.psd_gram @ basis.T
+        back = np.linalg.inv(basis)
+        result = robust_or_larger(*self.products.covariance(at, basis), classical)
+        return np.asarray(back @ result @ back.T / variance)
+
+    @property
+    def _pilot(self) -> FloatArray:
+        """The β whose residuals show the shape of the sampling covariance, before there is an estimate."""
+        if self.toward is None or self.delta_method_valid:
+            return self.solution
+        if not self.with_constant:
+            return self.toward
+        slopes = self.toward[1:]
+        constant = (self.moments[0, -1] - self.moments[0, 1:-1] @ slopes) / self.moments[0, 0]
+        return np.append(constant, slopes)
 
     @cached_property
     def own_noise(self) -> NoiseLaw:
@@ -226,8 +302,8 @@ class NormalEquations:
         return max(float(beyond @ self.moments @ beyond), 0.0) / over
 
     def error_covariance(self, beyond: FloatArray) -> FloatArray:
-        """Return Cov(g) at b: noise, and sampling with equal residual variances."""
-        return self.noise_covariance(beyond) + self.residual_variance(beyond) * self.psd_gram
+        """Return Cov(g) at b: noise and sampling."""
+        return self.noise_covariance(beyond) + self.residual_variance(beyond) * self.sampling_shape
 
     @cached_property
     def solution(self) -> FloatArray:
@@ -298,7 +374,7 @@ class NormalEquations:
     def sampling_covariance(self) -> FloatArray:
         """The part of Cov(β̂) that is there without privacy, in the table's units, shape (k, k)."""
         variance = self.residual_variance(self.beyond, self.degrees_of_freedom)
-        return self._carried(variance * self.psd_gram)
+        return self._carried(variance * self.sampling_shape)
 
     @cached_property
     def privacy_errors(self) -> FloatArray:
@@ -321,6 +397,11 @@ class NormalEquations:
         """True if noise explains the residual sum of squares (at most two SDs of noise)."""
         total = float(self.beyond @ self.moments @ self.beyond)
         return total <= 2.0 * self.residual_noise(self.beyond)
+
+    @property
+    def about_sampling(self) -> str:
+        """End of the sentence on standard errors: what they assume of residuals."""
+        return " (robust to residuals of unequal variance, HC1)." if self.robust else _CLASSICAL
 
     @property
     def about_residuals(self) -> str:

@@ -16,6 +16,7 @@ from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import Regressors, regressed_moment
 from dpmoments.analysis.released import Released, cautions_by_code
+from dpmoments.analysis.robust_errors import ResidualProducts
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number, shown
@@ -35,6 +36,7 @@ def ols(
     intercept: bool | None = None,
     reference: Sequence[str] | Mapping[str, str | int] | None = None,
     level: float = 0.95,
+    cov_type: Literal["auto", "HC1", "nonrobust"] = "auto",
 ) -> FittedLine:
     """Fit least squares of a feature on others, with intervals: free of privacy cost.
 
@@ -58,6 +60,10 @@ def ols(
         the release.
     level : float
         Confidence of intervals and bounds.
+    cov_type : {"auto", "HC1", "nonrobust"}
+        Sampling errors that allow for residuals of unequal variance (``"HC1"``, White 1980), or that assume one variance. The
+        former need the products of all regressors and the target in the schema (:meth:`dpmoments.Schema.with_products`), and are
+        the default if they are there.
 
     Returns
     -------
@@ -68,7 +74,7 @@ def ols(
     ------
     ValueError
         If a name is not a feature, the target is a feature or one is derived from the other, an intercept is requested without
-        a released mean, the level is below 0.5, or no number of rows was released.
+        a released mean, the level is below 0.5, no number of rows was released, or ``"HC1"`` lacks products, which are named.
 
     Notes
     -----
@@ -86,8 +92,14 @@ def ols(
     (array([0.8]), True)
     """
     level = confidence_level(level)
+    if cov_type not in ("auto", "HC1", "nonrobust"):
+        raise InputValueError(
+            f"cov_type={shown(cov_type)}: use 'HC1', 'nonrobust' or 'auto' (HC1 if the release has the products)"
+        )
     chosen = Regressors.chosen(release, target, features, intercept, reference)
-    equations = NormalEquations.of(release, chosen)
+    wants_products = cov_type != "nonrobust"
+    products = ResidualProducts.of(release, chosen, required=cov_type == "HC1") if wants_products else None
+    equations = NormalEquations.of(release, chosen, products)
     if equations is None or not equations.delta_method_valid:
         moment = regressed_moment(release, intercept=chosen.intercept)
         penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)

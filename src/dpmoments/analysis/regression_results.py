@@ -474,12 +474,12 @@ class FittedLine(Answer):
         if self._is_penalized:
             about = "The errors of penalized coefficients are not known; ols() has errors, intervals and p-values."
         elif self._is_identified:
-            about = "Standard errors are of privacy's noise and of sampling (residuals of equal variance) together."
+            about = f"Standard errors are of privacy's noise and of sampling together{self.equations.about_sampling}"
             about += self.equations.about_residuals
         else:
             about = (
                 "Too noisy for the usual standard errors: intervals come from test inversion, and standard errors are half "
-                f"their widths over the normal quantile. {self.help}"
+                f"their widths over the normal quantile{self.equations.about_sampling} {self.help}"
             )
         return tuple(filter(None, [about, self.clipping.in_words, self._describe_bound(), self.warning]))
 

@@ -49,6 +49,12 @@ def _wanted_option(text: str) -> Option:
             "NUMBERS",
             str,
         ),
+        "robust": Option(
+            "Show what robust standard errors would cost: the columns of a regression, the target among them, separated by "
+            "commas.",
+            metavar="COLUMNS",
+            kind=str,
+        ),
         "rows_needed": _wanted_option(
             "Show the number of rows needed for this noise: correlation=0.02, coefficient=0.05, mean=NUMBER or "
             "mean.FEATURE=NUMBER, sd and share likewise; repeat the option for several."
@@ -62,6 +68,7 @@ def _wanted_option(text: str) -> Option:
         "typical_sd": (("typical_sd",), lambda given: _by_feature(given or [], "--typical-sd")),
         "typical_mean": (("typical_mean",), lambda given: _by_feature(given or [], "--typical-mean")),
         "spectrum": (("spectrum",), lambda text: None if text is None else _numbers(text)),
+        "robust": (("robust",), lambda text: None if text is None else text.split(",")),
     },
 )
 def forecast(

@@ -154,6 +154,7 @@ _ERRORS: Mapping[str, Kinds] = {
     "power-outside-i": {"term": "name", "column": "name", "exponent": "integer"},
     "not-categorical-in-formula": {"term": "name", "column": "name"},
     "product-not-released": {"factors": "names"},
+    "no-robust-errors": {"missing": "names"},
     "unknown-term": {"term": "name", "close?": "name"},
     "unknown-feature": {"name": "name", "features": "integer", "close?": "name"},
     "column-of-several-features": {"name": "name", "features": "names"},

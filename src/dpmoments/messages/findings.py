@@ -362,6 +362,9 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
             "column; numbers can no longer be cut into levels."
         ),
         "product-not-released": "The formula has the product of {factors}, which was not released.",
+        "no-robust-errors": (
+            "HC1 errors need the products of all regressors and the target; not in this release: {missing:all}."
+        ),
         "unknown-term": lambda facts: _unknown(
             f"'{facts['term']}' is not a column or feature of this release.",
             facts,

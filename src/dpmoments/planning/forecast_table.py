@@ -125,7 +125,7 @@ class ForecastRow:
 
 @dataclass(frozen=True, slots=True)
 class DerivedCost:
-    """Increase of the noise on other features by a schema's derived features, at the public bounds.
+    """Increase of the noise on other features by derived features, at the public bounds.
 
     Attributes
     ----------
@@ -138,17 +138,21 @@ class DerivedCost:
         typical ranges make entries differ): 0.5 is half as much again.
     mean : float or None
         Relative increase for the mean of another feature; None if no mean is wanted.
+    robust : bool
+        True for the products that robust standard errors would need, which the schema does not have.
     """
 
     names: tuple[str, ...]
     mechanism: str
     second_moment: float
     mean: float | None
+    robust: bool = False
 
     def __str__(self) -> str:
         means = "" if self.mean is None else f", on means by {self.mean:.0%}"
+        title = "derived features" if not self.robust else "robust standard errors: the products"
         return (
-            f"derived features {', '.join(self.names)} raise the noise on every second moment of other features by "
+            f"{title} {', '.join(self.names)} raise the noise on every second moment of other features by "
             f"{self.second_moment:.0%}{means} ({self.mechanism})"
         )
 
@@ -340,6 +344,8 @@ class Forecast(Answer):
         Assumption about the table behind the marked errors of mechanisms.
     derived_cost : DerivedCost or None
         None if the schema has no derived feature, or no mechanism with known noise can run.
+    robust_cost : DerivedCost or None
+        What the products for robust standard errors would cost; None if they were not asked for, or are all there.
     setting : ReleasePlan or None
         The release by the best mechanism, which the numbers in original units are for.
     noise : ForecastNoise or None
@@ -366,6 +372,7 @@ class Forecast(Answer):
     changes: tuple[Change, ...] = ()
     without_units: str = ""
     privacy_unit: PrivacyUnit | None = None
+    robust_cost: DerivedCost | None = None
 
     def __iter__(self) -> Iterator[ForecastRow]:
         return iter(self.rows)
@@ -556,7 +563,7 @@ class Forecast(Answer):
             for row in self.rows
             if row.guaranteed_error is not None and row.chosen_because is None
         ]
-        derived = () if self.derived_cost is None else (str(self.derived_cost),)
+        derived = (str(cost) for cost in (self.derived_cost, self.robust_cost) if cost is not None)
         refused = _refusals_in_a_line(self.rows)
         clipped = [f"{row.mechanism} ({row.clipped:.2g} of them)" for row in self.rows if row.clipped > 0.0]
         of_clipped = (f"errors include the clipping of assumed rows: {', '.join(clipped)}",) if clipped else ()
@@ -598,6 +605,7 @@ class Forecast(Answer):
             "assumption": {"spectrum": list(self.assumption.spectrum), "units": self.assumption.units},
             "mechanisms": [row.to_dict() for row in self.rows],
             "derived_cost": None if self.derived_cost is None else self.derived_cost.to_dict(),
+            "robust_cost": None if self.robust_cost is None else self.robust_cost.to_dict(),
             "best": self.best,
             "in_units": None,
             "changes": [change.to_dict() for change in self.changes],

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
+from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, coordinates
 from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn, with_factors
 from dpmoments.schema.drafting import SchemaDraft, draft
@@ -181,6 +183,53 @@ class Schema:
     def without_derived(self) -> Schema:
         """Schema without its derived features; a stated row-norm bound stays."""
         return Schema(*self.table_columns, row_norm=self.row_norm)
+
+    def with_products(self, names: Sequence[str]) -> Schema:
+        """Return this schema with the square of each of some columns and the product of each two, where it has none.
+
+        A release of it has standard errors that are robust to residuals of unequal variance in regressions of one of these
+        columns on the others. Each product counts as a column in a default row-norm bound, and raises all noise:
+        :func:`dpmoments.forecast` says by how much. A Boolean is its own square, and needs none. A stated ``row_norm`` stays.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of the table, of which one at most may be categorical.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, or two columns are categorical: the product of three columns is not a derived feature.
+
+        Examples
+        --------
+        >>> from dpmoments import Boolean, Numeric
+        >>> Schema(Numeric("age", 0, 100), Boolean("smoker"), Numeric("pay", 0, 1)).with_products(["pay", "smoker"]).feature_names
+        ('age', 'smoker', 'pay', 'pay^2', 'smoker:pay')
+        """
+        if isinstance(names, str):
+            raise InputTypeError(f"with_products takes a list of columns, not one string: [{names!r}]")
+        if unknown := [name for name in names if name not in self.names]:
+            close = closest(unknown[0], self.names).get("close")
+            question = f" Did you mean {close!r}?" if close else ""
+            raise InputValueError(f"the table has no column {shown(unknown[0])} in this schema.{question}")
+        chosen = [column for column in self.table_columns if column.name in names]
+        levels = [column.name for column in chosen if isinstance(column, Categorical)]
+        if len(levels) > 1:
+            raise InputValueError(
+                f"{levels[0]!r} and {levels[1]!r} are both categorical: robust errors would need the products of their levels "
+                "with the other columns, which a schema cannot have. Name one of them"
+            )
+        present = {tuple(sorted(column.stated.factors)) for column in self.derived_columns if column.kind == "product"}
+        squares = [Power(column.name, 2) for column in chosen if not isinstance(column, Boolean | Categorical)]
+        products = [Product(one.name, other.name) for one, other in combinations(chosen, 2)]
+        added: list[Power | Product] = [
+            *(power for power in squares if power.name not in self.feature_names),
+            *(product for product in products if tuple(sorted(product.factors)) not in present),
+        ]
+        if self.row_norm is None or self.row_norm == checked_row_norm(self.columns, "default"):
+            return Schema(*self.columns, *added)
+        return Schema(*self.columns, *added, row_norm=self.row_norm)
 
     @property
     def names(self) -> tuple[str, ...]:
