@@ -89,6 +89,9 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "one-column": Setting("covariance", {sd: f"sd {sd:g} of the range" for sd in (0.25, 0.01, 0.0001)}),
     "means": Setting("mean", {1: "1 column", 10: "10 columns", 50: "50 columns"}, neighbors=Neighbors.REPLACE_ONE),
+    "bounded-means": Setting(
+        "mean", {1: "1 column", 10: "10 columns", 50: "50 columns"}, neighbors=Neighbors.REPLACE_ONE
+    ),
 }
 
 
@@ -132,8 +135,8 @@ def budget(kind: str, epsilon: float) -> dict[str, float]:
 
 
 def schema(setting: str, value: float) -> dpm.Schema:
-    """Columns of numbers between 0 and 1; without bounds for means alone."""
-    if SETTINGS[setting].about == "mean":
+    """Columns of numbers between 0 and 1; without bounds for ``"means"``."""
+    if setting == "means":
         return dpm.Schema.unbounded(int(value))
     n_columns = 1 if setting == "one-column" else int(value)
     return dpm.Schema(*(dpm.Numeric(f"x{place}", 0, 1) for place in range(n_columns)))
@@ -148,7 +151,9 @@ def assumption(setting: str, value: float) -> Assumption:
 
 def useless(setting: str, value: float) -> float:
     """An error that says nothing."""
-    if SETTINGS[setting].about == "mean":
+    if setting == "bounded-means":
+        return math.sqrt(value / 12.0)
+    if setting == "means":
         return math.sqrt(value)
     return float(np.linalg.norm(assumption(setting, value).spectrum))
 
@@ -161,8 +166,7 @@ def cell(setting: str, value: float, kind: str, epsilon: float, n_rows: int) -> 
             schema(setting, value),
             n_rows=n_rows,
             neighbors=neighbors,
-            radius=MEAN_RADIUS,
-            scale=1.0,
+            **({} if setting == "bounded-means" else {"radius": MEAN_RADIUS, "scale": 1.0}),
             **budget(kind, epsilon),
         )
         return Cell({row.mechanism: row.error for row in table if row.error is not None})

@@ -72,7 +72,9 @@ class Standing:
 
 def setting_of(about: str, name: str) -> str:
     """The setting in which a mechanism is shown."""
-    return "means" if about == "mean" else SETTING_OF.get(name, "columns")
+    if about == "mean":
+        return "bounded-means" if name == "bounded-sums" else "means"
+    return SETTING_OF.get(name, "columns")
 
 
 def rivals(panel: Panel, name: str) -> list[str]:

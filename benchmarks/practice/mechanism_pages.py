@@ -220,7 +220,7 @@ def _plan(subject: Subject, budget: PrivacyBudget, value: float) -> Any:
     setting = setting_of(subject.about, subject.name)
     shape = forecast_grid.shape_of(setting, value, 1000)
     if subject.about == "mean":
-        options = {"radius": MEAN_RADIUS, "scale": 1.0}
+        options = {} if setting == "bounded-means" else {"radius": MEAN_RADIUS, "scale": 1.0}
         mechanism = subject.kind(
             **{key: number for key, number in options.items() if key in subject.kind.__dataclass_fields__}
         )
@@ -266,6 +266,11 @@ def _setting_in_words(subject: Subject) -> str:
     setting = SETTINGS[name]
     if subject.about == "mean":
         told = f" {subject.texts['told'].strip()}" if "told" in subject.texts else ""
+        if name == "bounded-means":
+            return (
+                f"By the forecast alone. Columns of numbers between 0 and 1; `{setting.neighbors}`. Errors are root mean "
+                f"squares of the Euclidean norm, about the rows' own mean.{told}"
+            )
         return (
             "By the forecast alone. Rows of independent normal values of standard deviation 1, whose mean is publicly known to "
             f"lie within {MEAN_RADIUS:g} of 0 (`radius={MEAN_RADIUS:g}, scale=1` for those that take them); "

@@ -180,6 +180,7 @@ CASES: list[Case] = [
 MEAN_CASES: list[Case] = [
     case
     for mechanism in (
+        make_mean_mechanism("bounded-sums"),
         make_mean_mechanism("coinpress"),
         make_mean_mechanism("coinpress", constants="paper"),
         make_mean_mechanism("coinpress", constants="paper", split="theorems", steps=3, failure=0.2),

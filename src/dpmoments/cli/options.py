@@ -255,12 +255,14 @@ def mechanism_of(name: str, options: Sequence[str] | None) -> Mechanism:
 
 def mean_mechanism_of(
     name: str, options: Sequence[str] | None, radius: float | None = None, scale: float | None = None
-) -> MeanMechanism:
+) -> MeanMechanism | str:
     """Return the named mean-only mechanism with its options; two of them have their own flags.
 
     >>> mean_mechanism_of("symq", ["quantile=0.4"], radius=10.0)
     SymmetricQuantiles(radius=10.0, quantile=0.4)
     """
+    if name == "auto" and not options and radius is None and scale is None:
+        return name
     flags = [(f"--{key}", key, value) for key, value in (("radius", radius), ("scale", scale)) if value is not None]
     return _configured(name, MEAN_MECHANISMS, [*flags, *map(_key_and_value, options or [])])
 

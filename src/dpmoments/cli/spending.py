@@ -70,7 +70,7 @@ def release(options: dict[str, Any], by: str | None = None, yes: Yes = False) ->
 
 @options_of(
     dpmoments.release_mean,
-    own={"mechanism": Option(f"One of {', '.join(MEAN_MECHANISMS)}.", "Method")},
+    own={"mechanism": Option(f"auto, or one of {', '.join(MEAN_MECHANISMS)}.", "Method")},
     objects={"mechanism": (("mechanism", "option", "radius", "scale"), mean_mechanism_of)},
 )
 def release_mean(options: dict[str, Any], yes: Yes = False) -> None:

@@ -30,6 +30,7 @@ MOMENTS: Mapping[str, str] = {
 """Mechanisms of moments by registry name, sorted."""
 
 MEANS: Mapping[str, str] = {
+    "bounded-sums": "dpmoments.mechanisms.means.bounded_sums:BoundedSums",
     "coinpress": "dpmoments.mechanisms.means.coinpress:CoinPressMean",
     "karwa-vadhan": "dpmoments.papers.mechanisms.karwa_vadhan:KarwaVadhan",
     "log-scale-histogram": "dpmoments.mechanisms.means.log_scale_histogram:LogScaleHistogramMean",

@@ -11,6 +11,8 @@ from dpmoments.mechanisms.entries import MEANS, MOMENTS, LoadedClasses
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.schema.schema import Schema
 
 Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
 
@@ -34,6 +36,13 @@ def make_mean_mechanism(mechanism: MeanMechanism | str, **options: Any) -> MeanM
     if isinstance(mechanism, MeanMechanism):
         return _as_configured(mechanism, options)
     return _class_named(mechanism, MEAN_MECHANISMS, "estimator of means")(**options)
+
+
+def automatic_mean(schema: Schema, budget: PrivacyBudget) -> MeanMechanism:
+    """Return the estimator of means that ``"auto"`` stands for: sums within public bounds where the schema has them."""
+    if schema.row_norm is not None:
+        return make_mean_mechanism("bounded-sums")
+    return make_mean_mechanism("log-scale-histogram" if budget.kind is BudgetKind.PURE else "variance-aware")
 
 
 def _as_configured(mechanism: Configured, options: Mapping[str, Any]) -> Configured:

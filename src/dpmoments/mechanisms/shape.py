@@ -38,6 +38,8 @@ class MomentShape:
         Scale ranges of the encoded rows, if the schema has them in place of bounds.
     drops_rows : bool
         True if a rule of the schema can drop a row.
+    max_nonzero : int
+        Largest number of nonzero entries of an encoded row: one for each column; default: ``n_features``.
     has_numbers : bool
         True if some column holds numbers, neither Boolean nor levels, with most rows possibly far inside their bounds.
     """
@@ -48,6 +50,7 @@ class MomentShape:
     row_norm: float | None = 1.0
     rough_scale: RoughScale | None = None
     drops_rows: bool = False
+    max_nonzero: int = 0
     has_numbers: bool = False
 
     @classmethod
@@ -60,12 +63,15 @@ class MomentShape:
             row_norm=None if schema.row_norm is None else 1.0,
             rough_scale=schema.rough_scale(mean=mean),
             drops_rows=schema.drops_rows,
+            max_nonzero=len(schema.columns),
             has_numbers=schema.has_numbers,
         )
 
     def __post_init__(self) -> None:
         if self.n_features < 1:
             raise InputValueError(f"n_features={self.n_features}: a table needs at least one feature")
+        if not self.max_nonzero:
+            object.__setattr__(self, "max_nonzero", self.n_features)
         if self.n_rows is not None and self.n_rows < 0:
             raise InputValueError(f"n_rows={self.n_rows} must not be negative")
 

@@ -109,7 +109,7 @@ class MeanRelease(Release, Disclosed):
         Returns
         -------
         ndarray of shape (d, 2)
-            Lower and upper ends, in original units.
+            Lower and upper ends, in original units, within the public bounds.
 
         Raises
         ------
@@ -138,9 +138,11 @@ class MeanRelease(Release, Disclosed):
         if self.noise is None:
             raise InputValueError(f"no interval is available: {self._without_law}")
         half = self.schema.encoding(mean=True).scale * self.noise.half_widths(level)
+        lower, upper = self.schema.feature_bounds
         if not np.isfinite(half).all():
             raise InputOverflowError("refused in words of its own by in_floating_point")
-        return np.stack([self.mean - half, self.mean + half], axis=1)
+        ends = np.stack([self.mean - half, self.mean + half])
+        return np.asarray(np.clip(ends, np.minimum(lower, self.mean), np.maximum(upper, self.mean)).T)
 
     @property
     def _without_law(self) -> str:

@@ -11,7 +11,7 @@ from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.charge import Charge
 from dpmoments.mechanisms.means.base import MeanMechanism
-from dpmoments.mechanisms.registry import make_mean_mechanism
+from dpmoments.mechanisms.registry import automatic_mean, make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
@@ -42,7 +42,7 @@ def release_mean(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors | str = "add_remove",
-    mechanism: MeanMechanism | str = "variance-aware",
+    mechanism: MeanMechanism | str = "auto",
     output: str | Path | None = None,
     dataset: str | None = None,
     privacy_unit: PrivacyUnit | None = None,
@@ -65,8 +65,8 @@ def release_mean(
         As for :func:`dpmoments.release`. ``naive``, ``karwa-vadhan`` and ``symq`` divide by a public number of rows and need
         ``"replace_one"``.
     mechanism : str or MeanMechanism
-        ``"variance-aware"`` (no radius, no scale), ``"log-scale-histogram"`` (neither, also under pure ε), ``"coinpress"``,
-        ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
+        ``"auto"``: ``"bounded-sums"`` if the schema has bounds, else ``"variance-aware"``, or ``"log-scale-histogram"`` under
+        pure ε. By name also ``"coinpress"``, ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
     output : path, optional
         Where to save the release; checked before anything is spent.
     dataset, privacy_unit, text_format, ledger, threads, progress, insecure_seed
@@ -111,6 +111,8 @@ def release_mean(
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
     check_dataset(dataset)
     charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
+    if mechanism == "auto" and not options:
+        mechanism = automatic_mean(schema, budget)
     chosen = make_mean_mechanism(mechanism, **options)
     with watched(progress) as watch:
         with nothing_spent():

@@ -3,11 +3,20 @@
 from typing import Any
 
 from dpmoments.mechanisms.entries import MEANS, class_named
+from dpmoments.mechanisms.means.bounded_sums import BoundedSums
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.means.log_scale_histogram import LogScaleHistogramMean
 from dpmoments.mechanisms.means.variance_aware import VarianceAware
 
-__all__ = ["CoinPressMean", "KarwaVadhan", "LogScaleHistogramMean", "Naive", "SymmetricQuantiles", "VarianceAware"]
+__all__ = [
+    "BoundedSums",
+    "CoinPressMean",
+    "KarwaVadhan",
+    "LogScaleHistogramMean",
+    "Naive",
+    "SymmetricQuantiles",
+    "VarianceAware",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,3 +1,4 @@
+from dpmoments.mechanisms.means.bounded_sums import BoundedSums as BoundedSums
 from dpmoments.mechanisms.means.coinpress import CoinPressMean as CoinPressMean
 from dpmoments.mechanisms.means.log_scale_histogram import LogScaleHistogramMean as LogScaleHistogramMean
 from dpmoments.mechanisms.means.variance_aware import VarianceAware as VarianceAware

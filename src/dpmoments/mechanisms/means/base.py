@@ -91,9 +91,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
     noun: ClassVar[str] = "estimator of means"
 
     def budget_advice(self) -> str:
-        others = (
-            "" if BudgetKind.PURE in self.budget_kinds else "; or use log-scale-histogram, which spends only epsilon"
-        )
+        others = "" if BudgetKind.PURE in self.budget_kinds else "; or leave the mechanism out"
         return super().budget_advice() + others
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
