@@ -895,7 +895,7 @@ def mean_command(*extra: str, data: str = "people.parquet", **changes: str | Non
 
 @pytest.fixture
 def mean_json(folder: Path, run: Run) -> Path:
-    assert run(*mean_command("--insecure-seed", "3")).code == 0
+    assert run(*mean_command("--insecure-seed", "3", mechanism="variance-aware")).code == 0
     return folder / "mean.json"
 
 
@@ -940,11 +940,16 @@ def test_every_option_of_release_mean_reaches_the_library(run: Run) -> None:
 
 MEAN_MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "no budget": (mean_command(rho=None), 2, "none was given"),
-    "pure budget of another mechanism": (mean_command(rho=None, epsilon="1"), 1, "give it epsilon and delta > 0 or rho"),
+    "pure budget of another mechanism": (
+        mean_command(rho=None, epsilon="1", mechanism="variance-aware"), 1, "give it epsilon and delta > 0 or rho",
+    ),
     "no neighbors": (mean_command(neighbors=None), 2, "Missing option '--neighbors'"),
     "no output": (mean_command(output=None), 2, "Missing option '--output'"),
     "unknown mechanism": (mean_command(mechanism="gaussian"), 2, "Unknown estimator of means 'gaussian'."),
-    "flag of another mechanism": (mean_command("--radius", "1"), 2, "--radius: mechanism 'variance-aware' has no option"),
+    "flag without a mechanism": (mean_command("--radius", "1"), 2, "--radius: mechanism 'auto' has no option"),
+    "flag of another mechanism": (
+        mean_command("--radius", "1", mechanism="variance-aware"), 2, "--radius: mechanism 'variance-aware' has no option",
+    ),
     "flag and option": (
         mean_command("--radius", "1", "--option", "radius=2", mechanism="symq"), 2, "--option: 'radius' is given twice",
     ),
@@ -989,7 +994,7 @@ def test_a_person_is_asked_before_a_mean_is_released(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     outcome = run(*mean_command("--no-progress"))
     assert outcome.code == code
-    assert "Spend 0.5-zCDP (add_remove) on people.parquet: 6 features, mechanism variance-aware" in outcome.error
+    assert "Spend 0.5-zCDP (add_remove) on people.parquet: 6 features, mechanism bounded-sums" in outcome.error
     assert Path("mean.json").exists() == (code == 0)
 
 

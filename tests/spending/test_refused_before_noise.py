@@ -183,7 +183,10 @@ def test_every_mechanism_reads_all_rows_before_its_first_draw(
 def test_means_read_all_rows_before_their_first_draw(name: str, form: str, neighbors: Any, ledger: dpm.Ledger) -> None:
     cells = np.full((40, 2), 0.5, dtype=object if form == "objects" else float)
     cells[39, 1] = "Smith-4711" if form == "objects" else np.nan
-    options: dict[str, Any] = dict(neighbors=neighbors, ledger=ledger, dataset=neighbors, rho=0.01, **OPTIONS[name])
+    options: dict[str, Any] = dict(
+        neighbors=neighbors, ledger=ledger, dataset=neighbors, rho=0.01, **OPTIONS.get(name, {})
+    )
+    schema = dpm.Schema.unit_ball(2) if name == "bounded-sums" else dpm.Schema.unbounded(2)
     with pytest.raises((TypeError, ValueError), match=r"holds objects|missing='error'|is not defined for") as caught:
-        dpm.release_mean(cells, dpm.Schema.unbounded(2), mechanism=name, **options)
+        dpm.release_mean(cells, schema, mechanism=name, **options)
     require_nothing_spent(ledger, caught.value)

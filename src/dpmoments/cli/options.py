@@ -261,10 +261,15 @@ def mean_mechanism_of(
     >>> mean_mechanism_of("symq", ["quantile=0.4"], radius=10.0)
     SymmetricQuantiles(radius=10.0, quantile=0.4)
     """
-    if name == "auto" and not options and radius is None and scale is None:
-        return name
     flags = [(f"--{key}", key, value) for key, value in (("radius", radius), ("scale", scale)) if value is not None]
-    return _configured(name, MEAN_MECHANISMS, [*flags, *map(_key_and_value, options or [])])
+    given = [*flags, *map(_key_and_value, options or [])]
+    if name == "auto":
+        if given:
+            raise typer.BadParameter(
+                "mechanism 'auto' has no option: name an estimator with --mechanism", param_hint=given[0][0]
+            )
+        return name
+    return _configured(name, MEAN_MECHANISMS, given)
 
 
 def _configured(

@@ -15,7 +15,7 @@ from dpmoments.cli.errors import StoppedError, notes_of
 from dpmoments.cli.options import Option, Yes, budget_of, mean_mechanism_of, options_of
 from dpmoments.cli.tables import complain, print_command, print_text
 from dpmoments.foundation.documents import check_output
-from dpmoments.mechanisms.registry import MEAN_MECHANISMS
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, automatic_mean
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
@@ -99,6 +99,8 @@ def _ask(options: dict[str, Any], *, yes: bool) -> None:
             "Warning: NOT PRIVATE. --insecure-seed makes noise that anyone can reproduce and subtract: the "
             "release will protect nobody. Never publish it."
         )
+    if options["mechanism"] == "auto":
+        options["mechanism"] = automatic_mean(options["schema"], budget)
     unit, data = options["privacy_unit"], options["data"]
     if not yes and sys.stdin.isatty() and sys.stderr.isatty():
         protected = "" if unit is None else f"; privacy unit: {unit.in_words}"

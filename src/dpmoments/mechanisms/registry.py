@@ -38,8 +38,10 @@ def make_mean_mechanism(mechanism: MeanMechanism | str, **options: Any) -> MeanM
     return _class_named(mechanism, MEAN_MECHANISMS, "estimator of means")(**options)
 
 
-def automatic_mean(schema: Schema, budget: PrivacyBudget) -> MeanMechanism:
+def automatic_mean(schema: Schema, budget: PrivacyBudget, **options: Any) -> MeanMechanism:
     """Return the estimator of means that ``"auto"`` stands for: sums within public bounds where the schema has them."""
+    if options:
+        raise InputValueError(f"mechanism='auto' has no options: leave out {', '.join(options)}, or name an estimator")
     if schema.row_norm is not None:
         return make_mean_mechanism("bounded-sums")
     return make_mean_mechanism("log-scale-histogram" if budget.kind is BudgetKind.PURE else "variance-aware")

@@ -111,9 +111,9 @@ def release_mean(
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
     check_dataset(dataset)
     charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
-    if mechanism == "auto" and not options:
-        mechanism = automatic_mean(schema, budget)
-    chosen = make_mean_mechanism(mechanism, **options)
+    chosen = (
+        automatic_mean(schema, budget, **options) if mechanism == "auto" else make_mean_mechanism(mechanism, **options)
+    )
     with watched(progress) as watch:
         with nothing_spent():
             rows = Rows.of(
