@@ -1,38 +1,38 @@
 """Release a table's count, mean and covariance once under differential privacy; analyze the release freely."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpmoments import mechanisms, noise, privacy, rows
-from dpmoments.foundation.table_files import EngineFiles
-from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.version import __version__
-from dpmoments.inspection.preflight import Preflight, preflight
-from dpmoments.ledger import BudgetExceededError, Ledger, LedgerError
-from dpmoments.planning.forecast import forecast
-from dpmoments.planning.forecast_mean import forecast_mean
-from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.unit import Neighbors, PrivacyUnit
-from dpmoments.releases.group_releases import GroupReleases
-from dpmoments.releases.loading import load
-from dpmoments.releases.mean_release import MeanRelease
-from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.releases.pooling import PooledRelease, pool
-from dpmoments.releases.release_warning import ReleaseWarning
-from dpmoments.reporting.report import report
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate
-from dpmoments.schema.dates import Date
-from dpmoments.schema.derived import Power, Product
-from dpmoments.schema.numeric import Numeric
-from dpmoments.schema.schema import Schema
-from dpmoments.spending.release import release
-from dpmoments.spending.release_groups import release_groups
-from dpmoments.spending.release_mean import release_mean
-from dpmoments.spending.run import UnsavedReleaseError
 
 if TYPE_CHECKING:
-    from dpmoments import datasets
+    from dpmoments import datasets, mechanisms, noise, privacy, rows
+    from dpmoments.foundation.table_files import EngineFiles
+    from dpmoments.foundation.text_format import TextFormat
+    from dpmoments.inspection.preflight import Preflight, preflight
+    from dpmoments.ledger import BudgetExceededError, Ledger, LedgerError
     from dpmoments.papers import bounds as utility_bounds
     from dpmoments.papers import metrics
+    from dpmoments.planning.forecast import forecast
+    from dpmoments.planning.forecast_mean import forecast_mean
+    from dpmoments.privacy.budget import PrivacyBudget
+    from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+    from dpmoments.releases.group_releases import GroupReleases
+    from dpmoments.releases.loading import load
+    from dpmoments.releases.mean_release import MeanRelease
+    from dpmoments.releases.moment_release import MomentRelease
+    from dpmoments.releases.pooling import PooledRelease, pool
+    from dpmoments.releases.release_warning import ReleaseWarning
+    from dpmoments.reporting.report import report
+    from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+    from dpmoments.schema.dates import Date
+    from dpmoments.schema.derived import Power, Product
+    from dpmoments.schema.numeric import Numeric
+    from dpmoments.schema.schema import Schema
+    from dpmoments.spending.release import release
+    from dpmoments.spending.release_groups import release_groups
+    from dpmoments.spending.release_mean import release_mean
+    from dpmoments.spending.run import UnsavedReleaseError
 
 __all__ = [
     "Boolean",
@@ -78,21 +78,63 @@ __all__ = [
 ]
 
 
+_MODULES = {
+    "datasets": "datasets",
+    "mechanisms": "mechanisms",
+    "metrics": "papers.metrics",
+    "noise": "noise",
+    "privacy": "privacy",
+    "rows": "rows",
+    "utility_bounds": "papers.bounds",
+}
+"""Public modules, and those that they are."""
+_NAMES: dict[str, str] = {
+    "Boolean": "schema.columns",
+    "BudgetExceededError": "ledger",
+    "Categorical": "schema.columns",
+    "Coordinate": "schema.columns",
+    "Date": "schema.dates",
+    "EngineFiles": "foundation.table_files",
+    "GroupReleases": "releases.group_releases",
+    "Ledger": "ledger",
+    "LedgerError": "ledger",
+    "MeanRelease": "releases.mean_release",
+    "MomentRelease": "releases.moment_release",
+    "Neighbors": "privacy.unit",
+    "Numeric": "schema.numeric",
+    "PooledRelease": "releases.pooling",
+    "Power": "schema.derived",
+    "Preflight": "inspection.preflight",
+    "PrivacyBudget": "privacy.budget",
+    "PrivacyUnit": "privacy.unit",
+    "Product": "schema.derived",
+    "ReleaseWarning": "releases.release_warning",
+    "Schema": "schema.schema",
+    "TextFormat": "foundation.text_format",
+    "UnsavedReleaseError": "spending.run",
+    "forecast": "planning.forecast",
+    "forecast_mean": "planning.forecast_mean",
+    "load": "releases.loading",
+    "pool": "releases.pooling",
+    "preflight": "inspection.preflight",
+    "release": "spending.release",
+    "release_groups": "spending.release_groups",
+    "release_mean": "spending.release_mean",
+    "report": "reporting.report",
+}
+"""Modules of the other public names."""
+
+
 def __getattr__(name: str) -> Any:
-    """Return a module that most scripts do not need, loaded when it is first asked for."""
-    if name == "datasets":
-        import dpmoments.datasets as datasets
-
-        return datasets
-    if name == "metrics":
-        import dpmoments.papers.metrics as metrics
-
-        return metrics
-    if name == "utility_bounds":
-        import dpmoments.papers.bounds as bounds
-
-        return bounds
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Load a public name when it is first used: a script loads only what it needs."""
+    if name in _MODULES:
+        value = import_module(f"dpmoments.{_MODULES[name]}")
+    elif name in _NAMES:
+        value = getattr(import_module(f"dpmoments.{_NAMES[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,8 @@ from dpmoments.audit.exact import (
 )
 from dpmoments.audit.pairs import distant_pairs
 from dpmoments.audit.procedure import _default_pairs, _stated_promise, make_trials
-from dpmoments.mechanisms import Gaussian, IterativeEigenvectors, KapralovTalwar, MomentShape
+from dpmoments.mechanisms import Gaussian, IterativeEigenvectors, KapralovTalwar
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise import insecure_generator, sample_bingham
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon

@@ -1,5 +1,7 @@
 """What ``import dpmoments`` brings in: nothing that is slow to load before it is used, and no warning."""
 
+import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,8 @@ import pyarrow.parquet
 import pytest
 
 import dpmoments as dpm
+from dpmoments.cli import entry
+from dpmoments.cli.analyses import analyses
 from dpmoments.foundation import table_libraries
 
 SLOW = {
@@ -56,7 +60,8 @@ def lines(program: str, *arguments: str) -> list[str]:
 def test_slow_modules_wait_until_they_are_used() -> None:
     imported, used = lines(PROGRAM)
     assert SLOW & set(imported.split()) == set()
-    assert SLOW & set(used.split()) >= {"randomgen", "scipy.optimize", "scipy.special"}
+    assert "numpy" not in imported.split()
+    assert SLOW & set(used.split()) >= {"randomgen", "scipy.special"}
 
 
 def test_an_analyst_needs_nothing_that_tables_are_read_with(tmp_path: Path) -> None:
@@ -71,7 +76,37 @@ def test_an_analyst_needs_nothing_that_tables_are_read_with(tmp_path: Path) -> N
     )
     (used,) = lines(ANALYST, str(tmp_path / "x.json"))
     assert {"narwhals", "pandas", "pyarrow", "yaml"} & set(used.split()) == set()
-    assert "dpmoments.rows.rows" in used.split()
+    assert {"dpmoments.ledger", "dpmoments.mechanisms", "dpmoments.plots", "dpmoments.rows"} & set(
+        used.split()
+    ) == set()
+    assert "dpmoments.analysis.regression" in used.split()
+
+
+def test_the_command_imports_what_it_runs() -> None:
+    """The help page needs no NumPy, and says of every command what the command says."""
+    program = "import sys, dpmoments.cli\ndpmoments.cli.main(['--help'])\nprint(*sys.modules)"
+    *_, used = lines(program)
+    assert {"numpy", "pydantic", "dpmoments.analysis", "dpmoments.messages"} & set(used.split()) == set()
+    commands = {name: words for section in entry._COMMANDS.values() for name, words in section.items()}
+    for name, (_, summary) in commands.items():
+        said = (entry._loaded(name).help or "").partition("\n\n")[0]
+        assert " ".join(said.split()) == summary
+    named = [name.replace("-", "_") for name, (home, _) in commands.items() if home == "analyses"]
+    assert named == list(analyses())
+
+
+def test_public_names_are_those_of_type_checkers() -> None:
+    """Each is the object that the imports for type checkers name."""
+    (block,) = (node for node in ast.parse(Path(dpm.__file__).read_text()).body if isinstance(node, ast.If))
+    seen = {"__version__"}
+    for statement in block.body:
+        assert isinstance(statement, ast.ImportFrom)
+        for alias in statement.names:
+            seen.add(name := alias.asname or alias.name)
+            module = importlib.import_module(str(statement.module))
+            value = getattr(module, alias.name, None) or importlib.import_module(f"{statement.module}.{alias.name}")
+            assert getattr(dpm, name) is value
+    assert seen == set(dpm.__all__)
 
 
 def test_nothing_of_papers_is_loaded_before_it_is_asked_for() -> None:

@@ -14,9 +14,9 @@ from scipy import stats
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder, replay, replay_everywhere, replay_on_any_table
 from dpmoments.audit.verification import checks
-from dpmoments.mechanisms import AdaptiveBall, MomentShape
+from dpmoments.mechanisms import AdaptiveBall
 from dpmoments.mechanisms.ball_search import BallEvidence
-from dpmoments.mechanisms.shape import RunResult
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.budget import PrivacyBudget

@@ -209,11 +209,11 @@ def test_isotropic_noise_has_its_density(d: int) -> None:
 
 def test_each_exact_sampler_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever is the first that a process draws from."""
-    import opendp.prelude as opendp
+    from opendp import mod
 
     asked: list[str] = []
-    enable = opendp.enable_features
-    monkeypatch.setattr(opendp, "enable_features", lambda feature: (asked.append(feature), enable(feature)))
+    enable = mod.enable_features
+    monkeypatch.setattr(mod, "enable_features", lambda feature: (asked.append(feature), enable(feature)))
     for draw in (discrete_gaussian, discrete_laplace):
         asked.clear()
         draw(3.0, 2, secure_generator())

@@ -35,7 +35,10 @@ def test_it_is_what_it_says() -> None:
 
 def test_it_saves_the_projection_its_padding() -> None:
     """Sheffet, Corollary B.2, second part: the projection of normal rows needs no w²."""
-    shape, budget = dpm.mechanisms.MomentShape(3, n_rows=50_000, mean=False), dpm.PrivacyBudget.approximate(1.0, 1e-6)
+    shape, budget = (
+        dpm.mechanisms.shape.MomentShape(3, n_rows=50_000, mean=False),
+        dpm.PrivacyBudget.approximate(1.0, 1e-6),
+    )
     known = normal_smallest_eigenvalue(COVARIANCE, 50_000)
     plain = dpm.mechanisms.JohnsonLindenstrauss(50).plan(shape, budget, "replace_one")
     told = dpm.mechanisms.JohnsonLindenstrauss(50, smallest_eigenvalue=known).plan(shape, budget, "replace_one")

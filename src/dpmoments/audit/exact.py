@@ -10,6 +10,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.roots import brent_root
 from dpmoments.mechanisms.base import Plan
 from dpmoments.noise.models import NoiseModel
 from dpmoments.noise.sphere import envelope_parameter
@@ -196,4 +197,4 @@ def temperature_at_least(scores: Sequence[FloatArray], exact: Sequence[FloatArra
     enough = log_likelihood(likeliest) + math.log(failure)
     if enough <= 0.0:  # the uniform distribution, where f is 0, is not excluded
         return 0.0
-    return float(scipy.optimize.brentq(lambda t: log_likelihood(t) - enough, 0.0, likeliest))
+    return brent_root(lambda t: log_likelihood(t) - enough, 0.0, likeliest)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import dpmoments
-from dpmoments.audit.verification import Check, checks
 from dpmoments.cli.analyses import moments_in
 from dpmoments.cli.options import AsJson, Overwrite, ReleaseFile, registry_fields
 from dpmoments.cli.tables import complain, print_json, print_lines, print_table, print_text
@@ -19,7 +18,9 @@ from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
-from dpmoments.reporting.report import group_asked_for
+
+if TYPE_CHECKING:
+    from dpmoments.audit.verification import Check
 
 _DESCRIBED = ("n_rows", "feature_names", "mean", "mean_noise", "standard_deviation", "root_mean_square")
 
@@ -265,6 +266,8 @@ def verify(file: ReleaseFile) -> None:
 
       dpmoments verify people.json
     """
+    from dpmoments.audit.verification import checks
+
     released = dpmoments.load(file)
     print_text("ok        a complete release of a known version, unchanged (checksum)")
     outcomes = checks(released)
@@ -366,6 +369,8 @@ def report(
       dpmoments report people.json -o report.html \\
         --regression "income ~ age + C(sex)" --groups sex:income
     """
+    from dpmoments.reporting.report import group_asked_for
+
     released = dpmoments.load(file)
     schema = released.runs[0].schema
     dpmoments.report(

@@ -6,30 +6,127 @@ import io
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, Protocol, TextIO, runtime_checkable
+from importlib import import_module
+from typing import Annotated, Any, Protocol, TextIO, runtime_checkable
 
 import typer
+import typer.core
 import typer.main
 
-from dpmoments.cli.analyses import analyses, command_of
-from dpmoments.cli.analyst import groups, pool, report, show, synthetic, verify
-from dpmoments.cli.audit import audit
-from dpmoments.cli.catalogue import mechanisms
-from dpmoments.cli.curator import init, preflight
 from dpmoments.cli.errors import StoppedError, explain, in_options, what_number_to_write
-from dpmoments.cli.forecasts import forecast, forecast_mean
-from dpmoments.cli.ledger import ledger
-from dpmoments.cli.spending import release, release_mean
 from dpmoments.cli.tables import OutputError, complain, drop_output, print_page, print_text, printing, tell_steps
 from dpmoments.foundation.version import __version__
-from dpmoments.releases.release_warning import MessageWarning
 
 _CURATOR = "With the table"
 _ANALYST = "With a release: these cost no privacy"
 _STOPPED = 130
 
+_ANALYSES = "analyses"
+_VERSION = f"dpmoments {__version__}"
+
+_COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+    _CURATOR: {
+        "init": ("curator:init", "Write the schema of a table, with bounds and levels left blank."),
+        "preflight": ("curator:preflight", "Check a private table against its schema; the output is private."),
+        "forecast": (
+            "forecasts:forecast",
+            "Show the expected noise of every column, and how to lower it. Reads no data.",
+        ),
+        "forecast-mean": (
+            "forecasts:forecast_mean",
+            "Show the expected error of every mean-only estimator. Reads no data.",
+        ),
+        "release": ("spending:release", "Release a table's count, mean and second moment, once: this spends budget."),
+        "release-mean": ("spending:release_mean", "Release only the mean of a table, once: this spends budget."),
+        "mechanisms": ("catalogue:mechanisms", "List the mechanisms and the estimators of means, or describe one."),
+        "audit": ("audit:audit", "Test whether mechanisms have more privacy loss than they state. Reads no data."),
+        "ledger": ("ledger:ledger", "Manage the privacy budgets of datasets: granted, spent and remaining."),
+    },
+    _ANALYST: {
+        "show": (
+            "analyst:show",
+            "Show a release: its guarantee, the privacy loss of each noise draw, and its results.",
+        ),
+        "report": ("analyst:report", "Write a page about a release: its guarantee, its results, and what is noise."),
+        "describe": (
+            "analyses",
+            "Describe the mean and spread of every feature with their noise: free of privacy cost.",
+        ),
+        "ols": ("analyses", "Fit least squares of a feature on others, with intervals: free of privacy cost."),
+        "ridge": (
+            "analyses",
+            "Fit ridge regression of a feature on others: better predictions if noise matters, no privacy cost.",
+        ),
+        "lasso": (
+            "analyses",
+            "Fit the lasso of a feature on others, most coefficients exactly 0: free of privacy cost.",
+        ),
+        "pca": ("analyses", "Compute principal components of a release: post-processing, free of privacy cost."),
+        "correlations": (
+            "analyses",
+            "Compute correlations with noise, interval and verdict each: free of privacy cost.",
+        ),
+        "group-means": (
+            "analyses",
+            "Compute means over the rows of each group, with intervals and differences: free of privacy cost.",
+        ),
+        "anova": ("analyses", "Run a one-way analysis of variance of a feature by groups: free of privacy cost."),
+        "t-test": ("analyses", "Run Welch's t-test of a feature by two groups: post-processing, free of privacy cost."),
+        "cross-table": (
+            "analyses",
+            "Count rows by two columns and test their independence by chi-square: free of privacy cost.",
+        ),
+        "partial-correlation": (
+            "analyses",
+            "Compute partial correlations of two features given all others named: free of privacy cost.",
+        ),
+        "mahalanobis": (
+            "analyses",
+            "Compute Mahalanobis distances of rows from the released mean: free of privacy cost.",
+        ),
+        "lda": ("analyses", "Fit linear discriminant analysis of the groups of a column: free of privacy cost."),
+        "graphical-lasso": (
+            "analyses",
+            "Fit a sparse dependence graph by the graphical lasso on released correlations: no privacy cost.",
+        ),
+        "groups": ("analyst:groups", "Write each group of a grouped release to its own file."),
+        "pool": ("analyst:pool", "Combine releases of several tables that have no row in common."),
+        "synthetic": ("analyst:synthetic", "Draw synthetic rows that have the moments of a release."),
+        "verify": ("analyst:verify", "Check that a release is complete and consistent. Exit code 1 if not."),
+    },
+}
+"""Per section of the help page: commands, where each is defined in this package, and its summary."""
+
+
+class _Commands(typer.core.TyperGroup):
+    """Group whose commands are imported when one is run: the help page needs only their summaries."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, summarized, rest = super().resolve_command(ctx, args)
+        return name, None if name is None or summarized is None else _loaded(name), rest
+
+
+def _loaded(name: str) -> Any:
+    """Return the parser's object of a command, imported."""
+    home = next(commands[name][0] for commands in _COMMANDS.values() if name in commands)
+    module_name, _, attribute = home.partition(":")
+    module = import_module(f"dpmoments.cli.{module_name}")
+    if module_name == _ANALYSES:
+        function = module.command_of(name, module.analyses()[name.replace("-", "_")])
+    else:
+        function = getattr(module, attribute)
+    if isinstance(function, typer.Typer):
+        return typer.main.get_command(function)
+    made = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    made.command(name)(function)
+    return typer.main.get_command(made)
+
+
 _app = typer.Typer(
-    add_completion=False, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]}
+    cls=_Commands,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -67,29 +164,14 @@ def dpmoments_command(
     """
     tell_steps(verbose)
     if version:
-        print_text(f"dpmoments {__version__}")
+        print_text(_VERSION)
     elif context.invoked_subcommand is None:
         print_page(f"{context.get_help()}\n")
 
 
-_app.command("init", rich_help_panel=_CURATOR)(init)
-_app.command("preflight", rich_help_panel=_CURATOR)(preflight)
-_app.command("forecast", rich_help_panel=_CURATOR)(forecast)
-_app.command("forecast-mean", rich_help_panel=_CURATOR)(forecast_mean)
-_app.command("release", rich_help_panel=_CURATOR)(release)
-_app.command("release-mean", rich_help_panel=_CURATOR)(release_mean)
-_app.add_typer(ledger, name="ledger", rich_help_panel=_CURATOR)
-_app.command("mechanisms", rich_help_panel=_CURATOR)(mechanisms)
-_app.command("audit", rich_help_panel=_CURATOR)(audit)
-_app.command("show", rich_help_panel=_ANALYST)(show)
-_app.command("report", rich_help_panel=_ANALYST)(report)
-for method, analysis in analyses().items():
-    name = method.replace("_", "-")
-    _app.command(name, rich_help_panel=_ANALYST)(command_of(name, analysis))
-_app.command("groups", rich_help_panel=_ANALYST)(groups)
-_app.command("pool", rich_help_panel=_ANALYST)(pool)
-_app.command("synthetic", rich_help_panel=_ANALYST)(synthetic)
-_app.command("verify", rich_help_panel=_ANALYST)(verify)
+for section, commands in _COMMANDS.items():
+    for name, (_, summary) in commands.items():
+        _app.command(name, help=summary, rich_help_panel=section)(lambda: None)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,17 +187,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ε shows a question mark instead of failing
-    command, stopped = typer.main.get_command(_app), "dpmoments: stopped"
     given = sys.argv[1:] if arguments is None else list(arguments)
+    stopped = "dpmoments: stopped"
     with warnings.catch_warnings():
         warnings.filterwarnings("always", category=UserWarning)
         warnings.showwarning = _show_warning
         try:
-            outcome = command.main(
-                args=given,
-                prog_name="dpmoments",
-                standalone_mode=False,
-            )
+            outcome: Any = None
+            if given == ["--version"]:  # the parser takes longer to load its checks of values
+                print_text(_VERSION)
+            else:
+                outcome = typer.main.get_command(_app).main(args=given, prog_name="dpmoments", standalone_mode=False)
         except StoppedError as stop:
             stopped, outcome = "; ".join(filter(None, [stopped, str(stop)])), _STOPPED
         except (typer.Abort, KeyboardInterrupt):
@@ -169,6 +251,8 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """Print one line, without the source line that Python adds."""
+    from dpmoments.releases.release_warning import MessageWarning
+
     del category, filename, lineno, file, line
     text = message.message_data.text("shell") if isinstance(message, MessageWarning) else str(message)
     complain(f"Warning: {' '.join(text.split())}")

@@ -12,8 +12,6 @@ from itertools import pairwise
 
 from dpmoments.cli.tables import OutputError
 from dpmoments.foundation.errors import InputError, place_of
-from dpmoments.foundation.values import number_as_text
-from dpmoments.spending.run import NOTES
 
 # Messages of the library in the command line's words: they name keywords of Python, and a command has options.
 
@@ -74,6 +72,8 @@ def what_number_to_write(message: str, options: Sequence[str], arguments: Sequen
     >>> print(what_number_to_write(refused, ["--n-rows"], ["forecast", "--n-rows", "9.700"]))
     must be a whole number, got the text '9.700': write 9700
     """
+    from dpmoments.foundation.values import number_as_text
+
     result = re.search(r"unable to parse string as an? (integer|number)|is not a valid (integer|float)", message)
     if result is None:
         return None
@@ -123,6 +123,8 @@ def explain(error: Exception) -> str:
 
 def notes_of(error: BaseException) -> list[str]:
     """Return the library's notes on an error: whether anything was spent. Others' notes may quote a value."""
+    from dpmoments.spending.run import NOTES
+
     return [note for note in getattr(error, "__notes__", ()) if note in NOTES]
 
 

@@ -9,23 +9,23 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
 
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_files import ENGINES, EngineFiles
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
-from dpmoments.mechanisms.means.base import MeanMechanism
-from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, unknown_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
-from dpmoments.releases.registry_entry import registry_entry
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.schema import Schema
 
-Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
+if TYPE_CHECKING:
+    from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
+    from dpmoments.mechanisms.means.base import MeanMechanism
+
+Configured = TypeVar("Configured", bound="ConfiguredMechanism[Any]")
 
 BUDGET_PANEL = "Privacy"
 _METHOD_PANEL = "Method"
@@ -250,6 +250,8 @@ def mechanism_of(name: str, options: Sequence[str] | None) -> Mechanism:
     >>> mechanism_of("laplace", ["calibration=paper"])
     Laplace(calibration='paper')
     """
+    from dpmoments.mechanisms.registry import MECHANISMS
+
     return _configured(name, MECHANISMS, map(_key_and_value, options or []))
 
 
@@ -261,6 +263,8 @@ def mean_mechanism_of(
     >>> mean_mechanism_of("symq", ["quantile=0.4"], radius=10.0)
     SymmetricQuantiles(radius=10.0, quantile=0.4)
     """
+    from dpmoments.mechanisms.registry import MEAN_MECHANISMS
+
     flags = [(f"--{key}", key, value) for key, value in (("radius", radius), ("scale", scale)) if value is not None]
     given = [*flags, *map(_key_and_value, options or [])]
     if name == "auto":
@@ -279,6 +283,8 @@ def _configured(
 ) -> Configured:
     """Return the named mechanism with options given as (text, key, value)."""
     if name not in classes:
+        from dpmoments.mechanisms.registry import MEAN_MECHANISMS, unknown_mechanism
+
         refusal = unknown_mechanism(name, classes, of_means=classes is MEAN_MECHANISMS)
         raise typer.BadParameter(refusal.text("shell"), param_hint="--mechanism")
     known = [option.name for option in fields(classes[name])]
@@ -319,6 +325,8 @@ def registry_fields(given: Sequence[str]) -> dict[str, Any]:
     >>> registry_fields(["curator=A hospital", "authors=Ada; Grace"])
     {'curator': 'A hospital', 'authors': ['Ada', 'Grace']}
     """
+    from dpmoments.releases.registry_entry import registry_entry
+
     known = [
         name for name, entry in inspect.signature(registry_entry).parameters.items() if entry.kind is entry.KEYWORD_ONLY
     ]

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -107,6 +106,8 @@ def _console(*, stderr: bool = False) -> Console:
 
 
 def _plain(value: Any) -> Any:
+    import numpy as np
+
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     if isinstance(value, dict):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.roots import brent_root
 from dpmoments.foundation.values import check_probability
 
 _MAX_STEPS = 60
@@ -94,7 +95,7 @@ def _chi_square_median(n_features: int) -> float:
 def _root_above(slope: Callable[[float], float], least: float, most: float) -> float:
     if slope(least) >= 0.0:
         return least
-    return most if slope(most) <= 0.0 else float(scipy.optimize.brentq(slope, least, most))
+    return most if slope(most) <= 0.0 else brent_root(slope, least, most)
 
 
 def shell_quantile(shell: float, n_features: int) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 
 from dpmoments.foundation.errors import visible
 from dpmoments.foundation.values import no_less
@@ -83,6 +82,8 @@ def closest(name: object, known: Iterable[str]) -> dict[str, str]:
     """
     plain = {each.casefold(): each for each in known}
     text = name.strip().casefold() if isinstance(name, str) and len(name) <= _LONGEST_NAME else ""
+    from difflib import get_close_matches
+
     close = get_close_matches(text, plain, n=1, cutoff=_CLOSE) if text else []
     return {"close": plain[close[0]]} if close else {}
 

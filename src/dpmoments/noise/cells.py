@@ -19,6 +19,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.roots import brent_root
 from dpmoments.noise.quadrature import log_gamma_density, log_integral
 
 ComplexArray = npt.NDArray[np.complex128]
@@ -121,7 +122,7 @@ def _gamma_difference_log_tail(x: float, shape: float) -> float:
 
 def _root(excess: Callable[[float], float], low: float, high: float) -> float:
 
-    return float(scipy.optimize.brentq(excess, low, high, xtol=1e-13, rtol=1e-13))
+    return brent_root(excess, low, high, xtol=1e-13, rtol=1e-13)
 
 
 # The families.
@@ -378,7 +379,7 @@ def sum_quantile(level: float, parts: tuple[tuple[CellFamily, float, bool], ...]
     nearest = -furthest if level == 0.5 else -1.0  # a skewed distribution: its median is within an SD of its mean
     if _log_tail(furthest, side, parts) >= wanted:
         return side * furthest
-    result = scipy.optimize.brentq(lambda x: _log_tail(x, side, parts) - wanted, nearest, furthest, xtol=1e-9)
+    result = brent_root(lambda x: _log_tail(x, side, parts) - wanted, nearest, furthest, xtol=1e-9)
     return side * float(result)
 
 

@@ -8,6 +8,7 @@ normal, a difference of two geometrics), and the release is marked not private.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +28,8 @@ def discrete_gaussian(scale: float, size: int, generator: np.random.Generator) -
     """
     _check(scale)
     if isinstance(generator, SecureGenerator):
-        import opendp.prelude as opendp
-
-        _enable(opendp)
-        space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l2_distance(T="i64")
-        return _draw(opendp.m.make_gaussian(*space, scale=scale), size)
+        domain, metrics, measurements = _opendp()
+        return _draw(measurements.make_gaussian(domain, metrics.l2_distance(T="i64"), scale=scale), size)
     return np.rint(scale * generator.standard_normal(size)).astype(np.int64)
 
 
@@ -42,11 +40,8 @@ def discrete_laplace(scale: float, size: int, generator: np.random.Generator) ->
     """
     _check(scale)
     if isinstance(generator, SecureGenerator):
-        import opendp.prelude as opendp
-
-        _enable(opendp)
-        space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64")
-        return _draw(opendp.m.make_laplace(*space, scale=scale), size)
+        domain, metrics, measurements = _opendp()
+        return _draw(measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale), size)
     success = -math.expm1(-1.0 / scale)
     return generator.geometric(success, size) - generator.geometric(success, size)
 
@@ -55,8 +50,12 @@ def _draw(measurement: object, size: int) -> npt.NDArray[np.int64]:
     return np.array(measurement([0] * size), dtype=np.int64)  # type: ignore[operator]
 
 
-def _enable(opendp: object) -> None:
-    opendp.enable_features("contrib")  # type: ignore[attr-defined]
+def _opendp() -> tuple[Any, Any, Any]:
+    """Return the domain of integer vectors, and OpenDP's metrics and measurements; its prelude would load scikit-learn."""
+    from opendp import domains, measurements, metrics, mod
+
+    mod.enable_features("contrib")
+    return domains.vector_domain(domains.atom_domain(T="i64")), metrics, measurements
 
 
 def _check(scale: float) -> None:
@@ -78,12 +77,13 @@ def choose_by_score(
     if scores.dtype == object:
         raise InputTypeError("scores must be float64 or integers that fit in int64")
     if isinstance(generator, SecureGenerator) and np.issubdtype(scores.dtype, np.integer) and rate > 0.0:
-        import opendp.prelude as opendp
+        from opendp.measures import zero_concentrated_divergence
 
-        opendp.enable_features("contrib")
-        space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.linf_distance(T="i64")
+        domain, metrics, measurements = _opendp()
         # Gumbel noise of scale 1/rate, rounded up; the measure named decides between that and another noise.
         scale = math.nextafter(1.0 / rate, math.inf)
-        chosen = opendp.m.make_noisy_max(*space, opendp.zero_concentrated_divergence(), scale=scale)
+        chosen = measurements.make_noisy_max(
+            domain, metrics.linf_distance(T="i64"), zero_concentrated_divergence(), scale=scale
+        )
         return int(chosen(scores.tolist()))
     return int(np.argmax(rate * scores.astype(np.float64) + generator.gumbel(size=len(scores))))

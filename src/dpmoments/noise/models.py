@@ -14,6 +14,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.roots import brent_root
 from dpmoments.foundation.values import finite_numbers, is_finite_number, require_kinds, require_known, shown
 from dpmoments.noise.cells import (
     CellFamily,
@@ -943,5 +944,5 @@ def _laplace_half_width(level: float, larger: float, smaller: float) -> float:
             return (1.0 + 0.5 * t) * math.exp(-t) - left
         return (math.exp(-t) - ratio * ratio * math.exp(-t / ratio)) / (1.0 - ratio * ratio) - left
 
-    result = scipy.optimize.brentq(excess, 0.0, 2.0 * math.log(2.0 / left) + 1.0)
+    result = brent_root(excess, 0.0, 2.0 * math.log(2.0 / left) + 1.0)
     return float(result) * _STANDARD_LAPLACE

@@ -56,7 +56,8 @@ class PrivacyFilter:
 
     Examples
     --------
-    >>> from dpmoments.mechanisms import Gaussian, MomentShape
+    >>> from dpmoments.mechanisms import Gaussian
+    >>> from dpmoments.mechanisms.shape import MomentShape
     >>> from dpmoments.privacy import laws, sensitivity
     >>> plan = Gaussian().plan(MomentShape(2), PrivacyBudget.zcdp(0.5), "add_remove")
     >>> privacy_filter = PrivacyFilter.open(plan, insecure_seed=0)

@@ -334,7 +334,8 @@ class RunCurve:
 
     Examples
     --------
-    >>> from dpmoments.mechanisms import Gaussian, MomentShape
+    >>> from dpmoments.mechanisms import Gaussian
+    >>> from dpmoments.mechanisms.shape import MomentShape
     >>> from dpmoments.privacy import laws, sensitivity
     >>> from dpmoments.privacy.filter import PrivacyFilter
     >>> from dpmoments.privacy.unit import Neighbors

@@ -6,12 +6,11 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpmoments.ledger import Ledger
-from dpmoments.privacy.profile import PrivacyProfile, RunCurve
-from dpmoments.releases.auditor_statement import AuditorStatement, auditor_statement
-from dpmoments.releases.facts import Told
-
 if TYPE_CHECKING:
+    from dpmoments.ledger import Ledger
+    from dpmoments.privacy.profile import PrivacyProfile, RunCurve
+    from dpmoments.releases.auditor_statement import AuditorStatement
+    from dpmoments.releases.facts import Told
     from dpmoments.releases.registry_entry import RegistryEntry
 
 
@@ -26,6 +25,8 @@ class Disclosed:
     @property
     def privacy_curve(self: Told) -> RunCurve:
         """Smallest proven δ at any ε: ``release.privacy_curve.at(0.5)``."""
+        from dpmoments.privacy.profile import RunCurve
+
         return RunCurve.of(self.receipt, self.runs[0].mechanism)
 
     @property
@@ -46,6 +47,8 @@ class Disclosed:
         ledger : Ledger or path, optional
             The ledger that the release was charged to, for the total over all releases of the dataset.
         """
+        from dpmoments.releases.auditor_statement import auditor_statement
+
         return auditor_statement(self, ledger=ledger)
 
     def registry_entry(self: Told, **known: Any) -> RegistryEntry:

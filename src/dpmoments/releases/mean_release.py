@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,10 @@ from dpmoments.foundation.values import (
 )
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import MeanModel
-from dpmoments.plots.accessor import MeanPlots
 from dpmoments.releases.disclosed import Disclosed
+
+if TYPE_CHECKING:
+    from dpmoments.plots.accessor import MeanPlots
 
 MEAN_RELEASE_FILE = DocumentKind("dpmoments-mean-release", 1, "mean release")
 
@@ -60,6 +62,8 @@ class MeanRelease(Release, Disclosed):
     @property
     def plot(self) -> MeanPlots:
         """Plots: ``release.plot.steps()``; the first plot imports matplotlib."""
+        from dpmoments.plots.accessor import MeanPlots
+
         return MeanPlots(self, self.mean)
 
     @property

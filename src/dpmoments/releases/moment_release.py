@@ -34,9 +34,11 @@ from dpmoments.foundation.values import (
 from dpmoments.messages.codes import REASONS
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
-from dpmoments.plots.accessor import ReleasePlots
 from dpmoments.releases.disclosed import Disclosed
 from dpmoments.repair.repair import Repair
+
+if TYPE_CHECKING:
+    from dpmoments.plots.accessor import ReleasePlots
 
 # The numbers of a release's file: its noisy moments and the model of their noise, written, and read with every check.
 
@@ -150,6 +152,8 @@ class MomentRelease(Moments, Disclosed):
     @property
     def plot(self) -> ReleasePlots:
         """Plots: ``release.plot.correlation()``; the first plot imports matplotlib."""
+        from dpmoments.plots.accessor import ReleasePlots
+
         return ReleasePlots(self)
 
     def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas") -> Any:

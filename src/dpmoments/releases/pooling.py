@@ -6,7 +6,7 @@ import itertools
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,13 +20,15 @@ from dpmoments.messages.message import Message
 from dpmoments.noise.models import PooledModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.origin import ReleaseOrigin
-from dpmoments.privacy.profile import RunCurve
 from dpmoments.privacy.receipt import PooledReceipt
 from dpmoments.privacy.statement import ARITHMETICS, PrivacyStatement
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.release_warning import ReleaseWarning
 from dpmoments.repair.repair import Repair
+
+if TYPE_CHECKING:
+    from dpmoments.privacy.profile import RunCurve
 
 POOLED_FILE = DocumentKind("dpmoments-pooled-release", 1, "pooled release")
 
@@ -55,6 +57,8 @@ class PooledRelease(MomentRelease):
     @property
     def privacy_curve(self) -> RunCurve:
         """Largest of the parts' curves, since a row is in one of the tables."""
+        from dpmoments.privacy.profile import RunCurve
+
         return RunCurve.worst([part.privacy_curve for part in self.parts], self.privacy.budget)
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.roots import brent_root
 from dpmoments.noise.terms import NoiseLaw
 
 _FloatOrComplex = TypeVar("_FloatOrComplex", float, npt.NDArray[np.complex128])
@@ -118,7 +119,7 @@ class SpectralNoise:
         def excess(s: float) -> float:
             return (1.0 - a * s) * (1.0 + b * s) - s * math.sqrt(1.0 + a * b * s * s)
 
-        return float(scipy.optimize.brentq(excess, 0.0, 1.0 / a, xtol=1e-300, rtol=1e-14)) / scale
+        return brent_root(excess, 0.0, 1.0 / a, xtol=1e-300, rtol=1e-14) / scale
 
 
 # Rotation-invariant repair: eigenvalues moved to what they are expected to be along the noisy eigenvectors.
@@ -145,7 +146,7 @@ def rotation_invariant_eigenvalues(eigenvalues: FloatArray, noise: SpectralNoise
     bandwidth = _BANDWIDTH * math.sqrt(noise.variance) * noise.size ** (-1.0 / 3.0)
     g = _stieltjes_transform(eigenvalues, bandwidth)
     expected = eigenvalues - np.imag(noise.correction(g)) / np.imag(g)
-    monotone = scipy.optimize.isotonic_regression(expected).x  # the true values ascend with λ; the estimates need not
+    monotone = _isotonic(expected)  # the true values ascend with λ; the estimates need not
     return np.clip(monotone, eigenvalues[0], eigenvalues[-1])
 
 
@@ -161,6 +162,36 @@ def _stieltjes_transform(eigenvalues: FloatArray, bandwidth: float) -> npt.NDArr
     return result
 
 
+def _isotonic(values: FloatArray) -> FloatArray:
+    """Return the nearest ascending values in squares, by pooling adjacent violators.
+
+    It adds in the order of ``scipy.optimize.isotonic_regression``: the results have the same bits.
+    """
+    means: list[float] = []
+    sizes: list[int] = []
+    entries, i = values.tolist(), 0
+    while i < len(entries):
+        mean, size = entries[i], 1
+        if means and means[-1] >= mean:
+            size = sizes.pop()
+            total = size * means.pop() + mean
+            size += 1
+            mean = total / size
+            while i + 1 < len(entries) and mean >= entries[i + 1]:
+                i += 1
+                total += entries[i]
+                size += 1
+                mean = total / size
+            while means and means[-1] >= mean:
+                total += sizes[-1] * means.pop()
+                size += sizes.pop()
+                mean = total / size
+        means.append(mean)
+        sizes.append(size)
+        i += 1
+    return np.repeat(np.array(means), sizes)
+
+
 def possible_eigenvalues(eigenvalues: FloatArray, upper: float | None) -> FloatArray:
     """Return the nearest ascending eigenvalues of a Gram matrix of trace at most ``upper``.
 
@@ -173,7 +204,7 @@ def possible_eigenvalues(eigenvalues: FloatArray, upper: float | None) -> FloatA
     >>> possible_eigenvalues(np.array([-2.0, 1.0, 2.0]), upper=4.0)
     array([0., 1., 2.])
     """
-    ascending = scipy.optimize.isotonic_regression(eigenvalues).x
+    ascending = _isotonic(eigenvalues)
     positive: FloatArray = np.maximum(ascending, 0.0)
     if upper is None or float(positive.sum()) <= upper:
         return positive

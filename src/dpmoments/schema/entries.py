@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
@@ -51,6 +50,8 @@ def column_from_dict(values: object) -> Column | Power | Product:
     made = _KINDS[kind]
     options = set(signature(made).parameters)
     if unknown := sorted(set(entries) - options, key=str):
+        from difflib import get_close_matches
+
         close = [near for key in unknown for near in get_close_matches(str(key), sorted(options), n=1)]
         meant = f" (did you mean {', '.join(map(repr, close))}?)" if close else ""
         if not close and any(str(key).replace(".", "").isdigit() for key in unknown):

@@ -60,7 +60,7 @@ def planned(
     mechanism: str, options: tuple[tuple[str, object], ...], delta: float, epsilon: float, n: int, d: int
 ) -> Plan:
     """Planned once for all trials."""
-    shape = dpm.mechanisms.MomentShape(d, n_rows=n, mean=False)
+    shape = dpm.mechanisms.shape.MomentShape(d, n_rows=n, mean=False)
     budget = dpm.PrivacyBudget.of(epsilon=epsilon, delta=delta)
     return make_mechanism(mechanism, **dict(options)).plan(shape, budget, "replace_one")
 

@@ -3,10 +3,6 @@
 from typing import Any
 
 from dpmoments.mechanisms.entries import MEANS, class_named
-from dpmoments.mechanisms.means.bounded_sums import BoundedSums
-from dpmoments.mechanisms.means.coinpress import CoinPressMean
-from dpmoments.mechanisms.means.log_scale_histogram import LogScaleHistogramMean
-from dpmoments.mechanisms.means.variance_aware import VarianceAware
 
 __all__ = [
     "BoundedSums",
@@ -20,7 +16,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load and return a class that only papers use."""
+    """Load and return a class with this name."""
     if name in __all__:
         return class_named(name, MEANS)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

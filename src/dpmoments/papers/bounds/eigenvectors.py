@@ -14,6 +14,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.roots import brent_root
 from dpmoments.foundation.values import check_probability
 from dpmoments.papers.bounds.arguments import (
     Constants,
@@ -129,7 +130,7 @@ def direction_shortfall(
     if excess(math.log(spread)) >= 0.0:
         return spread
     least = -700.0 + math.log(spread)
-    return math.exp(float(scipy.optimize.brentq(excess, least, math.log(spread), xtol=1e-13)))
+    return math.exp(brent_root(excess, least, math.log(spread), xtol=1e-13))
 
 
 @checked

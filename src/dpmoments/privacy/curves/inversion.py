@@ -4,9 +4,8 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-import scipy
-
 from dpmoments.foundation.errors import InputArithmeticError, InputValueError
+from dpmoments.foundation.roots import brent_root
 
 _MAX_EXCESS = 1e300  # stands in for an infinite excess, which the root finder cannot interpolate
 _MAX_STEPS = 200
@@ -40,7 +39,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
         width = min(2.0 * width, 64.0)
     else:
         raise InputArithmeticError("no boundary between safe and unsafe parameters was found")
-    root = float(scipy.optimize.brentq(finite_excess, near, far, xtol=5e-324, rtol=8.9e-16, maxiter=500))
+    root = brent_root(finite_excess, near, far, xtol=5e-324, rtol=8.9e-16, maxiter=500)
 
     # The root finder may stop on either side of the root: walk to the safe side and evaluate there.
     ulps = 2.0

@@ -20,6 +20,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.roots import brent_root
 from dpmoments.noise.quadrature import (
     log_gamma_density,
     log_integral,
@@ -420,7 +421,7 @@ def raised_wishart_log_delta(epsilon: float, degrees_of_freedom: float, ratio: f
     elif slope(highest) <= 0.0:
         beta = highest
     else:
-        beta = float(scipy.optimize.brentq(slope, 1.0, highest, xtol=1e-12, rtol=1e-12))
+        beta = brent_root(slope, 1.0, highest, xtol=1e-12, rtol=1e-12)
     # beta times the divergence; the parts linear in kappa cancel and are left out.
     divergence = -half * (beta * _log1p_beyond(kappa) + _log1p_beyond(-beta * kappa))
     return min(divergence - beta * epsilon - math.log1p(beta) - beta * math.log1p(1.0 / beta), 0.0)

@@ -15,9 +15,8 @@ accuracy, never privacy.
 import math
 from fractions import Fraction
 
-import scipy
-
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.roots import brent_root
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
 _UNIT = 2.0**-52
@@ -68,11 +67,7 @@ def zcdp_log_delta(rho: float, epsilon: float) -> float:
     low, high = -_MAX_LOG, _MAX_LOG
     if slope(low) >= 0.0:
         return 0.0
-    log_b = (
-        high
-        if slope(high) <= 0.0
-        else float(scipy.optimize.brentq(slope, low, high, xtol=1e-13, rtol=1e-14, maxiter=500))
-    )
+    log_b = high if slope(high) <= 0.0 else brent_root(slope, low, high, xtol=1e-13, rtol=1e-14, maxiter=500)
     return min(_log_delta_at_order(math.exp(log_b), rho, epsilon), 0.0)
 
 
@@ -100,11 +95,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     log_inverse_delta = -math.log(delta)
     # At the optimal order rho b^2 + log(1 + b) = log(1/delta): a starting point close to the root.
     upper = math.sqrt(log_inverse_delta / rho)
-    b = float(
-        scipy.optimize.brentq(
-            lambda b: rho * b * b + math.log1p(b) - log_inverse_delta, 0.0, upper * (1.0 + 1e-9), xtol=1e-300
-        )
-    )
+    b = brent_root(lambda b: rho * b * b + math.log1p(b) - log_inverse_delta, 0.0, upper * (1.0 + 1e-9), xtol=1e-300)
     start = (1.0 + 2.0 * b) * rho + math.log(b) - math.log1p(b)
     return safe_root(
         lambda epsilon: zcdp_delta(rho, epsilon) / delta - 1.0, start if start > 0.0 else rho, safe="above"
