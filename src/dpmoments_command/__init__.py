@@ -27,7 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Not an exception: compiled modules replace one that comes while they are imported by an ImportError of their own.
         signal.signal(signal.SIGINT, _stop)
     try:
+        from dpmoments.cli import load_command
         from dpmoments.cli import main as run
+
+        load_command(sys.argv[1:] if arguments is None else arguments)
     finally:
         if watched:
             signal.signal(signal.SIGINT, usual)

@@ -10,6 +10,7 @@ ends, as Arrow sometimes does whose thread is still reading.
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
 import signal
@@ -67,7 +68,7 @@ def run(when: str, kind: str, mechanism: str) -> int:
         case "by a bad cell":  # while a slow disk is read ahead
             stop_before(text._WholeLineEnds, "_following", lambda: bool(time.sleep(0.05)))  # type: ignore[func-returns-value]
         case "as it is repaired":
-            stop_before(sys.modules["dpmoments.spending.release"], "moment_release", lambda: True)
+            stop_before(importlib.import_module("dpmoments.spending.release"), "moment_release", lambda: True)
     if kind == "relation":
         try:
             relation, schema = duckdb.sql("select * from 'people.parquet'"), dpm.Schema.load("people.yaml")

@@ -6,6 +6,7 @@ import io
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, Protocol, TextIO, runtime_checkable
 
@@ -106,6 +107,14 @@ class _Commands(typer.core.TyperGroup):
         return name, None if name is None or summarized is None else _loaded(name), rest
 
 
+def load_command(arguments: Sequence[str]) -> None:
+    """Load the command that arguments name, if any."""
+    names = {name for commands in _COMMANDS.values() for name in commands}
+    for name in [word for word in arguments if word in names][:1]:
+        _loaded(name)
+
+
+@cache
 def _loaded(name: str) -> Any:
     """Return the parser's object of a command, imported."""
     home = next(commands[name][0] for commands in _COMMANDS.values() if name in commands)
