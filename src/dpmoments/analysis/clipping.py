@@ -19,12 +19,10 @@ from dpmoments.messages.message import Message
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.encoding import farthest_distance
 
-NAMED_RATIO = 1.5
+NAMED_RATIO = 1.3
 """Name a column if the table's own standard deviation may be more than this multiple of the one shown."""
-_WARNED_RATIO = 1.75
-"""Warn of a named column if its standard deviation may be more than this multiple of the one shown."""
-_FEW_ROWS = 0.03
-"""Warn if at most this fraction of the rows was clipped; of a table too small to say so, every column may be named."""
+_SKEWED = 1.4
+"""A column is skewed if its mean is nearer to a bound than this many standard deviations (at their lower end)."""
 _GRAM_LEVEL = 0.95
 """One-sided confidence of the upper end of the clipped rows' sums of squares."""
 
@@ -196,6 +194,8 @@ class TableBounds:
         The same for variances.
     largest_ratio : ndarray of shape (d,)
         Standard deviations of the table over those of the clipped rows, at most, noise included; 0 if the latter are noise.
+    skewed : ndarray of bool, shape (d,)
+        Numbers so near to one bound that a long tail towards the other is likely.
     """
 
     share: float
@@ -209,11 +209,15 @@ class TableBounds:
     variance_below: FloatArray
     variance_above: FloatArray
     largest_ratio: FloatArray
+    skewed: BoolArray
 
     @property
     def named(self) -> BoolArray:
-        """Columns of which clipping may hide much of the standard deviation, shape (d,)."""
-        return np.asarray(self.largest_ratio > NAMED_RATIO)
+        """Columns of which clipping may hide much of the standard deviation, and is likely to, shape (d,).
+
+        A bound that is wide because of the noise on the clipped rows alone names no column.
+        """
+        return np.asarray((self.largest_ratio > NAMED_RATIO) & (self.skewed | self.clearly))
 
     @property
     def in_words(self) -> str:
@@ -261,6 +265,8 @@ class TableBounds:
         halved = np.divide(noise / n_rows, 2.0 * shown, out=np.full_like(shown, np.inf), where=shown > 0.0)
         own_noise = np.minimum(np.sqrt(noise / n_rows), halved)
         most = np.sqrt((shown + float(scipy.special.ndtri((1.0 + _GRAM_LEVEL) / 2.0)) * own_noise) ** 2 + rise)
+        least = shown - float(scipy.special.ndtri(_GRAM_LEVEL)) * own_noise
+        skewed = (np.minimum(value - lower, upper - value) < _SKEWED * least) & ~shares
         return cls(
             share=share,
             n_rows=n_rows,
@@ -273,6 +279,7 @@ class TableBounds:
             variance_above=scale**2 * rise,
             clearly=2.0 * excess > bounds.excess,
             largest_ratio=np.where(own_noise < shown, most / np.maximum(shown, np.finfo(float).tiny), 0.0),
+            skewed=skewed,
         )
 
     def of_features(self, features: Sequence[int]) -> Self:
@@ -286,6 +293,7 @@ class TableBounds:
             "variance_below",
             "variance_above",
             "largest_ratio",
+            "skewed",
         )
         parts = {name: getattr(self, name)[chosen] for name in names}
         return replace(self, bounds=self.bounds.of_features(chosen), **parts)
@@ -346,11 +354,11 @@ def describe_clipping(release: Released) -> str:
 
 
 def clipping_warning(release: Released) -> Message | None:
-    """Return a warning that names the columns of which few rows may make up much; None if there is no such column."""
+    """Return a warning that names the columns of which clipping is likely to hide much; None if there is no such column."""
     bounds = TableBounds.of(release)
-    if bounds is None or not (bounds.clearly or bounds.share <= _FEW_ROWS):
+    if bounds is None:
         return None
-    columns = np.flatnonzero(bounds.largest_ratio > _WARNED_RATIO)
+    columns = np.flatnonzero(bounds.named)
     if not len(columns):
         return None
     shown = np.sqrt(bounds.variance[columns]) * release.encoding.scale[columns]

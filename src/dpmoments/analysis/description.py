@@ -156,7 +156,7 @@ class Description(Answer):
 
     @property
     def clipped(self) -> list[bool]:
-        """True for features of which clipping may hide much: over 1.5 times the standard deviation shown."""
+        """True for features of which clipping is likely to hide much: over 1.3 times the standard deviation shown."""
         return [False] * len(self.feature_names) if self.clipping is None else self.clipping.named.tolist()
 
     def of_table(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
@@ -289,7 +289,7 @@ class Description(Answer):
         """Remark on the rows that the numbers are about, and on the column on the table itself; empty if no row was clipped."""
         if self.clipping is None:
             return ""
-        named = " clipped: that is over 1.5 times the standard deviation shown." if any(self.clipped) else ""
+        named = " clipped: that is over 1.3 times the standard deviation shown, in a column with a long tail." if any(self.clipped) else ""
         return (
             f"{self.about_rows} table's own: the largest standard deviation, and the range of the mean, that the table itself "
             f"can have, noise included (95 % confidence).{named}"
