@@ -181,17 +181,17 @@ def test_numbers_that_are_noise_are_called_noise() -> None:
     means = release.group_means("region", ["income"])
     assert means.lost[2]
     assert "lost in noise" in {row[4] for row in means.table()[1:]}
-    assert "number of rows not distinguishable from noise" in str(means)
+    assert "number of rows not clear (noise)" in str(means)
     assert np.isnan(means.mean[0, 2])
-    assert release.anova("income", by="region").verdict == "not distinguishable from noise"
+    assert release.anova("income", by="region").verdict == "not clear (noise)"
     assert "noise" in release.anova("income", by="region").table()[1]
-    assert release.t_test("income", by="smoker").verdict == "not distinguishable from noise"
+    assert release.t_test("income", by="smoker").verdict == "not clear (noise)"
     assert not release.partial_correlation().identified
     assert "too noisy to invert" in str(release.partial_correlation())
     assert release.pca().is_noise.all()
-    assert "not distinguishable from noise" in str(release.pca(1))
+    assert "not clear (noise)" in str(release.pca(1))
     assert not release.graphical_lasso().edges
-    assert release.lda("region").verdict == "not distinguishable from noise"
+    assert release.lda("region").verdict == "not clear (noise)"
     assert np.isnan(release.mahalanobis(people(3)).distances).all()
     for name, arguments in ASKED:
         assert "too-few-rows" in str(getattr(release, name)(**arguments)), name
@@ -206,7 +206,7 @@ def test_numbers_that_stand_out_are_told() -> None:
     found = release.correlations(["income", "region"])
     assert found.verdict[2][0] == "positive"
     assert "region=north ~ region=south" not in str(found)  # levels of one column
-    assert release.cross_table("region", "smoker").verdict == "not distinguishable from noise"
+    assert release.cross_table("region", "smoker").verdict == "not clear (noise)"
     assert release.lda("region").verdict == "groups differ"
     np.testing.assert_array_equal(release.correlation, np.array(release.correlation).T)
 
@@ -231,7 +231,7 @@ def test_without_a_noise_law_the_noise_is_unknown() -> None:
     for name, arguments in ASKED:
         answer = getattr(release, name)(**arguments)
         assert "noise unknown" in str(answer), name
-        assert "not distinguishable" not in str(answer) or name == "lda", name
+        assert "not clear" not in str(answer) or name == "lda", name
         json.dumps(answer.to_dict(), allow_nan=False)
     assert "noise unknown" in str(release.pca())
     assert np.isnan(release.pca().conf_int()).all()
@@ -416,7 +416,7 @@ def test_one_level_and_constant_columns_are_no_crash() -> None:
         release = dpm.release(table, schema, epsilon=epsilon, insecure_seed=0)
         assert release.anova("size", by="kind").p_value == 1.0
         assert len(release.group_means("kind").groups) == 1
-        assert release.cross_table("kind", "old").verdict == "not distinguishable from noise"
+        assert release.cross_table("kind", "old").verdict == "not clear (noise)"
         str(release.correlations())
         str(release.lda("kind", ["size"]))
         str(release.pca(scaling="correlation"))

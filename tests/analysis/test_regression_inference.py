@@ -138,7 +138,7 @@ def test_independent_columns_are_called_noise() -> None:
         fit = dpm.release(table, schema, epsilon=1.0, insecure_seed=seed, threads=1).ols("x0")
         shares.append(fit.r_squared)
         noise += fit.is_noise
-        assert fit.summary().startswith("THE WHOLE FIT IS NOT DISTINGUISHABLE FROM NOISE") == fit.is_noise
+        assert fit.summary().startswith("WHOLE FIT: NOT CLEAR") == fit.is_noise
     assert np.median(shares) < 0.02
     assert noise >= 54
     related = table.copy()
@@ -407,7 +407,7 @@ def test_a_fit_that_noise_hides_says_so_and_bounds_nothing() -> None:
     assert np.isnan(fit.standard_errors).all()
     assert np.isinf(np.asarray(fit.conf_int())).any()
     text = fit.summary()
-    assert text.startswith("THE WHOLE FIT IS NOT DISTINGUISHABLE FROM NOISE")
+    assert text.startswith("WHOLE FIT: NOT CLEAR")
     assert "It takes fewer features" in text or "Noise hides how much" in text
     assert text.count("not estimable at this budget") >= 2
     assert fit.params[["age", "smoker"]].isna().all()

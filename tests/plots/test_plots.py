@@ -23,9 +23,8 @@ from matplotlib.figure import Figure
 
 import dpmoments as dpm
 from contracts.analyses import records, released
-from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.group_means import LOST
-from dpmoments.analysis.resolvability import NOT_ESTIMABLE
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR
 from dpmoments.plots.components import _draw_components, draw_spectrum
 from dpmoments.plots.matrices import NumberedCells, draw_matrix
 
@@ -215,7 +214,7 @@ def test_the_spectrum_is_hollow_below_the_floor() -> None:
             found = replace(found, noisy_variance=found.noisy_variance[::-1])
             assert (found.is_noise != (found.explained_variance <= found.noise_edge)).any()
             ax = draw_spectrum(found, Figure().subplots())
-        (hollow,) = [line for line in ax.lines if line.get_label() == NOT_DISTINGUISHABLE]
+        (hollow,) = [line for line in ax.lines if line.get_label() == NOT_CLEAR_NOISE]
         assert hollow.get_xdata().tolist() == (1 + np.flatnonzero(found.is_noise)).tolist()
         assert hollow.get_markerfacecolor() == "white"
         certain = [each.lines[0].get_xdata().tolist() for each in ax.containers]
@@ -267,16 +266,16 @@ def test_coefficients_that_noise_decides_are_hollow_and_said_to_be(kind: str) ->
     fit = release.ols(target)
     verdict = fit.verdict[1:] if fit.with_intercept else fit.verdict
     ax = release.plot.coefficients(target, ax=Figure().subplots())
-    short = {NOT_DISTINGUISHABLE: "noise", "not distinguishable from 0": "may be 0", NOT_ESTIMABLE: "not estimable"}
-    expected = {name: short[said] for name, said in zip(fit.features, verdict, strict=True) if said}
+    short = {NOT_CLEAR_NOISE: "noise", NOT_CLEAR_ROWS: "few rows", NOT_ESTIMABLE: "not estimable"}
+    expected = {name: short[said] for name, said in zip(fit.features, verdict, strict=True) if said in UNCLEAR}
     assert words_beside(ax) == expected
     dots = {line.get_ydata()[0]: line for line in ax.lines if line.get_marker() == "o"}
     for place, said in enumerate(verdict):
         if place in dots:  # others are beyond the axes, and an arrow points to them
-            assert (dots[place].get_markerfacecolor() == "white") == bool(said)
+            assert (dots[place].get_markerfacecolor() == "white") == (said in UNCLEAR)
     spread = dict(zip(release.feature_names, release.describe().standard_deviation, strict=True))
     for place, name in enumerate(fit.features):
-        if place in dots and not verdict[place]:
+        if place in dots and verdict[place] not in UNCLEAR:
             np.testing.assert_allclose(dots[place].get_xdata()[0], fit.coefficients[place] * spread[name])
 
 

@@ -173,9 +173,9 @@ def test_what_noise_decides_says_so_where_it_is_read() -> None:
         page.text.count(str(Message("too-few-rows", **release.warnings[0].facts))) == 2
     )  # at the head, and for an auditor
     assert page.text.count("warning at the head of this page applies") == 5
-    assert "THE WHOLE FIT IS NOT DISTINGUISHABLE FROM NOISE" in page.text
+    assert "WHOLE FIT: NOT CLEAR (NOISE)" in page.text
     marked = re.findall(r'<td class="noise[^"]*">([^<]*)<', source)
-    assert {"noise", "not distinguishable from noise", "lost in noise"} <= set(marked)
+    assert {"noise", "not clear (noise)", "lost in noise"} <= set(marked)
     cells = [cell for row in release.describe().table()[1:] for cell in row[1:]]
     assert 0 < cells.count("noise") == marked.count("noise")
 

@@ -215,7 +215,7 @@ class TableBounds:
     def named(self) -> BoolArray:
         """Columns of which clipping may hide much of the standard deviation, and is likely to, shape (d,).
 
-        A bound that is wide because of the noise on the clipped rows alone names no column.
+        A bound that is wide only because of noise names no column.
         """
         return np.asarray((self.largest_ratio > NAMED_RATIO) & (self.skewed | self.clearly))
 

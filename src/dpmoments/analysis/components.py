@@ -20,8 +20,9 @@ from dpmoments.analysis.answers import (
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, LocalMoments, describe_law, indicators, noise_edges
+from dpmoments.analysis.functionals import LocalMoments, describe_law, indicators, noise_edges
 from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_with_places
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise.terms import NoiseLaw
@@ -241,7 +242,7 @@ class PrincipalComponents(Answer):
                     *(rounded(part[index], part[index]) for part in parts),
                     f"[{rounded(float(low), errors[index])}, {rounded(float(high), errors[index])}]",
                     f"{self.explained_variance_ratio[index]:.1%}",
-                    NOT_DISTINGUISHABLE if self.is_noise[index] else loadings,
+                    NOT_CLEAR_NOISE if self.is_noise[index] else loadings,
                 )
             )
         level = format_level(0.95)

@@ -231,6 +231,8 @@ class Correlations(Answer):
         False for features made of the same column (levels, powers, products), which get no verdict and are left out of the text.
     columns_of_features : tuple of str
         The column of each feature.
+    cutoff : float or None
+        Largest p-value of a clear sign; None: by Holm's correction over this table.
     of : str
         Subject of the intervals: ``"clipped rows"`` or ``"table"``.
     about_rows : str
@@ -253,6 +255,7 @@ class Correlations(Answer):
     columns_of_features: tuple[str, ...] = ()
     table_lower: FloatArray | None = None
     table_upper: FloatArray | None = None
+    cutoff: float | None = None
     of: str = "clipped rows"
     about_rows: str = ""
     warning: str = ""
@@ -294,6 +297,7 @@ class Correlations(Answer):
             np.nan_to_num(self.sampling_noise[first, second] ** 2, nan=0.0),
             estimable(self.lower[first, second], self.upper[first, second], -1.0, 1.0),
             counted=self._counted,
+            cutoff=self.cutoff,
         )
         if not self.identified:
             words = [NOT_ESTIMABLE if word == NOISE_UNKNOWN and self.noise_known else word for word in words]
@@ -314,6 +318,12 @@ class Correlations(Answer):
     def _counted(self) -> BoolArray:
         first, second = self._pairs
         return np.ones(len(first), dtype=bool) if self.comparable is None else self.comparable[first, second]
+
+    @property
+    def p_values_compared(self) -> FloatArray:
+        """The p-values of the pairs that are compared."""
+        first, second = self._pairs
+        return np.zeros(0) if self.p_value is None else self.p_value[first, second][self._counted]
 
     @property
     def _shown(self) -> list[int]:

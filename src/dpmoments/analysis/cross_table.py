@@ -12,14 +12,13 @@ from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import format_probability, score_test
 from dpmoments.analysis.functionals import (
     NO_MEAN,
-    NOT_DISTINGUISHABLE,
     LocalMoments,
     bilinear,
     describe_law,
 )
 from dpmoments.analysis.group_sums import Levels
 from dpmoments.analysis.released import Released, cautions_by_code
-from dpmoments.analysis.resolvability import decided
+from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -81,7 +80,12 @@ class CrossTable(Answer):
     @property
     def verdict(self) -> str:
         """Verdict on the dependence of the columns."""
-        return decided(self.p_value, "dependent" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE)
+        if self.p_value < 1.0 - self.level:
+            return "dependent"
+        across, down = (_shares(margin.astype(float)) for margin in self.margins)
+        expected = np.outer(across, down)
+        sampling = self.n_rows * float(np.sum(expected * (1.0 - expected)))
+        return decided(self.p_value, not_clear(float(np.sum(self.noise**2)), sampling))
 
     @property
     def heading(self) -> tuple[str, ...]:

@@ -289,7 +289,11 @@ class Description(Answer):
         """Remark on the rows that the numbers are about, and on the column on the table itself; empty if no row was clipped."""
         if self.clipping is None:
             return ""
-        named = " clipped: that is over 1.3 times the standard deviation shown, in a column with a long tail." if any(self.clipped) else ""
+        named = (
+            " clipped: that is over 1.3 times the standard deviation shown, in a column with a long tail."
+            if any(self.clipped)
+            else ""
+        )
         return (
             f"{self.about_rows} table's own: the largest standard deviation, and the range of the mean, that the table itself "
             f"can have, noise included (95 % confidence).{named}"

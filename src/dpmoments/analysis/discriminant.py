@@ -14,7 +14,6 @@ from dpmoments.analysis.confidence import format_probability
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import (
     NO_MEAN,
-    NOT_DISTINGUISHABLE,
     SINGULAR,
     Standardized,
     describe_law,
@@ -23,7 +22,7 @@ from dpmoments.analysis.functionals import (
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.group_tests import between_groups
 from dpmoments.analysis.released import Released, cautions_by_code
-from dpmoments.analysis.resolvability import decided
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.schema.columns import Categorical
@@ -58,6 +57,8 @@ class LinearDiscriminant(Answer):
     p_value : float
         Of no difference between groups in any feature (the smallest of one-way analyses of variance, times their number); NaN
         where the noise is not known.
+    reason : str
+        Verdict where the groups do not differ clearly: by the larger part of the error, noise or sampling.
     level : float
     schema : Schema
         Of the frames that :meth:`predict` reads.
@@ -74,6 +75,7 @@ class LinearDiscriminant(Answer):
     intercept: FloatArray
     shrinkage: float
     p_value: float
+    reason: str
     level: float
     schema: Schema
     warning: str = ""
@@ -147,7 +149,7 @@ class LinearDiscriminant(Answer):
     @property
     def verdict(self) -> str:
         """Verdict on a difference of the groups in some feature."""
-        return decided(self.p_value, "groups differ" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE)
+        return decided(self.p_value, "groups differ" if self.p_value < 1.0 - self.level else self.reason)
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -168,7 +170,7 @@ class LinearDiscriminant(Answer):
     def remarks(self) -> tuple[str, ...]:
         lost = ", ".join(name for name, share in zip(self.class_names, self.priors, strict=True) if share <= 0.0)
         return (
-            f"{lost}: rows {NOT_DISTINGUISHABLE}, never predicted" if lost else "",
+            f"{lost}: number of rows {NOT_CLEAR_NOISE}, never predicted" if lost else "",
             describe_law(None) if math.isnan(self.p_value) else "",
             self.warning,
         )
@@ -258,7 +260,8 @@ def lda(
     intercept = np.full(len(priors), -np.inf)
     coef = directions / scale
     intercept[present] = np.log(priors[present]) - middle[present] - coef[present] @ standardized.mean
-    p_values = [between_groups(each)[2][2] for each in sums]
+    tests = [between_groups(each) for each in sums]
+    p_values = [test.p_value for test in tests]
     p_value = math.nan if release.noise is None else min(1.0, len(p_values) * min(p_values))
     return LinearDiscriminant(
         by=by,
@@ -271,6 +274,7 @@ def lda(
         intercept=intercept,
         shrinkage=added,
         p_value=p_value,
+        reason=tests[int(np.argmin(np.nan_to_num(p_values, nan=2.0)))].reason,
         level=level,
         schema=release.schema,
         warning=cautions_by_code(release),

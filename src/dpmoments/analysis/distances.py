@@ -10,8 +10,9 @@ import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.frames import feature_values
-from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, Standardized, describe_law
+from dpmoments.analysis.functionals import NO_MEAN, Standardized, describe_law
 from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -51,10 +52,8 @@ class MahalanobisDistances(Answer):
     def heading(self) -> tuple[str, ...]:
         every = self.n_directions + self.n_noise
         if not self.n_directions:
-            return (f"Mahalanobis distances: {NOT_DISTINGUISHABLE}: all {every} directions are noise",)
-        out = (
-            f", {self.n_noise} of {every} left out: {NOT_DISTINGUISHABLE}" if self.n_noise and self.noise_known else ""
-        )
+            return (f"Mahalanobis distances: {NOT_CLEAR_NOISE}: all {every} directions are noise",)
+        out = f", {self.n_noise} of {every} left out: {NOT_CLEAR_NOISE}" if self.n_noise and self.noise_known else ""
         return (f"Mahalanobis distances in {self.n_directions} direction{'s' * (self.n_directions > 1)}{out}",)
 
     def table(self) -> list[tuple[str, ...]]:

@@ -17,7 +17,6 @@ from dpmoments.repair.repair import Repair
 from dpmoments.repair.spectral import SpectralNoise
 from dpmoments.schema.constraints import Constraints
 
-NOT_DISTINGUISHABLE = "not distinguishable from noise"
 WHY_NOISE_UNKNOWN = (
     f"{NOISE_UNKNOWN}: the mechanism left a bias in the moments, or does not state its noise distribution"
 )

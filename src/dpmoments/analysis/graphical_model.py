@@ -13,12 +13,12 @@ import numpy as np
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.functionals import (
     NO_MEAN,
-    NOT_DISTINGUISHABLE,
     Standardized,
     describe_law,
     without_redundant_levels,
 )
 from dpmoments.analysis.released import Released, cautions_by_code
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -73,7 +73,7 @@ class GraphicalLasso(Answer):
     @property
     def heading(self) -> tuple[str, ...]:
         k, result = len(self.feature_names), len(self.edges)
-        words = f"{result} of {k * (k - 1) // 2} edges" if result else f"no edge: dependence {NOT_DISTINGUISHABLE}"
+        words = f"{result} of {k * (k - 1) // 2} edges" if result else f"dependence {NOT_CLEAR_NOISE}"
         return (f"graphical lasso, alpha = {number(self.alpha)}: {words}",)
 
     def table(self) -> list[tuple[str, ...]]:

@@ -21,10 +21,16 @@ from dpmoments.analysis.answers import (
 )
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
-from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
+from dpmoments.analysis.functionals import NO_MEAN, describe_law
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
-from dpmoments.analysis.resolvability import format_findings, half_widths, p_by_inversion, sign_verdicts
+from dpmoments.analysis.resolvability import (
+    NOT_CLEAR_NOISE,
+    format_findings,
+    half_widths,
+    p_by_inversion,
+    sign_verdicts,
+)
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -46,6 +52,8 @@ class GroupDifferences(Answer):
     p_value : ndarray of shape (m, p)
         Of each difference by itself; below 0.05 exactly when 0 is outside its 95 % interval. NaN if the noise is unknown.
     level : float
+    cutoff : float or None
+        Largest p-value of a clear sign; None: by Holm's correction over this table.
     """
 
     features: tuple[str, ...]
@@ -57,6 +65,7 @@ class GroupDifferences(Answer):
     sampling_noise: FloatArray
     p_value: FloatArray
     level: float
+    cutoff: float | None = None
 
     facts = ("level", "**: *")
 
@@ -74,6 +83,7 @@ class GroupDifferences(Answer):
             self.privacy_noise.ravel() ** 2,
             self.sampling_noise.ravel() ** 2,
             np.isfinite(self.difference.ravel()),
+            cutoff=self.cutoff,
         )
         higher = {"positive": 0, "negative": 1}
         named = [
@@ -265,7 +275,7 @@ class GroupMeans(Answer):
         differences = self.differences
         n_pairs = len(differences.features) * len(differences.pairs)
         return (
-            f"{lost}: number of rows {NOT_DISTINGUISHABLE}, so that nothing is said of the mean" if lost else "",
+            f"{lost}: number of rows {NOT_CLEAR_NOISE}, so that nothing is said of the mean" if lost else "",
             ""
             if self.own_variance or not self.noise_known
             else "sampling: groups are taken to vary alike (pooled variance)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -20,11 +21,11 @@ from dpmoments.analysis.answers import (
 )
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, format_probability, score_test
-from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
+from dpmoments.analysis.functionals import NO_MEAN, describe_law
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.released import Released, cautions_by_code, feature_place, shown_names
-from dpmoments.analysis.resolvability import decided
+from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 
@@ -86,7 +87,7 @@ class TwoGroups(Answer):
     def verdict(self) -> str:
         """Verdict: the group with the higher mean."""
         if self.p_value >= 1.0 - self.level or self.statistic == 0.0:
-            return NOT_DISTINGUISHABLE
+            return not_clear(self.privacy_noise, self.sampling_noise)
         return decided(self.p_value, f"{self.levels[0] if self.statistic > 0.0 else self.levels[1]} higher")
 
     @property
@@ -260,6 +261,8 @@ class AnalysisOfVariance(Answer):
         χ² of the score test that the p-value belongs to.
     degrees_of_test : int
         Its degrees of freedom.
+    reason : str
+        Verdict where the groups do not differ clearly: by the larger part of the error, noise or sampling.
     level : float
         Groups differ if the p-value is below 1 − level.
     about_rows : str
@@ -279,6 +282,7 @@ class AnalysisOfVariance(Answer):
     p_value: float
     statistic: float
     degrees_of_test: int
+    reason: str
     level: float
     about_rows: str = ""
     warning: str = ""
@@ -291,14 +295,14 @@ class AnalysisOfVariance(Answer):
     @property
     def verdict(self) -> str:
         """Verdict on a difference of the groups' means."""
-        return decided(self.p_value, "groups differ" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE)
+        return decided(self.p_value, "groups differ" if self.p_value < 1.0 - self.level else self.reason)
 
     @property
     def lost(self) -> bool:
         """True if the groups do not differ clearly and noise dominates the sum of squares between groups."""
         (upper, lower), within = self.degrees, self.sum_of_squares[1]
         least = upper * within / lower if lower > 0.0 else 0.0
-        return self.verdict == NOT_DISTINGUISHABLE and self.noise_between > least
+        return self.verdict == self.reason and self.noise_between > least
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -340,8 +344,19 @@ class AnalysisOfVariance(Answer):
         ]
 
 
-def between_groups(sums: GroupSums) -> tuple[float, float, tuple[float, int, float]]:
-    """Return the sum of squares between groups, its expected noise, and the score test of no difference.
+class BetweenGroups(NamedTuple):
+    """Sum of squares between groups, its expected noise, and the score test of no difference."""
+
+    squares: float
+    added: float
+    statistic: float
+    degrees: int
+    p_value: float
+    reason: str
+
+
+def between_groups(sums: GroupSums) -> BetweenGroups:
+    """Compare groups.
 
     The scores S_g = Σy over group g less n_g/n of the total have mean 0 and covariance σ²(diag(n) − n nᵀ/N) plus the noise
     covariance if no group differs (:func:`score_test`). The sum of squares is Σ_g (S_g)²/n_g.
@@ -357,8 +372,8 @@ def between_groups(sums: GroupSums) -> tuple[float, float, tuple[float, int, flo
     sampling = centring @ np.diag(rows * spread) @ centring.T
     weights = 1.0 / np.maximum(sums.safe_counts, np.nan_to_num(sums.count_noise, nan=0.0))
     squares, added = float(np.sum(weights * scores**2)), float(np.sum(weights * np.diag(noise)))
-    score = score_test(scores, noise, sampling, k - 1, sums.moments.law)
-    return squares, added, score
+    reason = not_clear(float(weights @ np.diag(noise)), float(weights @ np.diag(sampling)))
+    return BetweenGroups(squares, added, *score_test(scores, noise, sampling, k - 1, sums.moments.law), reason)
 
 
 @in_floating_point
@@ -406,7 +421,8 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
         raise InputValueError(f"analysis of variance: {NO_MEAN}")
     levels = Levels.of(release, by)
     sums = GroupSums.of(release, feature_place(release, target), levels)
-    squares, added, (statistic, degrees_of_test, p_value) = between_groups(sums)
+    test = between_groups(sums)
+    squares, added, p_value = test.squares, test.added, test.p_value
     if len(levels.names) < 2:
         p_value = 1.0 if release.noise is not None else np.nan  # one group: there is nothing to differ
     total = sums.n_rows * sums.total_variance
@@ -427,8 +443,9 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
         f=(between / degrees[0]) / (within / degrees[1]) if usable else np.nan,
         eta_squared=between / total if total > 0.0 else np.nan,
         p_value=p_value,
-        statistic=statistic,
-        degrees_of_test=degrees_of_test,
+        statistic=test.statistic,
+        degrees_of_test=test.degrees,
+        reason=test.reason,
         level=level,
         about_rows=describe_clipping(release),
         warning=cautions_by_code(release),

@@ -11,11 +11,11 @@ import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
 from dpmoments.analysis.estimate import Estimate
-from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.robust_errors import ResidualProducts, robust_or_larger
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 
@@ -409,7 +409,7 @@ class NormalEquations:
         if not self.residuals_are_noise:
             return ""
         most = number(self.residual_deviation(0.975))
-        return f" How far rows are from the line is {NOT_DISTINGUISHABLE} ({most} at most): so is sampling's part."
+        return f" The residual standard deviation is {NOT_CLEAR_NOISE}, at most {most}: so is the sampling part."
 
     @cached_property
     def standard_errors(self) -> FloatArray:

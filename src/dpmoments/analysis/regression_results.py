@@ -16,9 +16,8 @@ from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.confidence import format_probability
 from dpmoments.analysis.estimate import Estimate
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.resolvability import NOT_ESTIMABLE, decided
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided, not_clear, sign_verdicts
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.messages.message import Message
@@ -267,9 +266,6 @@ class ExplainedVariance:
 
 
 _CONSTANT = "(intercept)"
-NO_EFFECT = "not distinguishable from 0"
-_SHARE_OF_PRIVACY = 0.5
-"""Max privacy share of a standard error for "not distinguishable from 0" instead of "from noise"."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -316,6 +312,8 @@ class FittedLine(Answer):
         Advice for a fit that is noise; else empty.
     warning : str
         Reason not to read the fit as a fact about the table (too few rows for the budget); usually empty.
+    cutoff : float or None
+        Largest p-value of a clear sign; None: by Holm's correction over this table.
     """
 
     method: str
@@ -339,6 +337,7 @@ class FittedLine(Answer):
     schema: Schema
     help: str = ""
     warning: str = ""
+    cutoff: float | None = None
 
     facts = (
         *("method", "target", "intercept", "**: _of_intercept", "coefficients by features"),
@@ -387,7 +386,7 @@ class FittedLine(Answer):
 
     @property
     def is_noise(self) -> bool:
-        """True if the whole fit is not distinguishable from noise at the fit's level, or noise is unknown."""
+        """True if the whole fit is not clearly different from 0 at the fit's level, or noise is unknown."""
         return not self.p_value_of_fit < 1.0 - self.level
 
     def conf_int(self, level: float | None = None) -> Intervals:
@@ -441,7 +440,7 @@ class FittedLine(Answer):
             r_squared += " (at the released moments; too large by an unknown amount)"
         noise = ""
         if self.equations is not None and self.is_noise:
-            noise = f"THE WHOLE FIT IS {NOT_DISTINGUISHABLE.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
+            noise = f"WHOLE FIT: {self._reason.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
         p_value = "" if self.equations is None else f"; overall test: {_overall_p(self.p_value_of_fit)}"
         compared = "; ".join(f"levels of {name} are compared with {level}" for name, level in self._compared().items())
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
@@ -562,20 +561,31 @@ class FittedLine(Answer):
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Verdict for each of ``names``; empty if it is distinguishable from noise."""
+        """Sign of each of ``names``: at most 5 % chance that any is false; empty for the intercept and penalized fits."""
         if self.equations is None:
             return (decided(math.nan, ""),) * len(self.names)
         if self._is_penalized:
             return ("",) * len(self.names)
-        return tuple(self._verdict(*each) for each in zip(self.names, self.estimates, strict=True))
+        bounded = np.isfinite(self._errors("value"))
+        return tuple(
+            sign_verdicts(
+                self._errors("value"),
+                np.where(bounded, self._errors("p_value"), 1.0),
+                np.nan_to_num(self._errors("privacy")) ** 2,
+                np.nan_to_num(self._errors("sampling")) ** 2,
+                bounded,
+                counted=np.array([name != _CONSTANT for name in self.names]),
+                cutoff=self.cutoff,
+            )
+        )
 
-    def _verdict(self, name: str, estimate: Estimate) -> str:
-        if not estimate.estimable:
-            return NOT_ESTIMABLE
-        if name == _CONSTANT or estimate.p_value < 1.0 - self.level:
-            return ""
-        noisy = not self._is_identified or estimate.privacy > _SHARE_OF_PRIVACY * estimate.standard_error
-        return NOT_DISTINGUISHABLE if noisy else NO_EFFECT
+    @property
+    def _reason(self) -> str:
+        """Verdict of a fit that explains nothing clearly."""
+        if not self._is_identified:
+            return NOT_CLEAR_NOISE
+        privacy, sampling = (self._slopes(self._errors(name)) for name in ("privacy", "sampling"))
+        return not_clear(float(np.nansum(privacy**2)), float(np.nansum(sampling**2)))
 
     def _describe_bound(self) -> str:
         """Describe Lemma 1's bound if it is informative for some coefficient."""

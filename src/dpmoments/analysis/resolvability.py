@@ -28,6 +28,20 @@ NOT_ESTIMABLE = "not estimable at this budget"
 NOISE_UNKNOWN = "noise unknown"
 """Verdict if ``release.noise`` is None, which a note below the table explains."""
 
+UNCLEAR = (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, NOISE_UNKNOWN)
+"""Verdicts that state no finding."""
+
+
+def not_clear(privacy: float, sampling: float) -> str:
+    """Return "not clear" with the larger of two variances as its reason.
+
+    Examples
+    --------
+    >>> not_clear(2.0, 1.0), not_clear(1.0, 2.0)
+    ('not clear (noise)', 'not clear (too few rows)')
+    """
+    return NOT_CLEAR_ROWS if privacy < sampling else NOT_CLEAR_NOISE
+
 
 def decided(value: float, said: str) -> str:
     """Return what is said, or that the noise is unknown if the value that decides is NaN.
@@ -131,6 +145,20 @@ def resolved(p: FloatArray) -> BoolArray:
     return np.asarray(np.nan_to_num(holm(p), nan=1.0) < ERROR_RATE)
 
 
+def largest_resolved(p: FloatArray) -> float:
+    """Return the largest p-value that Holm's correction over all of them leaves significant; −1 if there is none.
+
+    Tables that are shown together may take it as the ``cutoff`` of :func:`sign_verdicts`.
+
+    Examples
+    --------
+    >>> largest_resolved(np.array([0.001, 0.002, 0.3])), largest_resolved(np.array([0.3]))
+    (0.002, -1.0)
+    """
+    values = np.asarray(p, dtype=float).ravel()
+    return float(values[resolved(values)].max(initial=-1.0))
+
+
 def estimable(
     lower: FloatArray, upper: FloatArray, least: FloatArray | float, greatest: FloatArray | float
 ) -> BoolArray:
@@ -181,6 +209,7 @@ def sign_verdicts(
     *,
     counted: BoolArray | None = None,
     words: tuple[str, str] = ("positive", "negative"),
+    cutoff: float | None = None,
 ) -> list[str]:
     """Return what is said of each row of a table of signed quantities, in the five phrases of every table.
 
@@ -195,6 +224,8 @@ def sign_verdicts(
         Rows that are comparisons of their own; others get no verdict (levels of one column, a derived feature and its parent).
     words : tuple of str
         For a positive and a negative sign.
+    cutoff : float, optional
+        Largest p-value of a clear sign; default: that of Holm's correction over this table.
 
     Examples
     --------
@@ -203,7 +234,8 @@ def sign_verdicts(
     ['positive', 'not clear (noise)', 'not estimable at this budget']
     """
     family = np.ones(len(estimate), dtype=bool) if counted is None else counted
-    certain = resolved(np.where(family, p, np.nan))
+    tested = np.where(family, p, np.nan)
+    certain = resolved(tested) if cutoff is None else np.nan_to_num(tested, nan=1.0) <= cutoff
     result = np.where(privacy >= sampling, NOT_CLEAR_NOISE, NOT_CLEAR_ROWS).astype(object)
     result[~can_be_estimated] = NOT_ESTIMABLE
     result[certain & (estimate > 0.0)], result[certain & (estimate < 0.0)] = words
@@ -221,6 +253,6 @@ def format_findings(verdicts: Sequence[str], what: str, found: str) -> str:
     '1 of 2 pairs are related (5 % chance that any of these is false)'
     """
     counted = [word for word in verdicts if word]
-    certain = sum(word not in (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, NOISE_UNKNOWN) for word in counted)
+    certain = sum(word not in UNCLEAR for word in counted)
     chance = f" ({100.0 * ERROR_RATE:.0f} % chance that any of these is false)" if certain else ""
     return f"{certain:,} of {len(counted):,} {what} are {found}{chance}"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpmoments.analysis.components import SCALINGS, PrincipalComponents, Scaling, pca
-from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, describe_law
+from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.released import Released
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.plots.canvas import (
@@ -91,7 +92,7 @@ def _draw_components(answer: PrincipalComponents, n_features: int = _MAX_FEATURE
         if known
         else "principal components: noise unknown",
         SCALINGS[answer.scaling],
-        f"hatched: {NOT_DISTINGUISHABLE}" if is_noise.any() else describe_law(answer.noise),
+        f"hatched: {NOT_CLEAR_NOISE}" if is_noise.any() else describe_law(answer.noise),
         f"the {len(chosen)} of {len(answer.feature_names)} features with the largest loadings" if fewer else "",
         answer.warning,
         grow=grow,
@@ -170,7 +171,7 @@ def draw_spectrum(answer: PrincipalComponents, ax: Axes | None = None) -> Axes:
                 markersize=size,
                 markerfacecolor="white",
                 markeredgecolor=NOISE_COLOR,
-                label=NOT_DISTINGUISHABLE,
+                label=NOT_CLEAR_NOISE,
             )
     else:
         ax.plot(

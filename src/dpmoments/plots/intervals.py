@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpmoments.analysis.description import describe
-from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, describe_law
+from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import LOST, GroupMeans, group_means
 from dpmoments.analysis.regression import lasso, ols, ridge
-from dpmoments.analysis.regression_results import NO_EFFECT, FittedLine
+from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.released import Released, feature_place
-from dpmoments.analysis.resolvability import NOT_ESTIMABLE, decided
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR, decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.plots.canvas import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 _PARTS = "thick: privacy noise"
-_SHORT = {NOT_DISTINGUISHABLE: "noise", NO_EFFECT: "may be 0", NOT_ESTIMABLE: "not estimable"}
+_SHORT = {NOT_CLEAR_NOISE: "noise", NOT_CLEAR_ROWS: "few rows", NOT_ESTIMABLE: "not estimable"}
 """Short forms of verdicts."""
 _ROOM = 1.15
 _FAR = 3.0
@@ -208,7 +208,7 @@ def draw_coefficients(
             _times(lower[index], per[index]),
             _times(upper[index], per[index]),
             _times(half[index], per[index]),
-            verdict[index],
+            verdict[index] if verdict[index] in UNCLEAR else "",
         )
         for index in np.sort(order).tolist()
     ]
@@ -242,13 +242,12 @@ def _title_and_marks(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[st
             fit.warning,
         ]
     lower, upper = fit.r_squared_interval()
-    whole = f": the whole fit is {NOT_DISTINGUISHABLE}" if fit.is_noise else ""
+    whole = ": whole fit not clear" if fit.is_noise else ""
     title = (
         f"{fit.method} regression of {label(fit.target)}, R² {fit.r_squared:.2f} ({lower:.2f} to {upper:.2f}){whole}"
     )
     said = {line.word for line in lines}
-    hollow = [f"noise: {NOT_DISTINGUISHABLE}"] if NOT_DISTINGUISHABLE in said else []
-    hollow += [f"may be 0: {NO_EFFECT}, whatever the noise"] if NO_EFFECT in said else []
+    hollow = [f"{_SHORT[word]}: {word}" for word in (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS) if word in said]
     thick = _PARTS if any(np.isfinite(line.privacy) for line in lines) else ""
     k = len(fit.features)
     fewer = f"the {len(lines)} clearest of {k} coefficients; " if len(lines) < k else ""
@@ -296,7 +295,7 @@ def draw_groups(answer: GroupMeans, ax: Axes | None = None) -> Axes:
     feature = label(answer.features[0])
     _draw_intervals(ax, lines, f"mean of {feature}")
     ax.set_ylabel(f"{label(answer.by)}  (rows ± noise)", parse_math=False, usetex=False)
-    lost = f"hatched: {LOST}, the number of rows {NOT_DISTINGUISHABLE}" if answer.lost.any() else ""
+    lost = f"hatched: {LOST}, the number of rows is {NOT_CLEAR_NOISE}" if answer.lost.any() else ""
     intervals = f"{answer.level:.0%} intervals, {_PARTS}" if answer.noise_known else describe_law(None)
     pooled = "" if answer.own_variance or not answer.noise_known else "; equal group variances assumed"
     entitle(ax, f"mean of {feature} by {label(answer.by)}", f"{intervals}{pooled}", lost, answer.warning, grow=grow)

@@ -15,10 +15,8 @@ from markupsafe import Markup
 
 from dpmoments.analysis.answers import Answer
 from dpmoments.analysis.correlations import CLIPPED
-from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.group_means import LOST
-from dpmoments.analysis.regression_results import NO_EFFECT
-from dpmoments.analysis.resolvability import NOISE_UNKNOWN, NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE
+from dpmoments.analysis.resolvability import UNCLEAR
 from dpmoments.foundation.errors import visible
 from dpmoments.plots.letters import StandIns, fonts_of_reader
 
@@ -61,13 +59,11 @@ def _shown(value: Any) -> Any:
 NOISE = "noise"
 _NOTHING = "nothing"
 _DECIDED_BY_NOISE = (
-    *(NOISE, _NOTHING, LOST, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, NO_EFFECT),
-    *(NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, CLIPPED),
+    *(NOISE, _NOTHING, LOST, CLIPPED),
+    *UNCLEAR,
 )
 """Texts shown in place of a number or a verdict that would carry no information."""
 _VERDICT = "verdict"
-_LONG = 12
-"""Maximum number of rows of a table without a scroll box."""
 _NUMBER = re.compile(r"[<>~±]?\s*[-+−]?[\d,]*\.?\d+(e[-+]?\d+)?\s*%?|[-+−]?(inf|∞)|nan|–|\[.*\]")
 
 
@@ -87,11 +83,6 @@ class PageTable:
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-
-    @property
-    def is_long(self) -> bool:
-        """True if the table scrolls in a box."""
-        return len(self.rows) > _LONG
 
     @property
     def number_columns(self) -> tuple[bool, ...]:
@@ -128,11 +119,21 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Statement:
+    """Comparison that the head of a page states if it is clear; ``strength`` orders those of a section."""
+
+    text: str
+    strength: float
+    clear: bool
+
+
+@dataclass(frozen=True)
 class Section:
     """Part of a page under a heading.
 
     ``anchor`` is the target of links, ``lead`` and ``remarks`` are paragraphs before and after the rest, ``warning`` is
-    repeated at the head of the page, and ``refusal`` is the reason for an empty section.
+    repeated at the head of the page, and ``refusal`` is the reason for an empty section. ``statements`` are all comparisons of
+    the section, ``unresolved`` says what they could not show.
     """
 
     title: str
@@ -143,6 +144,8 @@ class Section:
     remarks: tuple[str, ...] = ()
     warning: str = ""
     refusal: str = ""
+    statements: tuple[Statement, ...] = ()
+    unresolved: tuple[str, ...] = ()
 
 
 def table_of(caption: str, answer: Answer, most: int | None = None) -> PageTable:

@@ -8,8 +8,11 @@ from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpmoments.analysis.answers import confidence_level
 from dpmoments.analysis.released import cautions
+from dpmoments.analysis.resolvability import ERROR_RATE, largest_resolved
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import no_less
@@ -23,7 +26,7 @@ from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from dpmoments.reporting.page import PageTable, Section
+    from dpmoments.reporting.page import PageTable, Section, Statement
 
 _Release = MomentRelease | MeanRelease | GroupReleases
 _MAX_GROUPS = 30
@@ -119,14 +122,12 @@ def _(forecast: Forecast, asked: _Asked) -> str:
 
 @_page.register
 def _(release: MomentRelease, asked: _Asked) -> str:
-    from dpmoments.reporting.sections import moment_sections
-
     asked = _checked(asked)
     pooled = f", {len(release.runs)} releases pooled" if len(release.runs) > 1 else ""
     return _page_of_release(
         release,
         ("Rows", release.describe().rows_text),
-        [("", moment_sections(release, "", asked.regressions, asked.groups, asked.level))],
+        _chapters([("", "", release)], asked),
         tuple(message.text() for message in cautions(release)),
         pooled=pooled,
         limits=_limits_of_moments(release),
@@ -153,8 +154,6 @@ def _(release: MeanRelease, asked: _Asked) -> str:
 
 @_page.register
 def _(release: GroupReleases, asked: _Asked) -> str:
-    from dpmoments.reporting.sections import moment_sections
-
     asked, by = _checked(asked), release.by.name
     if len(release) > _MAX_GROUPS:
         raise InputValueError(
@@ -164,16 +163,29 @@ def _(release: GroupReleases, asked: _Asked) -> str:
     return _page_of_release(
         release,
         ("Groups", f"{len(release)}, by {by}: one release each"),
-        [
-            (
-                f"{by} = {name}",
-                moment_sections(one, f"group-{index}-", asked.regressions, asked.groups, asked.level),
-            )
-            for index, (name, one) in enumerate(release.items(), 1)
-        ],
+        _chapters(
+            [(f"{by} = {name}", f"group-{index}-", one) for index, (name, one) in enumerate(release.items(), 1)], asked
+        ),
         tuple(message.within(f"{by}={name}").text() for name, one in release.items() for message in cautions(one)),
         limits=_limits_of_moments(release.releases[0]),
     )
+
+
+def _chapters(
+    releases: Sequence[tuple[str, str, MomentRelease]], asked: _Asked
+) -> list[tuple[str, tuple[Section, ...]]]:
+    """Return the chapters of releases, each with a heading and the prefix of its anchors.
+
+    Verdicts are by one correction over all tables of the page: at most 5 % chance that any of its findings is false.
+    """
+    from dpmoments.reporting.sections import Comparisons, moment_sections
+
+    answers = [Comparisons.of(release, asked.regressions, asked.groups, asked.level) for _, _, release in releases]
+    cutoff = largest_resolved(np.concatenate([each.p_values for each in answers]))
+    return [
+        (name, moment_sections(release, prefix, each.with_cutoff(cutoff), asked.regressions))
+        for (name, prefix, release), each in zip(releases, answers, strict=True)
+    ]
 
 
 def _page_of_release(
@@ -189,6 +201,7 @@ def _page_of_release(
     from dpmoments.reporting.page import PageTable, filled_in
 
     first, privacy = release.runs[0], release.privacy
+    power = release.privacy_curve.attacker_power(_FALSE_ALARMS)
     features, columns = len(first.feature_names), len(first.schema.columns)
     named = ", ".join(dict.fromkeys(run.mechanism for run in release.runs))
     return filled_in(
@@ -206,7 +219,9 @@ def _page_of_release(
             ("Mechanism", f"{named}{pooled}"),
             ("Release", release.id),
         ],
-        promise=_describe_promise(release, release.privacy_curve.attacker_power(_FALSE_ALARMS)),
+        guarantee_in_short=_guarantee_in_short(release, power),
+        findings=_Findings.of(chapters),
+        promise=_describe_promise(release, power),
         guarantee=[line for line in privacy.in_words().split("\n") if not line.startswith("- ")],
         rules=tuple(map(str, privacy.rules)),
         receipt=PageTable.of(
@@ -248,6 +263,68 @@ def group_asked_for(text: str, schema: Schema) -> tuple[str, str]:
             f"release's columns {', '.join(map(repr, list(columns)[:12]))}"
         )
     return known[0]
+
+
+# The head of a page: what is clear over all its tables together, and what is not.
+
+_MAX_FINDINGS = 5
+
+
+@dataclass(frozen=True)
+class _Findings:
+    """Findings of a page, and what could not be resolved."""
+
+    about: str
+    stated: tuple[str, ...]
+    unresolved: tuple[str, ...]
+
+    @classmethod
+    def of(cls, chapters: Sequence[tuple[str, tuple[Section, ...]]]) -> _Findings | None:
+        """Return the findings; None for a page without comparisons."""
+        parts = [(f"{name}: " if name else "", part) for name, sections in chapters for part in sections]
+        every = [(prefix, statement) for prefix, part in parts for statement in part.statements]
+        if not every:
+            return None
+        certain = sum(statement.clear for _, statement in every)
+        # requested analyses first, then the clearest of each section in turn
+        queues = [
+            [f"{prefix}{each.text}" for each in sorted(part.statements, key=_by_strength) if each.clear]
+            for prefix, part in reversed(parts)
+        ]
+        turns = [queue[turn] for turn in range(_MAX_FINDINGS) for queue in queues if turn < len(queue)]
+        chance = f"{100.0 * ERROR_RATE:.0f} % chance that any of them is false"
+        about = (
+            f"{certain:,} of {len(every):,} comparisons on this page are clear after one correction for all ({chance})."
+            + (" The clearest:" if certain > _MAX_FINDINGS else "")
+        )
+        if not certain:
+            about = f"None of {len(every):,} comparisons on this page is clear after one correction for all."
+        unresolved = tuple(f"{prefix}{words}" for prefix, part in parts for words in part.unresolved)
+        return cls(about, tuple(turns[:_MAX_FINDINGS]), unresolved)
+
+
+def _by_strength(statement: Statement) -> float:
+    return -statement.strength
+
+
+def _guarantee_in_short(release: _Release, power: float) -> str:
+    """Describe the guarantee in one sentence."""
+    privacy = release.privacy
+    if not privacy.private:
+        return "This release protects nobody, since its noise can be computed and subtracted."
+    if power > _CERTAIN:
+        return "This budget promises almost nothing: someone who knows all other rows may recognize a row in nearly all cases."
+    unit = privacy.privacy_unit
+    whom = "row" if unit is None else f"{unit.column}"
+    question = (
+        f"which of two possible versions of a {whom} is in the table"
+        if privacy.neighbors.table_size_is_public
+        else f"that a certain {whom} is in the table"
+    )
+    return (
+        f"Someone who knows everything else can tell {question} in at most {no_less(100.0 * power, 3)} % of the cases in "
+        "which it is true, if 5 % false alarms are accepted (5 % by guessing)."
+    )
 
 
 # What no other part of the library says: what the guarantee means, and what it does not cover.
@@ -308,8 +385,8 @@ def _describe_limits(release: _Release, more: tuple[str, ...]) -> tuple[str, ...
         "from the table, they leak information that the noise does not protect.",
         "Values were clipped to the bounds, and missing values were handled by the rules above, before anything "
         "was computed: the numbers describe the resulting table.",
-        "“Not distinguishable from noise” does not mean “no effect”: this release cannot show the sign. More "
-        "rows or a larger budget might.",
+        "“Not clear” does not mean “no effect”: this release cannot show the sign. “(noise)” means that a larger budget "
+        "would help most, “(too few rows)” that more rows would.",
     ]
     said += more
     said.append(

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpmoments.analysis.answers import number
+from dpmoments.analysis.answers import number, rounded
 from dpmoments.analysis.components import SCALINGS, PrincipalComponents
 from dpmoments.analysis.correlations import Correlations
 from dpmoments.analysis.description import Description
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR, smallest_seen
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.plots.components import draw_spectrum
 from dpmoments.plots.intervals import draw_coefficients, draw_groups
 from dpmoments.plots.matrices import draw_correlations
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.reporting.page import NOISE, PageTable, Section, drawn, table_of
+from dpmoments.reporting.page import NOISE, PageTable, Section, Statement, drawn, table_of
+from dpmoments.schema.columns import Boolean
 
-_SHOWN_PAIRS = 30
+_SHOWN_PAIRS = 60
 _SHOWN_COMPONENTS = 15
 _NAMED_PAIRS = 5
 _MAX_COEFFICIENTS = 25
 _NOT_RELEASED = (
     "No row count was released, so means, standard deviations, correlations and regressions are not available. "
-    "Noisy sums of squares are below, noisy sums of products in release.gram."
+    "Noisy sums of squares are below."
 )
 _NO_MEAN = (
     "No mean was released (mean=False): root mean squares and second moments about zero are shown in place of "
@@ -36,30 +39,83 @@ _NO_MEAN = (
 )
 
 
-def moment_sections(
-    release: MomentRelease, prefix: str, regressions: Sequence[str], groups: Sequence[tuple[str, str]], level: float
-) -> tuple[Section, ...]:
-    """Return the sections of one release.
+@dataclass(frozen=True)
+class Comparisons:
+    """The tables of verdicts of one release: correlations (or why there are none), regressions, and groups."""
 
-    ``prefix`` precedes its anchors and picture names; ``groups`` are pairs of a grouping column and a feature.
-    """
+    correlations: Correlations | None
+    refusal: str
+    fits: tuple[FittedLine, ...]
+    means: tuple[GroupMeans, ...]
+
+    @classmethod
+    def of(
+        cls, release: MomentRelease, regressions: Sequence[str], groups: Sequence[tuple[str, str]], level: float
+    ) -> Comparisons:
+        """Return the answers; ``groups`` are pairs of a grouping column and a feature."""
+        if release.noisy_count is None:
+            if regressions or groups:
+                raise InputValueError(
+                    "regressions and group means need a row count, which this release does not have (mean=False "
+                    "under add_remove); leave them out of the report"
+                )
+            return cls(None, "", (), ())
+        found, refusal = None, ""
+        if release.noisy_sum is not None and len(release.feature_names) > 1:
+            try:
+                found = release.correlations(level=level)
+            except ValueError as refused:
+                refusal = str(refused)
+        fits = tuple(release.ols(formula, level=level) for formula in regressions)
+        means = []
+        for by, of in groups:
+            answer = release.group_means(by, of=[of], level=level)
+            if len(answer.features) != 1:
+                raise InputValueError(
+                    f"{of!r} has {len(answer.features)} features, but a plot shows one: name one, such as "
+                    f"{answer.features[0]!r}"
+                )
+            means.append(answer)
+        return cls(found, refusal, fits, tuple(means))
+
+    @property
+    def p_values(self) -> FloatArray:
+        """The p-values of every comparison."""
+        parts = [np.zeros(0), *(fit.p_values for fit in self.fits)]
+        parts += [answer.differences.p_value.ravel() for answer in self.means]
+        if self.correlations is not None:
+            parts.append(self.correlations.p_values_compared)
+        return np.concatenate(parts)
+
+    def with_cutoff(self, cutoff: float) -> Comparisons:
+        """Return the answers with verdicts by one correction over the page."""
+        found = self.correlations
+        return Comparisons(
+            None if found is None else replace(found, cutoff=cutoff),
+            self.refusal,
+            tuple(replace(fit, cutoff=cutoff) for fit in self.fits),
+            tuple(replace(answer, differences=replace(answer.differences, cutoff=cutoff)) for answer in self.means),
+        )
+
+
+def moment_sections(
+    release: MomentRelease, prefix: str, answers: Comparisons, regressions: Sequence[str]
+) -> tuple[Section, ...]:
+    """Return the sections of one release; ``prefix`` precedes its anchors and picture names."""
     result = list(_numbers(release, prefix))
     if release.noisy_count is None:
-        if regressions or groups:
-            raise InputValueError(
-                "regressions and group means need a row count, which this release does not have (mean=False "
-                "under add_remove); leave them out of the report"
-            )
         return tuple(result)
-    if release.noisy_sum is not None and len(release.feature_names) > 1:
-        result.append(
-            _unless_refused("Correlations", f"{prefix}correlations", lambda: _correlations(release, prefix, level))
-        )
+    found = answers.correlations
+    if found is not None:
+        result.append(_correlations(release, prefix, found))
+    elif answers.refusal:
+        refusal = f"This part cannot be shown: {answers.refusal}"
+        result.append(Section("Correlations", f"{prefix}correlations", refusal=refusal))
     result.append(_unless_refused("Spectrum", f"{prefix}spectrum", lambda: _spectrum(release, prefix)))
-    for index, formula in enumerate(regressions, 1):
-        result.append(_regression(release, formula, f"{prefix}regression-{index}", level))
-    for index, (by, of) in enumerate(groups, 1):
-        result.append(_group_means(release, by, of, f"{prefix}groups-{index}", level))
+    for index, (formula, fit) in enumerate(zip(regressions, answers.fits, strict=True), 1):
+        result.append(_regression(release, formula, fit, f"{prefix}regression-{index}"))
+    for index, means in enumerate(answers.means, 1):
+        result.append(_group_means(means, f"{prefix}groups-{index}"))
     return tuple(result)
 
 
@@ -118,20 +174,16 @@ def _kept(answer: Description) -> str:
     )
 
 
-def _correlations(release: MomentRelease, prefix: str, level: float) -> Section:
-    result = release.correlations(level=level)
+def _correlations(release: MomentRelease, prefix: str, result: Correlations) -> Section:
     size = len(result.feature_names)
     side = 0.62 * size if size <= 12 else 0.24 * size
     width, height = min(max(side + 2.8, 5.2), 9.6), min(max(side + 2.2, 4.6), 9.2)
     title = f"Heat map: {result.heading[0]}"
     rows = result.table()
     caption = "All pairs" if len(rows) - 1 <= _SHOWN_PAIRS else f"The {_SHOWN_PAIRS} clearest pairs"
-    hidden = max(size * (size - 1) // 2 - _SHOWN_PAIRS, 0)
-    more = (
-        f"{hidden:,} more pairs are in release.correlations(), and in 'dpmoments correlations --json'."
-        if hidden
-        else ""
-    )
+    statements = _pair_statements(result)
+    hidden = max(len(statements) - _SHOWN_PAIRS, 0)
+    more = f"{hidden:,} more pairs are in the release file." if hidden else ""
     return Section(
         "Correlations",
         f"{prefix}correlations",
@@ -147,6 +199,57 @@ def _correlations(release: MomentRelease, prefix: str, level: float) -> Section:
         tables=(table_of(f"{caption}: each with its noise, interval and sign", result, _SHOWN_PAIRS),),
         remarks=tuple(filter(None, [more, "" if result.noise_known else describe_law(None)])),
         warning=result.warning,
+        statements=statements,
+        unresolved=_unresolved_pairs(release, result, len(statements)),
+    )
+
+
+def _pair_statements(answer: Correlations) -> tuple[Statement, ...]:
+    """Return a statement on each pair that is compared."""
+    if answer.p_value is None:
+        return ()
+    errors, result = np.hypot(answer.privacy_noise, answer.sampling_noise), []
+    for row, other in zip(*np.tril_indices(len(answer.feature_names), -1), strict=True):
+        if not (verdict := answer.verdict[row][other]):
+            continue
+        value, error = float(answer.correlation[row, other]), float(errors[row, other])
+        ends = (rounded(float(end[row, other]), error) for end in (answer.lower, answer.upper))
+        names = answer.feature_names[other], answer.feature_names[row]
+        words = (
+            f"{names[0]} and {names[1]}: {verdict} correlation of {rounded(value, error)} "
+            f"({answer.level:.0%} interval {' to '.join(ends)})."
+        )
+        result.append(Statement(words, abs(value), verdict in ("positive", "negative")))
+    return tuple(result)
+
+
+def _unresolved_pairs(release: MomentRelease, answer: Correlations, compared: int) -> tuple[str, ...]:
+    """Describe how many pairs are not clear, and the size of a correlation that more budget would show."""
+    first, second = np.tril_indices(len(answer.feature_names), -1)
+    said = [answer.verdict[row][other] for row, other in zip(first, second, strict=True)]
+    lost = sum(word in (NOT_CLEAR_NOISE, NOT_ESTIMABLE) for word in said)
+    few = sum(word == NOT_CLEAR_ROWS for word in said)
+    if not lost + few or release.noise is None:
+        return ()
+    counted = np.array([bool(word) for word in said])
+    parts = [
+        float(np.nanmedian(noise[first, second][counted] ** 2))
+        for noise in (answer.privacy_noise, answer.sampling_noise)
+    ]
+    seen = [
+        float(smallest_seen(np.array([parts[0] * share]), np.array([parts[1]]), compared, release.noise)[0])
+        for share in (1.0, 0.25, 0.0)
+    ]
+    reason = " and ".join(
+        filter(None, [f"{lost:,} for privacy noise" if lost else "", f"{few:,} for too few rows" if few else ""])
+    )
+    if not all(map(np.isfinite, seen)):
+        return (f"{lost + few:,} of {compared:,} correlations are not clear, {reason}.",)
+    sizes = [f"{min(size, 1.0):.2g}" if size < 1.0 else "1 (none)" for size in seen]
+    return (
+        f"{lost + few:,} of {compared:,} correlations are not clear, {reason}. For a typical pair, a correlation has to be about "
+        f"{sizes[0]} or more to be seen here; {sizes[1]} with twice the budget, and {sizes[2]} without any privacy noise "
+        "(seen in 80 % of cases).",
     )
 
 
@@ -157,7 +260,7 @@ def _describe_pairs(answer: Correlations) -> str:
         for pair, value, _, _, _, verdict in answer.table()[1:]
         if verdict in ("positive", "negative")
     ][:_NAMED_PAIRS]
-    most = f"Clearest pairs: {'; '.join(named)}." if named else "No pair is distinguishable from noise."
+    most = f"Clearest pairs: {'; '.join(named)}." if named else "No pair is clear."
     return (
         f"A square cell for every two of {len(answer.feature_names)} features. {most} The table below has the numbers"
     )
@@ -210,8 +313,7 @@ def _describe_components(answer: PrincipalComponents) -> str:
     return f"{'; '.join(shares)}. The table below has the numbers" if shares else "No component is above the floor"
 
 
-def _regression(release: MomentRelease, formula: str, anchor: str, level: float) -> Section:
-    fit = release.ols(formula, level=level)
+def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: str) -> Section:
     described = release.describe()
     spread = described.root_mean_square if described.standard_deviation is None else described.standard_deviation
     assert spread is not None
@@ -237,7 +339,39 @@ def _regression(release: MomentRelease, formula: str, anchor: str, level: float)
         ),
         remarks=tuple(line for line in fit.remarks if line and line != fit.warning),
         warning=fit.warning,
+        statements=_coefficient_statements(release, fit),
+        unresolved=_unclear_of(f"coefficients of {formula}", fit.verdict),
     )
+
+
+def _coefficient_statements(release: MomentRelease, fit: FittedLine) -> tuple[Statement, ...]:
+    """Return a statement on each slope that is estimable."""
+    held = ", all else in the regression equal" if len(fit.features) > 1 else ""
+    two_values = {column.name for column in release.schema.columns if isinstance(column, Boolean)}
+    result = []
+    for name, verdict, each in zip(fit.names, fit.verdict, fit.estimates, strict=True):
+        if not verdict or not each.estimable:
+            continue
+        error, reference = each.standard_error, fit.references.get(name.rpartition("=")[0])
+        ends = sorted(map(abs, (each.lower, each.upper)))
+        size, low, high = (rounded(value, error) for value in (abs(each.value), *ends))
+        how = "higher" if each.value >= 0.0 else "lower"
+        about = f"per unit of {name}"
+        if reference is not None:
+            about = f"for {name} than for {reference}"
+        elif name in two_values:
+            about = f"if {name} is true"
+        text = f"{fit.target} is {how} by {size} {about}{held} ({fit.level:.0%} interval {low} to {high})."
+        strength = abs(each.value) / error if error > 0.0 else np.inf
+        result.append(Statement(text, strength, verdict not in UNCLEAR))
+    return tuple(result)
+
+
+def _unclear_of(what: str, verdicts: Iterable[str]) -> tuple[str, ...]:
+    """Describe how many verdicts of a table state no finding, by reason."""
+    said = [word for word in verdicts if word]
+    reasons = [f"{said.count(word):,} {word}" for word in UNCLEAR if word in said]
+    return (f"Of {len(said):,} {what}, {' and '.join(reasons)}.",) if reasons else ()
 
 
 def _headed(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
@@ -249,21 +383,14 @@ def _headed(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
 def _describe_coefficients(fit: FittedLine) -> str:
     if fit.equations is None:
         return "Noise unknown: coefficients have no intervals"
-    certain = [row[0] for row in fit.table()[1:] if not row[-1]]
-    names = [name for name in certain if name in fit.features]
+    names = [name for name, verdict in zip(fit.names, fit.verdict, strict=True) if verdict and verdict not in UNCLEAR]
     listed = f": {', '.join(names[:10])}{' and others' if len(names) > 10 else ''}" if names else ""
     return (
-        f"{len(names)} of {len(fit.features)} coefficients are distinguishable from noise{listed}. The table "
-        "below has the numbers"
+        f"{len(names)} of {len(fit.features)} coefficients have a clear sign{listed}. The table below has the numbers"
     )
 
 
-def _group_means(release: MomentRelease, by: str, of: str, anchor: str, level: float) -> Section:
-    answer = release.group_means(by, of=[of], level=level)
-    if len(answer.features) != 1:
-        raise InputValueError(
-            f"{of!r} has {len(answer.features)} features, but a plot shows one: name one, such as {answer.features[0]!r}"
-        )
+def _group_means(answer: GroupMeans, anchor: str) -> Section:
     [feature] = answer.features
     differences = answer.differences
     tables = [table_of(f"Mean of {feature} by {answer.by}", answer)]
@@ -286,7 +413,31 @@ def _group_means(release: MomentRelease, by: str, of: str, anchor: str, level: f
             line for line in answer.remarks if line not in ("", answer.about_rows, answer.warning) and "\n" not in line
         ),
         warning=answer.warning,
+        statements=_difference_statements(answer),
+        unresolved=_unclear_of(
+            f"differences of {feature} by {answer.by}", [word for words in differences.verdict for word in words]
+        ),
     )
+
+
+def _difference_statements(answer: GroupMeans) -> tuple[Statement, ...]:
+    """Return a statement on each difference of two means."""
+    found, [feature], result = answer.differences, answer.features, []
+    errors = np.hypot(found.privacy_noise[0], found.sampling_noise[0])
+    for index, (one, other) in enumerate(found.pairs):
+        value, error = float(found.difference[0, index]), float(errors[index])
+        ends = [abs(float(end[0, index])) for end in (found.lower, found.upper)]
+        low, high = (rounded(end, error) for end in sorted(ends))
+        higher, lower = (one, other) if value >= 0.0 else (other, one)
+        result.append(
+            Statement(
+                f"Mean of {feature}: {higher} is higher than {lower} by {rounded(abs(value), error)} "
+                f"({found.level:.0%} interval {low} to {high}).",
+                abs(value) / error if error > 0.0 else np.inf,
+                found.verdict[0][index] not in UNCLEAR,
+            )
+        )
+    return tuple(result)
 
 
 def _describe_groups(answer: GroupMeans) -> str:
