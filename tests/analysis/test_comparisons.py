@@ -206,7 +206,7 @@ def test_numbers_that_stand_out_are_told() -> None:
     found = release.correlations(["income", "region"])
     assert found.verdict[2][0] == "positive"
     assert "region=north ~ region=south" not in str(found)  # levels of one column
-    assert release.cross_table("region", "smoker").verdict == "not clear (noise)"
+    assert release.cross_table("region", "smoker").verdict.startswith("not clear")
     assert release.lda("region").verdict == "groups differ"
     np.testing.assert_array_equal(release.correlation, np.array(release.correlation).T)
 
@@ -416,7 +416,7 @@ def test_one_level_and_constant_columns_are_no_crash() -> None:
         release = dpm.release(table, schema, epsilon=epsilon, insecure_seed=0)
         assert release.anova("size", by="kind").p_value == 1.0
         assert len(release.group_means("kind").groups) == 1
-        assert release.cross_table("kind", "old").verdict == "not clear (noise)"
+        assert release.cross_table("kind", "old").verdict.startswith("not clear")
         str(release.correlations())
         str(release.lda("kind", ["size"]))
         str(release.pca(scaling="correlation"))

@@ -470,7 +470,7 @@ def test_residuals_that_noise_hides_are_said_to_be_hidden() -> None:
         assert fit.identified
         assert fit.equations is not None
         assert fit.equations.residuals_are_noise == hidden
-        assert ("so is sampling's part" in fit.summary()) == hidden
+        assert ("so is the sampling part" in fit.summary()) == hidden
         assert fit.equations.residual_deviation(0.975) > deviation
 
 

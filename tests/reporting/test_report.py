@@ -14,6 +14,7 @@ import pytest
 from markupsafe import Markup
 
 import dpmoments as dpm
+from dpmoments.analysis.resolvability import resolved
 from dpmoments.cli import main
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import GaussianCells
@@ -22,7 +23,7 @@ from dpmoments.reporting import page as page_module
 from dpmoments.reporting import sections as mean_sections
 from dpmoments.reporting import sections as section_module
 from dpmoments.reporting.page import Picture
-from dpmoments.reporting.report import _Asked, _describe_promise, _page, group_asked_for
+from dpmoments.reporting.report import _Asked, _chapters, _describe_promise, _Findings, _page, group_asked_for
 from support.read_page import Page
 
 BREAKS_OUT = '</svg><img src="x" onerror="alert(3)">'
@@ -359,3 +360,21 @@ def test_a_page_of_too_many_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(limits, "_MAX_GROUPS", 1)
     with pytest.raises(ValueError, match="has 2 groups by by, but a page holds at most 1"):
         _report_page(groups)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_verdicts_of_a_page_are_by_one_correction_over_all_its_tables() -> None:
+    release, asked = released(), _Asked(["income ~ age"], [("region", "income")])
+    alone = section_module.Comparisons.of(release, asked.regressions, asked.groups, 0.95)
+    [(_, sections)] = _chapters([("", "", release)], asked)
+    clear = [statement.clear for part in sections for statement in part.statements]
+    assert len(clear) == len(alone.p_values)
+    assert 0 < sum(clear) == int(resolved(alone.p_values).sum()) < len(clear)
+    weak = alone.with_cutoff(-1.0)
+    assert not {"positive", "negative"} & {*weak.fits[0].verdict, *weak.correlations.verdict[1]}
+    found = _Findings.of([("", sections)])
+    assert len(found.stated) == min(sum(clear), 5)
+    assert found.stated[0] in {statement.text for part in sections for statement in part.statements if statement.clear}
+    page = Page(_report_page(release, regressions=asked.regressions, groups=asked.groups)).text
+    places = [page.index(words) for words in (*found.stated, *found.unresolved, "What is protected")]
+    assert places == sorted(places)

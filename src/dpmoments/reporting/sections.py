@@ -232,24 +232,18 @@ def _unresolved_pairs(release: MomentRelease, answer: Correlations, compared: in
     if not lost + few or release.noise is None:
         return ()
     counted = np.array([bool(word) for word in said])
-    parts = [
-        float(np.nanmedian(noise[first, second][counted] ** 2))
-        for noise in (answer.privacy_noise, answer.sampling_noise)
-    ]
-    seen = [
-        float(smallest_seen(np.array([parts[0] * share]), np.array([parts[1]]), compared, release.noise)[0])
-        for share in (1.0, 0.25, 0.0)
-    ]
-    reason = " and ".join(
-        filter(None, [f"{lost:,} for privacy noise" if lost else "", f"{few:,} for too few rows" if few else ""])
-    )
-    if not all(map(np.isfinite, seen)):
-        return (f"{lost + few:,} of {compared:,} correlations are not clear, {reason}.",)
-    sizes = [f"{min(size, 1.0):.2g}" if size < 1.0 else "1 (none)" for size in seen]
+    parts = [noise[first, second][counted] ** 2 for noise in (answer.privacy_noise, answer.sampling_noise)]
+    known = np.isfinite(parts[0] + parts[1])
+    reasons = [f"{lost:,} for privacy noise" if lost else "", f"{few:,} for too few rows" if few else ""]
+    words = f"{lost + few:,} of {compared:,} correlations are not clear, {' and '.join(filter(None, reasons))}."
+    if not known.any():
+        return (words,)
+    privacy, sampling = (np.median(part[known], keepdims=True) for part in parts)
+    seen = [float(smallest_seen(privacy * share, sampling, compared, release.noise)[0]) for share in (1.0, 0.25, 0.0)]
+    sizes = [f"about {size:.2g} or more" if size < 1.0 else "more than 1 (none can)" for size in seen]
     return (
-        f"{lost + few:,} of {compared:,} correlations are not clear, {reason}. For a typical pair, a correlation has to be about "
-        f"{sizes[0]} or more to be seen here; {sizes[1]} with twice the budget, and {sizes[2]} without any privacy noise "
-        "(seen in 80 % of cases).",
+        f"{words} For a typical pair, a correlation has to be {sizes[0]} to be seen here; {sizes[1]} with twice the budget, "
+        f"and {sizes[2]} without any privacy noise (seen in 80 % of cases).",
     )
 
 
