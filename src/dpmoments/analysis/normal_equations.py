@@ -14,8 +14,8 @@ from dpmoments.analysis.estimate import Estimate
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
-from dpmoments.analysis.robust_errors import ResidualProducts, robust_or_larger
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
+from dpmoments.analysis.robust_errors import ResidualProducts, robust_or_larger
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 

@@ -146,7 +146,7 @@ def resolved(p: FloatArray) -> BoolArray:
 
 
 def largest_resolved(p: FloatArray) -> float:
-    """Return the largest p-value that Holm's correction over all of them leaves significant; −1 if there is none.
+    """Return the largest p-value that Holm's correction over all of them leaves significant; −1 without any.
 
     Tables that are shown together may take it as the ``cutoff`` of :func:`sign_verdicts`.
 

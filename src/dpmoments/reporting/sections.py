@@ -41,7 +41,7 @@ _NO_MEAN = (
 
 @dataclass(frozen=True)
 class Comparisons:
-    """The tables of verdicts of one release: correlations (or why there are none), regressions, and groups."""
+    """The tables of verdicts of one release: correlations (or why they are refused), regressions, and groups."""
 
     correlations: Correlations | None
     refusal: str
