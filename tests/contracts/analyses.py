@@ -350,9 +350,9 @@ def regression_command(options: dict[str, Any]) -> tuple[str, ...]:
     command = [options.get("target", "income")]
     for name in ("features", "reference"):
         command += [word for value in options.get(name, []) for word in (f"--{name.removesuffix('s')}", value)]
-    for name in ("alpha", "level"):
+    for name in ("alpha", "level", "cov_type"):
         if name in options:
-            command += [f"--{name}", str(options[name])]
+            command += [f"--{name.replace('_', '-')}", str(options[name])]
     if "intercept" in options:
         command += ["--intercept" if options["intercept"] else "--no-intercept"]
     return tuple(command)
@@ -438,7 +438,11 @@ ANALYSES: list[AnalysisCase] = [
         level=0.8,
     ),
     least_squares_case(
-        "least squares through zero", ("age", "employed"), features=["age", "employed"], intercept=False
+        "least squares through zero",
+        ("age", "employed"),
+        features=["age", "employed"],
+        intercept=False,
+        cov_type="nonrobust",
     ),
     ridge_case("ridge on all", NOT_SOUTH, alpha=0.01, level=0.9, reference=["region=south"]),
     lasso_case("lasso on all", NOT_SOUTH, alpha=0.002, level=0.9, reference=["region=south"]),

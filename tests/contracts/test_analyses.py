@@ -376,7 +376,7 @@ OPTIONS = [
     (name, option.name)
     for name, analysis in analyses().items()
     for option in parameters_of(analysis)
-    if option.default is not option.empty
+    if option.default is not option.empty and option.name != "cov_type"  # decides nothing in a release without products
 ]
 
 

@@ -52,7 +52,7 @@ def test_a_command_that_is_stopped_while_it_imports(
         filter(None, [str(tmp_path), os.environ.get("PYTHONPATH", ""), str(PROJECT.parent / "src")])
     )
     with subprocess.Popen(
-        [sys.executable, *how, "--version"],
+        [sys.executable, *how, "show", "release.json"],
         env={**os.environ, "PYTHONPATH": paths},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

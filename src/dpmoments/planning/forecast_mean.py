@@ -225,7 +225,7 @@ def forecast_mean(
     --------
     >>> table = forecast_mean(Schema.unit_ball(3), n_rows=10_000, rho=0.5, neighbors="replace_one")
     >>> [row.mechanism for row in table][:2], round(table["naive"].error, 5)
-    (['coinpress', 'variance-aware'], 0.00167)
+    (['bounded-sums', 'coinpress'], 0.00167)
     """
     require_row_count(n_rows)
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
