@@ -11,6 +11,8 @@ from zlib import crc32
 
 import pytest
 
+from support import network
+
 TESTS = Path(__file__).parent
 
 NOT_FAST = (
@@ -109,6 +111,9 @@ FAST_SETS = 2
 """Sets of parameters of one test that ``make test-fast`` runs, at most."""
 MAX_SETS = 8
 """Of a test of more sets of parameters, only a cover is run by default; ``make test-slow`` runs the others."""
+
+
+network.forbid()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.practice.coinpress_robustness --before REVISION [--trials 0.4]
 
-DPMOMENTS_DATA names the folder with Adult. Tables of statsmodels are left out where that is not installed.
+Tables of statsmodels are left out where that is not installed.
 """
 
 from __future__ import annotations

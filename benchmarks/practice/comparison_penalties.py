@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.practice.comparison_penalties [--seeds 10]
 
-Writes its parts of ``docs/comparisons.md``. DPMOMENTS_DATA names the folder with Adult.
+Writes its parts of ``docs/comparisons.md``.
 """
 
 from __future__ import annotations

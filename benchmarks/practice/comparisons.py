@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.practice.comparisons [--replications 1000] [--resamples 300]
 
-Writes its parts of ``docs/comparisons.md``. DPMOMENTS_DATA names the folder with Adult. Every replication draws a table anew and
+Writes its parts of ``docs/comparisons.md``. Every replication draws a table anew and
 releases it.
 """
 

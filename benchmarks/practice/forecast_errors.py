@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python -m benchmarks.practice.forecast_errors [--releases 200] [--half judge] [--write]
 
 Defaults were chosen on the design tables, and the judge tables looked at when they were frozen. ``--write`` makes the parts of
-``docs/forecast-errors.md``. DPMOMENTS_DATA names the folder with Adult, Airfoil and POPRES.
+``docs/forecast-errors.md``. DPMOMENTS_DATA names the folder with POPRES.
 """
 
 from __future__ import annotations

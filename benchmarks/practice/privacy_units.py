@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.pages import DOCS, write_part
-from dpmoments.datasets.tables import ADULT_TRAIN, load
+from dpmoments.datasets import adult
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms import AdaptiveBall, Gaussian, MatrixLaplace
 from dpmoments.mechanisms.additive import AdditivePlan
@@ -96,9 +96,10 @@ def made_up(seed: int, *, shared: float, drift: float = 0.0) -> LongTable:
 
 def adult_by_weight() -> LongTable:
     """The rows of Adult; those with one survey weight, of which there are up to 13, stand for a person's."""
-    lines = load(ADULT_TRAIN).decode().strip().splitlines()
-    cells = np.array([line.split(", ") for line in lines])
-    age, weight, education, hours = (cells[:, column].astype(np.int64) for column in (0, 2, 4, 12))
+    frame = adult("train", complete=False).frame
+    age, weight, education, hours = (
+        frame[name].to_numpy() for name in ("age", "fnlwgt", "education-num", "hours-per-week")
+    )
     values = np.column_stack([age, education, hours]).astype(np.float64)
     return LongTable.of(values, weight, np.array([0.0, 0.0, 0.0]), np.array([100.0, 16.0, 100.0]))
 

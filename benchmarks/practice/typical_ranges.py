@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.practice.typical_ranges [--seeds 20]
 
-Writes its part of ``docs/typical-ranges.md``. DPMOMENTS_DATA names the folder with Adult and Airfoil, if they are at hand.
+Writes its part of ``docs/typical-ranges.md``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Public tables: fetched safely, cleaned correctly, described by public knowledge."""
+"""Public tables: bundled or fetched safely, cleaned correctly, described by public knowledge."""
 
-import gzip
 import hashlib
 import http.client
 import http.server
@@ -21,15 +20,17 @@ import pyarrow.compute as pc
 import pytest
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from scipy import stats
+from tools import bundle_datasets
 
 from dpmoments import datasets
 from dpmoments.datasets import tables
-from dpmoments.datasets import tables as files
-from dpmoments.datasets.tables import PublishedFile
+from dpmoments.papers import datasets as files
 from dpmoments.papers import datasets as genetic_components
 from dpmoments.papers import datasets as papers_datasets
+from dpmoments.papers.datasets import PublishedFile
 from dpmoments.schema import Boolean, Categorical, Numeric, Schema
 
+ROOT = Path(__file__).parents[2]
 CONTENT = b"a file\nof two lines\n"
 FILE = PublishedFile("small.data", "https://archive.invalid/small.data", hashlib.md5(CONTENT).hexdigest())
 
@@ -163,7 +164,7 @@ def test_a_chosen_folder_that_does_not_exist_is_an_error(monkeypatch, tmp_path):
     with pytest.raises(NotADirectoryError, match="nowhere"):
         files._find_local(FILE)
     with pytest.raises(NotADirectoryError):
-        datasets.adult()
+        papers_datasets.popres()
 
 
 def test_a_cache_that_cannot_be_written_says_what_to_do(network, tmp_path):
@@ -198,10 +199,6 @@ POPRES = (genetic_components._COMPONENTS, genetic_components._EIGENVALUES, genet
 
 
 def test_every_source_is_https_with_an_md5():
-    for source in (tables.ADULT_TRAIN, tables._ADULT_TEST, tables._AIRFOIL):
-        assert source.url.startswith("https://archive.ics.uci.edu/")
-        assert source.url.endswith("/" + source.name)
-        assert len(source.md5) == 32
     for source in POPRES:
         assert source.url.startswith("https://raw.githubusercontent.com/NovembreLab/Novembre_etal_2008_misc/")
         assert len(source.md5) == 32
@@ -256,8 +253,7 @@ def test_wine_with_its_cultivars():
     assert papers_datasets.standardized_unit_rows(data, include_target=True).shape == (178, 16)
 
 
-def test_the_bundled_adult_needs_no_file_and_no_network():
-    assert datasets.adult().frame.shape == (45_222, 15)
+def test_adult():
     data = datasets.adult("train")
     assert data.frame.shape == (30_162, 15)
     assert all(column.null_count == 0 for column in data.frame.columns)
@@ -273,10 +269,17 @@ def test_the_bundled_adult_needs_no_file_and_no_network():
     assert "CC BY 4.0" in data.source
 
 
-def test_the_bundle_carries_its_attribution():
+def test_the_bundle_carries_its_attributions():
     text = (Path(datasets.__file__).parent / "data" / "ATTRIBUTION.txt").read_text()
-    assert "CC BY 4.0" in text
-    assert "doi.org/10.24432/C5XW20" in text
+    notice = (ROOT / "NOTICE").read_text()
+    for data in (datasets.adult(), datasets.airfoil()):
+        (doi,) = re.findall(r"doi:(\S+),", data.source)
+        assert "CC BY 4.0" in data.source
+        for told in (text, notice):
+            assert f"https://doi.org/{doi}" in told
+            assert "(CC BY 4.0)" in told
+    for checksum in bundle_datasets.PUBLISHED.values():
+        assert checksum in text
 
 
 TINY_TRAIN = (
@@ -295,14 +298,10 @@ TINY_TEST = (
 
 
 @pytest.fixture
-def tiny_adult(monkeypatch, tmp_path):
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    for attribute, content in (("ADULT_TRAIN", TINY_TRAIN), ("_ADULT_TEST", TINY_TEST)):
-        source = replace(getattr(tables, attribute), md5=hashlib.md5(content).hexdigest())
-        monkeypatch.setattr(tables, attribute, source)
-        (folder / source.name).write_bytes(content)
-    monkeypatch.setenv(files._FOLDER_VARIABLE, str(folder))
+def tiny_adult(monkeypatch):
+    train, test = bundle_datasets.read_adult(TINY_TRAIN), bundle_datasets.read_adult(TINY_TEST)
+    monkeypatch.setattr(tables, "_bundled", lambda *_: pa.concat_tables([train, test]))
+    monkeypatch.setattr(tables, "_N_ADULT_TRAIN", train.num_rows)
 
 
 @pytest.mark.usefixtures("tiny_adult")
@@ -318,19 +317,9 @@ def test_adult_cleaning_on_files_small_enough_to_read():
     assert everything.frame["capital-gain"].to_pylist() == [2174, 0, 0, 7688]
     assert datasets.adult("all").frame["age"].to_pylist() == [39, 25, 44]
     assert datasets.adult("test").frame["age"].to_pylist() == [25, 44]
-    assert datasets.adult("train").frame["age"].to_pylist() == [39]  # the file in the folder comes before the bundle
+    assert datasets.adult("train").frame["age"].to_pylist() == [39]
     with pytest.raises(ValueError, match="missing values"):
         papers_datasets.standardized_unit_rows(everything)
-
-
-def test_only_complete_rows_work_without_a_file(network):
-    network(urllib.error.URLError("no route"))
-    assert datasets.adult("test").frame.num_rows == 15_060
-    for subset in ("train", "test", "all"):
-        with pytest.raises(ConnectionError, match="DPMOMENTS_DATA"):
-            datasets.adult(subset, complete=False)
-    with pytest.raises(ConnectionError, match="airfoil_self_noise"):
-        datasets.airfoil()
 
 
 def test_an_unknown_subset_is_refused():
@@ -338,19 +327,26 @@ def test_an_unknown_subset_is_refused():
         datasets.adult("validation")  # type: ignore[arg-type]
 
 
-@real("adult.data", "adult.test")
-@pytest.mark.usefixtures("real_files")
-def test_the_bundle_equals_the_complete_rows_of_the_published_file(monkeypatch):
-    published = datasets.adult()
-    monkeypatch.delenv(files._FOLDER_VARIABLE)
-    assert datasets.adult().frame.equals(published.frame)
+@real(*bundle_datasets.PUBLISHED)
+def test_the_bundle_equals_the_published_files(tmp_path):
+    content = {name: bundle_datasets.published(Path(REAL_FOLDER), name) for name in bundle_datasets.PUBLISHED}
+    rows = [bundle_datasets.read_adult(content[name]) for name in ("adult.data", "adult.test")]
+    assert datasets.adult(complete=False).frame.equals(pa.concat_tables(rows))
+    assert datasets.airfoil().frame.equals(bundle_datasets.read_airfoil(content["airfoil_self_noise.dat"]))
+    (tmp_path / "adult.data").write_bytes(content["adult.data"].replace(b"39,", b"40,", 1))
+    with pytest.raises(ValueError, match=r"not the published adult.data"):
+        bundle_datasets.published(tmp_path, "adult.data")
 
 
-@real("adult.data", "adult.test")
-@pytest.mark.usefixtures("real_files")
 @pytest.mark.parametrize(
     ("subset", "complete", "n_rows"),
-    [("train", False, 32_561), ("test", True, 15_060), ("test", False, 16_281), ("all", True, 45_222)],
+    [
+        ("train", False, 32_561),
+        ("test", True, 15_060),
+        ("test", False, 16_281),
+        ("all", True, 45_222),
+        ("all", False, 48_842),
+    ],
 )
 def test_adult_subsets(subset, complete, n_rows):
     data = datasets.adult(subset, complete=complete)
@@ -362,8 +358,6 @@ def test_adult_subsets(subset, complete, n_rows):
     assert missing <= allowed
 
 
-@real("airfoil_self_noise.dat")
-@pytest.mark.usefixtures("real_files")
 def test_airfoil():
     data = datasets.airfoil()
     assert data.frame.shape == (1503, 6)
@@ -486,14 +480,16 @@ def test_genetic_components_of_1387_europeans():
     assert (np.diff(people.eigenvalues) < 0).all()
 
 
-ROOT = Path(__file__).parents[2]
-BUNDLED = {"ATTRIBUTION.txt", "adult_complete_test.csv.gz", "adult_complete_train.csv.gz"}
+BUNDLED = {"ATTRIBUTION.txt", "adult.parquet", "airfoil.parquet"}
 
 
 def test_no_genetic_component_is_bundled():
     """No file of the tree, packed or not, holds a line of it; the wheel is src/dpmoments, where these files alone are data."""
     package = ROOT / "src" / "dpmoments"
-    assert {path.name for path in (package / "datasets" / "data").iterdir()} == BUNDLED
+    data = package / "datasets" / "data"
+    assert {path.name for path in data.iterdir()} == BUNDLED
+    # Everyone who installs the library downloads them.
+    assert sum(path.stat().st_size for path in data.iterdir()) < 400_000
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
     assert build["targets"]["wheel"] == {"packages": ["src/dpmoments", "src/dpmoments_command"]}
     checksums = {source.md5 for source in POPRES}
@@ -502,7 +498,6 @@ def test_no_genetic_component_is_bundled():
             if not path.is_file() or path.suffix == ".pyc":
                 continue
             content = path.read_bytes()
-            content = gzip.decompress(content) if path.suffix == ".gz" else content
             assert hashlib.md5(content).hexdigest() not in checksums, path
             assert not LINE_OF_COMPONENTS.search(content), path
 
@@ -600,8 +595,6 @@ def test_a_missing_number_is_no_level():
         papers_datasets.standardized_unit_rows(data, unknown_is_a_level=True)
 
 
-@real("adult.data", "adult.test")
-@pytest.mark.usefixtures("real_files")
 def test_adult_as_amin_et_al_have_it():
     people = datasets.adult(complete=False)
     rows = papers_datasets.standardized_unit_rows(people, unknown_is_a_level=True)
@@ -664,8 +657,6 @@ def test_replication_rows_leave_short_rows_as_they_are():
         papers_datasets.replication_rows(replace(data, frame=frame.slice(0, 1)), standardize=True)
 
 
-@real("airfoil_self_noise.dat")
-@pytest.mark.usefixtures("real_files")
 def test_airfoil_as_the_replication_has_it():
     rows = papers_datasets.replication_rows(datasets.airfoil(), standardize=False)
     assert rows.shape == (1503, 5)

@@ -26,10 +26,7 @@ def test_figures_of_other_pages_are_those_of_the_pages(name: str) -> None:
     "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in TABLES]
 )
 def test_the_table_of_errors_is_what_releases_give(name: str) -> None:
-    try:
-        line = accuracy_row(TABLES[name], measured(name))
-    except FileNotFoundError as error:  # it is downloaded, where there is a network
-        pytest.skip(str(error))
+    line = accuracy_row(TABLES[name], measured(name))
     for page in (README, INDEX):
         assert line in part_of(page, "accuracy").splitlines(), "run make readme"
 

@@ -132,10 +132,7 @@ WITH_BLOCKS = sorted(
 def test_every_block_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page continue one another, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    try:
-        run_in_order(DOCS / f"{page}.md")
-    except ConnectionError as error:  # a public table that the page downloads
-        pytest.skip(str(error))
+    run_in_order(DOCS / f"{page}.md")
 
 
 @pytest.mark.parametrize("page", [page for page in WITH_BLOCKS if page in RUN_BY])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmoments.datasets.tables import Dataset, PublishedFile, load
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.datasets.tables import Dataset
+from dpmoments.foundation.errors import InputConnectionError, InputNotADirectoryError, InputOSError, InputValueError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.numeric import Numeric
@@ -298,6 +302,112 @@ def multivariate_student(
 def _require_sizes(n_rows: int, n_features: int) -> None:
     if n_rows < 1 or n_features < 1:
         raise InputValueError(f"n_rows and n_features must be at least 1; got {n_rows} and {n_features}")
+
+
+# Published files that are not bundled: fetched once, checked, and kept in the user's cache.
+
+_FOLDER_VARIABLE = "DPMOMENTS_DATA"
+_TIMEOUT_SECONDS = 30.0
+_MAX_DOWNLOAD = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """Immutable published file: its name, https address and MD5."""
+
+    name: str
+    url: str
+    md5: str
+
+
+def _cache_folder() -> Path:
+    """Return the folder of downloaded files: ``$XDG_CACHE_HOME/dpmoments``, by default ``~/.cache/dpmoments``."""
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification asks that a relative path be ignored.
+    base = Path(configured) if os.path.isabs(configured) else Path.home() / ".cache"
+    return base / "dpmoments"
+
+
+def _find_local(file: PublishedFile) -> bytes | None:
+    """Return the file's verified bytes from ``DPMOMENTS_DATA`` or the cache, or None."""
+    folders = [_cache_folder()]
+    chosen = os.environ.get(_FOLDER_VARIABLE)
+    if chosen:
+        if not Path(chosen).is_dir():
+            raise InputNotADirectoryError(
+                f"{_FOLDER_VARIABLE} is set to {chosen!r}, which is not a folder; name the folder that holds "
+                f"{file.name}, or unset the variable"
+            )
+        folders.insert(0, Path(chosen))
+    for folder in folders:
+        path = folder / file.name
+        if path.is_file():
+            content = path.read_bytes()
+            _check(file, content, str(path), "remove it, or put the published file in its place")
+            return content
+    return None
+
+
+def load(file: PublishedFile) -> bytes:
+    """Return the file's bytes from ``DPMOMENTS_DATA``, else the cache, else its publisher (then cached).
+
+    Raises
+    ------
+    NotADirectoryError, ValueError
+        If ``DPMOMENTS_DATA`` is not a folder; if bytes have the wrong MD5 (nothing is then stored).
+    ConnectionError
+        If the file cannot be downloaded. The message says where to save it by hand.
+    OSError
+        If the cache cannot be written.
+    """
+    content = _find_local(file)
+    if content is None:
+        content = _download(file)
+        _check(file, content, file.url, "nothing was stored; try again later, or save the file there by hand")
+        _store(_cache_folder() / file.name, content)
+    return content
+
+
+def _check(file: PublishedFile, content: bytes, where: str, advice: str) -> None:
+    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    if md5 != file.md5:
+        raise InputValueError(
+            f"{where} is not the published {file.name}: its md5 is {md5}, expected {file.md5}; {advice}"
+        )
+
+
+def _download(file: PublishedFile) -> bytes:
+    import http.client
+    import urllib.request
+
+    try:
+        with urllib.request.urlopen(file.url, timeout=_TIMEOUT_SECONDS) as response:
+            # The limit keeps an endless answer from filling the memory; an answer that it cuts fails the md5 check.
+            content: bytes = response.read(_MAX_DOWNLOAD)
+    except (OSError, http.client.HTTPException) as error:
+        raise InputConnectionError(
+            f"could not download {file.url} ({error}). Get {file.name} by other means and save it as "
+            f"{_cache_folder() / file.name}, or set {_FOLDER_VARIABLE} to a folder that holds it"
+        ) from error
+    return content
+
+
+def _store(path: Path, content: bytes) -> None:
+    """Write a temporary file in the same folder, then rename it: no reader ever sees half a file."""
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
+            temporary = Path(handle.name)
+            handle.write(content)
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise InputOSError(
+            f"could not store {path} ({error}); set XDG_CACHE_HOME to a folder that can be written, or place "
+            f"the file in a folder of your own and name that in {_FOLDER_VARIABLE}"
+        ) from error
 
 
 # Genetic principal components of 1,387 Europeans, fetched from their publishers.
