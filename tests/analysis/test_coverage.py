@@ -26,6 +26,7 @@ from dpmoments.analysis import (
     confidence,
     correlations,
     description,
+    functionals,
     group_means,
     group_sums,
     group_tests,
@@ -86,11 +87,23 @@ SHARES, GROUP_MEANS = np.array([0.3, 0.2, 0.5]), np.array([-1.0, -1.0, 13.0])
 
 
 @cache
-def template(schema: dpm.Schema, mechanism: str = "gaussian", **budget: float) -> dpm.MomentRelease:
+def template(
+    schema: dpm.Schema, mechanism: str = "gaussian", max_rows: int | None = None, **budget: float
+) -> dpm.MomentRelease:
     """A release whose rows do not matter: its law, schema and encoding are what is used."""
     levels = {column.name: column.levels[0] for column in schema.columns if isinstance(column, dpm.Categorical)}
     rows = pd.DataFrame({column.name: [levels.get(column.name, 1.0)] * 1_000 for column in schema.columns})
-    return dpm.release(rows, schema, mechanism=mechanism, insecure_seed=0, **(budget or {"rho": 400.0}))
+    unit = None if max_rows is None else dpm.PrivacyUnit("person", max_rows)
+    rows["person"] = range(len(rows))
+    settings: dict[str, Any] = dict(budget or {"rho": 400.0})
+    return dpm.release(
+        rows[list(schema.names) + ["person"] * (unit is not None)],
+        schema,
+        mechanism=mechanism,
+        insecure_seed=0,
+        privacy_unit=unit,
+        **settings,
+    )
 
 
 def numbers(rng: np.random.Generator, n_rows: int, factors: np.ndarray = FACTORS) -> np.ndarray:
@@ -252,6 +265,51 @@ def analyses_of_variance() -> np.ndarray:
         return of_p_value(group_tests.anova(drawn(template(GROUPS, rho=5.0), rows, rng), "y", "group").p_value)
 
     return replications(500, one)
+
+
+def answers_of_copied_rows() -> np.ndarray:
+    """Each person has three equal rows: the worst case of dependence, in which the bound on sampling errors is attained."""
+    pairs = np.tril_indices(6, -1)
+    truth = np.arctanh((OF_FIT / np.sqrt(np.outer(np.diag(OF_FIT), np.diag(OF_FIT))))[pairs])
+    largest = np.sort(np.linalg.eigvalsh(OF_FIT))[-1:]
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        release = drawn(template(NUMBERS, max_rows=3, rho=1e6), np.tile(numbers(rng, 400, MILD), (3, 1)), rng)
+        fit = release.ols("y")
+        assert fit.equations is not None
+        related = [release.correlations(), release.partial_correlation()]
+        spread = release.pca(1, scaling="units").conf_int()
+        inverse = -np.linalg.inv(OF_FIT)
+        np.fill_diagonal(inverse, -np.diag(inverse))
+        partial = np.arctanh((inverse / np.sqrt(np.outer(np.diag(inverse), np.diag(inverse))))[pairs])
+        z = [
+            of_interval(*release.describe().conf_int().T, MEANS),
+            *(
+                of_interval(np.arctanh(each.lower[pairs]), np.arctanh(each.upper[pairs]), wanted)
+                for each, wanted in zip(related, (truth, partial), strict=True)
+            ),
+            of_interval(*fit.equations.intervals(0.95).T, np.append(CONSTANT, SLOPES)),
+            of_interval(spread[:, 0], spread[:, 1], largest),
+        ]
+        return np.array([np.sqrt(np.mean(each**2)) for each in z])
+
+    return replications(200, one)
+
+
+def answers_of_copied_groups() -> np.ndarray:
+    def one(rng: np.random.Generator) -> np.ndarray:
+        rows = np.tile(grouped(rng, 300, np.full(3, 5.0)), (3, 1))
+        release = drawn(template(GROUPS, max_rows=3, rho=1e6), rows, rng)
+        means = release.group_means("group", ["y"])
+        p_values = [
+            release.anova("y", "group").p_value,
+            release.cross_table("group", "flag").p_value,
+            release.t_test("y", "group", ["one", "two"]).p_value,
+        ]
+        middle = np.sqrt(np.mean(of_interval(means.lower[0], means.upper[0], 5.0) ** 2))
+        return np.append(of_p_value(p_values), middle)
+
+    return replications(200, one)
 
 
 def independence_tests() -> np.ndarray:
@@ -466,7 +524,11 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         0.15,
         [Fault(correlations._sampling_variances, "square / (4.0 * p_q)", "0.0 * p_q")],
     ),
-    (mean_intervals, 0.05, [Fault(description.Description._mean_ends, "half = factor", "half = 0.91 * factor")]),
+    (
+        mean_intervals,
+        0.05,
+        [Fault(description.Description._mean_ends, "sampling, factor)", "sampling, 0.91 * factor)")],
+    ),
     (
         mean_intervals_of_laplace_noise,
         0.05,
@@ -505,14 +567,20 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         0.05,
         [Fault(cross_tables._joint_counts, "moments.n_rows * (np", "0.6 * moments.n_rows * (np")],
     ),
+    (answers_of_copied_rows, 0.05, [Fault(functionals.LocalMoments.independent_rows, "self.rows_per_unit", "1.5")]),
+    (
+        answers_of_copied_groups,
+        0.05,
+        [Fault(group_tests.between_groups, "sums.moments.rows_per_unit * centring", "centring")],
+    ),
     (
         explained_variances,
         0.05,
         [
             Fault(
                 components._explained_variance_noise,
-                "_MIN_SAMPLING * normal) / n",
-                "_MIN_SAMPLING * normal) / (4.0 * n)",
+                "_MIN_SAMPLING * normal) / moments",
+                "_MIN_SAMPLING * normal) / 4.0 / moments",
             )
         ],
     ),
@@ -632,11 +700,10 @@ def split() -> tuple[np.ndarray, np.ndarray]:
 
 
 def welch() -> tuple[Any, Any]:
-    """Variances over n, as the release's moments say them, and degrees by n − 1."""
     found = group_tests.t_test(few(), "y", "group")
-    moments = [each for y in split() for each in (y.mean(), y.std(), len(y))]
+    moments = [each for y in split() for each in (y.mean(), y.std(ddof=1), len(y))]
     expected = ttest_ind_from_stats(*moments, equal_var=False)
-    parts = [y.var() / len(y) for y in split()]
+    parts = [y.var(ddof=1) / len(y) for y in split()]
     degrees = sum(parts) ** 2 / sum(part**2 / (len(y) - 1.0) for part, y in zip(parts, split(), strict=True))
     return (
         [found.statistic, found.degrees, found.p_value, found.sampling_noise],
@@ -740,7 +807,7 @@ def predictions() -> tuple[Any, Any]:
 def means_and_deviations() -> tuple[Any, Any]:
     found, columns = description.describe(few()), few_rows()[["y", "x"]].to_numpy()
     deviations = columns.std(axis=0)
-    half = Z * deviations / math.sqrt(FEW)
+    half = Z * deviations / math.sqrt(FEW - 1)
     assert found.standard_deviation is not None
     places = [few().feature_names.index(name) for name in ("y", "x")]
     return (
@@ -766,14 +833,16 @@ def explained_variance() -> tuple[Any, Any]:
 
 
 def group_intervals() -> tuple[Any, Any]:
-    """Each group's own variance over n, not n − 1: as the release's moments say it."""
     found = group_means.group_means(few(), "group", ["y"])
-    expected = [y.std() / math.sqrt(len(y)) for y in split()]
-    return found.sampling_noise[0], expected
+    pooled = group_means.group_means(few(), "flag", ["x"])
+    parts = [few_rows()["x"][few_rows()["flag"] == flag].to_numpy() for flag in (False, True)]
+    within = math.sqrt(sum(((x - x.mean()) ** 2).sum() for x in parts) / (FEW - 2))
+    expected = [*(y.std(ddof=1) / math.sqrt(len(y)) for y in split()), *(within / math.sqrt(len(x)) for x in parts)]
+    return [*found.sampling_noise[0], *pooled.sampling_noise[0]], expected
 
 
 LIMITS: list[tuple[Callable[[], tuple[Any, Any]], list[Fault]]] = [
-    (welch, [Fault(group_tests._tested, "sampling**2 / np.maximum(rows - 1.0, 1.0)", "sampling**2 / rows")]),
+    (welch, [Fault(group_tests._tested, "np.maximum(independent - 1.0, 1.0)", "independent")]),
     (variance_analysis, [Fault(group_tests.anova, "sums.n_rows - present", "sums.n_rows - present - 1")]),
     (chi_square, [Fault(cross_tables._joint_counts, "np.diag(expected)", "1.05 * np.diag(expected)")]),
     (
@@ -781,8 +850,8 @@ LIMITS: list[tuple[Callable[[], tuple[Any, Any]], list[Fault]]] = [
         [
             Fault(
                 normal_equations.NormalEquations.degrees_of_freedom,
-                "self.n_rows - self.n_regressors",
-                "self.n_rows - self.n_regressors - 1",
+                "- self.n_regressors,",
+                "- self.n_regressors - 1,",
             ),
             Fault(normal_equations.NormalEquations._linear, "0.5 + 0.5 * level", "level"),
             Fault(regression_results.ExplainedVariance.adjusted, "self.n_rows - 1.0", "self.n_rows"),
@@ -800,10 +869,20 @@ LIMITS: list[tuple[Callable[[], tuple[Any, Any]], list[Fault]]] = [
         ],
     ),
     (predictions, [Fault(regression_results.Predictions.of, "variance + of_residual", "of_residual")]),
-    (means_and_deviations, [Fault(description.Description._mean_ends, "half = factor", "half = 0.98 * factor")]),
+    (
+        means_and_deviations,
+        [Fault(description.Description._mean_ends, "sampling, factor)", "sampling, 0.98 * factor)")],
+    ),
     (correlation_of_numbers, [Fault(correlations._sampling_variances, "(1.0 - square) ** 2", "(1.0 - square)")]),
     (explained_variance, [Fault(components._explained_variance_noise, "2.0 * np.einsum", "1.9 * np.einsum")]),
-    (group_intervals, [Fault(group_sums.GroupSums.sampling_variances, "self.variances", "0.95 * self.variances")]),
+    (
+        group_intervals,
+        [
+            Fault(group_sums.GroupSums.sampling_variances, "self.variances", "0.95 * self.variances"),
+            Fault(group_sums.GroupSums.sampling_variances, "independent - 1.0", "independent"),
+            Fault(group_sums.GroupSums.sampling_variances, "(1.0 - len(self.counts) / rows)", "1.0"),
+        ],
+    ),
 ]
 
 

@@ -88,7 +88,7 @@ def _explained_variance_noise(
         product = weights @ matrix
         normal = np.maximum(2.0 * np.einsum("pij,pji->p", product, product), 0.0)
         beyond = _fourth_cumulants(release, chosen, scale, weights)
-        sampling[block] = np.maximum(normal + beyond, _MIN_SAMPLING * normal) / n
+        sampling[block] = np.maximum(normal + beyond, _MIN_SAMPLING * normal) / moments.independent_rows
         on_moments = np.zeros((len(vectors), d + 1, d + 1))
         on_moments[:, 1:, 1:] = weights * np.outer(in_units, in_units)
         if not by_deviation:

@@ -104,7 +104,7 @@ class _Errors:
     variances: FeatureVariances
     i: IntegerArray
     j: IntegerArray
-    n_rows: float
+    independent_rows: float
     noise: NoiseLaw | None
 
     @classmethod
@@ -129,7 +129,7 @@ class _Errors:
             moments.variances(indices, weights) for weights in (product, scale, product + scale)
         )
         shared = (both - of_product - of_scale) / 2.0
-        return cls(r, of_product, shared, of_scale, variances, i, j, moments.n_rows, moments.law)
+        return cls(r, of_product, shared, of_scale, variances, i, j, moments.independent_rows, moments.law)
 
     def privacy(self, rho: FloatArray) -> FloatArray:
         """Return the variance of privacy noise if the population's correlation is ``rho``."""
@@ -137,7 +137,7 @@ class _Errors:
 
     def parts(self, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the variances of privacy noise and sampling error if the population's correlation is ``rho``."""
-        return self.privacy(rho), _sampling_variances(rho, self.variances, self.i, self.j) / self.n_rows
+        return self.privacy(rho), _sampling_variances(rho, self.variances, self.i, self.j) / self.independent_rows
 
     @cached_property
     def _on_scale(self) -> FloatArray:
@@ -575,7 +575,7 @@ def partial_correlation(
         return _not_identified(release, chosen, level)
     standardized = Standardized.of(release, chosen, by_deviation=False)
     features, law = standardized.features, standardized.moments.law
-    k, n = len(features), standardized.moments.n_rows
+    k, n = len(features), standardized.moments.independent_rows
     smallest = float(np.linalg.eigvalsh(standardized.noisy)[0])
     largest = float(np.diag(standardized.noisy).max())
     if not smallest > SINGULAR * largest or not _noise_leaves_inverse(release, standardized, smallest):

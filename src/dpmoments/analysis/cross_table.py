@@ -48,6 +48,8 @@ class CrossTable(Answer):
     degrees : int
     p_value : float
     level : float
+    rows_per_unit : int
+        Most rows of one privacy unit: factor of the sampling variance.
     about_rows : str
         Remark on the rows described, if rows were clipped to a ball.
     warning : str
@@ -64,6 +66,7 @@ class CrossTable(Answer):
     degrees: int
     p_value: float
     level: float
+    rows_per_unit: int = 1
     about_rows: str = ""
     warning: str = ""
 
@@ -84,7 +87,7 @@ class CrossTable(Answer):
             return "dependent"
         across, down = (_shares(margin.astype(float)) for margin in self.margins)
         expected = np.outer(across, down)
-        sampling = self.n_rows * float(np.sum(expected * (1.0 - expected)))
+        sampling = self.rows_per_unit * self.n_rows * float(np.sum(expected * (1.0 - expected)))
         return decided(self.p_value, not_clear(float(np.sum(self.noise**2)), sampling))
 
     @property
@@ -191,6 +194,7 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
         degrees=degrees,
         p_value=p_value if release.noise is not None else math.nan,
         level=level,
+        rows_per_unit=release.privacy.rows_per_unit,
         about_rows=describe_clipping(release),
         warning=cautions_by_code(release),
     )
@@ -211,7 +215,7 @@ def _joint_counts(
     noise = np.sqrt(np.diag(privacy)).reshape(k, c)
     p, q = _shares(joint.sum(axis=1)), _shares(joint.sum(axis=0))
     expected = np.outer(p, q).ravel()
-    sampling = moments.n_rows * (np.diag(expected) - np.outer(expected, expected))
+    sampling = moments.rows_per_unit * moments.n_rows * (np.diag(expected) - np.outer(expected, expected))
     return joint, noise, privacy, sampling
 
 

@@ -21,7 +21,7 @@ from dpmoments.analysis.answers import (
     rounded_cells,
 )
 from dpmoments.analysis.clipping import TableBounds, is_of_table, largest_variance
-from dpmoments.analysis.confidence import deviations_for
+from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
 from dpmoments.analysis.released import Released, cautions_in_full, chosen_features, places_of
 from dpmoments.foundation.arrays import FloatArray
@@ -52,6 +52,10 @@ class Description(Answer):
     count_noise : float or None
         Noise SD of the count: 0 if it is public, None if the count or its noise is not known.
     count_is_public : bool
+    mean_count_covariance : ndarray of shape (d,)
+        Covariance of the noise on the mean with that on the count, over the count.
+    sampling_variance : ndarray of shape (d,)
+        Variance of the sampling error of the mean; larger if the variance of a column is noisy. NaN if no mean was released.
     noisy_mean : ndarray of shape (d,) or None
         Mean before repair, the center of intervals.
     bounds : tuple of two ndarrays of shape (d,)
@@ -75,6 +79,8 @@ class Description(Answer):
     n_rows: int | None
     count_noise: float | None
     count_is_public: bool
+    mean_count_covariance: FloatArray
+    sampling_variance: FloatArray
     noisy_mean: FloatArray | None
     bounds: tuple[FloatArray, FloatArray]
     noise: NoiseLaw | None = None
@@ -95,6 +101,8 @@ class Description(Answer):
         arrays = (
             "mean",
             "mean_noise",
+            "mean_count_covariance",
+            "sampling_variance",
             "standard_deviation",
             "standard_deviation_noise",
             "root_mean_square",
@@ -202,22 +210,19 @@ class Description(Answer):
             If the level is below 0.5, or ``of`` is anything else.
         """
         level, of_table = confidence_level(level), is_of_table(of)
-        if self.noisy_mean is None or self.standard_deviation is None or self.n_rows is None:
-            return np.full((len(self.feature_names), 2), np.nan)
-        spread = np.nan_to_num(self.standard_deviation, nan=0.0)
-        ends = self._mean_ends(self.mean_noise**2, spread**2 / self.n_rows, level)
+        ends = self._mean_ends(self.mean_noise**2, self.sampling_variance, level)
         return self._widened(ends) if of_table else ends
 
     def _mean_ends(self, privacy: FloatArray, sampling: FloatArray, level: float) -> FloatArray:
         if self.noisy_mean is None or self.n_rows is None:
             return np.full((len(self.feature_names), 2), np.nan)
         factor = deviations_for(level, self.noise, privacy, sampling)
-        lost = (factor * (self.count_noise or 0.0) / self.n_rows) ** 2
-        # noise on what sums are divided by: Fieller's interval, without its shift
-        half = factor * np.sqrt(privacy + sampling) / np.sqrt(np.maximum(1.0 - lost, 1e-12))
-        lower, upper = self.bounds
-        ends = np.clip(self.noisy_mean - half, lower, upper), np.clip(self.noisy_mean + half, lower, upper)
-        return np.stack([np.where(lost < 1.0, ends[0], lower), np.where(lost < 1.0, ends[1], upper)], axis=1)
+        # the sum about the noisy mean is 0, and the count is 1, in units of the count
+        zero, one = np.zeros_like(privacy), np.ones_like(privacy)
+        count = np.full_like(privacy, ((self.count_noise or 0.0) / self.n_rows) ** 2)
+        ends = fieller_interval(zero, one, (privacy, self.mean_count_covariance, count), sampling, factor)
+        known = np.stack([np.clip(self.noisy_mean + end, *self.bounds) for end in ends], axis=1)
+        return np.where(np.isnan(privacy)[:, None], np.nan, known)
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -345,16 +350,19 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
     unknown = np.full(len(release.feature_names), np.nan)
     spread = _root(np.diag(release.covariance if with_mean else release.second_moment)) if with_count else unknown
     clipping = TableBounds.of(release)
+    mean_noise, shared = _mean_noise(release)
     result = Description(
         feature_names=release.feature_names,
         mean=release.mean if with_mean else None,
-        mean_noise=_mean_noise(release),
+        mean_noise=mean_noise,
         standard_deviation=spread if with_mean else None,
         standard_deviation_noise=_deviation_noise(release, spread) if with_mean else unknown,
         root_mean_square=None if with_mean else spread,
         n_rows=release.n_rows if with_count else None,
         count_noise=_count_noise(release),
         count_is_public=release.count_is_public,
+        mean_count_covariance=shared,
+        sampling_variance=_sampling_variance(release, mean_noise) if with_mean else unknown,
         noisy_mean=LocalMoments.of(release).location if with_mean else None,
         bounds=release.schema.feature_bounds,
         noise=release.noise,
@@ -370,21 +378,40 @@ def _root(variance: FloatArray) -> FloatArray:
     return np.sqrt(np.where(variance >= 0, variance, np.nan))
 
 
-def _mean_noise(release: Released) -> FloatArray:
+def _mean_noise(release: Released) -> tuple[FloatArray, FloatArray]:
+    """Return the noise SDs of the means, and their covariances with the noise on the count over the count."""
     law, d = release.noise, len(release.feature_names)
     if release.noisy_sum is None or law is None or _count_noise(release) is None:
-        return np.full(d, np.nan)
+        return np.full(d, np.nan), np.full(d, np.nan)
     # the sum is about the center, if there is one, and so is what the noise on the count is multiplied by
     about = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
     weights = np.zeros((d, 2, 2))
     weights[:, 0, 1] = weights[:, 1, 0] = 0.5
     weights[:, 0, 0] = -about
     indices = np.stack([np.zeros(d, dtype=int), np.arange(d) + 1], axis=1)
-    noise = np.sqrt(law.variance(indices, weights)) / release.n_rows * release.encoding.scale
-    noise[list(Constraints.of(release.schema, mean=True).certain)] = (
-        0.0  # a column of one level: its share is 1 in every table
-    )
-    return np.asarray(noise)
+    alone, together = np.zeros_like(weights), weights.copy()
+    alone[:, 0, 0] = 1.0
+    together[:, 0, 0] += 1.0
+    variances, of_count, of_both = (law.variance(indices, each) for each in (weights, alone, together))
+    noise = np.sqrt(variances) / release.n_rows * release.encoding.scale
+    shared = (of_both - variances - of_count) / 2.0 / release.n_rows**2 * release.encoding.scale
+    certain = list(Constraints.of(release.schema, mean=True).certain)
+    noise[certain] = shared[certain] = 0.0  # a column of one level: its share is 1 in every table
+    return np.asarray(noise), np.asarray(np.zeros(d) if release.count_is_public else shared)
+
+
+def _sampling_variance(release: Released, mean_noise: FloatArray) -> FloatArray:
+    """Return the sampling variances of the means, shape (d,), by the unrepaired variances.
+
+    An interval of variance T, estimated with noise of SD s, misses too often by s²/T² to first order: s²/T is added to T.
+    """
+    moments = LocalMoments.of(release)
+    variances = FeatureVariances.of(release, moments)
+    unit = moments.unit**2 / max(moments.independent_rows - 1.0, 1.0)
+    sampling = np.maximum(variances.values, 0.0) / moments.n_rows * unit
+    noise = np.nan_to_num(variances.noise_per_row(moments), nan=0.0) * unit
+    total = sampling + np.nan_to_num(mean_noise, nan=0.0) ** 2
+    return np.asarray(sampling + np.divide(noise**2, total, out=np.zeros_like(total), where=total > 0.0))
 
 
 def _deviation_noise(release: Released, deviations: FloatArray) -> FloatArray:

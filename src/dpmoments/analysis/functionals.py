@@ -38,6 +38,8 @@ class LocalMoments:
         U above.
     n_rows : float
         Divisor of sums: the count, kept away from 0.
+    rows_per_unit : int
+        Most rows of one privacy unit: sampling variances are so many times those of independent rows at most.
     location, unit : ndarray of shape (d,)
         In original units: the released mean and the encoding's scale; 0 and 1 for features that are not shifted or scaled.
     law : NoiseLaw or None
@@ -56,6 +58,7 @@ class LocalMoments:
     shift: FloatArray
     stretch: FloatArray
     opposite: IntegerArray | None = None
+    rows_per_unit: int = 1
 
     @classmethod
     def of(cls, release: Released, as_they_are: Collection[int] = (), *, about_zero: bool = False) -> LocalMoments:
@@ -86,7 +89,21 @@ class LocalMoments:
         )
         matrix = np.diag(np.concatenate([[1.0], stretch]))
         matrix[1:, 0] = shift
-        return cls(matrix @ released @ matrix.T, n_rows, location, unit, release.noise, shift, stretch)
+        return cls(
+            matrix @ released @ matrix.T,
+            n_rows,
+            location,
+            unit,
+            release.noise,
+            shift,
+            stretch,
+            rows_per_unit=release.privacy.rows_per_unit,
+        )
+
+    @property
+    def independent_rows(self) -> float:
+        """Number of independent rows whose sampling variances are at least those of these rows: one of each full unit."""
+        return self.n_rows / self.rows_per_unit
 
     def with_opposites(self, opposite: IntegerArray) -> LocalMoments:
         """Replace w_f by (w_f − w_g)/2 for features f and g of which exactly one is 1 in every row.

@@ -157,7 +157,7 @@ def graphical_lasso(
     standardized = Standardized.of(release, chosen)
     k = len(standardized.features)
     apart = ~np.eye(k, dtype=bool)
-    errors = np.sqrt(standardized.cells + 1.0 / standardized.moments.n_rows)
+    errors = np.sqrt(standardized.cells + 1.0 / standardized.moments.independent_rows)
     noise = float(np.median(errors[apart]))
     penalty, correlation = _PENALTY * noise, standardized.covariance
     if alpha == "auto":

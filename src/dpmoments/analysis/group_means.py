@@ -121,7 +121,7 @@ def _ratio_intervals(
     """Return Fieller's intervals of the means of some groups, within the public bounds, in original units."""
     k, covariance = len(sums.counts), sums.covariance
     parts = covariance[k + group, k + group], covariance[group, k + group], covariance[group, group]
-    extra = sums.safe_counts[group] * sums.variances[group]
+    extra = sums.safe_counts[group] ** 2 * sums.sampling_variances[group]
     ends = fieller_interval(sums.sums[group], sums.counts[group], parts, extra, half_width)
     low, high = (np.clip(sums.location + sums.unit * end, *bounds) for end in ends)
     return low, high

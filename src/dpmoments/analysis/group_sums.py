@@ -164,7 +164,7 @@ class GroupSums:
         return cls(
             counts,
             sums,
-            moments.covariance(indices, weights),
+            covariance,
             variances,
             own,
             total,
@@ -198,8 +198,11 @@ class GroupSums:
 
     @property
     def sampling_variances(self) -> FloatArray:
-        """Sampling variances of the group means, shape (k,)."""
-        return np.asarray(self.variances / self.safe_counts)
+        """Sampling variances of the group means, shape (k,): by n − 1, or n − k if pooled, and at most the variances."""
+        independent = self.safe_counts / self.moments.rows_per_unit
+        rows = self.moments.independent_rows
+        left = np.where(self.own, independent - 1.0, independent * (1.0 - len(self.counts) / rows))
+        return np.asarray(self.variances / np.maximum(left, 1.0))
 
 
 def _total_variance(release: Released, feature: int) -> float:

@@ -213,14 +213,15 @@ def _tested(sums: GroupSums, pair: Sequence[int]) -> tuple[float, float, tuple[f
     weights[k + one], weights[k + other] = 1.0 / rows[0], -1.0 / rows[1]
     weights[one], weights[other] = -both / rows[0], both / rows[1]
     statistic = float(weights @ np.concatenate([sums.counts, sums.sums]))
-    privacy, sampling = float(weights @ sums.covariance @ weights), sums.variances[list(pair)] / rows
+    privacy, sampling = float(weights @ sums.covariance @ weights), sums.sampling_variances[list(pair)]
+    independent = rows / sums.moments.rows_per_unit
     total = privacy + float(sampling.sum())
     if math.isnan(total):
         return math.nan, math.nan, (math.nan, math.sqrt(float(sampling.sum()))), math.nan
     if total == 0.0:
         return 0.0, math.inf, (0.0, 0.0), 1.0
-    below = float(np.sum(sampling**2 / np.maximum(rows - 1.0, 1.0)))
-    degrees = min(total**2 / below if below > 0.0 else math.inf, max(float(rows.sum()) - 2.0, 1.0))
+    below = float(np.sum(sampling**2 / np.maximum(independent - 1.0, 1.0)))
+    degrees = min(total**2 / below if below > 0.0 else math.inf, max(float(independent.sum()) - 2.0, 1.0))
     # tails of the noise's own law where it decides: its deviations stand for normal ones
     heavy = float(deviations_for(0.95, sums.moments.law, np.array(privacy), np.array(total - privacy)))
     normal = float(deviations_for(0.95, sums.moments.law, np.array(0.0), np.array(1.0)))
@@ -369,7 +370,7 @@ def between_groups(sums: GroupSums) -> BetweenGroups:
     noise = centring @ sums.covariance[k:, k:] @ centring.T
     rows = np.maximum(sums.counts, 0.0) + 1.0 / k  # a group of no rows varies little, but not nothing
     spread = np.where(sums.own, sums.variances, sums.total_variance)
-    sampling = centring @ np.diag(rows * spread) @ centring.T
+    sampling = sums.moments.rows_per_unit * centring @ np.diag(rows * spread) @ centring.T
     weights = 1.0 / np.maximum(sums.safe_counts, np.nan_to_num(sums.count_noise, nan=0.0))
     squares, added = float(np.sum(weights * scores**2)), float(np.sum(weights * np.diag(noise)))
     reason = not_clear(float(weights @ np.diag(noise)), float(weights @ np.diag(sampling)))

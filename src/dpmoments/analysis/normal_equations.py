@@ -330,8 +330,8 @@ class NormalEquations:
 
     @property
     def degrees_of_freedom(self) -> float:
-        """Residual degrees of freedom n − k, at least 1."""
-        return max(self.n_rows - self.n_regressors, 1.0)
+        """Residual degrees of freedom n − k, at least 1; n is the number of full units if one has several rows."""
+        return max(self.n_rows / self.rows_per_unit - self.n_regressors, 1.0)
 
     @cached_property
     def estimate(self) -> FloatArray:
@@ -373,7 +373,7 @@ class NormalEquations:
     @unless_beyond_floating_point(_unknown_matrix)
     def sampling_covariance(self) -> FloatArray:
         """The part of Cov(β̂) that is there without privacy, in the table's units, shape (k, k)."""
-        variance = self.residual_variance(self.beyond, self.degrees_of_freedom)
+        variance = self.residual_variance(self.beyond, self.rows_per_unit * self.degrees_of_freedom)
         return self._carried(variance * self.sampling_shape)
 
     @cached_property
@@ -390,7 +390,7 @@ class NormalEquations:
         """Return an upper bound of the residual SD with confidence ``level``, in original units."""
         total = float(self.beyond @ self.moments @ self.beyond)
         total += float(scipy.special.ndtri(level)) * self.residual_noise(self.beyond)
-        return math.sqrt(max(total, 0.0) / self.degrees_of_freedom) * self.target_unit
+        return math.sqrt(max(total, 0.0) / (self.rows_per_unit * self.degrees_of_freedom)) * self.target_unit
 
     @cached_property
     def residuals_are_noise(self) -> bool:

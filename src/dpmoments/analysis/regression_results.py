@@ -239,7 +239,7 @@ class ExplainedVariance:
         if equations.with_constant:
             of_target[0] = -float(moments[0, -1]) / float(moments[0, 0])
         total = float(of_target @ moments @ of_target)
-        degrees = max(n_rows - k, 1.0)
+        degrees, independent = max(n_rows - k, 1.0), n_rows / equations.rows_per_unit
         if total <= 0.0:
             return cls(0.0, math.inf, math.inf, degrees, n_rows)
         product = inverse @ equations.noise_covariance(beyond)
@@ -249,7 +249,8 @@ class ExplainedVariance:
         carried = equations.design_map.T @ gradient @ equations.design_map / total
         second_order = 2.0 * times * float(np.trace(product @ product)) / total**2
         privacy = float(equations.noise.variance(None, carried[None])[0]) + max(second_order, 0.0)
-        sampling = 4.0 * share * (1.0 - share) ** 2 / n_rows + 2.0 * (k - equations.with_constant) / n_rows**2
+        sampling = 4.0 * share * (1.0 - share) ** 2 / independent
+        sampling += 2.0 * (k - equations.with_constant) / independent**2
         return cls(share, math.sqrt(privacy), math.sqrt(sampling), degrees, n_rows)
 
     @property

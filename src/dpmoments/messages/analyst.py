@@ -22,7 +22,7 @@ ANALYST: Mapping[str, Words] = MappingProxyType(
         "rows-outside-bounds": _CLIPPED,
         "rows-mostly-clipped": _CLIPPED,
         "tables-not-checked": "Ask the curators whether the tables have rows in common.",
-        "dependent-rows": "Read p-values as lower bounds.",
+        "dependent-rows": "Read p-values as upper bounds.",
     }
 )
 """Advice by code; a message without any has nothing that an analyst can do."""

@@ -332,8 +332,8 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
             "one table, its rows count twice, and its privacy loss is the sum of both budgets."
         ),
         "dependent-rows": (
-            "Each {column} contributes up to {max_rows:,} rows, which may be similar. Sampling errors assume independent rows: "
-            "intervals may be too narrow and p-values too small."
+            "Each {column} contributes up to {max_rows:,} rows, which may be similar. Sampling variances are therefore "
+            "{max_rows:,} times those of independent rows, an upper bound: intervals may be too wide and p-values too large."
         ),
         "not-in-ledger": (
             "The release was made, but the ledger could not record it ({reason}). Entry {entry} shows its budget as reserved, "

@@ -535,10 +535,10 @@ class ForecastNoise:
     def smallest_correlation(self) -> FloatArray:
         """Smallest correlation of each pair whose sign is clear with 80 % probability in a table of all pairs, shape (d, d).
 
-        Privacy noise and sampling error together (1/n of each pair's variance without correlation); infinite if it would be above
-        1, or noise hides it, and NaN if the pair is not compared.
+        Privacy noise and sampling error together (that of uncorrelated features); infinite if it would be above 1, or noise hides
+        it, and NaN if the pair is not compared.
         """
-        sampling = np.full(self.correlation.shape, 1.0 / self.n_rows)
+        sampling = np.full(self.correlation.shape, self.release.privacy.rows_per_unit / self.n_rows)
         result = smallest_seen(self.correlation**2, sampling, self.n_pairs, self.release.tails)
         result = np.where((result > 1.0) | self.correlation_is_noise, np.inf, result)
         return np.where(self.comparable & np.isfinite(self.correlation), result, np.nan)
