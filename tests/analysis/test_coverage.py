@@ -332,16 +332,28 @@ def explained_variances() -> np.ndarray:
     return replications(600, one)
 
 
-def fitted(rng: np.random.Generator, rho: float = 1_000.0) -> regression_results.FittedLine:
-    return drawn(template(NUMBERS, rho=rho), numbers(rng, 1_000, MILD), rng).ols("y")
+def fitted(rng: np.random.Generator) -> regression_results.FittedLine:
+    return drawn(template(NUMBERS, rho=1_000.0), numbers(rng, 1_000, MILD), rng).ols("y")
+
+
+def equations_of(release: dpm.MomentRelease, features: list[str] | None = None) -> normal_equations.NormalEquations:
+    """Those of a fit of y, without its estimates: their search takes most of the time of a fit under heavy noise."""
+    chosen = regressors.Regressors.chosen(release, "y", features, None, None)
+    products = robust_errors.ResidualProducts.of(release, chosen, required=features is not None)
+    equations = normal_equations.NormalEquations.of(release, chosen, products)
+    assert equations is not None
+    return equations
+
+
+def of_fit(rng: np.random.Generator, rho: float) -> normal_equations.NormalEquations:
+    return equations_of(drawn(template(NUMBERS, rho=rho), numbers(rng, 1_000, MILD), rng))
 
 
 def coefficient_intervals() -> np.ndarray:
     def one(rng: np.random.Generator) -> np.ndarray:
-        fit = fitted(rng)
-        assert fit.equations is not None
-        assert fit.equations.delta_method_valid
-        return of_interval(*fit.equations.intervals(0.95).T, np.append(CONSTANT, SLOPES))
+        equations = of_fit(rng, 1_000.0)
+        assert equations.delta_method_valid
+        return of_interval(*equations.intervals(0.95).T, np.append(CONSTANT, SLOPES))
 
     return replications(400, one)
 
@@ -354,12 +366,7 @@ def unequal(rng: np.random.Generator, n_rows: int) -> np.ndarray:
 
 
 def of_unequal(rng: np.random.Generator, n_rows: int, rho: float) -> normal_equations.NormalEquations:
-    release = drawn(template(PRODUCTS, rho=rho), unequal(rng, n_rows), rng)
-    chosen = regressors.Regressors.chosen(release, "y", ["x", "flag"], None, None)
-    products = robust_errors.ResidualProducts.of(release, chosen, required=True)
-    equations = normal_equations.NormalEquations.of(release, chosen, products)
-    assert equations is not None
-    return equations
+    return equations_of(drawn(template(PRODUCTS, rho=rho), unequal(rng, n_rows), rng), ["x", "flag"])
 
 
 def robust_intervals() -> np.ndarray:
@@ -389,7 +396,7 @@ def coefficient_p_values() -> np.ndarray:
     """Of slopes that are 0 where sampling and noise decide: the fifth feature has nothing to do with the target."""
 
     def one(rng: np.random.Generator) -> np.ndarray:
-        return of_p_value(fitted(rng).equations.p_values[5])
+        return of_p_value(of_fit(rng, 1_000.0).p_values[5])
 
     return replications(600, one)
 
@@ -398,8 +405,7 @@ def inverted_p_values() -> np.ndarray:
     """Of the true slopes, where noise is too large for the delta method."""
 
     def one(rng: np.random.Generator) -> np.ndarray:
-        equations = fitted(rng, rho=60.0).equations
-        assert equations is not None
+        equations = of_fit(rng, 60.0)
         assert not equations.delta_method_valid
         return of_p_value([equations.inverted_p_value(place, SLOPES[place - 1]) for place in (1, 5)])
 
@@ -412,7 +418,7 @@ def whole_fits() -> np.ndarray:
     def one(rng: np.random.Generator) -> np.ndarray:
         rows = numbers(rng, 1_000, MILD)
         rows[:, 5] = -2.0 + rng.standard_normal(1_000)
-        return of_p_value(drawn(template(NUMBERS, rho=60.0), rows, rng).ols("y").p_value_of_fit)
+        return of_p_value(equations_of(drawn(template(NUMBERS, rho=60.0), rows, rng)).p_value_of_fit)
 
     return replications(300, one)
 
@@ -906,8 +912,7 @@ def test_without_noise_answers_are_the_textbooks(limit: Callable[[], tuple[Any, 
 
 def p_at_the_ends() -> list[float]:
     """Of the inverted test: 1 − level at both ends of its interval."""
-    equations = fitted(np.random.default_rng(3), rho=60.0).equations
-    assert equations is not None
+    equations = of_fit(np.random.default_rng(3), 60.0)
     assert not equations.delta_method_valid
     limits = equations.intervals(0.9)
     return [equations.inverted_p_value(place, end) for place in (0, 1, 5) for end in limits[place]]
