@@ -143,7 +143,7 @@ def correlation_intervals() -> np.ndarray:
         found = correlations.correlations(drawn(template(NUMBERS, rho=10_000.0), numbers(rng, 400), rng))
         return of_interval(np.arctanh(found.lower[pairs]), np.arctanh(found.upper[pairs]), truth)
 
-    return replications(400, one)
+    return replications(300, one)
 
 
 def correlation_intervals_under_noise() -> np.ndarray:
@@ -156,7 +156,7 @@ def correlation_intervals_under_noise() -> np.ndarray:
         found = correlations.correlations(drawn(template(NUMBERS, rho=10.0), numbers(rng, 4_000), rng))
         return of_interval(found.lower[pairs][far], found.upper[pairs][far], truth[far])
 
-    return replications(200, one)
+    return replications(140, one)
 
 
 def partial_correlation_intervals() -> np.ndarray:
@@ -183,7 +183,7 @@ def correlations_of_levels() -> np.ndarray:
         found = correlations.correlations(drawn(template(GROUPS), grouped(rng, 600, means), rng))
         return of_interval(np.arctanh(found.lower[i, j]), np.arctanh(found.upper[i, j]), np.arctanh(truth[i, j]))
 
-    return replications(250, one)
+    return replications(160, one)
 
 
 def mean_intervals() -> np.ndarray:
@@ -203,7 +203,7 @@ def mean_intervals_of_laplace_noise() -> np.ndarray:
         )
         return (found[:, 0] > MEANS) | (found[:, 1] < MEANS)
 
-    return np.sqrt(replications(1000, one) / 0.01)
+    return np.sqrt(replications(600, one) / 0.01)
 
 
 def noise_of_standard_deviations() -> np.ndarray:
@@ -215,7 +215,7 @@ def noise_of_standard_deviations() -> np.ndarray:
         assert found.standard_deviation is not None
         return (found.standard_deviation - exact) / found.standard_deviation_noise
 
-    return replications(500, one)
+    return replications(250, one)
 
 
 def noise_of_means() -> np.ndarray:
@@ -234,7 +234,7 @@ def means_of_groups() -> np.ndarray:
         found = group_means.group_means(drawn(template(GROUPS), grouped(rng, 400), rng), "group", ["y"])
         return of_interval(found.lower[0], found.upper[0], GROUP_MEANS)
 
-    return replications(250, one)
+    return replications(140, one)
 
 
 def differences_of_groups() -> np.ndarray:
@@ -244,7 +244,7 @@ def differences_of_groups() -> np.ndarray:
         found = group_means.group_means(drawn(template(GROUPS), grouped(rng, 400), rng), "group", ["y"]).differences
         return of_interval(found.lower[0], found.upper[0], truth)
 
-    return replications(250, one)
+    return replications(160, one)
 
 
 def t_tests() -> np.ndarray:
@@ -317,7 +317,7 @@ def independence_tests() -> np.ndarray:
         found = cross_tables.cross_table(drawn(template(GROUPS), grouped(rng, 300), rng), "group", "flag")
         return of_p_value(found.p_value)
 
-    return replications(300, one)
+    return replications(210, one)
 
 
 def explained_variances() -> np.ndarray:
@@ -329,7 +329,7 @@ def explained_variances() -> np.ndarray:
         ).conf_int()
         return of_interval(found[:, 0], found[:, 1], truth)
 
-    return replications(600, one)
+    return replications(400, one)
 
 
 def fitted(rng: np.random.Generator) -> regression_results.FittedLine:
@@ -355,7 +355,7 @@ def coefficient_intervals() -> np.ndarray:
         assert equations.delta_method_valid
         return of_interval(*equations.intervals(0.95).T, np.append(CONSTANT, SLOPES))
 
-    return replications(400, one)
+    return replications(250, one)
 
 
 def unequal(rng: np.random.Generator, n_rows: int) -> np.ndarray:
@@ -378,7 +378,7 @@ def robust_intervals() -> np.ndarray:
         assert equations.delta_method_valid
         return of_interval(*equations.intervals(0.95).T, np.array([1.0, 0.5, -0.7]))[1:]
 
-    return replications(500, one)
+    return replications(350, one)
 
 
 def robust_inverted_p_values() -> np.ndarray:
@@ -398,7 +398,7 @@ def coefficient_p_values() -> np.ndarray:
     def one(rng: np.random.Generator) -> np.ndarray:
         return of_p_value(of_fit(rng, 1_000.0).p_values[5])
 
-    return replications(600, one)
+    return replications(300, one)
 
 
 def inverted_p_values() -> np.ndarray:
@@ -409,7 +409,7 @@ def inverted_p_values() -> np.ndarray:
         assert not equations.delta_method_valid
         return of_p_value([equations.inverted_p_value(place, SLOPES[place - 1]) for place in (1, 5)])
 
-    return replications(300, one)
+    return replications(160, one)
 
 
 def whole_fits() -> np.ndarray:

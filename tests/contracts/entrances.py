@@ -20,7 +20,6 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -33,7 +32,7 @@ import scipy.sparse
 import dpmoments as dpm
 from contracts.odd_rows import COLUMNS, ODD_CELLS, RULES, NotHeldError, Row, same_cell, schema
 from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge
-from support.table_forms import FILES, FORMS
+from support.table_forms import FILES, FORMS, duckdb_connection
 
 __all__ = ["DASK", "ESTIMATORS", "LOCAL", "REFUSED", "SPARK", "WORKERS_SOURCES", "Entrance", "EstimatorEntrance"]
 
@@ -451,15 +450,15 @@ def _polars_objects(rows: Sequence[Row], _: Path) -> Any:
 
 
 def _duckdb(query: str) -> Make:
-    return lambda rows, _: duckdb.connect().from_arrow(arrow(rows)).project(query)
+    return lambda rows, _: duckdb_connection().from_arrow(arrow(rows)).project(query)
 
 
 def _duckdb_table(rows: Sequence[Row], _: Path) -> Any:
-    connection = duckdb.connect()
+    connection = duckdb_connection()
     connection.register("given", arrow(rows))
     connection.execute(
-        "CREATE TABLE people (age DOUBLE, visits HUGEINT, price DECIMAL(18, 2), member BOOLEAN, region VARCHAR, code UBIGINT,"
-        " day TIMESTAMP, person VARCHAR)"
+        "CREATE TEMP TABLE people (age DOUBLE, visits HUGEINT, price DECIMAL(18, 2), member BOOLEAN, region VARCHAR,"
+        " code UBIGINT, day TIMESTAMP, person VARCHAR)"
     )
     connection.execute("INSERT INTO people SELECT age, visits, price, member, region, code, day, person FROM given")
     return connection.table("people")
@@ -991,14 +990,14 @@ REFUSED: dict[str, Entrance] = {
     ),
     "polars scan_ndjson": _refused(lambda rows, folder: pl.scan_ndjson(_json_files(rows, folder), schema=None)),
     "polars folders": _refused(lambda rows, folder: pl.scan_parquet(_hive(rows, folder), hive_partitioning=True)),
-    "duckdb read_csv": _refused(lambda rows, folder: duckdb.connect().read_csv(str(csv()(rows, folder)))),
+    "duckdb read_csv": _refused(lambda rows, folder: duckdb_connection().read_csv(str(csv()(rows, folder)))),
     "duckdb query of csv": _refused(
-        lambda rows, folder: duckdb.connect().sql(
+        lambda rows, folder: duckdb_connection().sql(
             f"SELECT * FROM '{csv()(rows, folder)}' WHERE unread != '' ORDER BY unread"
         )
     ),
-    "duckdb read_json": _refused(lambda rows, folder: duckdb.connect().read_json(_json_files(rows, folder))),
-    "duckdb pandas": _refused(lambda rows, _: duckdb.connect().from_df(frame_of_objects(rows, COLUMNS))),
+    "duckdb read_json": _refused(lambda rows, folder: duckdb_connection().read_json(_json_files(rows, folder))),
+    "duckdb pandas": _refused(lambda rows, _: duckdb_connection().from_df(frame_of_objects(rows, COLUMNS))),
     "arrow dataset of csv": _refused(_arrow_csv),
     "arrow dataset of json": _refused(_arrow_json),
     "arrow dataset of csv and more": _refused(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -649,7 +649,8 @@ def test_the_forecast_says_what_derived_features_cost_in_noise(
 ) -> None:
     """Against the noise laws of two releases, with and without, in the table's units."""
     budget: dict[str, Any] = dict(rho=0.5) if mechanism == "gaussian" else dict(epsilon=1.0)
-    monkeypatch.setattr(sys.modules["dpmoments.planning.forecast"], "MECHANISMS", {mechanism: MECHANISMS[mechanism]})
+    forecasts = importlib.import_module("dpmoments.planning.forecast")
+    monkeypatch.setattr(forecasts, "MECHANISMS", {mechanism: MECHANISMS[mechanism]})
     table, less = people(100), EVERYTHING.without_derived
     cost = dpm.forecast(EVERYTHING, n_rows=100, neighbors=neighbors, mean=mean, **budget).derived_cost
     assert cost is not None

@@ -176,7 +176,8 @@ def test_a_schema_cannot_be_changed_after_it_was_made() -> None:
     schema, ball = Schema(dpm.Categorical("region", levels)), Schema.unit_ball(2, names=names)
     levels.append("e")
     names[0] = "z"
-    schema.encoding().unit[0] = 7.0
+    with pytest.raises(ValueError, match="read-only"):
+        schema.encoding().unit[0] = 7.0
     schema.feature_bounds[0][0] = 7.0
     schema.to_dict()["columns"][0]["levels"].append("e")
     assert schema == Schema(dpm.Categorical("region", ["n", "s"]))

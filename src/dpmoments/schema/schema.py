@@ -279,6 +279,15 @@ class Schema:
             with a categorical, always. A column with a scale range is divided by the geometric mean of its ends, after
             subtracting its center if ``mean``. With typical ranges every column is then multiplied by its weight.
         """
+        if mean not in self._encodings:  # every answer needs it several times
+            self._encodings[mean] = self._encoded(mean)
+        return self._encodings[mean]
+
+    @cached_property
+    def _encodings(self) -> dict[bool, Encoding]:
+        return {}
+
+    def _encoded(self, mean: bool) -> Encoding:
         offset = np.concatenate([column.offset(mean) for column in self.columns])
         unit = np.concatenate([column.unit(mean) for column in self.columns])
         weights = column_weights(self.columns, mean=mean)
@@ -286,6 +295,9 @@ class Schema:
             if self.row_norm is not None and any(isinstance(column, Categorical) for column in self.columns):
                 weights = lattice_weights(weights, self.row_norm)
             weights = np.repeat(weights, [len(column.feature_names) for column in self.columns])
+        for array in (offset, unit, weights):
+            if array is not None:
+                array.setflags(write=False)
         return Encoding(offset, unit, 1.0 if self.row_norm is None else self.row_norm, weights)
 
     @property
