@@ -205,12 +205,25 @@ def test_a_statement_has_the_losses_of_its_kind() -> None:
         assert PrivacyStatement.from_dict(stated.to_dict()) == stated
 
 
+def test_a_statement_says_what_group_privacy_makes_of_its_kind() -> None:
+    """By kind: k·ε; k²·ρ; and δ Σ_{i<k} e^{iε} (docs/derivations/privacy-units.md, step 2)."""
+    words = {}
+    for budget in (PrivacyBudget.pure(0.3), PrivacyBudget.approximate(0.3, 1e-7), PrivacyBudget.zcdp(0.3)):
+        message = statement(budget).unit_message
+        assert message == Message("unit-is-row", kind=str(budget.kind))
+        words[budget.kind] = message.text()
+    assert "ε is up to k times as large" in words[BudgetKind.PURE]
+    assert "ρ is up to k² times as large" in words[BudgetKind.ZCDP]
+    assert "δ up to (e^(kε) − 1)/(e^ε − 1) times" in words[BudgetKind.APPROXIMATE]
+
+
 def test_words_of_a_statement_round_up() -> None:
-    assert "e^1.00001 (ε-differential privacy, ε = 1.00001)" in statement(PrivacyBudget.pure(1.0000049)).in_words()
+    words = statement(PrivacyBudget.pure(1.0000049)).in_words()
+    assert "e^1.00001 times" in words
+    assert "(ε-differential privacy, ε = 1.00001)" in words
     words = statement(PrivacyBudget.approximate(1.0000049, 1.0000049e-6)).in_words()
-    assert (
-        "e^1.00001, up to an additive 1.00001e-06 ((ε, δ)-differential privacy, ε = 1.00001, δ = 1.00001e-06)" in words
-    )
+    assert "e^1.00001 times" in words
+    assert "plus 1.00001e-06 ((ε, δ)-differential privacy, ε = 1.00001, δ = 1.00001e-06)" in words
     for rho in (0.10000049, 0.5, 3.0):
         words = statement(PrivacyBudget.zcdp(rho)).in_words()
         assert f"ρ = {no_less(rho)})" in words
@@ -225,11 +238,11 @@ def test_words_of_a_statement_round_up() -> None:
 def test_words_of_a_statement_say_all_of_it() -> None:
     lines = statement(PrivacyBudget.pure(1.0)).in_words().split("\n")
     assert "present or absent (add-remove" in lines[0]
-    assert lines[1].startswith("The privacy unit is one row. A person with several rows is protected less")
+    assert lines[1] == Message("unit-is-row", kind="pure").text()
     assert lines[2] == Message("idealized").text()
     assert lines[3:] == [*(f"- {rule}" for rule in RULES), "Made by dpmoments 7.8."]
     insecure = statement(PrivacyBudget.pure(1.0), private=False, neighbors=Neighbors.REPLACE_ONE).in_words().split("\n")
-    assert insecure[0].startswith("NOT PRIVATE")
+    assert insecure[0] == Message("not-private").text()
     assert "replace-one" in insecure[1]
     assert insecure[2:] == lines[1:]
 

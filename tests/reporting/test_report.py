@@ -201,7 +201,7 @@ def kinds() -> dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]]:
             {},
             (
                 "whether there are rows of a certain person",
-                "All rows of one person are protected together",
+                "The privacy unit is all rows with one value of person",
                 "on a unit of 2 rows",
             ),
         ),

@@ -176,7 +176,7 @@ def _highest(correlation: FloatArray, added: FloatArray, least: FloatArray) -> F
 class TableBounds:
     """Limits on the columns of the table itself if its rows were clipped to a ball, in the table's units.
 
-    They hold with 95 % confidence and leave out the noise.
+    They combine bounds that hold with 95 % confidence each, and leave out the noise.
 
     Attributes
     ----------

@@ -343,7 +343,7 @@ def _noisy_count(privacy_filter: PrivacyFilter, what: Query, exact: int, budget:
 # Evidence of a run on the rows that it clipped, and the warnings that follow.
 
 _FAILURE = 0.05
-"""Probability that one of the two (independent) bounds on the effect of clipping fails."""
+"""Max probability, before a run, that one of its bounds on the effect of clipping fails (union bound)."""
 _BOUNDS = 3
 
 

@@ -141,9 +141,10 @@ class RunResult:
 class Arithmetic(StrEnum):
     """Basis of the stated guarantee.
 
-    ``EXACT_LATTICE``: integer sums and exact discrete noise; the proof holds for the program as it runs. ``LATTICE_ROUNDED``:
-    integer sums; the noise is drawn in floating point and rounded to the lattice. ``IDEALIZED``: the proof is for real numbers;
-    the sampler works in floating point.
+    ``EXACT_LATTICE``: integer sums and exact discrete noise; the proof covers the program's arithmetic and assumes ideal random
+    bits. ``LATTICE_ROUNDED``: integer sums; the noise is drawn in floating point and rounded to the lattice; the proof assumes
+    that these draws have the ideal distribution. ``IDEALIZED``: the proof is for real numbers; the sampler works in floating
+    point.
     """
 
     EXACT_LATTICE = "exact-lattice"

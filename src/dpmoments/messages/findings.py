@@ -35,16 +35,17 @@ def _zcdp(facts: Facts) -> str:
 def _pure(facts: Facts) -> str:
     epsilon = _losses(facts, "epsilon")
     return (
-        f"For every set of outputs, its probabilities under any two {_tables(facts)} differ by a factor of at most e^{epsilon} "
-        f"(ε-differential privacy, ε = {epsilon})."
+        f"For any two {_tables(facts)} and every set of outputs, the probability of the set under either table is at most "
+        f"e^{epsilon} times its probability under the other (ε-differential privacy, ε = {epsilon})."
     )
 
 
 def _approximate(facts: Facts) -> str:
     epsilon, delta = _losses(facts, "epsilon"), _losses(facts, "delta")
     return (
-        f"For every set of outputs, its probabilities under any two {_tables(facts)} differ by a factor of at most e^{epsilon}, "
-        f"up to an additive {delta} ((ε, δ)-differential privacy, ε = {epsilon}, δ = {delta})."
+        f"For any two {_tables(facts)} and every set of outputs, the probability of the set under either table is at most "
+        f"e^{epsilon} times its probability under the other, plus {delta} ((ε, δ)-differential privacy, ε = {epsilon}, "
+        f"δ = {delta})."
     )
 
 
@@ -54,6 +55,22 @@ def _losses(facts: Facts, name: str, digits: int = 6) -> str:
     return no_less(value, digits)
 
 
+_GROUP_LOSS: Mapping[Fact, str] = MappingProxyType(
+    {
+        "pure": "ε is up to k times as large",
+        "zcdp": "ρ is up to k² times as large",
+        "approximate": "ε is up to k times and δ up to (e^(kε) − 1)/(e^ε − 1) times as large",
+    }
+)
+"""Group privacy by kind of budget: docs/derivations/privacy-units.md, step 2."""
+
+
+def _row_is_unit(facts: Facts) -> str:
+    return (
+        f"The privacy unit is one row. A person with k rows is protected less: for them {_GROUP_LOSS[facts['kind']]}."
+    )
+
+
 def _rows_of_unit(facts: Facts) -> str:
     column, most = facts["column"], facts["max_rows"]
     used = (
@@ -61,10 +78,14 @@ def _rows_of_unit(facts: Facts) -> str:
         if most != 1
         else "of which one, chosen at random, is used"
     )
-    unlabeled = "is dropped" if facts["missing"] == "drop" else "is refused"
+    unlabeled = (
+        f"Rows without a {column} were dropped"
+        if facts["missing"] == "drop"
+        else f"A table with a row without a {column} is refused"
+    )
     return (
-        f"The privacy unit is all rows with one value of {column}, {used}. A row without a {column} {unlabeled}. A person with "
-        f"several values of {column} is protected less: the loss adds up over them."
+        f"The privacy unit is all rows with one value of {column}, {used}. {unlabeled}. A person with k values of {column} is "
+        f"protected less: for them {_GROUP_LOSS[facts['kind']]}."
     )
 
 
@@ -81,10 +102,10 @@ def _values_clipped(facts: Facts) -> str:
 def _ball(facts: Facts) -> str:
     trace, mean = _losses(facts, "trace", 2), _losses(facts, "mean", 2)
     return (
-        f"Encoded rows were clipped to a ball of radius {facts['radius']:.3g} about a private center; the moments describe "
-        f"the clipped rows. With 95% confidence, at most {at_most_percent(facts['outside'])} of rows lay outside, clipping "
-        f"lowered the mean squared distance from the center by at most {trace}, and it moved the mean by at most {mean} (both "
-        "in encoded units)."
+        f"Encoded rows were clipped to a ball of radius {facts['radius']:.3g} about a center estimated with privacy noise. The "
+        f"moments describe the clipped rows. At most {at_most_percent(facts['outside'])} of rows lay outside; clipping lowered "
+        f"the mean squared distance from the center by at most {trace} and moved the mean by at most {mean} (in encoded units). "
+        "At most 5% of all runs, those without a ball included, state a limit that does not hold."
     )
 
 
@@ -126,8 +147,8 @@ def _clipped_rows(facts: Facts) -> str:
     ]
     more = f" and {len(columns) - MAX_NAMED} more" if len(columns) > MAX_NAMED else ""
     return (
-        "Outlying rows were clipped. The table's own standard deviation may be far larger than the one shown (95% confidence): "
-        f"{', '.join(columns[:MAX_NAMED])}{more}."
+        "Outlying rows were clipped. The table's own standard deviation may be far larger than the one shown: "
+        f"{', '.join(columns[:MAX_NAMED])}{more}. Each limit combines bounds that hold with 95% confidence."
     )
 
 
@@ -137,8 +158,9 @@ def _delta(facts: Facts) -> str:
     rows, delta = facts["rows"], facts["delta"]
     assert isinstance(rows, int)
     assert isinstance(delta, int | float)
-    published = max(1, round(rows * delta))
-    return f"delta={delta:g} is too large for {rows:,} rows: it allows publishing about {published:,} whole rows."
+    published = round(rows * delta)
+    whole = f"about {published:,} whole rows" if published > 1 else "a whole row"
+    return f"delta={delta:g} is too large for {rows:,} rows: it allows publishing {whole}."
 
 
 def _row_count(facts: Facts) -> str:
@@ -155,8 +177,8 @@ def _at_unit(facts: Facts) -> str:
 
 def _numbers_rarely_fill(facts: Facts) -> str:
     return (
-        f"{facts['mechanism']}, because numeric columns rarely fill their bounds. At worst it is {facts['fallback']} at the "
-        f"public bounds with {facts['spent']:.0%} less of the budget.{_at_unit(facts)}"
+        f"{facts['mechanism']}, because numeric columns rarely fill their bounds. If it finds no smaller ball, it is "
+        f"{facts['fallback']} at the public bounds with up to {facts['spent']:.0%} less of the budget.{_at_unit(facts)}"
     )
 
 
@@ -211,20 +233,21 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "zcdp": _zcdp,
         "pure-dp": _pure,
         "approximate-dp": _approximate,
-        "unit-is-row": (
-            "The privacy unit is one row. A person with several rows is protected less: the loss adds up over the rows."
-        ),
+        "unit-is-row": _row_is_unit,
         "unit-is-rows": _rows_of_unit,
         "exact-lattice": (
-            "Sums are exact integers and noise is drawn exactly from a discrete distribution, so the proof holds for the program "
-            "as it ran."
+            "Sums are exact integers and noise is drawn exactly from a discrete distribution: the proof covers the program's "
+            "arithmetic, and assumes that the random bits of the operating system are ideal."
         ),
         "lattice-rounded": (
-            "Sums are exact integers; noise was drawn in floating point and rounded to the integer lattice, so the proof assumes "
-            "an ideal normal generator."
+            "Sums are exact integers; noise was drawn in floating point and rounded to the integer lattice. The proof assumes "
+            "that floating-point draws have the ideal distribution."
         ),
         "idealized": "The proof is for real numbers; the sampler worked in floating point.",
-        "not-private": "NOT PRIVATE: the noise came from an insecure seed and can be reproduced and removed.",
+        "not-private": (
+            "NOT PRIVATE: the noise came from an insecure seed and can be reproduced and removed. The guarantee below would hold "
+            "only with secure noise."
+        ),
         # Rules
         "values-clipped-to-bounds": _values_clipped,
         "dates-clipped-to-bounds": (
@@ -232,16 +255,20 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         ),
         "scale-range": (
             "{column}: values not clipped to public bounds. Expected: standard deviation from {least:g} to {largest:g}, mean "
-            "within {radius:g} of {center:g} (accuracy may depend on that, privacy does not); missing values: {missing}."
+            "within {radius:g} of {center:g} (accuracy depends on whether this is right, privacy does not); missing values: "
+            "{missing}."
         ),
         "two-values": "{column}: true or false; missing values: {missing}.",
         "public-levels": "{column}: {levels:,} public levels; missing values: {missing}; other values: {other}.",
         "derived-feature": "{column}: computed from {factors:plain}, after the rules for them.",
         "coordinates": "{coordinates:,} coordinates, not clipped one by one; missing values: {missing:plain}.",
-        "row-norm-bound": "Encoded rows were clipped to Euclidean norm {norm:g}.",
-        "no-row-norm-bound": "Rows have no public bound; the mechanism clipped them at radii that it chose privately.",
+        "row-norm-bound": "Encoded rows with a Euclidean norm above {norm:g} were scaled down to it.",
+        "no-row-norm-bound": (
+            "Rows have no public bound; the mechanism clipped them at radii that it chose from public numbers and noisy answers."
+        ),
         "noise-by-typical-range": (
-            "Noise is divided among columns by their typical ranges (accuracy may depend on them, privacy does not)."
+            "Noise is divided among columns by their typical ranges (accuracy depends on whether they are right, privacy does "
+            "not)."
         ),
         "rows-clipped-to-ball": _ball,
         "group-of-rows": (
@@ -329,7 +356,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         ),
         "tables-not-checked": (
             "Nobody checked that the pooled tables are disjoint: no dataset is named by {names:plain}. If two releases are of "
-            "one table, its rows count twice, and its privacy loss is the sum of both budgets."
+            "one table, its rows count twice, and its privacy loss may be as large as the sum of both budgets."
         ),
         "dependent-rows": (
             "Each {column} contributes up to {max_rows:,} rows, which may be similar. Sampling variances are therefore "

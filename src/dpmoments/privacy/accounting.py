@@ -20,8 +20,9 @@ class LossUnit(StrEnum):
     """Unit in which losses of draws are counted; the theorems are in ``docs/derivations/composition.md``.
 
     ``EPSILON``: pure losses ε add up. ``RHO``: zCDP losses ρ add up, and imply an (ε, δ) cost if one is stated.
-    ``GAUSSIAN_RHO``: if every draw is Gaussian, ρ = μ²/2 adds up too, and the whole run loses no more than one Gaussian
-    mechanism of that μ, which is less than ρ-zCDP in general. ``EPSILON_DELTA``: (ε, δ) losses add up, part by part.
+    ``GAUSSIAN_RHO``: if every draw is Gaussian, ρ = μ²/2 also adds up, and the whole run loses no more than one Gaussian
+    mechanism of that μ (with a proven margin if the noise is discrete), which is less than ρ-zCDP in general.
+    ``EPSILON_DELTA``: (ε, δ) losses add up, ε and δ separately.
     """
 
     EPSILON = "epsilon"

@@ -170,7 +170,7 @@ class PrivacyBudget:
         return cost.kind is not BudgetKind.ZCDP and cost.epsilon <= self.epsilon and cost.delta <= self.delta
 
     def to_epsilon(self, delta: float) -> float:
-        """Return the ε for which this budget implies (ε, δ)-differential privacy at the given δ.
+        """Return an ε for which this budget implies (ε, δ)-differential privacy at the given δ: the least proven.
 
         Raises
         ------
@@ -186,7 +186,7 @@ class PrivacyBudget:
         return self.epsilon
 
     def to_rho(self) -> float:
-        """Return the largest ρ for which ρ-zero-concentrated differential privacy implies this budget, or its own ρ.
+        """Return the largest ρ for which ρ-zCDP is proven to imply this budget; its own ρ if it has one.
 
         Raises
         ------

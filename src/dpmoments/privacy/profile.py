@@ -267,7 +267,8 @@ class ProfilePoint:
     epsilon, delta : float
         The run is (epsilon, delta)-differentially private; delta is rounded up.
     exact : bool
-        True if ``delta`` is the least possible, up to a millionth part of it: some two neighbors attain it.
+        True if ``delta`` is the least possible, up to a millionth part of it, for the ideal noise distribution and rows anywhere
+        in the unit ball: some two neighbors attain it.
     how : str
         Reason; if exact, the neighbors that attain it.
     """

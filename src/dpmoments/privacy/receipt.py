@@ -1,4 +1,4 @@
-"""Receipt of a run: every draw, its loss, and the proof that together they keep the stated cost."""
+"""Receipt of a run: every draw with its loss, checked to lose at most the stated cost together."""
 
 from __future__ import annotations
 

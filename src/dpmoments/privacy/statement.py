@@ -1,4 +1,4 @@
-"""Privacy statement of a release: the budget spent, its definition of privacy, and the basis of the proof."""
+"""Privacy statement of a release: its budget and definition of privacy, and the basis of the proof."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class PrivacyStatement:
     Attributes
     ----------
     budget : PrivacyBudget
-        The budget spent.
+        Budget of the run; its draws lose at most this.
     neighbors : Neighbors
     arithmetic : str
         ``exact-lattice``, ``lattice-rounded`` or ``idealized``.
     private : bool
-        False with an insecure seed: the noise can be reproduced and nothing is protected.
+        False with an insecure seed: the noise can be reproduced, and nothing is protected.
     rules : tuple of Message
         Bounds, clipping and missing rules; ``print(rule)`` prints one as text.
     version : str
@@ -79,7 +79,7 @@ class PrivacyStatement:
     def sentences(self) -> tuple[Message, ...]:
         """Guarantee, privacy unit, and basis of the proof."""
         insecure = () if self.private else (Message("not-private"),)
-        return (*insecure, self._guarantee, self._privacy_unit, Message(self.arithmetic))
+        return (*insecure, self._guarantee, self.unit_message, Message(self.arithmetic))
 
     @property
     def _guarantee(self) -> Message:
@@ -93,11 +93,12 @@ class PrivacyStatement:
         return Message("approximate-dp", epsilon=budget.epsilon, delta=budget.delta, **about)
 
     @property
-    def _privacy_unit(self) -> Message:
-        unit = self.privacy_unit
+    def unit_message(self) -> Message:
+        """Privacy unit, and what the guarantee becomes for a person with several of them."""
+        unit, kind = self.privacy_unit, str(self.budget.kind)
         if unit is None:
-            return Message("unit-is-row")
-        return Message("unit-is-rows", column=unit.column, max_rows=unit.max_rows, missing=unit.missing)
+            return Message("unit-is-row", kind=kind)
+        return Message("unit-is-rows", column=unit.column, max_rows=unit.max_rows, missing=unit.missing, kind=kind)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""

@@ -81,7 +81,7 @@ class PrivacyUnit:
         A column of the table that is not in the schema: integers, whole numbers, text or bytes. It is read, but not encoded,
         and only its name is released.
     max_rows : int
-        k: of a unit with more rows, k are chosen at random. Noise grows in proportion to it.
+        k: of a unit with more rows, k are chosen at random. Noise grows about in proportion to it.
     missing : {"error", "drop"}
         Treatment of a row with a missing or invalid identifier (a list, 7.5): it belongs to no unit, so its contribution cannot
         be bounded.

@@ -111,7 +111,7 @@ class AuditorStatement:
         of_dataset = "" if self.dataset is None else f" of {self.dataset}"
         lines = [f"Statement for an auditor on release {self.release_id}{of_dataset}, after NIST SP 800-226."]
         if not self.private:
-            lines.append("NOT PRIVATE: the noise came from an insecure seed; nothing below holds.")
+            lines.append("NOT PRIVATE: the noise came from an insecure seed; no guarantee below holds.")
         for index, level in enumerate(self.levels, start=1):
             lines += ["", f"{index}. {level.name} (SP 800-226, {level.section})"]
             lines += [f"- {text}" for text in level.stated]
@@ -172,7 +172,7 @@ def _levels(
             (
                 *describe_runs(release),
                 *map(str, privacy.rules),
-                *(f"Found privately, at a privacy cost: {message.text()}" for message in release.warnings),
+                *(f"Warning: {message.text()}" for message in release.warnings),
                 *(f"Released without noise: {text}." for text in unprotected),
                 *(f"Free of privacy cost: {text}." for text in free),
             ),

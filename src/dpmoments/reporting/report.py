@@ -370,15 +370,8 @@ def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
 
 def _describe_limits(release: _Release, more: tuple[str, ...]) -> tuple[str, ...]:
     """Describe what a reader should not conclude from the page."""
-    unit = release.privacy.privacy_unit
-    protected = (
-        "One row is protected, not one person: a person with k rows is protected k times less."
-        if unit is None
-        else f"All rows of one {unit.column} are protected together (at most {unit.max_rows:,} of them count); a "
-        f"person with several values of {unit.column} is protected less."
-    )
     said = [
-        protected,
+        release.privacy.unit_message.text(),
         "Privacy losses add up: every other release about the same people adds to them. This page covers only "
         "the releases that it names.",
         "Bounds, levels and other settings of the schema are assumed to be public knowledge. If they were read "

@@ -89,7 +89,7 @@ def release(
         Name of the dataset, such as ``"people-2026"``, stored in the release. Releases of the same dataset cannot be pooled.
     privacy_unit : PrivacyUnit, optional
         Privacy unit if one person may have several rows: ``PrivacyUnit("person_id", max_rows=5)``. The guarantee then covers
-        all rows of a person together, and noise is ``max_rows`` times that for rows. Only under ``add_remove``.
+        all rows of a person together, and noise is about ``max_rows`` times that for rows. Only under ``add_remove``.
     text_format : TextFormat, optional
         Format of CSV files, if it is unusual: delimiter, encoding, decimal mark, ….
     ledger : Ledger or path, optional
@@ -112,7 +112,8 @@ def release(
     ------
     ValueError, TypeError, OSError
         Before any row is read: if budget, schema, mechanism or output cannot work. While rows are read: for a damaged file, or
-        a value whose rule is ``"error"``. Nothing is spent in either case.
+        a value whose rule is ``"error"``. Nothing is spent in either case, unless a note on the error says that noise was drawn
+        before it (a table that changed between two passes).
     BudgetExceededError, LedgerError
         Before any row is read: if the ledger does not allow the release, or cannot be used.
     UnsavedReleaseError
@@ -126,10 +127,10 @@ def release(
 
     Notes
     -----
-    **Privacy.** The release as a whole satisfies the stated budget for the stated neighbors. The privacy unit is one row, or
-    all rows with one value of the privacy unit's column; ``release.privacy.in_words()`` states it in full. The order is: schema
-    checked, output checked, plan made, budget reserved (if there is a ledger), rows read, noise drawn, release written, budget
-    committed.
+    **Privacy.** The release as a whole satisfies the stated budget for the stated neighbors, if no ``insecure_seed`` is given
+    and the schema does not depend on the table. The privacy unit is one row, or all rows with one value of the privacy unit's
+    column; ``release.privacy.in_words()`` states it in full. The order is: schema checked, output checked, plan made, budget
+    reserved (if there is a ledger), rows read, noise drawn, release written, budget committed.
 
     Examples
     --------
