@@ -97,8 +97,8 @@ def judged() -> Iterator[str]:
     gains = [without_error(group["covariance, pure ε"]) for group in (real, drawn, dominant)]
     yield (
         "We tuned the default on half of our tables and then froze it. On the other half (pure ε from 0.3 to 10), noise for "
-        f"the public bounds had {gains[0]} times the default's error on {real['how many']} real tables and {gains[1]} times "
-        f"on {drawn['how many']} synthetic ones, and {gains[2]} times on tables where a few rows dominate ([all tables, "
+        f"the public bounds had {gains[0]} times the default's error on {real['how many']} real tables, {gains[1]} times "
+        f"on {drawn['how many']} synthetic tables, and {gains[2]} times on tables in which a few rows dominate ([all tables, "
         "including every loss](docs/practice.md))."
     )
 
@@ -113,10 +113,11 @@ def regressions() -> Iterator[str]:
     rows = {row["peer"]: row for row in tables_in(part_of(DOCS / "regression-peers.md", "summary"))}
     better = {peer: f"{row['it is better by more than 10 %']} of {row['cells']}" for peer, row in rows.items()}
     yield (
-        "**If you need one regression only**, a dedicated mechanism can spend the whole budget on it. AdaSSP had over 10 % "
-        f"less error than one release in {better['AdaSSP']} settings (table, target, ε, δ), tuned output perturbation in "
-        f"{better['output perturbation, tuned']}, noisy gradient descent in {better['gradient descent']}, and gradient "
-        f"descent tuned on the private table for free in {better['gradient descent, tuned']}. Each further regression costs "
+        "**If you need one regression only**, a dedicated mechanism can spend the whole budget on it. Its error "
+        f"was over 10 % below that of a release in {better['AdaSSP']} settings (table, target, ε, δ) for AdaSSP, in "
+        f"{better['output perturbation, tuned']} for tuned output perturbation, in {better['gradient descent']} for noisy "
+        f"gradient descent, and in {better['gradient descent, tuned']} for gradient descent that was tuned on the private "
+        "table at no cost. Each further regression costs "
         "them another budget ([comparison](docs/regression-peers.md))."
     )
 
@@ -128,9 +129,9 @@ def misprint() -> Iterator[str]:
     mean = {name: without_error(row["mean of u_1²"]) for name, row in said.items()}
     yield (
         f"{said['opendp']['sampler'].replace('opendp', 'OpenDP')} and {said['diffprivlib']['sampler']} draw principal "
-        "directions by the acceptance step printed in Amin et al. (2019), whose sign is misprinted: on an example at ε = 1 "
-        f"their directions have a mean square of {mean['opendp']} and {mean['diffprivlib']} along the leading one, and "
-        f"the density that is proved private has {mean['dpmoments']}. Their releases can spend more than the ε that they "
+        "directions by the acceptance step printed in Amin et al. (2019), in which a sign is misprinted. In an example at ε "
+        f"= 1, the mean square of their directions along the leading one is {mean['opendp']} and {mean['diffprivlib']}; for "
+        f"the density that is proved private it is {mean['dpmoments']}. Their releases can spend more than the ε that they "
         "state ([by how much, and the right sampler](docs/misprinted-bingham.md)). *OpenDP, diffprivlib* in the "
         "table above is the algorithm of `make_private_pca` and `covariance_eig` with the sampler corrected, at the "
         "stated ε; results and run times of the packages themselves are in [peers](docs/peers.md)."

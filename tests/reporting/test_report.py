@@ -200,7 +200,7 @@ def kinds() -> dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]]:
             dpm.release(table.append_column("person", pa.array(ids)), people, epsilon=1.0, **unit),
             {},
             (
-                "whether there are rows of a certain person",
+                "whether the table has rows of a certain person",
                 "The privacy unit is all rows with one value of person",
                 "on a unit of 2 rows",
             ),

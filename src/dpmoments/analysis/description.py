@@ -141,7 +141,7 @@ class Description(Answer):
             return ""
         if not np.isfinite(self.mean_noise).any():
             return f"{WHY_NOISE_UNKNOWN}."
-        words = "± noise: standard deviation of the noise that privacy adds to the number before it, before repair."
+        words = "± noise: standard deviation of the privacy noise in the number to its left, before repair."
         if any(self.mean_is_noise) or any(self.standard_deviation_is_noise):
             words += " noise: that is as large as what could be learnt."
         return words

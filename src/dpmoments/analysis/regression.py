@@ -48,16 +48,16 @@ def ols(
     ----------
     release : Released
     target : str
-        A feature (a level of a categorical column is one, ``region=north``), or an R formula: ``income ~ age + C(region)``.
+        A feature (of a categorical column one level, ``region=north``), or an R formula: ``income ~ age + C(region)``.
     features : sequence of str, optional
-        Feature or column names (a categorical column stands for all its levels); default: all that are not of the target's
-        column, nor computed from it.
+        Feature or column names (a categorical column stands for all its levels); default: all features except those of
+        the target's column and those computed from it.
     intercept : bool, optional
         Fit an intercept; default: if a mean was released.
     reference : sequence of str or mapping, optional
-        Levels with which the others of their column are compared, ``["region=north"]`` or ``{"region": "north"}``: one feature of
-        every categorical whose levels are all there is left out, since they add up to one. Default: the most frequent level by
-        the release.
+        Reference levels, ``["region=north"]`` or ``{"region": "north"}``: other levels of the column are compared with them.
+        If all levels of a column are in the fit, one has to be left out, since they add up to one. Default: the most frequent
+        level in the release.
     level : float
         Confidence of intervals and bounds.
     cov_type : {"auto", "HC1", "nonrobust"}

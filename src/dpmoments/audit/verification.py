@@ -242,7 +242,7 @@ def _within_reach(release: MomentRelease) -> Check:
     elif count is not None:
         highest = count - _least_noise(law)
     passed = float(eigenvalues[0]) >= -reach and float(eigenvalues[-1]) <= highest + reach
-    return Check(what, passed, f"the noise reaches {reach:.3g} at most (but with probability {_FALSE_ALARM:g})")
+    return Check(what, passed, f"the noise is at most {reach:.3g} (except with probability {_FALSE_ALARM:g})")
 
 
 def _noise_as_calibrated(release: MomentRelease) -> Check:

@@ -39,7 +39,10 @@ def _wanted_option(text: str) -> Option:
             list[str],
         ),
         "typical_mean": Option(
-            "Assumed mean, or share of a Boolean or a level, likewise.", ASSUMED, "FEATURE=NUMBER", list[str]
+            "Assumed mean in original units, or share of a Boolean or a level; may be repeated.",
+            ASSUMED,
+            "FEATURE=NUMBER",
+            list[str],
         ),
         "decay": Option("Assume eigenvalues that fall as i^-DECAY (default 1).", ASSUMED),
         "spectrum": Option(
@@ -83,14 +86,14 @@ def forecast(
 ) -> None:
     """Show the expected noise of every column, and how to lower it. Reads no data.
 
-    Numbers are standard deviations of privacy noise, in original units, before the
-    repair, which lowers large errors. They depend on each column's standard
+    Numbers are standard deviations of privacy noise in original units, before the
+    repair (which lowers large errors). They depend on each column's standard
     deviation: state it with --typical-sd, from public knowledge; else a tenth of
     the range is assumed, and marked with ~.
 
-    A second table shows the error of every mechanism: the root mean square of the
-    error's Frobenius norm on the second moment and of its length on the mean, for
-    rows encoded to length 1 at most.
+    A second table compares the root mean square errors of all mechanisms: of the
+    second moment (Frobenius norm) and of the mean (Euclidean norm), for encoded
+    rows of norm at most 1.
 
     With --privacy-unit the budget covers all rows of a unit together, and --n-rows
     is the number of kept rows, at most --max-rows-per-unit of each unit.

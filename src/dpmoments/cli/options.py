@@ -110,7 +110,7 @@ _OPTIONS: dict[str, Option] = {
     "output": Option("Where to write the release; never overwritten.", default=REQUIRED),
     "dataset": Option("Dataset name, stored in the release. Releases of the same dataset cannot be pooled."),
     "ledger": Option(
-        "Charge it to this ledger, which must have granted --dataset a budget ('dpmoments ledger grant').", BUDGET_PANEL
+        "Charge the budget to this ledger, in which --dataset has a grant ('dpmoments ledger grant').", BUDGET_PANEL
     ),
     "progress": Option("Show a progress bar; default: in a terminal.", default=None),
     "insecure_seed": Option("FOR TESTS ONLY: repeatable noise. Such a release protects nobody.", least=0),
@@ -119,7 +119,11 @@ _OPTIONS: dict[str, Option] = {
         _METHOD_PANEL,
         kind=float,
     ),
-    "scale": Option("Public bound on the standard deviation, likewise.", _METHOD_PANEL, kind=float),
+    "scale": Option(
+        "Public bound on the standard deviation, for a mechanism that needs one; in encoded units.",
+        _METHOD_PANEL,
+        kind=float,
+    ),
     "privacy_unit": Option(
         "Protect all rows with one value of this column together, such as a person's; the schema does not list it.",
         BUDGET_PANEL,

@@ -36,8 +36,8 @@ Released = TypeVar("Released", MomentRelease, MeanRelease, GroupReleases)
 def release(options: dict[str, Any], by: str | None = None, yes: Yes = False) -> None:
     """Release a table's count, mean and second moment, once: this spends budget.
 
-    All checks that need no data run before a row is read. A terminal asks for
-    confirmation before anything is spent, unless --yes is given; a script does not.
+    All checks that need no data run before a row is read. At a terminal it
+    asks before it spends, unless --yes is given; in a script it does not ask.
     Quote a glob, so that the shell does not expand it. With --by, one file contains
     a release for each level of a column.
 

@@ -58,12 +58,15 @@ IN_PYTHON: Mapping[str, Words] = MappingProxyType(
         "rows-dropped": "The release describes the rest. dpm.preflight shows which columns dropped them.",
         "too-few-rows": "More rows or a larger budget would help; see dpm.forecast before the next release.",
         "delta-too-large": "Use a delta well below 1/n.",
-        "power-outside-i": "It must be released with dpm.Power({column:python}, {exponent}) in the schema.",
+        "power-outside-i": "The release needs dpm.Power({column:python}, {exponent}) in its schema.",
         "product-not-released": "It needs dpm.Product({factors:python}) in the schema of the release.",
         "no-robust-errors": "A release of schema.with_products([...]) has them.",
         "unknown-file-ending": "Or read the file and pass a frame, such as pd.read_excel(...).",
         "unknown-mechanism": "Known: {known:all}.",
-        "not-a-date": "Set format='%d.%m.%Y' (as the values are written) at the column in the schema, or clean the table.",
+        "not-a-date": (
+            "In the schema, set the column's format to the one in which values are written, such as format='%d.%m.%Y'; or "
+            "clean the table."
+        ),
         "no-grant": "Grant one first: ledger.grant({dataset:python}, epsilon=1.0). Nothing was spent.",
         "tables-not-checked": "Make releases with dataset='…', one name for each table.",
     }
@@ -88,7 +91,10 @@ AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
         "no-robust-errors": "They must be columns 'kind: power' or 'kind: product' of the schema of the release.",
         "unknown-file-ending": "Convert the file to one of these.",
         "unknown-mechanism": "'dpmoments mechanisms' lists all.",
-        "not-a-date": "Set format: '%d.%m.%Y' (as the values are written) at the column in the schema, or clean the table.",
+        "not-a-date": (
+            "In the schema, set the column's format to the one in which values are written, such as format: '%d.%m.%Y'; or "
+            "clean the table."
+        ),
         "no-grant": (
             "Grant one first: 'dpmoments ledger grant LEDGER {dataset:shell} --epsilon 1 --neighbors add_remove'. Nothing was "
             "spent."

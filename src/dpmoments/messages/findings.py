@@ -105,7 +105,7 @@ def _ball(facts: Facts) -> str:
         f"Encoded rows were clipped to a ball of radius {facts['radius']:.3g} about a center estimated with privacy noise. The "
         f"moments describe the clipped rows. At most {at_most_percent(facts['outside'])} of rows lay outside; clipping lowered "
         f"the mean squared distance from the center by at most {trace} and moved the mean by at most {mean} (in encoded units). "
-        "At most 5% of all runs, those without a ball included, state a limit that does not hold."
+        "Such limits fail in at most 5% of all runs (runs without a ball included)."
     )
 
 
@@ -154,7 +154,7 @@ def _clipped_rows(facts: Facts) -> str:
 
 def _delta(facts: Facts) -> str:
     if "rows" not in facts:
-        return f"delta={facts['delta']:g} is too large for any but a small table: it allows publishing whole rows."
+        return f"delta={facts['delta']:g} is too large for all but small tables: it allows publishing whole rows."
     rows, delta = facts["rows"], facts["delta"]
     assert isinstance(rows, int)
     assert isinstance(delta, int | float)
@@ -172,13 +172,15 @@ def _row_count(facts: Facts) -> str:
 
 
 def _at_unit(facts: Facts) -> str:
-    return f" Chosen for the budget left for one row of {facts['unit_rows']:,}." if "unit_rows" in facts else ""
+    return (
+        f" Chosen at the budget of one row (a unit has up to {facts['unit_rows']:,})." if "unit_rows" in facts else ""
+    )
 
 
 def _numbers_rarely_fill(facts: Facts) -> str:
     return (
         f"{facts['mechanism']}, because numeric columns rarely fill their bounds. If it finds no smaller ball, it is "
-        f"{facts['fallback']} at the public bounds with up to {facts['spent']:.0%} less of the budget.{_at_unit(facts)}"
+        f"{facts['fallback']} at the public bounds with up to {facts['spent']:.0%} less budget.{_at_unit(facts)}"
     )
 
 
@@ -336,23 +338,23 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         ),
         "small-eigenvalues-lost": "The budget is too small for this range of eigenvalues: the smallest are lost in noise.",
         "clip-widened": (
-            "Outlying rows widened the last clipping region to {times:.2g} times its planned radius; noise on every "
-            "column grew with its square."
+            "Outlying rows widened the last clipping region to {times:.2g} times its planned radius; noise on "
+            "every column grew with the square of that."
         ),
         "variance-of-few-rows": (
-            "Some column or combination of columns gets its variance from few rows, which were clipped, or varies less than its "
-            "scale range allows. Its released variance is far too small, or mostly noise."
+            "The variance of some column, or combination of columns, comes from few rows (which were clipped) or is below its "
+            "scale range. Its released variance is far too small, or mostly noise."
         ),
         "noise-above-covariance": "The expected error exceeds the covariance itself: this release is mostly noise.",
         "rows-unseen-tail": (
-            "A tail of up to about {share:.0%} of rows, at any distance, would not have been detected and would have been "
-            "clipped. If there is one, variances are too small."
+            "Up to about {share:.0%} of rows could be outlying, at any distance, without being detected, and would have been "
+            "clipped. If there are any, variances are too small."
         ),
         "fewer-rows-than-features": (
             "There are fewer rows than features: the second moment of the rows is singular, whatever its noise."
         ),
         "rounds-too-noisy": (
-            "The noise of a round exceeded a tenth of the bound that it tests: directions may have been halved wrongly."
+            "The noise of a round exceeded a tenth of the bound that the round tests, so directions may have been halved wrongly."
         ),
         "tables-not-checked": (
             "Nobody checked that the pooled tables are disjoint: no dataset is named by {names:plain}. If two releases are of "
@@ -381,12 +383,12 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         ),
         # Errors
         "power-outside-i": (
-            "The formula has '{term}', which in a formula crosses a column with itself and would fit {column} without its power. "
-            "Write I({column}**{exponent})."
+            "In a formula, '{term}' crosses {column} with itself, so {column} would be fitted without its power. Write "
+            "I({column}**{exponent})."
         ),
         "not-categorical-in-formula": (
             "The formula has '{term}', and '{column}' is not a categorical column of the release. C() takes the name of one "
-            "column; numbers can no longer be cut into levels."
+            "column; numbers cannot be cut into levels after the release."
         ),
         "product-not-released": "The formula has the product of {factors}, which was not released.",
         "no-robust-errors": (

@@ -163,7 +163,7 @@ def _levels(
             (f"The privacy unit is {protected_unit(release)}.", describe_neighbors(release)),
             (
                 "whether one person can have several units, and how many;",
-                "whether each row follows from one row of the source, which joins, windows and standardization undo.",
+                "whether each row comes from one row of the source (joins, windows and standardization can break this).",
             ),
         ),
         PyramidLevel(
@@ -179,7 +179,7 @@ def _levels(
             (
                 "whether bounds, levels, typical ranges and options came from public knowledge, or from looking at the table;",
                 "whether trial releases were made to choose them, and where their cost is counted;",
-                "whose data clipping and dropped rows underrepresent.",
+                "which people are underrepresented because of clipping and dropped rows.",
             ),
         ),
         PyramidLevel(
@@ -187,8 +187,8 @@ def _levels(
             "section 4, challenges of implementing mechanisms",
             (
                 Message(privacy.arithmetic).text(),
-                "The receipt adds up to the stated budget or less; 'dpmoments verify' adds it up again. That shows agreement, "
-                "not that the draws took place.",
+                "The receipt adds up to the stated budget or less; 'dpmoments verify' adds it up again. That shows that "
+                "the file is consistent, not that the draws took place.",
                 "Noise came from the operating system's randomness."
                 if privacy.private
                 else "Noise came from a seed, and can be repeated.",

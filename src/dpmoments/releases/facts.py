@@ -127,8 +127,8 @@ def unprotected_quantities(release: Told) -> tuple[str, ...]:
     reported += [
         "the mechanism, its options and the numbers that its plan settled on",
         "the budget, the neighboring relation and the version of the program",
-        "that the run ended without an error; to anyone who observed it, also its time, memory and passes over "
-        "the data",
+        "that the run ended without an error (an observer of the machine also learns its time, memory and passes over the "
+        "data)",
     ]
     return tuple(reported)
 

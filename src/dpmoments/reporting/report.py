@@ -292,13 +292,13 @@ class _Findings:
             for prefix, part in reversed(parts)
         ]
         turns = [queue[turn] for turn in range(_MAX_FINDINGS) for queue in queues if turn < len(queue)]
-        chance = f"{100.0 * ERROR_RATE:.0f} % chance that any of them is false"
+        chance = f"at most {100.0 * ERROR_RATE:.0f} % chance that any of them is false"
         about = (
-            f"{certain:,} of {len(every):,} comparisons on this page are clear after one correction for all ({chance})."
+            f"{certain:,} of {len(every):,} comparisons on this page are clear after correction for their number ({chance})."
             + (" The clearest:" if certain > _MAX_FINDINGS else "")
         )
         if not certain:
-            about = f"None of {len(every):,} comparisons on this page is clear after one correction for all."
+            about = f"None of {len(every):,} comparisons on this page is clear after correction for their number."
         unresolved = tuple(f"{prefix}{words}" for prefix, part in parts for words in part.unresolved)
         return cls(about, tuple(turns[:_MAX_FINDINGS]), unresolved)
 
@@ -317,13 +317,13 @@ def _guarantee_in_short(release: _Release, power: float) -> str:
     unit = privacy.privacy_unit
     whom = "row" if unit is None else f"{unit.column}"
     question = (
-        f"which of two possible versions of a {whom} is in the table"
+        f"which of two versions of a {whom} is in the table"
         if privacy.neighbors.table_size_is_public
         else f"that a certain {whom} is in the table"
     )
     return (
-        f"Someone who knows everything else can tell {question} in at most {no_less(100.0 * power, 3)} % of the cases in "
-        "which it is true, if 5 % false alarms are accepted (5 % by guessing)."
+        f"Someone who knows everything else and accepts 5 % false alarms can detect {question} in at most "
+        f"{no_less(100.0 * power, 3)} % of cases (5 % by guessing)."
     )
 
 
@@ -349,21 +349,21 @@ def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
         "privacy."
     )
     if privacy.neighbors.table_size_is_public:
-        question, one, other = "which of two possible rows, A or B, a certain row of the table is", "“A”", "it is B"
+        question, answer, truth = "whether a certain row of the table is A or B", "“A” if it is B", "A if it is A"
     elif privacy.privacy_unit is None:
-        question, one, other = "whether a certain row is in the table at all", "“it is”", "it is not"
+        question, answer, truth = "whether a certain row is in the table", "“yes” if it is not", "it if it is"
     else:
-        question = f"whether there are rows of a certain {privacy.privacy_unit.column} in the table at all"
-        one, other = "“there are”", "the table has no such rows"
+        question = f"whether the table has rows of a certain {privacy.privacy_unit.column}"
+        answer, truth = "“yes” if it has none", "them if it has"
     how_often = (
-        "correctly in nearly all cases: against such an attacker this budget promises almost nothing"
+        f"the test can detect {truth} in nearly all cases: against such an attacker this budget promises almost nothing"
         if power > _CERTAIN
-        else f"correctly in at most {no_less(100.0 * power, 3)} % of the cases in which it is true"
+        else f"the test detects {truth} in at most {no_less(100.0 * power, 3)} % of cases"
     )
     attacker = (
-        "What that means: suppose someone knows all other rows and how this was made, and wants to find out "
-        f"{question}. If they may say {one} by mistake in 5 % of the cases in which {other}, they can say so "
-        f"{how_often}; blind guessing does so in 5 %. This holds whatever else they know or compute."
+        "What that means: suppose someone knows all other rows and how this page was made, and tests "
+        f"{question}. If the answer may be {answer} in 5 % of cases, {how_often} (guessing: 5 %). This holds whatever else they "
+        "know or compute."
     )
     return everything, attacker, composition_so_far(release)
 
@@ -378,8 +378,8 @@ def _describe_limits(release: _Release, more: tuple[str, ...]) -> tuple[str, ...
         "from the table, they leak information that the noise does not protect.",
         "Values were clipped to the bounds, and missing values were handled by the rules above, before anything "
         "was computed: the numbers describe the resulting table.",
-        "“Not clear” does not mean “no effect”: this release cannot show the sign. “(noise)” means that a larger budget "
-        "would help most, “(too few rows)” that more rows would.",
+        "“Not clear” does not mean “no effect”: this release cannot show the sign. “(noise)”: a larger budget would "
+        "help most. “(too few rows)”: more rows would help most.",
     ]
     said += more
     said.append(
@@ -397,7 +397,7 @@ def _limits_of_moments(release: MomentRelease) -> tuple[str, ...]:
         f"Means, correlations and components are shown after the repair {str(release.runs[0].repair)!r}, which "
         "corrects impossible values; noise and intervals are stated for the unrepaired numbers.",
         "Standard errors of regressions assume equal residual variances, unless the schema has the products of the columns.",
-        "Some of many intervals miss the true value: 1 in 20 at 95 %, with or without noise.",
+        "Even without noise, about 1 in 20 of the 95 % intervals misses the true value.",
     )
 
 
