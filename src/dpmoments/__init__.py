@@ -1,4 +1,7 @@
-"""Release a table's count, mean and covariance once under differential privacy; analyze the release freely."""
+"""Release a table's count, mean and covariance once under differential privacy.
+
+Analyze the release freely.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

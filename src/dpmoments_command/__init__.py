@@ -1,4 +1,4 @@
-"""Command ``dpmoments``, stopped without a traceback even while the library is being imported.
+"""Command ``dpmoments``, stopped without a traceback even while it is being imported.
 
 It is outside the library, since importing any module of the library imports its public names first.
 """

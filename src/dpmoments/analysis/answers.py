@@ -1,4 +1,4 @@
-"""Results of analyses: text for people, a labeled table for frames, plain values for programs."""
+"""Results of analyses: text, a labeled table for frames, plain values for programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from dpmoments.foundation.table_libraries import pa
 
 
 def html_table(table: Sequence[Sequence[str]], escaped: Callable[[str], str] = html.escape) -> str:
-    """Format a table, head first, as HTML: first column to the left, numbers to the right, cells by ``escaped``.
+    """Format a table, head first, as HTML.
+
+    First column to the left, numbers to the right, cells by ``escaped``.
 
     Examples
     --------
@@ -77,7 +79,9 @@ class Column(NamedTuple):
 
 
 class Answer:
-    """The result of an analysis: a small frozen table with labels, remarks on it, and further facts.
+    """The result of an analysis.
+
+    A small frozen table with labels, remarks on it, and further facts.
 
     A subclass declares its columns, the lines above and below its table, and the names of its facts; text, HTML, frames and JSON
     are derived here. A subclass with a table of another shape overrides :meth:`table`.
@@ -103,7 +107,10 @@ class Answer:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Lines below the table: what the numbers are, and what speaks against them. Empty ones are left out."""
+        """Lines below the table: what the numbers are, and what speaks against them.
+
+        Empty ones are left out.
+        """
         return ()
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
@@ -177,7 +184,9 @@ class Answer:
 
 
 def plain(value: Any, *, finite: bool = False) -> Any:
-    """Convert arrays, tuples and mappings to lists and dicts, NaN to None (and ∞ with ``finite``).
+    """Convert arrays, tuples and mappings to lists and dicts, NaN to None.
+
+    Also ∞ to None with ``finite``.
 
     Examples
     --------
@@ -215,7 +224,9 @@ def _html_line(said: str) -> str:
 def unless_beyond_floating_point(
     beyond: Callable[..., Found],
 ) -> Callable[[Callable[Parameters, Found]], Callable[Parameters, Found]]:
-    """Wrap a function so that ``beyond`` answers if its numbers leave the range of floating point.
+    """Wrap a function so that ``beyond`` answers if its numbers overflow.
+
+    They leave the range of floating point then.
 
     Such numbers come from unusable budgets, and from malicious files. ``beyond`` takes the same arguments.
 
@@ -281,7 +292,7 @@ _UNSUPPORTED = MappingProxyType(
         ),
     }
 )
-"""Arguments of other libraries that no analysis can have, each with the reason and the alternative."""
+"""Arguments of other libraries that no analysis can have, with reason and alternative."""
 
 
 def number(value: float | None) -> str:

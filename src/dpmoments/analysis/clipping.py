@@ -1,4 +1,7 @@
-"""Bounds on what clipping rows to a ball hides, column by column (``docs/derivations/clipped-rows.md``)."""
+"""Bounds on what clipping rows to a ball hides, column by column.
+
+``docs/derivations/clipped-rows.md``.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,21 @@ from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.encoding import farthest_distance
 
 NAMED_RATIO = 1.3
-"""Name a column if the table's own standard deviation may be more than this multiple of the one shown."""
+"""Name a column if the table's SD may be more than this multiple of the one shown."""
 _SKEWED = 1.4
-"""A column is skewed if its mean is nearer to a bound than this many standard deviations (at their lower end)."""
+"""A column is skewed if its mean is nearer to a bound than this many SDs.
+
+At their lower end.
+"""
 _GRAM_LEVEL = 0.95
 """One-sided confidence of the upper end of the clipped rows' sums of squares."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClippingBounds:
-    """Largest differences between the moments of a table and of its clipped rows, about the center, in encoded units.
+    """Largest differences between the moments of a table and of its clipped rows.
+
+    About the center, in encoded units.
 
     Attributes
     ----------
@@ -91,7 +99,7 @@ class ClippingBounds:
         return cls(max_excess, squares, sum_below, sum_above, max_rows * float(norm - radius))
 
     def variance_change(self, mean: FloatArray, n_rows: float) -> tuple[FloatArray, FloatArray]:
-        """Return by how much the table's variances are below and above those of the clipped rows, at most.
+        """Return by how much the table's variances are below and above the clipped rows', at most.
 
         Parameters
         ----------
@@ -104,7 +112,10 @@ class ClippingBounds:
         return np.maximum(fall, 0.0), self.squares / n_rows - 2.0 * mean * nearest - nearest**2
 
     def product_range(self, left: FloatArray, right: FloatArray) -> tuple[float, float]:
-        """Return the lowest and highest change of leftᵀ G right, G the moments of (1, u); vectors of shape (d + 1,)."""
+        """Return the lowest and highest change of leftᵀ G right, G the moments of (1, u).
+
+        Vectors of shape (d + 1,).
+        """
         weights, one, other = left[0] * right[1:] + right[0] * left[1:], left[1:], right[1:]
         up, down = (
             float(np.maximum(sign * weights, 0.0) @ self.sum_above + np.maximum(-sign * weights, 0.0) @ self.sum_below)
@@ -152,7 +163,10 @@ class ClippingBounds:
 
 
 def _of_variances(covariance: FloatArray, least: FloatArray, most: FloatArray) -> FloatArray:
-    """Return the largest correlation that a covariance makes with variances between these; 1 if one of them may be 0."""
+    """Return the largest correlation that a covariance makes with variances between these.
+
+    1 if one of them may be 0.
+    """
     smallest, largest = np.sqrt(np.outer(least, least)), np.sqrt(np.outer(most, most))
     root = np.where(covariance > 0.0, smallest, largest)
     result = np.divide(covariance, root, out=np.ones_like(covariance), where=root > 0.0)
@@ -160,7 +174,10 @@ def _of_variances(covariance: FloatArray, least: FloatArray, most: FloatArray) -
 
 
 def _highest(correlation: FloatArray, added: FloatArray, least: FloatArray) -> FloatArray:
-    """Return the maximum of (r + ab)/√((1 + a²)(1 + b²)) over a ≤ A_j and b ≤ A_k, A_j² = L_j/(n S_jj)."""
+    """Return the maximum of (r + ab)/√((1 + a²)(1 + b²)) over a ≤ A_j and b ≤ A_k.
+
+    A_j² = L_j/(n S_jj).
+    """
     size = np.sqrt(np.divide(added, least, out=np.full_like(added, np.inf), where=least > 0.0))
     first, second = np.broadcast_arrays(size[:, None], size[None, :])
     positive = correlation > 0.0
@@ -174,7 +191,9 @@ def _highest(correlation: FloatArray, added: FloatArray, least: FloatArray) -> F
 
 @dataclass(frozen=True, eq=False)
 class TableBounds:
-    """Limits on the columns of the table itself if its rows were clipped to a ball, in the table's units.
+    """Limits on the columns of the table itself if its rows were clipped to a ball.
+
+    In the table's units.
 
     They combine bounds that hold with 95 % confidence each, and leave out the noise.
 
@@ -213,7 +232,9 @@ class TableBounds:
 
     @property
     def named(self) -> BoolArray:
-        """Columns of which clipping may hide much of the standard deviation, and is likely to, shape (d,).
+        """Columns of which clipping may hide much of the standard deviation, shape (d,).
+
+        It is also likely to hide much.
 
         A bound that is wide only because of noise names no column.
         """
@@ -229,7 +250,10 @@ class TableBounds:
 
     @classmethod
     def of(cls, release: Released) -> TableBounds | None:
-        """Return the limits; None if no row was clipped to a ball, or nothing was spent on knowing how many were."""
+        """Return the limits; None if they are unknown.
+
+        No row was clipped to a ball, or nothing was spent on knowing how many were.
+        """
         names = "radius", "share_beyond_bound", "trace_bias_bound", "excess_beyond"
         stated = [release.diagnostics.get(name) for name in names]
         center, law = release.center, release.noise
@@ -301,14 +325,19 @@ class TableBounds:
     def correlation_ends(
         self, lower: FloatArray, upper: FloatArray, features: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
-        """Return limits of the correlations of the table, shape (k, k) each, from intervals for the clipped rows."""
+        """Return limits of the correlations of the table, shape (k, k) each.
+
+        From intervals for the clipped rows.
+        """
         part = self.of_features(features)
         variances = np.maximum(part.variance, 0.0)
         return part.bounds.correlation_ends((lower, upper), variances, part.center_mean, self.n_rows)
 
 
 def largest_variance(low: FloatArray, high: FloatArray, box: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """Return the largest variance of values in the box with a mean between ``low`` and ``high``, shape (d,).
+    """Return the largest variance of values in the box with such a mean, shape (d,).
+
+    The mean is between ``low`` and ``high``.
 
     Bhatia & Davis (2000): (upper − mean)(mean − lower), which a column of two values attains.
     """
@@ -318,7 +347,7 @@ def largest_variance(low: FloatArray, high: FloatArray, box: tuple[FloatArray, F
 
 
 def _shown_by_shares(release: Released) -> BoolArray:
-    """Return True for levels and Booleans whose standard deviation is computed from their share, shape (d,)."""
+    """Return True for levels and Booleans whose SD follows from their share, shape (d,)."""
     result = np.zeros(len(release.feature_names), dtype=bool)
     if shows_shares(release):
         constraints = Constraints.of(release.schema, mean=True)
@@ -335,7 +364,9 @@ ABOUT_TABLE = (
 
 
 def is_of_table(of: str) -> bool:
-    """Return True for ``"table"`` and False for ``"clipped rows"``; raise ValueError for anything else.
+    """Return True for ``"table"`` and False for ``"clipped rows"``.
+
+    Raise ValueError for anything else.
 
     Examples
     --------
@@ -348,13 +379,19 @@ def is_of_table(of: str) -> bool:
 
 
 def describe_clipping(release: Released) -> str:
-    """Return a sentence on clipping: answers are about the clipped rows; empty if no row was clipped to a ball."""
+    """Return a sentence on clipping: answers are about the clipped rows.
+
+    Empty if no row was clipped to a ball.
+    """
     bounds = TableBounds.of(release)
     return "" if bounds is None else bounds.in_words
 
 
 def clipping_warning(release: Released) -> Message | None:
-    """Return a warning that names the columns of which clipping is likely to hide much; None if there is no such column."""
+    """Return a warning that names the columns of which clipping is likely to hide much.
+
+    None if there is no such column.
+    """
     bounds = TableBounds.of(release)
     if bounds is None:
         return None
@@ -378,7 +415,9 @@ _MAX_USEFUL_ERRORS = 3.0
 
 @dataclass(frozen=True, eq=False)
 class ClippingEffect:
-    """Largest differences between the coefficients of the table and of its clipped rows, to first order.
+    """Largest differences between the coefficients of the table and of its clipped rows.
+
+    To first order.
 
     Attributes
     ----------

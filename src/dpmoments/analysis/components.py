@@ -186,7 +186,9 @@ class PrincipalComponents(Answer):
         return np.asarray(self.noisy_variance <= self.noise_edge)
 
     def conf_int(self, level: float = 0.95) -> FloatArray:
-        """Return intervals of the population's explained variances, shape (k, 2); NaN if noise is unknown.
+        """Return intervals of the population's explained variances, shape (k, 2).
+
+        NaN if noise is unknown.
 
         The interval of a component that is noise is 0 to the most that noise can hide (Weyl's inequality).
 
@@ -206,7 +208,9 @@ class PrincipalComponents(Answer):
         return np.asarray(np.minimum(np.stack([lower, upper], axis=1), self.largest_possible))
 
     def transform(self, frame: Any) -> FloatArray:
-        """Return scores of a frame's rows, read by column name, shape (m, k); NaN if a value is missing.
+        """Return scores of a frame's rows, read by column name, shape (m, k).
+
+        NaN if a value is missing.
 
         An array is accepted only if every column of the schema is a coordinate (``Schema.unit_ball``).
 

@@ -1,4 +1,7 @@
-"""Levels of confidence, and intervals: how many standard deviations, and what a ratio of noisy sums can be."""
+"""Levels of confidence, and intervals.
+
+How many standard deviations, and what a ratio of noisy sums can be.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ def deviations_for(level: float, law: NoiseLaw | None, privacy: FloatArray, samp
 def deviations_by_quantile(
     level: float, quantile: float | None, privacy: FloatArray, sampling: FloatArray
 ) -> FloatArray:
-    """Return :func:`deviations_for` by the quantile q of a noisy entry at (1 + level)/2, None if unknown."""
+    """Return :func:`deviations_for` by the quantile q of a noisy entry, None if unknown.
+
+    q is at (1 + level)/2.
+    """
     normal = float(scipy.special.ndtri((1.0 + level) / 2.0))
     if quantile is None:
         return np.full(np.shape(privacy), normal)
@@ -48,7 +54,9 @@ def fieller_interval(
     extra: FloatArray,
     deviations: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return all θ with (a − θb)² ≤ q²(V_aa − 2θV_ab + θ²V_bb + extra), the possible values of a/b (Fieller 1954).
+    """Return the possible values of a/b, an interval (Fieller 1954).
+
+    These are all θ with (a − θb)² ≤ q²(V_aa − 2θV_ab + θ²V_bb + extra).
 
     Parameters
     ----------
@@ -93,7 +101,9 @@ _NEGLIGIBLE = 1e-10
 def score_test(
     scores: FloatArray, privacy: FloatArray, sampling: FloatArray, degrees: int, law: NoiseLaw | None
 ) -> tuple[float, int, float]:
-    """Compute Sᵀ(V + W)⁺S for scores S that are normal with mean 0 and covariance V + W under the null hypothesis.
+    """Compute Sᵀ(V + W)⁺S for normal scores S.
+
+    Under the null hypothesis they have mean 0 and covariance V + W.
 
     Every direction is weighted by noise and sampling together, so that a direction full of noise hides no other.
 

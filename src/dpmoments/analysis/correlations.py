@@ -75,7 +75,10 @@ def _sampling_variances(
 
 
 def _of_two_shares(correlation: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
-    """Return E[ψ²], ψ = uv − r(u² + v²)/2 of standardized u and v, over the four cells of their shares."""
+    """Return E[ψ²], ψ = uv − r(u² + v²)/2, over the four cells of two shares.
+
+    u and v are standardized.
+    """
     p, q = np.clip(p, 1e-9, 1.0 - 1e-9), np.clip(q, 1e-9, 1.0 - 1e-9)
     deviation = np.sqrt(p * (1.0 - p) * q * (1.0 - q))
     joint = np.clip(p * q + correlation * deviation, np.maximum(0.0, p + q - 1.0), np.minimum(p, q))
@@ -91,7 +94,9 @@ _CLOSE_TO_ONE = 1.0 - 1e-12
 
 @dataclass(frozen=True, eq=False)
 class _Errors:
-    """Variance of ``r`` − ρ as a function of the population's ρ: noise of C_ij − ρ√(V_i V_j) to first order, and sampling.
+    """Variance of ``r`` − ρ as a function of the population's ρ.
+
+    Noise of C_ij − ρ√(V_i V_j) to first order, and sampling.
 
     The privacy part is ``of_product`` − 2ρ·``shared`` + ρ²·``of_scale``. The sampling part is constant on the scale of artanh r
     (Fisher 1921) for two numbers, so that without noise the interval is Fisher's.
@@ -136,7 +141,10 @@ class _Errors:
         return np.maximum(self.of_product - 2.0 * rho * self.shared + rho**2 * self.of_scale, 0.0)
 
     def parts(self, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variances of privacy noise and sampling error if the population's correlation is ``rho``."""
+        """Return the variances of noise and sampling error at correlation ``rho``.
+
+        ``rho`` is the population's.
+        """
         return self.privacy(rho), _sampling_variances(rho, self.variances, self.i, self.j) / self.independent_rows
 
     @cached_property
@@ -146,14 +154,20 @@ class _Errors:
         return np.asarray(self.parts(inside)[1] / (1.0 - inside**2) ** 2)
 
     def _between(self, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variances of r − ρ: noise at ``rho``, and sampling that is constant on the scale of artanh r."""
+        """Return the variances of r − ρ.
+
+        Noise at ``rho``, and sampling that is constant on the scale of artanh r.
+        """
         r, rho = (np.clip(each, -_CLOSE_TO_ONE, _CLOSE_TO_ONE) for each in (self.r, rho))
         apart = np.arctanh(r) - np.arctanh(rho)
         slope = np.divide(r - rho, apart, out=1.0 - rho**2, where=np.abs(apart) > 1e-6)
         return self.privacy(rho), self._on_scale * slope**2
 
     def interval(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return all ρ within h(level) standard errors of r, the hull of what a test of each ρ leaves."""
+        """Return all ρ within h(level) standard errors of r.
+
+        The hull of what a test of each ρ leaves.
+        """
 
         def beyond(rho: FloatArray) -> FloatArray:
             """Return |r − ρ| − h·(standard error): positive where ρ is refuted."""
@@ -172,7 +186,10 @@ class _Errors:
         return ends[0], ends[1]
 
     def p_values(self) -> FloatArray:
-        """Return p-values of ρ = 0: that of the end of [−1, 1] on the other side counts too, as for the interval."""
+        """Return p-values of ρ = 0.
+
+        That of the end of [−1, 1] on the other side counts too, as for the interval.
+        """
         rho = np.stack([np.zeros_like(self.r), -np.sign(self.r)])
         privacy, sampling = np.stack([self._between(each) for each in rho], axis=1)
         error, apart = np.sqrt(privacy + sampling), np.abs(self.r - rho)
@@ -181,7 +198,10 @@ class _Errors:
 
 
 def _crossing(f: Callable[[FloatArray], FloatArray], inner: FloatArray, outer: FloatArray) -> FloatArray:
-    """Return where f, at most 0 at ``inner`` and above 0 at ``outer``, crosses 0 (the Illinois rule)."""
+    """Return where f, at most 0 at ``inner`` and above 0 at ``outer``, crosses 0.
+
+    By the Illinois rule.
+    """
     at_inner, at_outer = f(inner), f(outer)
     for _ in range(12):
         slope = at_outer - at_inner
@@ -195,7 +215,10 @@ def _crossing(f: Callable[[FloatArray], FloatArray], inner: FloatArray, outer: F
 
 
 CLIPPED = "not clear (clipped)"
-"""Verdict on a pair with a column of which clipping may hide much, if the table itself may have the other sign."""
+"""Verdict on a pair with a column of which clipping may hide much.
+
+The table itself may have the other sign.
+"""
 KNOWN_VARIANCE = 3.0
 """Min variance for a correlation, in SDs of its noise (measured: ``docs/comparisons.md``)."""
 _SHOWN_PAIRS = 60
@@ -204,7 +227,9 @@ _SHOWN_PAIRS = 60
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Correlations(Answer):
-    """Correlations of all pairs of some features, in the order (2, 1), (3, 1), (3, 2), and so on.
+    """Correlations of all pairs of some features.
+
+    In the order (2, 1), (3, 1), (3, 2), and so on.
 
     Attributes
     ----------
@@ -263,7 +288,10 @@ class Correlations(Answer):
     facts = ("feature_names", "level", "of", "partial", "identified", "pairs: *", "warning")
 
     def __getitem__(self, names: Sequence[str]) -> Correlations:
-        """Return the correlations of some of the features, by name; verdicts are of a table of these pairs only."""
+        """Return the correlations of some of the features, by name.
+
+        Verdicts are of a table of these pairs only.
+        """
         chosen = places_of(self.feature_names, names)
         if len(chosen) < 2:
             raise InputValueError("a correlation is of two features: name two at least")
@@ -279,7 +307,10 @@ class Correlations(Answer):
 
     @cached_property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
-        """Conclusion for each pair: at most 5 % chance that any sign of the table is false; empty if not comparable."""
+        """Conclusion for each pair: at most 5 % chance that any sign of the table is false.
+
+        Empty if not comparable.
+        """
         result = np.full(self.lower.shape, "", dtype=object)
         first, second = self._pairs
         result[first, second] = result[second, first] = self._verdicts
@@ -397,7 +428,10 @@ def _inside(correlation: FloatArray, deviation: FloatArray) -> FloatArray:
 def _fisher_interval(
     correlation: FloatArray, privacy: FloatArray, sampling: FloatArray, half: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return tanh(artanh r ± half·deviation/(1 − r²)), Fisher's (1921) interval with noise, and |r| in standard errors."""
+    """Return tanh(artanh r ± half·deviation/(1 − r²)), and |r| in standard errors.
+
+    It is Fisher's (1921) interval with noise.
+    """
     deviation = np.sqrt(privacy + sampling)
     inside = _inside(correlation, deviation)
     unit = deviation / (1.0 - inside**2)

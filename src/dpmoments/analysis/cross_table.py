@@ -1,4 +1,7 @@
-"""Counts of rows by two columns of levels, possible ones, with their noise and a test of independence that knows of it."""
+"""Counts of rows by two columns of levels, with noise and a test of independence.
+
+Counts are possible ones, and the test includes the noise.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _MIN = 1e-3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossTable(Answer):
-    """Counts of rows by the levels of two columns, and the test that the columns are independent.
+    """Counts of rows by the levels of two columns, and a test of their independence.
 
     Attributes
     ----------
@@ -203,7 +206,10 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
 def _joint_counts(
     release: Released, first: Levels, second: Levels
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return unrepaired joint counts and noise, (k, l); noise and sampling covariances, (kl, kl)."""
+    """Return unrepaired joint counts and noise, (k, l).
+
+    Noise and sampling covariances, (kl, kl).
+    """
     moments = LocalMoments.of(release, [*first.features, *second.features])
     indices = np.array([0, *(index + 1 for index in first.features + second.features)])
     m, k, c = len(first.features), len(first.names), len(second.names)
@@ -226,7 +232,10 @@ def _shares(counts: FloatArray) -> FloatArray:
 
 
 def _feasible_counts(release: Released, first: Levels, second: Levels) -> IntegerArray:
-    """Return whole counts, 0 or above, near the repaired ones, with sums near the repaired margins."""
+    """Return whole counts, 0 or above, near the repaired ones.
+
+    Their sums are near the repaired margins.
+    """
     repaired = release.with_repair("structured")
     mean, covariance, n = repaired.mean, repaired.covariance, float(release.n_rows)
     one, other = list(first.features), list(second.features)

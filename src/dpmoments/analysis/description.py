@@ -164,11 +164,14 @@ class Description(Answer):
 
     @property
     def clipped(self) -> list[bool]:
-        """True for features of which clipping is likely to hide much: over 1.3 times the standard deviation shown."""
+        """True for features of which clipping is likely to hide much.
+
+        Over 1.3 times the standard deviation shown.
+        """
         return [False] * len(self.feature_names) if self.clipping is None else self.clipping.named.tolist()
 
     def of_table(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return limits of the mean and the standard deviation of the table itself, shape (d, 2) each.
+        """Return limits of mean and standard deviation of the table itself, shape (d, 2) each.
 
         They include the noise, and what clipping rows to a ball may hide with 95 % confidence. NaN if the noise is not known.
         """
@@ -194,7 +197,9 @@ class Description(Answer):
         return np.stack([np.maximum(ends[:, 0] - below, lower), np.minimum(ends[:, 1] + above, upper)], axis=1)
 
     def conf_int(self, level: float = 0.95, *, of: str = "clipped rows") -> FloatArray:
-        """Return intervals of the means of the population, shape (d, 2): sampling and noise, within the public bounds.
+        """Return intervals of the means of the population, shape (d, 2).
+
+        Sampling and noise, within the public bounds.
 
         NaN where no mean was released, or the noise is not known.
 
@@ -291,7 +296,10 @@ class Description(Answer):
 
     @property
     def about_table(self) -> str:
-        """Remark on the rows that the numbers are about, and on the column on the table itself; empty if no row was clipped."""
+        """Remark on the rows that the numbers are about, and on the column on the table itself.
+
+        Empty if no row was clipped.
+        """
         if self.clipping is None:
             return ""
         named = (
@@ -379,7 +387,10 @@ def _root(variance: FloatArray) -> FloatArray:
 
 
 def _mean_noise(release: Released) -> tuple[FloatArray, FloatArray]:
-    """Return the noise SDs of the means, and their covariances with the noise on the count over the count."""
+    """Return the noise SDs of the means, and their covariances with the count's noise.
+
+    The latter is relative to the count.
+    """
     law, d = release.noise, len(release.feature_names)
     if release.noisy_sum is None or law is None or _count_noise(release) is None:
         return np.full(d, np.nan), np.full(d, np.nan)
@@ -415,7 +426,10 @@ def _sampling_variance(release: Released, mean_noise: FloatArray) -> FloatArray:
 
 
 def _deviation_noise(release: Released, deviations: FloatArray) -> FloatArray:
-    """Return the noise of an SD from a variance of 0 or below: the root of the noise on the variance."""
+    """Return the noise of an SD from a variance of 0 or below.
+
+    The root of the noise on the variance.
+    """
     moments = LocalMoments.of(release)
     variances = FeatureVariances.of(release, moments, as_shown=True)
     noise = variances.noise_per_row(moments) * moments.unit**2
@@ -449,7 +463,9 @@ def card(
     warnings: Sequence[str],
     ways_on: Sequence[str],
 ) -> str:
-    """Format a card as HTML: facts, a table (head first, cut if long), warnings (if not empty) and next calls.
+    """Format a card as HTML: facts, a table, warnings and next calls.
+
+    The table has its head first, and is cut if long; warnings may be empty.
 
     Examples
     --------

@@ -29,7 +29,10 @@ from dpmoments.schema.columns import Categorical
 from dpmoments.schema.schema import Schema
 
 _SHRINKAGE = 0.1
-"""Fraction of the noise edge added to the within-group covariance (measured: ``docs/comparisons.md``)."""
+"""Fraction of the noise edge added to the within-group covariance.
+
+Measured: ``docs/comparisons.md``.
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,7 +89,9 @@ class LinearDiscriminant(Answer):
     )
 
     def decision_function(self, frame: Any) -> FloatArray:
-        """Return scores of a frame's rows, read by column name, shape (m, k); NaN if a value is missing.
+        """Return scores of a frame's rows, read by column name, shape (m, k).
+
+        NaN if a value is missing.
 
         Raises
         ------
@@ -120,7 +125,9 @@ class LinearDiscriminant(Answer):
 
     @property
     def axes(self) -> FloatArray:
-        """Directions in which class means differ most, shape (r, d), r ≤ k − 1, of variance 1 within classes.
+        """Directions in which class means differ most, shape (r, d), of variance 1 within classes.
+
+        r ≤ k − 1.
 
         v = W⁻¹Sᵀ√P a/√λ, S the class means less their mean, P the priors, a and λ of √P S W⁻¹ Sᵀ √P (Fisher 1936; Rao 1948).
         """
@@ -136,7 +143,9 @@ class LinearDiscriminant(Answer):
         return np.asarray(result * np.where(leading < 0, -1.0, 1.0)[:, None])
 
     def transform(self, frame: Any) -> FloatArray:
-        """Return scores of rows on :attr:`axes`, about the mean of the classes, (m, r); NaN if missing.
+        """Return scores of rows on :attr:`axes`, about the mean of the classes, (m, r).
+
+        NaN if missing.
 
         Raises
         ------
@@ -293,7 +302,10 @@ def _classes(release: Released, by: str) -> tuple[Any, ...]:
 
 
 def _priors(release: Released, levels: Levels, sums: GroupSums) -> FloatArray:
-    """Return repaired shares, 0 for counts within two SDs of their noise; equal ones if none is left."""
+    """Return repaired shares, 0 for counts within two SDs of their noise.
+
+    Equal ones if none is left.
+    """
     shares = np.clip(levels.weights[:, 0] + levels.weights[:, 1:] @ release.mean[list(levels.features)], 0.0, 1.0)
     lost = sums.counts <= np.maximum(2.0 * np.nan_to_num(sums.count_noise, nan=0.0), 0.5)
     shares = np.where(lost, 0.0, shares)

@@ -1,4 +1,4 @@
-"""Mahalanobis distances of rows from the released mean, in the directions that the noise leaves."""
+"""Mahalanobis distances from the released mean, in the directions that the noise leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One estimated number with its interval, p-value and errors, which cannot contradict each other."""
+"""One estimated number with interval, p-value and errors that cannot contradict each other."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ class Estimate:
     def of_interval(
         cls, value: float, lower: float, upper: float, p_value: float, level: float, privacy_share: float
     ) -> Estimate:
-        """Return the estimate whose standard error is half the width of its interval over the normal quantile.
+        """Return the estimate with the standard error that its interval implies.
+
+        It is half the width over the normal quantile.
 
         Parameters
         ----------

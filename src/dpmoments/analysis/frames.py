@@ -68,7 +68,10 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
 
 
 def named_values(schema: Schema, frame: Any, names: Sequence[str]) -> FloatArray:
-    """Read values of the named features, in their order, as :func:`feature_values` does, shape (m, k)."""
+    """Read values of the named features, in their order, shape (m, k).
+
+    Like :func:`feature_values`.
+    """
     indices = [schema.feature_names.index(name) for name in names]
     return feature_values(schema, frame, indices)[:, indices]
 

@@ -1,4 +1,7 @@
-"""Noise on what is made of released moments: variances of linear functionals of Σ w wᵀ, in coordinates an analysis chooses."""
+"""Noise on what is made of released moments.
+
+Variances of linear functionals of Σ w wᵀ, in coordinates an analysis chooses.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +105,10 @@ class LocalMoments:
 
     @property
     def independent_rows(self) -> float:
-        """Number of independent rows whose sampling variances are at least those of these rows: one of each full unit."""
+        """Number of independent rows whose sampling variances are at least those of these rows.
+
+        One of each full unit.
+        """
         return self.n_rows / self.rows_per_unit
 
     def with_opposites(self, opposite: IntegerArray) -> LocalMoments:
@@ -121,7 +127,9 @@ class LocalMoments:
         return replace(self, moments=halves @ self.moments @ halves.T, location=location, opposite=opposite)
 
     def variances(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
-        """Return the variances of the noise on P functionals, none of which uses both of two opposites, shape (P,).
+        """Return the variances of the noise on P functionals, shape (P,).
+
+        None of them uses both of two opposites.
 
         ``places`` are (P, m) indices, the first of each 0 and −1 for none; ``weights`` have shape (P, m, m).
         """
@@ -214,7 +222,10 @@ def describe_law(law: NoiseLaw | None) -> str:
 
 
 def _on_both(places: IntegerArray, weights: FloatArray, opposite: IntegerArray) -> tuple[IntegerArray, FloatArray]:
-    """Convert weights on (1, (w_f − w_g)/2) to weights on (1, w), the opposites last, −1 for none."""
+    """Convert weights on (1, (w_f − w_g)/2) to weights on (1, w).
+
+    The opposites are last, −1 for none.
+    """
     others = np.where(places[:, 1:] > 0, opposite[places[:, 1:] - 1], -1)
     has_one = others >= 0
     own = np.concatenate([np.ones((len(places), 1)), np.where(has_one, 0.5, 1.0)], axis=1)
@@ -230,7 +241,10 @@ def _on_both(places: IntegerArray, weights: FloatArray, opposite: IntegerArray) 
 # Variances of features as inference reads them: of a level or a Boolean by its share, of others by the second moment.
 
 _OFF_THE_SUM = 0.5
-"""Largest distance from 1 of what a center has of two levels together: moved rows lack a part of it, less than moving takes."""
+"""Largest distance from 1 of what a center has of two levels together.
+
+Moved rows lack a part of it, less than moving takes.
+"""
 
 
 def indicators(release: Released) -> BoolArray:
@@ -248,7 +262,9 @@ def indicators(release: Released) -> BoolArray:
 
 
 def opposite_levels(release: Released) -> IntegerArray:
-    """Return the other level of each feature's column if every row has one of two, else −1, shape (d,).
+    """Return the other level of each feature's column, shape (d,); −1 if it has not two.
+
+    Every row has one of the two levels.
 
     Rows clipped to a noisy ball keep a sum near 1; intervals do not allow for clipping, and answers warn of it.
     """
@@ -292,7 +308,9 @@ class FeatureVariances:
 
     @classmethod
     def of(cls, release: Released, moments: LocalMoments, *, as_shown: bool = False) -> FeatureVariances:
-        """Return the variances of all features about ``moments.location``, which must be the mean of every feature.
+        """Return the variances of all features about ``moments.location``.
+
+        It must be the mean of every feature.
 
         ``as_shown`` asks for the variances of ``release.covariance``: most repairs take a level's from its second moment.
         """
@@ -320,7 +338,10 @@ class FeatureVariances:
         return np.sqrt(moments.variances(self._places, self.weights))
 
     def noise_per_row(self, moments: LocalMoments) -> FloatArray:
-        """Return the SDs of the noise on values/n, n being noisy as well, shape (d,); NaN if unknown."""
+        """Return the SDs of the noise on values/n, n being noisy as well, shape (d,).
+
+        NaN if unknown.
+        """
         weights = self.weights.copy()
         weights[:, 0, 0] -= self.values / moments.n_rows
         return np.asarray(np.sqrt(moments.variances(self._places, weights)) / moments.n_rows)
@@ -407,7 +428,10 @@ class Standardized:
 
     @property
     def stands_out(self) -> BoolArray:
-        """Directions whose variance before repair is beyond what noise makes; where that is not known, those of any variance."""
+        """Directions whose variance before repair is beyond what noise makes.
+
+        Where that is not known, those of any variance.
+        """
         varies = self.eigenvalues > SINGULAR * max(float(self.eigenvalues[0]), 0.0)
         if self.moments.law is None:
             return np.asarray(varies)
@@ -416,14 +440,17 @@ class Standardized:
 
     @property
     def precision(self) -> FloatArray:
-        """Pseudo-inverse of the covariance on the directions that stand out, in the table's units, shape (k, k)."""
+        """Pseudo-inverse of the covariance on the directions that stand out, shape (k, k).
+
+        In the table's units.
+        """
         kept = self.stands_out
         scaled = self.directions[kept] / self.scale
         return np.asarray((scaled.T / self.eigenvalues[kept]) @ scaled)
 
 
 def precision(release: Released) -> tuple[FloatArray, int]:
-    """Return Σ⁺ of all features on the directions above the noise floor, and the number of other directions.
+    """Return Σ⁺ on the directions above the noise floor, and the number of other directions.
 
     :func:`dpmoments.analysis.distances.mahalanobis` measures by Σ⁺. No direction is kept if no released variance is above 0.
 

@@ -23,7 +23,10 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 
 _PENALTY = 3.0
-"""Penalty as a multiple of the standard error (total) of a correlation (``docs/comparisons.md``)."""
+"""Penalty as a multiple of the standard error (total) of a correlation.
+
+Measured: ``docs/comparisons.md``.
+"""
 _MIN_EIGENVALUE = 1e-6
 _SHOWN_EDGES = 60
 
@@ -63,7 +66,10 @@ class GraphicalLasso(Answer):
 
     @property
     def edges(self) -> tuple[tuple[str, str, float], ...]:
-        """Pairs whose entry of the precision is not 0, with their partial correlation, the strongest first."""
+        """Pairs whose entry of the precision is not 0, with their partial correlation.
+
+        The strongest first.
+        """
         partial = self.partial_correlation
         first, second = np.nonzero(np.tril(partial, -1))
         order = np.argsort(-np.abs(partial[first, second]), kind="stable")
@@ -104,7 +110,9 @@ class GraphicalLasso(Answer):
 def graphical_lasso(
     release: Released, alpha: float | Literal["auto"] = "auto", columns: Sequence[str] | None = None
 ) -> GraphicalLasso:
-    """Fit a sparse dependence graph by the graphical lasso on released correlations: no privacy cost.
+    """Fit a sparse dependence graph by the graphical lasso on released correlations.
+
+    No privacy cost.
 
     Parameters
     ----------
@@ -181,7 +189,7 @@ def graphical_lasso(
 
 
 def _definite(correlation: FloatArray) -> FloatArray:
-    """Return the correlation matrix mixed with the least identity that makes it positive definite."""
+    """Return the correlation matrix mixed with the least identity for positive definiteness."""
     smallest = float(np.linalg.eigvalsh(correlation)[0])
     share = max(0.0, (_MIN_EIGENVALUE - smallest) / (1.0 - smallest)) if smallest < _MIN_EIGENVALUE else 0.0
     return np.asarray((1.0 - share) * correlation + share * np.eye(len(correlation)))

@@ -1,4 +1,4 @@
-"""Means of features over the rows of each group, their intervals, and how sure their differences are."""
+"""Means of features by group, their intervals, and how sure their differences are."""
 
 from __future__ import annotations
 
@@ -76,7 +76,10 @@ class GroupDifferences(Answer):
 
     @cached_property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
-        """Conclusion for each difference, feature by feature; at most 5 % chance that any of the table is false."""
+        """Conclusion for each difference, feature by feature.
+
+        At most 5 % chance that any of the table is false.
+        """
         signs = sign_verdicts(
             np.sign(self.lower + self.upper).ravel(),
             self.p_value.ravel(),
@@ -118,7 +121,10 @@ class GroupDifferences(Answer):
 def _ratio_intervals(
     sums: GroupSums, group: IntegerArray, half_width: FloatArray, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return Fieller's intervals of the means of some groups, within the public bounds, in original units."""
+    """Return Fieller's intervals of some groups' means, in original units.
+
+    They are within the public bounds.
+    """
     k, covariance = len(sums.counts), sums.covariance
     parts = covariance[k + group, k + group], covariance[group, k + group], covariance[group, group]
     extra = sums.safe_counts[group] ** 2 * sums.sampling_variances[group]
@@ -290,7 +296,9 @@ class GroupMeans(Answer):
 
 @in_floating_point
 def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, level: float = 0.95) -> GroupMeans:
-    """Compute means over the rows of each group, with intervals and differences: free of privacy cost.
+    """Compute means over the rows of each group, with intervals and differences.
+
+    Free of privacy cost.
 
     Parameters
     ----------
@@ -390,7 +398,10 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
 
 
 def _repaired(release: Released, levels: Levels, chosen: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-    """Return repaired counts, 0 or above, and means, within bounds, of the groups, (k,) and (m, k)."""
+    """Return repaired counts, (k,), and means, (m, k), of the groups.
+
+    Counts are 0 or above, and means within bounds.
+    """
     mean, covariance, n = release.mean, release.covariance, float(release.n_rows)
     indices = list(levels.features)
     shares = levels.weights[:, 0] + levels.weights[:, 1:] @ mean[indices]

@@ -1,4 +1,7 @@
-"""Counts and sums of a feature over the rows of each group, with the covariance of their noise and what else varies."""
+"""Counts and sums of a feature by group, with the covariance of their noise.
+
+And with what else varies.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +104,9 @@ _OWN_VARIANCE = 2.0
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """Sums of one feature y over k groups, unrepaired; y about its released mean, in units of the encoding.
+    """Sums of one feature y over k groups, unrepaired.
+
+    y about its released mean, in units of the encoding.
 
     Attributes
     ----------
@@ -198,7 +203,10 @@ class GroupSums:
 
     @property
     def sampling_variances(self) -> FloatArray:
-        """Sampling variances of the group means, shape (k,): by n − 1, or n − k if pooled, and at most the variances."""
+        """Sampling variances of the group means, shape (k,).
+
+        By n − 1, or n − k if pooled, and at most the variances.
+        """
         independent = self.safe_counts / self.moments.rows_per_unit
         rows = self.moments.independent_rows
         left = np.where(self.own, independent - 1.0, independent * (1.0 - len(self.counts) / rows))
@@ -216,7 +224,10 @@ def _total_variance(release: Released, feature: int) -> float:
 
 
 def _shrunk_means(sums: FloatArray, counts: FloatArray, variance: float) -> FloatArray:
-    """Shrink group means, for use in variances only, to the range that the total variance allows."""
+    """Shrink group means to the range that the total variance allows.
+
+    For use in variances only.
+    """
     safe = np.maximum(counts, 1.0)
     most = np.sqrt(variance * np.maximum(counts.sum(), 1.0) / safe)
     return np.clip(sums / safe, -most, most)

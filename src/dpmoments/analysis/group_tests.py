@@ -300,7 +300,7 @@ class AnalysisOfVariance(Answer):
 
     @property
     def lost(self) -> bool:
-        """True if the groups do not differ clearly and noise dominates the sum of squares between groups."""
+        """True if groups do not differ clearly and noise dominates the sum of squares between them."""
         (upper, lower), within = self.degrees, self.sum_of_squares[1]
         least = upper * within / lower if lower > 0.0 else 0.0
         return self.verdict == self.reason and self.noise_between > least

@@ -1,4 +1,6 @@
-"""The inverted test of Anderson & Rubin (1949): confidence sets of coefficients that hold however noisy the regressors are.
+"""The inverted test of Anderson & Rubin (1949).
+
+Confidence sets of coefficients that hold however noisy the regressors are.
 
 Q(b) = gᵀ W(b)⁻¹ g, g = (M b)_A, is the test statistic at b = (−β, 1); W, the covariance of g, is quadratic in b. The least Q
 over some entries of b is found by Newton's method with the exact gradient and Hessian (docs/derivations/regression-inference.md).
@@ -18,7 +20,10 @@ from dpmoments.noise.terms import NoiseLaw
 
 
 class Equations(Protocol):
-    """Attributes of :class:`dpmoments.analysis.normal_equations.NormalEquations` that the test needs."""
+    """Attributes of the normal equations that the test needs.
+
+    :class:`dpmoments.analysis.normal_equations.NormalEquations`.
+    """
 
     @property
     def moments(self) -> FloatArray:
@@ -218,7 +223,9 @@ class Search:
         return point
 
     def limits(self, place: int, limit: float, inside: FloatArray) -> tuple[float, float]:
-        """Find the ends of {β_j : least Q ≤ limit}, a set that :meth:`at_infinity` has shown to be bounded.
+        """Find the ends of {β_j : least Q ≤ limit}.
+
+        :meth:`at_infinity` has shown that the set is bounded.
 
         Parameters
         ----------
@@ -236,11 +243,17 @@ class Search:
         return -self._end(place, limit, center, 1.0), -self._end(place, limit, center, -1.0)
 
     def at_infinity(self, place: int, enough: float = -math.inf) -> float:
-        """Return the least Q far out, or one that is ``enough``: the coefficient is unbounded at every limit from there on."""
+        """Return the least Q far out, or one that is ``enough``.
+
+        The coefficient is unbounded at every limit from there on.
+        """
         return self.least({place: 1.0, self.equations.n_regressors: 0.0}, enough=enough).statistic
 
     def _end(self, place: int, limit: float, center: _Point, side: float, *, thorough: bool = False) -> float:
-        """Find the end of b_j on one side by Newton's method for √Q, whose slope is known, within a bracket."""
+        """Find the end of b_j on one side by Newton's method for √Q, within a bracket.
+
+        Its slope is known.
+        """
         last = self.equations.n_regressors
         near, far = center, None
         reach = self.equations.expected_reach(place, limit)
@@ -277,7 +290,10 @@ class Search:
         return end
 
     def _from(self, point: _Point, place: int, value: float, thorough: bool) -> _Point:
-        """Find the least Q with another value of b_j, searched from a point nearby and perhaps from elsewhere."""
+        """Find the least Q with another value of b_j.
+
+        It is searched from a point nearby, and perhaps from elsewhere.
+        """
         last = self.equations.n_regressors
         free = np.setdiff1d(self._all, [place, last])
         beyond = point.beyond.copy()
@@ -323,7 +339,10 @@ _PULLS = 26
 
 
 def _solved(matrix: FloatArray, damping: float, vector: FloatArray) -> FloatArray | None:
-    """Return the solution of a positive definite system with a damped diagonal; None if it is not."""
+    """Return the solution of a positive definite system with a damped diagonal.
+
+    None if it is not.
+    """
     damped = matrix.copy() if damping else matrix
     if damping:
         damped[np.diag_indices(len(matrix))] += damping

@@ -1,4 +1,7 @@
-"""Linear regressions from released moments: least squares, ridge and lasso, in the table's own units."""
+"""Linear regressions from released moments.
+
+Least squares, ridge and lasso, in the table's own units.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +126,9 @@ def ridge(
     reference: Sequence[str] | Mapping[str, str | int] | None = None,
     level: float = 0.95,
 ) -> FittedLine:
-    """Fit ridge regression of a feature on others: better predictions if noise matters, no privacy cost.
+    """Fit ridge regression of a feature on others.
+
+    Better predictions if noise matters, no privacy cost.
 
     Solves (S_AA + 2α I) w = S_Ay for encoded rows, S the repaired covariance (with an intercept) or second moment (without): the
     minimizer of ‖Xw − y‖²/(2n) + α‖w‖². The coefficients are then converted to original units.
@@ -388,14 +393,20 @@ _TAKEN_BY_REPAIR = 0.5
 _EXPLAINED_SHARES = (np.arange(40) + 0.5) / 40.0
 """Prior of the share of the target's variance that the features explain: uniform."""
 _VARIANCE_EXPONENTS = (0.0, 0.5)
-"""Prior variance of a coefficient ∝ (variance of its direction)^(−a): a = 0 for coefficients alike in all directions."""
+"""Prior variance of a coefficient ∝ (variance of its direction)^(−a).
+
+a = 0 for coefficients alike in all directions.
+"""
 _SCALES = np.array([0.25, 1.0, 4.0])
 """A coefficient's own prior variance is the common one times one of these, equally likely."""
 _MIN_DIRECTION = 1e-9
 """Min fraction of the largest variance; directions below it are assumed constant if a > 0."""
 _PENALTIES = 200
 _MIN_PENALTY, _MAX_PENALTY = 0.02, 1e3
-"""The grid of 2α: from this multiple of σ√k to that of σ√k or of the largest variance, whichever is more."""
+"""The grid of 2α starts at this multiple of σ√k.
+
+It ends at that of σ√k or of the largest variance, whichever is more.
+"""
 _SINGULAR = 1e-11
 """2α is at least this share of the trace, below which the system would count as singular."""
 
@@ -414,7 +425,7 @@ class _Spectrum:
 
 @in_floating_point
 def automatic_alpha(release: Released, features: Sequence[int], target: int, *, intercept: bool) -> float:
-    """Choose the α whose ridge fit on a release is nearest to the posterior mean of the coefficients.
+    """Choose the α whose ridge fit is nearest to the posterior mean of the coefficients.
 
     The posterior mean given the noisy cross moments is computed in the eigenbasis of the features' moments, for a prior that the
     release and its noise distribution determine. α minimizes the expected loss of the fit (S_AA + 2α I) w = S_Ay on the repaired
@@ -458,7 +469,9 @@ def automatic_alpha(release: Released, features: Sequence[int], target: int, *, 
 
 @in_floating_point
 def expected_coefficients(release: Released, features: Sequence[int], target: int, *, intercept: bool) -> FloatArray:
-    """Compute the posterior mean of encoded coefficients that :func:`automatic_alpha` uses, shape (k,).
+    """Compute the posterior mean of encoded coefficients, shape (k,).
+
+    :func:`automatic_alpha` uses it.
 
     Parameters and errors are the same. A fit in its own right, with a penalty for each direction.
 
@@ -505,7 +518,10 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
 
 
 def _cell_variance(release: Released, raw_release: Released, intercept: bool) -> float:
-    """Return v, the noise variance of an off-diagonal entry per row; the mean's is spread over all entries."""
+    """Return v, the noise variance of an off-diagonal entry per row.
+
+    The mean's is spread over all entries.
+    """
     noise, n_rows = release.noise, release.n_rows
     assert noise is not None
     if release.noisy_sum is not None:
@@ -520,7 +536,10 @@ def _cell_variance(release: Released, raw_release: Released, intercept: bool) ->
 
 
 def _typical_noise(release: Released, moment: FloatArray) -> float:
-    """Return v of Gaussian noise on the Gram matrix at the release's budget (matrix Laplace if pure)."""
+    """Return v of Gaussian noise on the Gram matrix at the release's budget.
+
+    Of matrix Laplace noise if it is pure.
+    """
     budget, neighbors, d = release.privacy.budget, release.privacy.neighbors, len(moment)
     k = release.privacy.rows_per_unit  # what is left for one row: a k-th of ε, a k²-th of ρ
     if budget.kind is BudgetKind.PURE:
@@ -575,7 +594,10 @@ def _nearest_penalty(spectrum: _Spectrum, expected: FloatArray) -> float:
 # How far the privacy noise can have moved the coefficients of a ridge fit (``docs/derivations/ridge-error-bound.md``).
 
 _SHARES = (1.0, 0.9, 0.8, 0.65, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 0.001, 0.0)
-"""θ: every share of the lower bound on a positive semi-definite matrix is one too; the best of these is used."""
+"""θ: every share of the lower bound on a positive semi-definite matrix is one too.
+
+The best of these is used.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -591,7 +613,10 @@ class _Fit:
 
 
 def _error_bound(release: Released, fit: _Fit, failure: float) -> tuple[float | None, str]:
-    """Bound ‖ŵ − w‖ with failure probability ≤ ``failure``, w the fit on the table; encoded rows."""
+    """Bound ‖ŵ − w‖ with failure probability ≤ ``failure``, w the fit on the table.
+
+    Encoded rows.
+    """
     if release.noisy_count is None:
         return None, "no number of rows was released"
     model = release.noise_model
@@ -662,7 +687,9 @@ def _by_interval(release: Released, fit: _Fit, result: MomentInterval, note: str
 def _coefficient_error_bound(
     interval: MomentInterval, weights: FloatArray, alpha: float, n_rows: float, count_error: float
 ) -> float:
-    """Bound ‖ŵ − w‖ for every table whose moments are in an interval, w its ridge coefficients; inf if one has no fit.
+    """Bound ‖ŵ − w‖ for every table whose moments are in an interval, w its ridge coefficients.
+
+    Inf if one has no fit.
 
     The penalty is 2αn on each coefficient, none on the constant; n is within ``count_error`` of ``n_rows``. The target is last.
 

@@ -39,7 +39,9 @@ _NAME = re.compile(r"(`[^`]*`|[A-Za-z_.][\w.]*)(?:\s*(?:\*\*|\^)\s*(\d+))?")
 
 
 def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | None]:
-    """Parse an R formula into target, names and intercept (None: by default); ``a*b`` is ``a + b + a:b``.
+    """Parse an R formula into target, names and intercept (None: by default).
+
+    ``a*b`` is ``a + b + a:b``.
 
     Examples
     --------
@@ -100,7 +102,10 @@ def _feature(factors: list[str], schema: Schema) -> str:
 
 
 def _name(factor: str) -> str:
-    """Convert ``C(region)`` to ``region`` and ``I(age ** 2)`` to ``age^2``; other terms are names."""
+    """Convert ``C(region)`` to ``region`` and ``I(age ** 2)`` to ``age^2``.
+
+    Other terms are names.
+    """
     if treated := re.fullmatch(r"C\(\s*`?([^`(),]+?)`?\s*\)", factor):
         return treated[1]
     try:
@@ -266,7 +271,7 @@ def _without_references(
 
 
 def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str, str]) -> set[int]:
-    """Return levels whose variance is too small to identify a coefficient among these regressors."""
+    """Return levels whose variance is too small to identify a coefficient among these."""
     if not references or release.noisy_sum is None or (noise := release.noise) is None:
         return set()
     mean = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center

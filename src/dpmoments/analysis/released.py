@@ -52,7 +52,9 @@ class Stated(Protocol):
 
 
 class Released(Stated, Protocol):
-    """Released moments as analyses see them; :class:`dpmoments.MomentRelease` describes each member.
+    """Released moments as analyses see them.
+
+    :class:`dpmoments.MomentRelease` describes each member.
 
     Every analysis takes one of these as its first argument, and so can be a method of ``MomentRelease``.
     """
@@ -67,7 +69,10 @@ class Released(Stated, Protocol):
 
     @property
     def noise(self) -> NoiseLaw | None:
-        """Noise distribution for variances of functionals; None if the moments are biased on purpose."""
+        """Noise distribution for variances of functionals.
+
+        None if the moments are biased on purpose.
+        """
 
     @property
     def noise_model(self) -> NoiseModel | None:
@@ -252,7 +257,10 @@ class Release(ABC):
 
 
 def features_entry(schema: Schema, *, mean: bool) -> dict[str, Any]:
-    """Return names of the features and their encoding, for readers in other languages: value = offset + scale · encoded."""
+    """Return names of the features and their encoding, for readers in other languages.
+
+    Value = offset + scale · encoded.
+    """
     encoding = schema.encoding(mean=mean)
     return {"names": list(schema.feature_names), "offset": encoding.offset.tolist(), "scale": encoding.scale.tolist()}
 
@@ -358,7 +366,9 @@ class Moments(Release):
 
     @cached_property
     def noise(self) -> NoiseLaw | None:
-        """Noise distribution of Σ z zᵀ, z = (1, x) about ``center``, in encoded units; None for biased moments.
+        """Noise distribution of Σ z zᵀ, z = (1, x) about ``center``, in encoded units.
+
+        None for biased moments.
 
         Exact for additive noise on each entry, for pooled releases, for additive Wishart noise of any scale, and, given the
         rows as the last step clipped them, for coinpress and private-preconditioning. **Linearized about the release** for draws
@@ -467,7 +477,10 @@ class Moments(Release):
     @property
     @in_floating_point
     def correlation(self) -> FloatArray:
-        """Corr(value), shape (d, d), NaN where a variance is not positive; :meth:`correlations` says how sure it is."""
+        """Corr(value), shape (d, d), NaN where a variance is not positive.
+
+        :meth:`correlations` says how sure it is.
+        """
         return correlation_of(self.unit_ball_covariance)
 
     def covariance_frame(self) -> Any:
@@ -554,14 +567,20 @@ def did_you_mean(name: object, known: Sequence[str]) -> str:
 
 
 def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:
-    """Return indices of features named by feature or column, in the release's order; default all."""
+    """Return indices of features named by feature or column, in the release's order.
+
+    Default all.
+    """
     if columns is None:
         return list(range(len(release.feature_names)))
     return sorted(named_features(release, columns, word="columns"))
 
 
 def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[int]:
-    """Return indices of features named by feature or column; ``word`` is the argument's name in errors."""
+    """Return indices of features named by feature or column.
+
+    ``word`` is the argument's name in errors.
+    """
     if isinstance(names, str):
         raise InputTypeError(f"{word} are a list of names, not one string")
     of_columns = {column.name: indices for column, indices in columns_with_places(release)}

@@ -1,4 +1,6 @@
-"""The rule by which every table says what a release resolves (docs/derivations/resolvability.md).
+"""The rule by which every table says what a release resolves.
+
+``docs/derivations/resolvability.md``.
 
 Holm's correction over the rows of a table decides on signs, the width of an interval on whether a number is printed, and the
 standard deviations of a forecast on what will be seen.
@@ -20,7 +22,10 @@ ERROR_RATE = 0.05
 POWER = 0.8
 """Probability with which an effect of the size that a forecast names is resolved."""
 MAX_WIDTH_SHARE = 0.5
-"""Width of an interval, as a fraction of what was public before, from which on the value is not estimable."""
+"""Width of an interval from which on a value is not estimable.
+
+As a fraction of what was public before.
+"""
 
 NOT_CLEAR_NOISE = "not clear (noise)"
 NOT_CLEAR_ROWS = "not clear (too few rows)"
@@ -59,7 +64,9 @@ _TAILS = np.array([1e-14, 1e-11, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.05,
 
 @lru_cache(maxsize=8)
 def half_widths(noise: NoiseLaw) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    """Return the half-width of an interval, in standard errors, as a function of a normal quantile z and the noise's share.
+    """Return the half-width of an interval, in standard errors.
+
+    A function of a normal quantile z and the noise's share.
 
     The share is the fraction of the variance caused by privacy noise. At the quantile of a level the function equals
     :func:`~dpmoments.analysis.confidence.deviations_for`.
@@ -146,7 +153,9 @@ def resolved(p: FloatArray) -> BoolArray:
 
 
 def largest_resolved(p: FloatArray) -> float:
-    """Return the largest p-value that Holm's correction over all of them leaves significant; −1 without any.
+    """Return the largest p-value that Holm's correction over all of them leaves significant.
+
+    −1 without any.
 
     Tables that are shown together may take it as the ``cutoff`` of :func:`sign_verdicts`.
 
@@ -162,7 +171,9 @@ def largest_resolved(p: FloatArray) -> float:
 def estimable(
     lower: FloatArray, upper: FloatArray, least: FloatArray | float, greatest: FloatArray | float
 ) -> BoolArray:
-    """Return a mask of the intervals that are bounded and shorter than half of the public range [least, greatest].
+    """Return a mask of the intervals that are bounded and short.
+
+    They are shorter than half of the public range [least, greatest].
 
     Examples
     --------
@@ -175,7 +186,7 @@ def estimable(
 
 
 def smallest_seen(privacy: FloatArray, sampling: FloatArray, comparisons: int, noise: NoiseLaw) -> FloatArray:
-    """Return the effect that is resolved with 80 % probability in a table of this many comparisons.
+    """Return the effect resolved with 80 % probability in a table of this many comparisons.
 
     Parameters
     ----------
@@ -211,7 +222,9 @@ def sign_verdicts(
     words: tuple[str, str] = ("positive", "negative"),
     cutoff: float | None = None,
 ) -> list[str]:
-    """Return what is said of each row of a table of signed quantities, in the five phrases of every table.
+    """Return the phrase for each row of a table of signed quantities.
+
+    It is one of the five phrases of every table.
 
     Parameters
     ----------

@@ -59,7 +59,10 @@ class _Margin:
 
     @classmethod
     def of(cls, mean: float, variance: float, lower: float, upper: float) -> _Margin:
-        """Return the beta distribution on [lower, upper] with this mean and variance (normal without bounds)."""
+        """Return the beta distribution on [lower, upper] with this mean and variance.
+
+        Normal without bounds.
+        """
         if not (math.isfinite(lower) and math.isfinite(upper)):
             return cls(mean + math.sqrt(max(variance, 0.0)) * _GRID)
         width = upper - lower
@@ -256,7 +259,10 @@ def _calibrated(
 
 
 def _with_shares(blocks: Sequence[_Block], latents: FloatArray, offsets: FloatArray, rounds: int = 3) -> FloatArray:
-    """Return offsets at which the levels of each categorical nearly have their shares in these latents."""
+    """Return offsets at which levels of each categorical nearly have their shares.
+
+    In these latents.
+    """
     offsets, least = offsets.copy(), 0.5 / len(latents)
     for block in blocks:
         if not isinstance(block.column, Categorical):
@@ -306,7 +312,10 @@ def _cells(block: _Block, rows: FloatArray) -> Any:
 
 
 def _no_level(column: Categorical) -> str | int:
-    """Return a value outside the levels, for columns in which a missing value is an error or drops its row."""
+    """Return a value outside the levels.
+
+    For columns in which a missing value is an error or drops its row.
+    """
     if isinstance(column.levels[0], int):
         return max(int(level) for level in column.levels) + 1
     other = "other"

@@ -34,7 +34,9 @@ SELECTION_FAILURE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Event {statistic ≥ threshold} or {statistic ≤ threshold}, likelier on one of the two tables.
+    """Event {statistic ≥ threshold} or {statistic ≤ threshold}.
+
+    It is likelier on one of the two tables.
 
     ``column`` is the index of the statistic, and ``promise`` the bound on ε from the draws it was chosen on, which is
     biased upwards and only used for ranking.

@@ -62,7 +62,9 @@ def bingham_epsilon(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 
 
 def _bingham_rho(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Return the smallest ρ of ρ-zCDP, in either order, between Bingham densities of two matrices.
+    """Return the smallest ρ of ρ-zCDP between Bingham densities of two matrices.
+
+    In either order.
 
     sup_α D_α/α, with D_α = (log Z(αM₁ + (1 − α)M₂) − α log Z(M₁) + (α − 1) log Z(M₂))/(α − 1).
     """
@@ -109,7 +111,9 @@ _DISTINCT = 1e-6
 
 
 def stated_temperature(plan: Plan) -> float | None:
-    """Return the t that a plan states for its first direction if it pays for only one, else None.
+    """Return the t that a plan states for its first direction if it pays for only one.
+
+    Else None.
 
     Then t is public, and does not depend on earlier draws.
     """

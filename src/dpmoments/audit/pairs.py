@@ -121,7 +121,9 @@ def distant_pairs(n_features: int, neighbors: Neighbors | str, rows_apart: int) 
 
 
 def unit_pairs(n_features: int, privacy_unit: PrivacyUnit) -> tuple[NeighboringPair, ...]:
-    """Return pairs that differ by one unit with as many rows as its contribution bound, and more.
+    """Return pairs that differ by one unit.
+
+    It has as many rows as its contribution bound, and more.
 
     Equal rows on an axis attain the maximum change by k rows. If a unit exceeds the bound, its rows are all equal, all
     different, or equal to those of others.

@@ -217,7 +217,7 @@ def audit(
     pairs: Sequence[NeighboringPair] | None = None,
     privacy_unit: PrivacyUnit | None = None,
 ) -> AuditResult:
-    """Bound from below the ε that a mechanism really spends, by running it on neighboring tables.
+    """Bound from below the ε that a mechanism spends, by running it on neighboring tables.
 
     Pilot draws on every pair train scores and choose, for each order of the pair, one statistic and up to four
     thresholds. The most promising pairs get fresh draws, and Clopper–Pearson bounds on the two probabilities of each
@@ -343,7 +343,10 @@ def _most_sensitive_to_temperature(trials: Sequence[Trial]) -> Trial | None:
 
 
 def _measured_direction(trial: Trial, size: int, failure: float, generator: np.random.Generator) -> MeasuredDirection:
-    """Return the exact loss at a lower bound on the temperature, from fresh draws on both tables."""
+    """Return the exact loss at a lower bound on the temperature.
+
+    From fresh draws on both tables.
+    """
     scores = [
         leading_scores(noisy_grams([record for record in sample if not record["failed"]], len(gram)), gram)
         for sample, gram in zip(trial.run(size, generator), trial.grams, strict=True)

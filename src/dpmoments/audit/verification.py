@@ -28,7 +28,9 @@ from dpmoments.repair.repair import Repair, exact_law
 _FALSE_ALARM = 1e-9
 """Maximum probability that a sound release fails a check because of its noise."""
 _COUNT_SHARE = 0.5
-"""Share of ``_FALSE_ALARM`` for bounds on the count's noise; the rest is for the Gram matrix.
+"""Share of ``_FALSE_ALARM`` for bounds on the count's noise.
+
+The rest is for the Gram matrix.
 
 The check of the count uses only its share, since lattice noise follows the quantiles only approximately.
 """
@@ -292,7 +294,10 @@ def _calibrated(
 
 
 def _shapes(release: MomentRelease) -> list[MomentShape]:
-    """List possible shapes of the plan: the file does not state if an add-remove count was public."""
+    """List possible shapes of the plan.
+
+    The file does not state if an add-remove count was public.
+    """
     counts = {None if release.noisy_count is None else release.n_rows}
     if not release.privacy.neighbors.count_is_public(release.schema.drops_rows):
         counts.add(None)

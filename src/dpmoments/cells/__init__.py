@@ -1,1 +1,4 @@
-"""Values of tables, in their many types, read as numbers or levels: the same for a release and for a prediction."""
+"""Values of tables, in their many types, read as numbers or levels.
+
+The same for a release and for a prediction.
+"""

@@ -22,7 +22,10 @@ _ARROW_TIMES = ("D", "s", "ms", "us", "ns")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ColumnTable:
-    """Table of equally long columns (from :func:`declared_column`) that do not share a library or a type."""
+    """Table of equally long columns that do not share a library or a type.
+
+    Columns come from :func:`declared_column`.
+    """
 
     columns: Mapping[str, Any]
 
@@ -41,7 +44,9 @@ class ColumnTable:
 
 
 def declared_column(values: Any, name: str) -> Any:
-    """Return a column as a one-dimensional NumPy array or a narwhals Series, of its declared type.
+    """Return a column as a NumPy array or a narwhals Series, of its declared type.
+
+    The array has one dimension.
 
     Lists, tuples and other sequences declare no type: they become arrays of objects, so that no value decides how
     another is read.

@@ -24,7 +24,10 @@ from dpmoments.schema.dates import MICROSECONDS, MONTHS, Date, date_pattern
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": MICROSECONDS, "ns": 1_000_000_000}
 _DAY = 86_400 * MICROSECONDS
 _FARTHEST = 2**62
-"""Max microseconds from 1970, 146,000 years: times beyond it, outside all bounds, are clipped to it."""
+"""Max microseconds from 1970, 146,000 years.
+
+Times beyond it, outside all bounds, are clipped to it.
+"""
 _EPOCH = dt.datetime(1970, 1, 1)
 _UNREADABLE: Any = object()
 """Placeholder of an object that is not a date."""
@@ -32,7 +35,9 @@ _IntegerArray = npt.NDArray[np.int64]
 
 
 def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None]:
-    """Convert an Arrow array of dates, timestamps, text or nulls to float64, NaN if missing or unreadable.
+    """Convert an Arrow array of dates, timestamps, text or nulls to float64.
+
+    NaN if missing or unreadable.
 
     The second result marks texts that are not dates in the column's format, None without any.
 
@@ -65,7 +70,10 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
 
 
 def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArray, BoolArray | None]:
-    """Convert dates, times and text among Python objects like :func:`date_numbers`; other objects are unreadable."""
+    """Convert dates, times and text among Python objects like :func:`date_numbers`.
+
+    Other objects are unreadable.
+    """
     result = np.full(len(cells), np.nan)
     unreadable = np.zeros(len(cells), dtype=bool)
     texts: list[str | None] = [None] * len(cells)
@@ -84,7 +92,9 @@ def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArr
 
 
 def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty: bool = False) -> TextCells:
-    """Convert a column of text to dates; if ``only_empty``, only the empty text is a null marker, as in frames.
+    """Convert a column of text to dates.
+
+    If ``only_empty``, only the empty text is a null marker, as in frames.
 
     >>> column = Date("day", "2020-01-01", "2021-01-01", format="%d.%m.%Y")
     >>> dates = text_dates(pa.array(["29.2.2020", "30.2.2020", "n/a"]), column, TextFormat())
@@ -114,7 +124,10 @@ def _distinct_dates(texts: Any, column: Date, text_format: TextFormat, *, only_e
 
 
 def _moment(cell: object) -> Any:
-    """Convert to microseconds since 1970 in UTC; text stays, None if missing, ``_UNREADABLE`` if not a date."""
+    """Convert to microseconds since 1970 in UTC.
+
+    Text stays, None if missing, ``_UNREADABLE`` if not a date.
+    """
     if is_missing(cell):
         return None
     if isinstance(cell, str):

@@ -28,7 +28,10 @@ NO_LEVEL = "\0 no level"
 
 
 def series_cells(series: nw.Series[Any], name: str) -> Any:
-    """Return a frame column's values as Arrow arrays or an array of Python objects; only its type decides which."""
+    """Return a frame column's values as Arrow arrays or an array of Python objects.
+
+    Only its type decides which.
+    """
     native = series.to_native()
     native_type = getattr(native, "dtype", None)
     # Arrow cannot join chunks whose dictionaries hold nulls.
@@ -64,7 +67,9 @@ def array_cells(cells: npt.NDArray[Any]) -> Any:
 
 
 def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArray | None]:
-    """Convert Python, NumPy and decimal numbers and Booleans to float64, NaN if missing or unreadable.
+    """Convert Python, NumPy and decimal numbers and Booleans to float64.
+
+    NaN if missing or unreadable.
 
     The second result marks objects of other types, None without any. None, NaN and pandas' missing values are
     missing.
@@ -83,7 +88,9 @@ def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArr
 
 
 def object_texts(cells: ObjectArray, *, integers: bool) -> Any:
-    """Convert strings and integers to a large_string array, null if missing, ``NO_LEVEL`` if they cannot be levels.
+    """Convert strings and integers to a large_string array.
+
+    Null if missing, ``NO_LEVEL`` if they cannot be levels.
 
     If ``integers``, the column's levels are integers, and floats such as 3.0 are allowed.
 
@@ -108,7 +115,10 @@ def read_objects(cells: Iterable[object], read: Callable[[Any], Found], unreadab
 
 
 def plain_text(cell: str) -> str | None:
-    """Return the characters of a text, bypassing its methods; None without UTF-8 (half of a surrogate pair)."""
+    """Return the characters of a text, bypassing its methods.
+
+    None without UTF-8 (half of a surrogate pair).
+    """
     text = cell if type(cell) is str else str.__str__(cell)
     if not text.isascii():
         try:
@@ -145,7 +155,10 @@ def _number(cell: object) -> float | None:
 
 
 def _plain_float(cell: object) -> float | None:
-    """Convert a number bypassing its type's methods (a warning could quote the value); None for other objects."""
+    """Convert a number bypassing its type's methods (a warning could quote the value).
+
+    None for other objects.
+    """
     if isinstance(cell, int):
         return int.__float__(cell)
     if isinstance(cell, float):

@@ -151,7 +151,10 @@ def _whole_number_texts(chunk: Any) -> Any:
 
 
 def _gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: float) -> npt.NDArray[Any]:
-    """Apply ``read`` to the plain arrays of ``cells``; of a dictionary array, only to its dictionary."""
+    """Apply ``read`` to the plain arrays of ``cells``.
+
+    Of a dictionary array, only to its dictionary.
+    """
     parts = []
     for part in cells.chunks or [pa.array([], cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]:
         chunk = pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part

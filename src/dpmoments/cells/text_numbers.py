@@ -46,7 +46,10 @@ class TextCells:
 
     @classmethod
     def of(cls, values: Any, nothing: Any, readable: Any) -> TextCells:
-        """Combine Arrow's results: values, mask of missing values, and mask of readable ones among the others."""
+        """Combine Arrow's results.
+
+        Values, mask of missing values, and mask of readable ones among the others.
+        """
         empty = _as_flags(nothing)
         unparsable = ~empty & ~_as_flags(readable)
         result = np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -88,7 +91,10 @@ def text_flags(cells: Any, text_format: TextFormat) -> TextCells:
 
 
 def decoded_bytes(cells: Any) -> tuple[Any, BoolArray]:
-    """Convert bytes or text to text, and a mask of invalid UTF-8; Arrow checks no text that it gets or reads."""
+    """Convert bytes or text to text, and a mask of invalid UTF-8.
+
+    Arrow checks no text that it gets or reads.
+    """
     if pa.types.is_string_view(cells.type):
         cells = pc.cast(cells, pa.large_string())
     try:
@@ -114,7 +120,10 @@ def decoded_levels(cells: Any, nulls: Sequence[str]) -> tuple[Any, BoolArray]:
 
 
 def null_words(column: Categorical | Date, text_format: TextFormat) -> list[str]:
-    """Return the null markers of a column of text; of a categorical only stated ones: ``NA`` may be a level."""
+    """Return the null markers of a column of text; of a categorical only stated ones.
+
+    ``NA`` may be a level.
+    """
     if isinstance(column, Date):
         return list(text_format.null_words)
     levels = set(map(str, column.levels))

@@ -37,7 +37,10 @@ from dpmoments.foundation.table_libraries import pa, pc
 _NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
 """Null markers. Rows of many people would otherwise be one unit, and none of them protected."""
 _WHOLE_FLOAT = r"\A(-?[0-9]+)\.0\z"
-"""Pattern for Arrow, whose ``$`` matches only at the end; Python's also matches before a final newline."""
+"""Pattern for Arrow, whose ``$`` matches only at the end.
+
+Python's also matches before a final newline.
+"""
 _UNREADABLE: bytes | None = b""
 """Placeholder of an object that names no unit."""
 _EXACT_INTEGERS = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53}
@@ -45,7 +48,9 @@ _EXACT_INTEGERS = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53}
 
 
 def unit_ids(cells: Any, column: str, *, strict: bool = True) -> Any:
-    """Return the bytes that name each row's unit, null if none: a large_binary array of length n.
+    """Return the bytes that name each row's unit, null if none.
+
+    A large_binary array of length n.
 
     If ``strict``, a value that names no unit and is not missing is an error; else it counts as missing. ``column`` is
     the name for messages.
@@ -117,7 +122,10 @@ def _ids_of_floats(chunk: Any, column: str, *, strict: bool) -> Any:
 
 
 def nameless_cells(cells: Any) -> BoolArray:
-    """Mark values, of a type that :func:`unit_ids` accepts, that name no unit and are not missing, shape (n,)."""
+    """Mark values that name no unit and are not missing, shape (n,).
+
+    Values are of a type that :func:`unit_ids` accepts.
+    """
     if isinstance(cells, np.ndarray):
         return np.array(
             [result == _UNREADABLE for result in read_objects(cells, _object_id, _UNREADABLE)], dtype=np.bool_

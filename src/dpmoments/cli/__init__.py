@@ -1,4 +1,6 @@
-"""Command line: ``dpmoments init | forecast | forecast-mean | release | release-mean | show | verify | …``.
+"""Command line: ``dpmoments init
+
+preflight | forecast | release | show | report | …``.
 
 In addition every analysis is a command.
 """

@@ -1,4 +1,7 @@
-"""Analyst's commands in addition to the analyses: show, verify, groups, pool, synthetic. They cost no privacy."""
+"""Analyst's commands in addition to the analyses: show, verify, groups, pool, synthetic.
+
+They cost no privacy.
+"""
 
 from __future__ import annotations
 

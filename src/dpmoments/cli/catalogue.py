@@ -178,7 +178,7 @@ def _options(mechanism: Configured) -> Iterator[tuple[str, str]]:
 
 
 def _paragraphs(docstring: str) -> Iterator[tuple[int, str]]:
-    """Yield indent and text of each paragraph, with lines joined so that the terminal wraps them."""
+    """Yield indent and text of each paragraph, lines joined so that the terminal wraps them."""
     narrative = docstring.partition("\nExamples\n---")[0].rstrip()
     indent, lines = 0, list[str]()
     for line in narrative.splitlines():

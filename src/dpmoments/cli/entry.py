@@ -96,11 +96,17 @@ _COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "verify": ("analyst:verify", "Check that a release is complete and consistent. Exit code 1 if not."),
     },
 }
-"""Per section of the help page: commands, where each is defined in this package, and its summary."""
+"""Per section of the help page.
+
+Commands, where each is defined in this package, and its summary.
+"""
 
 
 class _Commands(typer.core.TyperGroup):
-    """Group whose commands are imported when one is run: the help page needs only their summaries."""
+    """Group whose commands are imported when one is run.
+
+    The help page needs only their summaries.
+    """
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, summarized, rest = super().resolve_command(ctx, args)
@@ -184,7 +190,9 @@ for section, commands in _COMMANDS.items():
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line on ``arguments`` (default: those of the process) and return the exit code.
+    """Run the command line on ``arguments`` and return the exit code.
+
+    By default, the arguments of the process.
 
     0: success. 1: the request cannot be met, or a file is invalid. 2: an error in the command. 130: stopped by the
     keyboard.
@@ -222,7 +230,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _flushed() -> bool:
-    """Flush standard output; return True on success. A reader that closed early (``| head``) is not an error."""
+    """Flush standard output; return True on success.
+
+    A reader that closed early (``| head``) is not an error.
+    """
     try:
         with printing():
             sys.stdout.flush()

@@ -1,4 +1,7 @@
-"""Error output of failed commands: a line or two on standard error, never a value of the table."""
+"""Error output of failed commands.
+
+A line or two on standard error, never a value of the table.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,9 @@ def in_options(message: str) -> str:
 
 
 def what_number_to_write(message: str, options: Sequence[str], arguments: Sequence[str]) -> str | None:
-    """Describe an invalid number given to an option, and how to write it; None for other messages.
+    """Describe an invalid number given to an option, and how to write it.
+
+    None for other messages.
 
     The parser's ``message`` does not quote the number, so it is found in ``arguments`` after one of ``options``.
 
@@ -122,7 +127,10 @@ def explain(error: Exception) -> str:
 
 
 def notes_of(error: BaseException) -> list[str]:
-    """Return the library's notes on an error: whether anything was spent. Others' notes may quote a value."""
+    """Return the library's notes on an error: whether anything was spent.
+
+    Others' notes may quote a value.
+    """
     from dpmoments.spending.run import NOTES
 
     return [note for note in getattr(error, "__notes__", ()) if note in NOTES]
@@ -142,7 +150,10 @@ def _message(error: Exception) -> str:
 
 
 def _refusal(error: OSError) -> str:
-    """Format a refusal by the operating system; text from a library's error may quote anything and is hidden."""
+    """Format a refusal by the operating system.
+
+    Text from a library's error may quote anything and is hidden.
+    """
     assert error.errno is not None
     words = os.strerror(error.errno)
     if isinstance(error, OutputError):

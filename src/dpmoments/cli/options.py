@@ -60,7 +60,10 @@ class Option:
     argument: bool = False
 
     def parameter(self, name: str, hint: Any = None, declared: Any = None) -> inspect.Parameter:
-        """Return the option as a parameter that typer reads, for the type ``hint`` and the default ``declared``."""
+        """Return the option as a parameter that typer reads.
+
+        For the type ``hint`` and the default ``declared``.
+        """
         default = declared if self.default is _AS_DECLARED else self.default
         kind = self.kind or _kind_of_value(hint)
         dashed = name.replace("_", "-")
@@ -163,7 +166,10 @@ Reader = Callable[..., Any]
 
 
 def _objects() -> dict[str, tuple[Sequence[str], Reader]]:
-    """Return the parameters that are objects, with the options that describe them and their parsers."""
+    """Return the parameters that are objects, with their options and parsers.
+
+    Options describe them.
+    """
     return {
         "data": (("data", "engine"), data_of),
         "schema": (("schema",), Schema.load),

@@ -91,7 +91,7 @@ def release_mean(options: dict[str, Any], yes: Yes = False) -> None:
 
 
 def _ask(options: dict[str, Any], *, yes: bool) -> None:
-    """Reject invalid budgets and outputs, warn about a seed, ask for confirmation, and yield a progress bar."""
+    """Reject invalid budgets and outputs, warn about a seed, ask, and yield a progress bar."""
     budget = budget_of(options["epsilon"], options["delta"], options["rho"])
     check_output(options["output"])
     if options["insecure_seed"] is not None:

@@ -1,4 +1,7 @@
-"""Output of the command line: plain text that reads the same in a terminal, a pipe and a log."""
+"""Output of the command line.
+
+Plain text that reads the same in a terminal, a pipe and a log.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ def drop_output() -> None:
 
 
 def print_text(text: str = "", *, indent: int = 0) -> None:
-    """Print to standard output, wrapped at the terminal's width; names of columns are never read as markup."""
+    """Print to standard output, wrapped at the terminal's width.
+
+    Names of columns are never read as markup.
+    """
     _print(Padding(visible(text), (0, 0, 0, indent)))
 
 
@@ -66,7 +72,10 @@ def print_page(text: str) -> None:
 def print_table(
     headers: Sequence[str], rows: Iterable[tuple[str, ...]], *, numbers: Sequence[str] = (), whole: Sequence[str] = ()
 ) -> None:
-    """Print rows under headers (none if all are empty), ``numbers`` right-aligned, ``whole`` columns unbroken."""
+    """Print rows under headers (none if all are empty).
+
+    ``numbers`` are right-aligned, and ``whole`` columns unbroken.
+    """
     named = any(headers)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=named)
     for header in headers:

@@ -80,7 +80,10 @@ def _airfoil_schema() -> Schema:
 
 
 def _wine_schema(*, cultivar: bool) -> Schema:
-    """Return the schema of Wine: round bounds for table wines in the assays' units; cultivars as numbers."""
+    """Return the schema of Wine: round bounds for table wines in the assays' units.
+
+    Cultivars as numbers.
+    """
     return Schema(
         Numeric("alcohol", 8, 18),
         Numeric("malic_acid", 0, 10),
@@ -133,7 +136,9 @@ class Dataset:
 
 
 def wine(*, cultivar: bool = False) -> Dataset:
-    """Load chemical assays of 178 Italian wines, 13 numeric columns, from scikit-learn; needs no network.
+    """Load chemical assays of 178 Italian wines, 13 numeric columns, from scikit-learn.
+
+    Needs no network.
 
     Parameters
     ----------
@@ -171,7 +176,9 @@ def wine(*, cultivar: bool = False) -> Dataset:
 
 
 def airfoil() -> Dataset:
-    """Load the noise of airfoil sections in a wind tunnel (NASA 1989), 6 numeric columns; bundled, needs no network.
+    """Load the noise of airfoil sections in a wind tunnel (NASA 1989), 6 numeric columns.
+
+    Bundled, needs no network.
 
     Returns
     -------
@@ -198,7 +205,9 @@ def airfoil() -> Dataset:
 
 
 def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True) -> Dataset:
-    """Load people of the 1994 US census extract, 14 columns and the target ``income``; bundled, needs no network.
+    """Load people of the 1994 US census extract, 14 columns and the target ``income``.
+
+    Bundled, needs no network.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Common part of all estimators: from parameters and a table to one release, and from it to attributes."""
+"""Common part of all estimators.
+
+From parameters and a table to one release, and from it to attributes.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,10 @@ _FROM_ELSEWHERE = (
 
 
 class UnreadableTableError(InputError, ValueError, TypeError):
-    """Value of X or y that stopped the release; of both types that scikit-learn's users expect. Nothing was spent."""
+    """Value of X or y that stopped the release; of both types that scikit-learn's users expect.
+
+    Nothing was spent.
+    """
 
 
 class _OneFit:
@@ -77,7 +83,10 @@ class _OneFit:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Reserve the fit for a block; refund it if the block fails and no run in it spent its budget."""
+        """Reserve the fit for a block.
+
+        Refund it if the block fails and no run in it spent its budget.
+        """
         with _LOCK:
             if self._process != os.getpid():
                 raise BudgetExceededError(_FROM_ELSEWHERE)
@@ -95,7 +104,10 @@ class _OneFit:
 
 _LOCK = RLock()
 _HELD: WeakKeyDictionary[Any, _OneFit] = WeakKeyDictionary()
-"""Fits by estimator, not as attributes: setting, copying or clearing attributes does not lose them."""
+"""Fits by estimator, not as attributes.
+
+Setting, copying or clearing attributes does not lose them.
+"""
 _KNOWN: WeakValueDictionary[str, _OneFit] = WeakValueDictionary()
 
 
@@ -106,7 +118,10 @@ def _hold(estimator: Any, one_fit: _OneFit) -> None:
 
 
 def _known_fit(identity: object) -> _OneFit:
-    """Return the fit that a pickle was written with; in a process that does not know it, a used one."""
+    """Return the fit that a pickle was written with.
+
+    In a process that does not know it, a used one.
+    """
     known = _KNOWN.get(identity) if isinstance(identity, str) else None
     return _OneFit(process=None) if known is None else known
 
@@ -249,7 +264,10 @@ class PrivateEstimator(BaseEstimator):
         return self._take(released)
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Schema, Any]:
-        """Return the table to release, its schema, and a stand-in for scikit-learn's check of columns."""
+        """Return the table to release, its schema, and a stand-in for scikit-learn's checks.
+
+        They check columns.
+        """
         unit = self.privacy_unit.column if isinstance(self.privacy_unit, PrivacyUnit) else None
         features = Features.of(X, n_columns=self._n_columns_stated)
         own = features.own_names(unit)
@@ -312,7 +330,10 @@ class PrivateEstimator(BaseEstimator):
 
     @staticmethod
     def _require_columns(own: tuple[str, ...], expected: tuple[str, ...], *, named: bool) -> None:
-        """Raise ValueError unless the columns of X are the schema's, in order, since result arrays use that order."""
+        """Raise ValueError unless the columns of X are the schema's, in order.
+
+        Result arrays use that order.
+        """
         if len(own) != len(expected) and not named:
             raise InputValueError(
                 f"X has {len(own)} columns, and the schema has {len(expected)} without y "

@@ -1,4 +1,4 @@
-"""Mean and covariance with the interface of scikit-learn's EmpiricalCovariance, from one release."""
+"""Mean and covariance from one release, with scikit-learn's EmpiricalCovariance interface."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
         return np.asarray(np.einsum("ij,jk,ik->i", deviations, self.get_precision(), deviations))
 
     def score(self, X_test: Any, y: Any = None) -> float:  # noqa: ARG002
-        """Compute the log-likelihood of rows under a normal distribution with this mean and covariance.
+        """Compute the log-likelihood of rows under a normal distribution with these moments.
 
         −∞ if the precision has no inverse. The score of private rows is private.
         """

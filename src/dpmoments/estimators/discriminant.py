@@ -25,7 +25,9 @@ _MADE_UP = "y"
 
 
 class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, PrivateEstimator):
-    """Linear discriminant analysis under differential privacy: a classifier, and a map to discriminating directions.
+    """Linear discriminant analysis under differential privacy.
+
+    A classifier, and a map to discriminating directions.
 
     Parameters
     ----------
@@ -175,7 +177,10 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
         return self.classes_[np.argmax(scores, axis=1)]
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Predict class probabilities, shape (m, c), for normal rows with one covariance within classes."""
+        """Predict class probabilities, shape (m, c).
+
+        For normal rows with one covariance within classes.
+        """
         return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
@@ -183,7 +188,10 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
         return np.asarray(log_softmax(self._scores(X), axis=1))
 
     def transform(self, X: Any) -> FloatArray:
-        """Compute scores on the discriminating directions, shape (m, r), r ≤ c − 1; private for private rows."""
+        """Compute scores on the discriminating directions, shape (m, r), r ≤ c − 1.
+
+        Private for private rows.
+        """
         rows = self._rows(X)
         return np.asarray(self.answer_.transform(rows))
 

@@ -1,4 +1,4 @@
-"""Ridge regression with the interface of scikit-learn's Ridge and standard errors, from one release."""
+"""Ridge regression with standard errors from one release, with scikit-learn's interface."""
 
 from __future__ import annotations
 

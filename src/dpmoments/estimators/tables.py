@@ -1,4 +1,7 @@
-"""Input of fits and predictions: public columns from parameters, and tables of these columns, never modified."""
+"""Input of fits and predictions.
+
+Public columns from parameters, and tables of these columns, never modified.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ _NO_BOUNDS = (
 def public_schema(
     schema: object, bounds: object, row_norm: float | None, names: Sequence[str], target: Column | None = None
 ) -> Schema:
-    """Return the schema that one of ``schema``, ``bounds`` and ``row_norm`` states for these names; reads no value."""
+    """Return the schema that ``schema``, ``bounds`` or ``row_norm`` states for these names.
+
+    It reads no value.
+    """
     given = [
         name for name, value in (("schema", schema), ("bounds", bounds), ("row_norm", row_norm)) if value is not None
     ]
@@ -105,7 +111,10 @@ class Features:
 
     @classmethod
     def of(cls, X: Any, *, n_columns: int | None = None) -> Features:
-        """Read a frame or array in memory, or a sequence of rows as objects; an empty sequence has ``n_columns``."""
+        """Read a frame or array in memory, or a sequence of rows as objects.
+
+        An empty sequence has ``n_columns``.
+        """
         if issparse(X):
             raise InputTypeError(
                 "sparse input is not supported: every entry of the moments gets noise anyway. Pass X.toarray()"
@@ -126,13 +135,19 @@ class Features:
         return cls(None, None, columns, len(frame))
 
     def own_names(self, unit: str | None) -> tuple[str, ...]:
-        """Return the column names without the privacy unit's; unnamed columns are ``x0``, ``x1`` and so on."""
+        """Return the column names without the privacy unit's.
+
+        Unnamed columns are ``x0``, ``x1`` and so on.
+        """
         if self.names is None:
             return tuple(f"x{index}" for index in range(len(self.columns)))
         return tuple(name for name in self.names if name != unit)
 
     def beside(self, names: Sequence[str], target: str | None = None, y: Any = None) -> Any:
-        """Return the table to release: columns by the schema's names, and the target; nothing is copied."""
+        """Return the table to release: columns by the schema's names, and the target.
+
+        Nothing is copied.
+        """
         if target is None and self.given is not None:
             return self.given
         if target is not None and len(y) != self.n_rows:
@@ -147,12 +162,18 @@ class Features:
 
 
 def names_alone(names: Sequence[str]) -> pa.Table:
-    """Return an empty table with these column names, in a form whose names every scikit-learn version reads."""
+    """Return an empty table with these column names.
+
+    Every scikit-learn version can read its names.
+    """
     return pa.table({name: pa.array([], pa.null()) for name in names})
 
 
 def _frame_of(X: Any) -> Any:
-    """Wrap a frame with narwhals, return anything else; refuse duplicate names, which can be values of a record."""
+    """Wrap a frame with narwhals, return anything else.
+
+    Refuse duplicate names, which can be values of a record.
+    """
     if isinstance(X, pa.RecordBatch):
         X = pa.Table.from_batches([X])
     twice = hasattr(X, "iloc") and getattr(getattr(X, "columns", None), "has_duplicates", False)  # pandas
@@ -212,7 +233,10 @@ def _cells_of(row: Any) -> Any | None:
 
 
 def column_of(y: Any, *, of: Any) -> Any:
-    """Convert y to an array or series of n values; shape (n, 1) is accepted with scikit-learn's warning."""
+    """Convert y to an array or series of n values.
+
+    Shape (n, 1) is accepted with scikit-learn's warning.
+    """
     if y is None:
         raise InputValueError(f"This {type(of).__name__} estimator requires y to be passed, but the target y is None")
     column = y

@@ -1,1 +1,1 @@
-"""Errors, arrays, plain values, documents, progress, text formats and lazily loaded libraries."""
+"""Errors, arrays, plain values, documents, progress, text formats, lazy libraries."""

@@ -1,4 +1,7 @@
-"""JSON documents: written completely or not at all; checked when read; refused if damaged or edited by hand."""
+"""JSON documents: written completely or not at all; checked when read.
+
+Refused if damaged or edited by hand.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +96,10 @@ def whole_file(path: str | Path, *, overwrite: bool = False, taken: str = NEVER_
 
 
 def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Mapping[str, Any]], Result]]) -> Result:
-    """Read a document of one of several kinds and build its content; no code in the file is ever run."""
+    """Read a document of one of several kinds and build its content.
+
+    No code in the file is ever run.
+    """
     kind, content = _checked_content(path, tuple(builders))
     try:
         return builders[kind](content)
@@ -105,7 +111,10 @@ def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Ma
 
 
 def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple[DocumentKind, dict[str, Any]]:
-    """Return the content after checking format, version and checksum; errors quote no text of foreign files."""
+    """Return the content after checking format, version and checksum.
+
+    Errors quote no text of foreign files.
+    """
     nouns = " or ".join(kind.noun for kind in kinds)
     document: Any = None
     try:
@@ -189,7 +198,10 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _exists(path: Path) -> bool:
-    """Return True if ``path`` exists, even as a broken link; raise OSError if no file can have that name."""
+    """Return True if ``path`` exists, even as a broken link.
+
+    Raise OSError if no file can have that name.
+    """
     try:
         os.lstat(path)
     except FileNotFoundError:

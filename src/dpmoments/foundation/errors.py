@@ -25,7 +25,9 @@ class StatedError(Protocol):
 
 
 class InputError(Exception):
-    """Error whose message this library wrote: it quotes no value of a table and may be shown to anyone.
+    """Error whose message this library wrote.
+
+    It quotes no value of a table and may be shown to anyone.
 
     Every error that the library raises on purpose is one, and also of the built-in kind that Python's users expect: catch
     ``ValueError`` or ``InputError``. An error of a reader or an array library is not one, and its message may quote the table.
@@ -148,7 +150,10 @@ def place_of(traceback: TracebackType | None) -> str:
 # Text out of a file as it is shown: no character of it that a terminal or a page obeys instead of showing.
 
 _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that a terminal obeys instead of showing, or that change the direction of the text after them."""
+"""Characters that a terminal obeys instead of showing.
+
+Some change the direction of the text after them.
+"""
 
 
 def visible(text: str) -> str:
@@ -166,11 +171,16 @@ def visible(text: str) -> str:
 
 
 class LedgerError(InputError, RuntimeError):
-    """Ledger that cannot be used: its file is locked, damaged, foreign, newer or missing, or contradicts itself.
+    """Ledger that cannot be used.
+
+    Its file is locked, damaged, foreign, newer or missing, or contradicts itself.
 
     The refused request spent nothing.
     """
 
 
 class BudgetExceededError(LedgerError):
-    """Release that would exceed its dataset's granted budget, or whose budget kind the grant cannot measure."""
+    """Release that would exceed its dataset's budget, or that the grant cannot measure.
+
+    It cannot measure some kinds of budget.
+    """

@@ -1,4 +1,7 @@
-"""Roots of functions of one variable, without ``scipy.optimize``, which takes longer to load than a release to make."""
+"""Roots of functions of one variable.
+
+``scipy.optimize`` takes longer to load than a release takes.
+"""
 
 from __future__ import annotations
 

@@ -17,13 +17,18 @@ FEATHER_ENDINGS = (".feather", ".arrow", ".ipc", ".arrows")
 CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 _COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
 _FORMULA = r"\A('*[=+\-@\t\r\n＝＋－＠])"
-"""Start of a text that spreadsheets run (OWASP, CSV injection), with or without apostrophes before it."""
+"""Start of a text that spreadsheets run (OWASP, CSV injection).
+
+With or without apostrophes before it.
+"""
 ENGINES = ("dask", "spark")
 
 
 @dataclass(frozen=True)
 class EngineFiles:
-    """Table files that the workers of an engine read with this library's own readers; passed in place of a path.
+    """Table files that the workers of an engine read with this library's own readers.
+
+    Passed in place of a path.
 
     Every worker must see the files under the same names. Parquet files are read in row groups, other files as a whole.
 
@@ -105,7 +110,10 @@ def fixed_folder(pattern: str | Path) -> Path | None:
 
 
 def open_ipc(path: Path, columns: Sequence[int] | None = None, source: Any = None) -> Any:
-    """Open an Arrow IPC file or stream for reading these columns only; ``source`` is the file if already open."""
+    """Open an Arrow IPC file or stream for reading these columns only.
+
+    ``source`` is the file if already open.
+    """
     import pyarrow as pa
 
     source = pa.OSFile(str(path)) if source is None else source
@@ -148,7 +156,10 @@ def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
 
 
 def _without_formulas(table: Any) -> Any:
-    """Add an apostrophe before each text and name that begins a formula, or that already has such an apostrophe."""
+    """Add an apostrophe before each text and name that begins a formula.
+
+    Also before those that already have such an apostrophe.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,6 @@
-"""Libraries that read tables, loaded with the first table: analyzing a release needs none of them.
+"""Libraries that read tables, loaded with the first table.
+
+Analyzing a release needs none of them.
 
 ``from dpmoments.foundation.table_libraries import pa, pc`` replaces ``import pyarrow as pa`` and ``import
 pyarrow.compute as pc``.
@@ -27,7 +29,10 @@ class LazyModule:
         return getattr(self._module, name)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Return how to rebuild the proxy: engines pickle it with the functions that they send to workers."""
+        """Return how to rebuild the proxy.
+
+        Engines pickle it with the functions that they send to workers.
+        """
         return LazyModule, (self._load,)
 
 

@@ -17,7 +17,7 @@ _FALSE = ("false", "False", "FALSE", "0", "0.0", "f", "F")
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 
 _CHANGING = ("hz", "idna", "iso2022_", "punycode", "utf-7")
-"""Codec names of stateful encodings, in which the meaning of bytes depends on the text before them."""
+"""Names of stateful codecs, in which the meaning of bytes depends on the text before them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,10 @@ from dpmoments.foundation.text_format import TextFormat
 
 _PIECE = 1 << 20
 _UNREADABLE_BYTES = "dpmoments.unreadable"
-"""Error handler of decoders: bytes that are not text become half of a surrogate pair, which no text contains."""
+"""Error handler of decoders.
+
+Bytes that are not text become half of a surrogate pair, which no text contains.
+"""
 
 
 def _marked(error: UnicodeError) -> tuple[str, int]:
@@ -37,7 +40,9 @@ class LongLineError(InputValueError):
 
 
 class LineLengths:
-    r"""Lengths of a delimited text's lines as Arrow's reader divides it: line ends in quotes do not count.
+    r"""Lengths of a delimited text's lines as Arrow's reader divides it.
+
+    Line ends in quotes do not count.
 
     Parameters
     ----------
@@ -206,7 +211,10 @@ _DELIMITERS = {";": '";"', "\t": '"\\t", a tab', "|": '"|"', ",": '","'}
 
 
 def first_line(path: Path, text_format: TextFormat) -> str:
-    """Return the first non-empty line of a file, without its end; line ends in quotes are part of it."""
+    """Return the first non-empty line of a file, without its end.
+
+    Line ends in quotes are part of it.
+    """
     encoding = text_format.encoding.upper() if text_format.is_utf8 else text_format.encoding
     fault = f"damaged, or not a text file in {encoding}: if it is text, pass the encoding it was saved in"
     try:

@@ -21,7 +21,9 @@ _ALIKE = 0.6
 
 @dataclass(frozen=True, repr=False)
 class FoundValue:
-    """Value that is not a level of its column, or cannot be read; only its beginning if it is long.
+    """Value that is not a level of its column, or cannot be read.
+
+    Only its beginning if it is long.
 
     ``nearest`` is the most similar declared level. If ``same``, they differ only in case, spaces or the format of a
     number.
@@ -35,7 +37,10 @@ class FoundValue:
 
 @dataclass(frozen=True, repr=False)
 class RuleFacts:
-    """Rows that one rule of one column drops: all; those not dropped by an earlier rule; those dropped by no other."""
+    """Rows that one rule of one column drops.
+
+    All of them, those not dropped by an earlier rule, and those dropped by no other.
+    """
 
     column: str
     rule: str

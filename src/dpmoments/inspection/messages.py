@@ -18,7 +18,10 @@ _MAX_LISTED = 8
 """Max values listed per column."""
 _MAX_SHOWN_LENGTH = 40
 BLANK = "\0"
-"""Substitute for a space inside a value, where lines must not break; :func:`repr` leaves none."""
+"""Substitute for a space inside a value, where lines must not break.
+
+:func:`repr` leaves none.
+"""
 _MAX_RULES = 3
 """Max rules named in the verdict on rows; all of them are listed below it."""
 _MAX = 0.5
@@ -64,7 +67,9 @@ def verdicts(facts: TableFacts) -> list[Verdict]:
 
 
 def visible(text: str, *, quoted: bool = True) -> str:
-    r"""Format text for printing: control characters, line breaks and direction marks escaped, shortened to a phrase.
+    r"""Format text for printing.
+
+    Control characters, line breaks and direction marks escaped, shortened to a phrase.
 
     >>> print(visible("ICU"), visible("a\x1b[2Jb\nc"), visible("height", quoted=False))
     'ICU' 'a\x1b[2Jb\nc' height

@@ -49,7 +49,7 @@ def preflight(
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
 ) -> Preflight:
-    """Check a private table as a release would read it, and report everything that does not fit its schema.
+    """Check a private table as a release would read it, and report what does not fit its schema.
 
     Parameters
     ----------
@@ -149,7 +149,10 @@ class Preflight:
 
     @property
     def outcome(self) -> Outcome:
-        """Outcome of a release of this table; private. Worthless: most rows, or most values of a column, are lost."""
+        """Outcome of a release of this table; private.
+
+        Worthless: most rows, or most values of a column, are lost.
+        """
         if self._facts.stops:
             return Outcome.STOPS
         lost = any(verdict.seriousness <= Seriousness.COLUMN_LOST for verdict in verdicts(self._facts))

@@ -1,4 +1,6 @@
-"""Comparison of a table with its schema, value by value and rule by rule: private counts for the curator only.
+"""Comparison of a table with its schema, value by value and rule by rule.
+
+Private counts for the curator only.
 
 Nothing here enters a release. Comparisons are as in :mod:`dpmoments.rows.encode`.
 """
@@ -95,7 +97,10 @@ class ValueSample:
         return sorted(self.counts.values(), key=lambda entry: (-entry[1], entry[0]))
 
     def _limit(self) -> bytes | None:
-        """Return the prefix of the largest hash kept, above which no value is kept; None if there is room."""
+        """Return the prefix of the largest hash kept, above which no value is kept.
+
+        None if there is room.
+        """
         return max(self.counts)[:4] if len(self.counts) == _MAX_VALUES else None
 
     def _keep_least(self) -> None:
@@ -105,7 +110,10 @@ class ValueSample:
 
 
 _ROUNDING = 1e-9
-"""Rows longer than the ball by less than this fraction are not reported: rounding does that to rows of norm 1."""
+"""Rows longer than the ball by less than this fraction are not reported.
+
+Rounding does that to rows of norm 1.
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,7 +157,10 @@ class SurveyCounts:
 
 @dataclass(frozen=True)
 class _Survey(Summary[SurveyCounts, SurveyCounts]):
-    """Summary that checks every value; unlike others it gets :class:`SurveyPart` in place of encoded rows."""
+    """Summary that checks every value.
+
+    Unlike others it gets :class:`SurveyPart` in place of encoded rows.
+    """
 
     schema: Schema
     mean: bool = True
@@ -268,7 +279,7 @@ class _Look:
         self._units = read.ids
 
     def _note(self, column: Column, unreadable: BoolArray, kind: str | None, missing: BoolArray) -> None:
-        """Count unreadable values and apply the missing rule, which covers them, for a column of any kind."""
+        """Count unreadable values of a column of any kind, and apply the missing rule to them."""
         self._count(unreadable, "column", column.name, "unreadable")
         if kind is not None:  # refused by its type, whatever the rule
             self._add(("type", column.name, kind), self._part.n_rows)
@@ -316,7 +327,10 @@ class _Look:
 
 
 def _lenient(column: SchemaColumn) -> SchemaColumn:
-    """Return a column in which a missing value stops nothing; derived features are rebuilt from such columns."""
+    """Return a column in which a missing value stops nothing.
+
+    Derived features are rebuilt from such columns.
+    """
     if isinstance(column, DerivedColumn) or column.missing != "error":
         return column
     return replace(column, missing="zero") if isinstance(column, Categorical) else replace(column, missing="center")
@@ -384,7 +398,9 @@ def survey_units(
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
 ) -> UnitCounts:
-    """Count the units of kept rows that have one, whatever else the table holds, in two or more passes.
+    """Count the units of kept rows that have one, in two or more passes.
+
+    Whatever else the table holds.
 
     :func:`survey_table` reports files that cannot be read to their end.
     """
@@ -429,7 +445,10 @@ def _parts(
     failures: list[str],
     on_block: Callable[[int], None] | None,
 ) -> Iterator[tuple[LocalSource[Any], Any]]:
-    """Iterate over the parts of a table, file by file, with their sources; a failing file does not stop the others."""
+    """Iterate over the parts of a table, file by file, with their sources.
+
+    A failing file does not stop the others.
+    """
     for piece in source.unconverted(on_ragged_line).one_by_one():
         try:
             for part, length in piece.measured(piece.parts()):

@@ -1,4 +1,6 @@
-"""Reading of columns without stopping: which values a release could not read, and what they hold.
+"""Reading of columns without stopping.
+
+Which values a release could not read, and what they hold.
 
 A release stops at the first column whose type it refuses and, depending on the rules, at the first unreadable value.
 Here the same readers find all of them, so that all faults of a table are reported at once.
@@ -35,7 +37,10 @@ from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.dates import Date
 
 CellValue = tuple[Literal["text", "number", "form", "type"], str]
-"""Kind and text of a value: text, a number, the form of a text (every digit a 9), or the name of its type."""
+"""Kind and text of a value.
+
+Text, a number, the form of a text (every digit a 9), or the name of its type.
+"""
 _NOT_UTF8: CellValue = ("type", "text that is not UTF-8")
 _DIGITS = re.compile(r"\d")
 
@@ -99,7 +104,9 @@ class LevelCells:
 
 
 def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat | None = None) -> NumberCells:
-    """Read the values of a numeric column, whatever they hold (as bytes of a text file, in the format ``written``).
+    """Read the values of a numeric column, whatever they hold.
+
+    As bytes of a text file, in the format ``written``.
 
     >>> from dpmoments.schema.columns import Numeric
     >>> read = read_number_cells(np.array([1, "12.5", "n/a", None], dtype=object), Numeric("age", 0, 120))
@@ -132,7 +139,9 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
 
 
 def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | None = None) -> LevelCells:
-    """Read the values of a categorical column, whatever they hold, like :func:`read_number_cells`.
+    """Read the values of a categorical column, like :func:`read_number_cells`.
+
+    Whatever they hold.
 
     >>> read = read_level_cells(pa.array(["A", "a", "a", None]), Categorical("ward", ["A", "B"]))
     >>> read.codes.tolist(), dict(read.unknown)
@@ -283,7 +292,9 @@ class UnitCells:
 
 
 def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = None) -> UnitCells:
-    """Read the values of the privacy unit's column, whatever they hold, like :func:`read_number_cells`.
+    """Read the values of the privacy unit's column, like :func:`read_number_cells`.
+
+    Whatever they hold.
 
     >>> read = read_unit_cells(pa.array([7.0, 7.5, None]), "person_id")
     >>> read.ids.to_pylist(), read.unreadable.tolist()

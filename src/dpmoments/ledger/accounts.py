@@ -1,4 +1,4 @@
-"""Accounts of datasets: what their releases have spent, and which history entries may follow.
+"""Accounts of datasets: what releases have spent, and which entries may follow.
 
 Proofs: ``docs/derivations/ledger.md``.
 """

@@ -1,4 +1,7 @@
-"""Mechanisms, one published algorithm per file; ``base.py`` is their contract, ``registry.py`` finds them by name."""
+"""Mechanisms, one published algorithm per file.
+
+``base.py`` is their contract, ``registry.py`` finds them by name.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Parts shared by the mechanisms that add noise to the whole Gram matrix: the augmented row, the lattice, the sum.
+"""Parts shared by the mechanisms that add noise to the whole Gram matrix.
+
+The augmented row, the lattice, the sum.
 
 A row x of the unit ball is augmented to z = (w, x), so that one symmetric matrix Σ z zᵀ holds the count, the sum and the Gram
 matrix (``docs/derivations/additive.md``). The matrix is an exact integer on the lattice of spacing 2^(−2·bits); noise is added
@@ -31,11 +33,13 @@ _COARSEST_BITS = 6
 MAX_NOISE = 2.0**46
 """Upper limit on noise SDs in lattice units: far inside int64, and float64 draws below 2^52."""
 _AUGMENTATION_STEPS = 64
-"""Denominator of w, a multiple of 1/64, so that w·2^bits is an integer on every lattice in use."""
+"""Denominator of w, a multiple of 1/64: w·2^bits is an integer on every lattice in use."""
 
 
 def choose_bits(noise_scale: float, n_features: int = 1) -> int:
-    """Return the lattice exponent b for noise of SD ``noise_scale`` (unit ball) on the Gram matrix.
+    """Return the lattice exponent b for noise of SD ``noise_scale`` on the Gram matrix.
+
+    In unit-ball units.
 
     The finest lattice, b ≤ 20, on which the noise stays below 2^46 units of 2^(−2b): coarser only if the noise hides the
     rounding of rows, or if rows of ``n_features`` entries need it for exact products.
@@ -60,7 +64,9 @@ def choose_augmentation(
     mean_square: float = 1.0,
     covariance_square: float = 1.0,
 ) -> float:
-    """Choose the appended constant w in (0, 1] of least worst-case error of the covariance; 0 without count and mean.
+    """Choose the appended constant w in (0, 1] of least worst-case error of the covariance.
+
+    0 without count and mean.
 
     To first order the error of G/n − μμᵀ has mean square (1/n²)·s(w)²·[d·r + d(d−1) + 2(d+1)‖μ‖²/w² + r/w⁴] times the
     off-diagonal variance at unit sensitivity, r = ``diagonal_ratio`` the ratio of diagonal to off-diagonal variance and s(w) =
@@ -153,7 +159,10 @@ class AdditivePlan(Plan):
 
     @abstractmethod
     def add_noise(self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray) -> FloatArray:
-        """Return the noisy augmented Gram matrix, unit-ball units; ``query`` is in units of 2^(−2·bits)."""
+        """Return the noisy augmented Gram matrix, unit-ball units.
+
+        ``query`` is in units of 2^(−2·bits).
+        """
 
     @property
     def passes(self) -> int | None:
@@ -172,14 +181,20 @@ class AdditivePlan(Plan):
 
 
 def augmented_dimension(n_features: int, augmentation: float) -> int:
-    """Return the entries of the augmented row z = (w, x): d + 1, or d if ``augmentation`` (w) is 0."""
+    """Return the entries of the augmented row z = (w, x).
+
+    d + 1, or d if ``augmentation`` (w) is 0.
+    """
     return n_features + (1 if augmentation else 0)
 
 
 def taken_apart(
     matrix: FloatArray, augmentation: float, count: float | None, diagnostics: Mapping[str, Any] | None = None
 ) -> RunResult:
-    """Split a noisy :func:`augmented_gram` (unit-ball units) into count, sum and Gram matrix; ``count`` if known otherwise."""
+    """Split a noisy :func:`augmented_gram` (unit-ball units) into count, sum and Gram matrix.
+
+    ``count`` if known otherwise.
+    """
     result: Mapping[str, Any] = {} if diagnostics is None else diagnostics
     if not augmentation:
         return RunResult(count=count, sum=None, gram=matrix, diagnostics=result)
@@ -192,7 +207,10 @@ def taken_apart(
 
 
 def augmented_gram(moments: Moments, augmentation: float, *, count: bool = True) -> IntegerArray:
-    """Return Σ z zᵀ for z = (w, x) in exact integers; (d, d) if w is 0, and entry w²n is 0 without ``count``."""
+    """Return Σ z zᵀ for z = (w, x) in exact integers.
+
+    (d, d) if w is 0, and entry w²n is 0 without ``count``.
+    """
     if not augmentation:
         return moments.gram
     lattice_w = round(augmentation * 2**moments.bits)

@@ -103,7 +103,10 @@ class CalibratedPlan(ABC, Generic[Noisy]):
 
     @abstractmethod
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Noisy:
-        """Read the rows and ask for noise: the one step that spends the budget, by a filter opened for this run."""
+        """Read the rows and ask for noise.
+
+        The one step that spends the budget, by a filter opened for this run.
+        """
 
     @property
     def count_is_public(self) -> bool:
@@ -111,14 +114,17 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         return self.shape.count_is_public(self.neighbors)
 
     def released_count(self, count: int, privacy_filter: PrivacyFilter) -> float | None:
-        """Return the number of rows: exact if public, noisy if a separate draw was planned, else None."""
+        """Return the number of rows.
+
+        Exact if public, noisy if a separate draw was planned, else None.
+        """
         if self.count_loss is not None:
             return noisy_count(count, privacy_filter, self.count_loss, self.neighbors)
         return float(count) if self.count_is_public else None
 
     @property
     def own_count_noise(self) -> tuple[float, bool]:
-        """Noise scale of a separate draw for the number of rows (0 for none), and True if it is Laplace."""
+        """Noise scale of a separate draw for the row count (0: none), and True if it is Laplace."""
         if self.count_loss is None:
             return 0.0, False
         return count_scale(self.count_loss), self.count_loss.kind is BudgetKind.PURE
@@ -144,7 +150,10 @@ class CalibratedPlan(ABC, Generic[Noisy]):
 
 @dataclass(frozen=True)
 class ConfiguredMechanism(ABC, Generic[PlanType]):
-    """Frozen options of one published algorithm. Subclasses are dataclasses whose fields are the options."""
+    """Frozen options of one published algorithm.
+
+    Subclasses are dataclasses whose fields are the options.
+    """
 
     budget_kinds: ClassVar[frozenset[BudgetKind]]
     supported_neighbors: ClassVar[frozenset[Neighbors]] = frozenset(Neighbors)
@@ -223,7 +232,10 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
             )
 
     def drawable_budget(self, budget: PrivacyBudget) -> PrivacyBudget:
-        """Return the total loss that a budget allows its draws, as a budget to divide: ε, ρ or (ε, δ)."""
+        """Return the total loss that a budget allows its draws, as a budget to divide.
+
+        ε, ρ or (ε, δ).
+        """
         return allowance(budget, self.loss_units[budget.kind]).as_budget
 
     def budget_advice(self) -> str:
@@ -257,12 +269,18 @@ class Plan(CalibratedPlan[RunResult]):
         return None
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
-        """Return the entries of a run's noise model that its record implies; None if the run states no model."""
+        """Return the entries of a run's noise model that its record implies.
+
+        None if the run states no model.
+        """
         del diagnostics, receipt
         return None if self.model is None else self.model.to_dict()
 
     def has_center(self, diagnostics: Mapping[str, Any]) -> bool | None:
-        """Return True if a run's moments are about a private center; None if its record does not say."""
+        """Return True if a run's moments are about a private center.
+
+        None if its record does not say.
+        """
         del diagnostics
         return None
 
@@ -278,7 +296,10 @@ class Plan(CalibratedPlan[RunResult]):
 
     @property
     def guaranteed_error(self) -> float | None:
-        """Worst-case expected error over all tables, if the error depends on the table and a bound is known."""
+        """Worst-case expected error over all tables.
+
+        It is stated if the error depends on the table and a bound is known.
+        """
         return None
 
     @property
@@ -307,4 +328,7 @@ class Plan(CalibratedPlan[RunResult]):
 
 @dataclass(frozen=True)
 class Mechanism(ConfiguredMechanism[Plan]):
-    """Frozen options of one published algorithm for the second moment, optionally with count and mean."""
+    """Frozen options of one algorithm for the second moment.
+
+    Count and mean are optional.
+    """

@@ -1,4 +1,4 @@
-"""CoinPress: covariance (and mean) from weak prior bounds, by a sequence of shrinking ellipsoids."""
+"""CoinPress: covariance (and mean) from weak prior bounds, by shrinking ellipsoids."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ from dpmoments.rows.rows import Rows
 _SURE = 2.0
 """Noise SDs above the noise's spectral edge at which a variance counts as seen."""
 _VISIBLE = 0.75
-"""Fraction of the noise's spectral edge above which, averaged over earlier steps, a direction is not enlarged."""
+"""Fraction of the noise's spectral edge above which a direction is not enlarged.
+
+It applies to the average over earlier steps.
+"""
 _STEPS_BEFORE = 2
 """Number of steps remembered."""
 _RESOLVED = 0.5
@@ -58,7 +61,10 @@ _RESOLVED = 0.5
 
 
 def _upper(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return a matrix ⪰ both: ``first`` plus the positive part of ``second − first``, if that is not 0."""
+    """Return a matrix ⪰ both.
+
+    ``first`` plus the positive part of ``second − first``, if that is not 0.
+    """
     eigenvalues, eigenvectors = np.linalg.eigh(second - first)
     if eigenvalues[-1] <= 0.0:
         return first
@@ -109,7 +115,10 @@ class Evidence:
         return _upper(covariance, self.observations[0].bound) if self.observations else covariance
 
     def resolved(self, directions: FloatArray) -> BoolArray:
-        """Mark the columns of ``directions`` in which the two last steps saw variance above their noise, shape (k,)."""
+        """Mark ``directions`` in which the two last steps saw variance above their noise.
+
+        One value for each column, shape (k,).
+        """
         if len(self.observations) < _STEPS_BEFORE:
             return np.full(directions.shape[1], False)
         least = _VISIBLE * math.sqrt(2.0 * len(directions))
@@ -118,7 +127,10 @@ class Evidence:
         return together
 
     def held(self, now: Observation) -> FloatArray:
-        """Return a positive semi-definite lower limit for the covariance if rows were clipped, else 0."""
+        """Return a positive semi-definite lower limit for the covariance.
+
+        It is 0 if no row was clipped.
+        """
         if not self.observations:
             return np.zeros_like(now.covariance)
         before, edge = self.observations[0], math.sqrt(2.0 * len(now.covariance))
@@ -141,7 +153,10 @@ def _forms(vectors: FloatArray, matrix: FloatArray) -> FloatArray:
 
 
 def spectral_edge(n_features: int) -> float:
-    """Return √(2d) (1 if d = 1), the largest eigenvalue for large d of normal noise with SDs 1 and, off the diagonal, 1/√2."""
+    """Return √(2d) (1 if d = 1), the largest eigenvalue for large d of normal noise.
+
+    Its SDs are 1 and, off the diagonal, 1/√2.
+    """
     return math.sqrt(2.0 * n_features) if n_features > 1 else 1.0
 
 
@@ -198,7 +213,10 @@ class Ellipsoid:
     def first(
         cls, n_features: int, anchor: FloatArray | None, largest: float, held: FloatArray | None = None
     ) -> Ellipsoid:
-        """Return the ellipsoid of the bounds: E[x xᵀ] ⪯ largest·anchor; ``held`` is in the units of x."""
+        """Return the ellipsoid of the bounds: E[x xᵀ] ⪯ largest·anchor.
+
+        ``held`` is in the units of x.
+        """
         if anchor is None:
             root = np.eye(n_features)
         else:
@@ -228,7 +246,9 @@ class Ellipsoid:
         return second_moment - np.outer(mean, mean) + excess, center
 
     def floored(self, release: NoisyStep, n_rows: float, floor: float, *, final: bool) -> Ellipsoid:
-        """Return the next ellipsoid: eigenvalues below ``floor`` times the noise's spectral edge are raised to it.
+        """Return the next ellipsoid.
+
+        Eigenvalues below ``floor`` times the noise's spectral edge are raised to it.
 
         The noise hides smaller variances. The rescaling enlarges these directions, so that a later step can resolve them.
         Clipping only reduces, so what a step saw above its noise bounds the covariance from below for good: a direction that a
@@ -282,7 +302,9 @@ class Ellipsoid:
         return root @ root.T, center
 
     def half_seen(self, release: NoisyStep, n_rows: float) -> bool:
-        """Return True if the last step saw an unchecked direction, but far smaller than it was enlarged for.
+        """Return True if the last step saw an unchecked direction that was enlarged too much.
+
+        Its variance was far smaller than it was enlarged for.
 
         Either it varies less than was planned for, or few rows make up its variance, and these were clipped.
         """
@@ -292,7 +314,9 @@ class Ellipsoid:
         return bool(((measured > 4.0 * noise) & (measured < 0.5 * _RESOLVED)).any())
 
     def record(self, radius: float, rho: float, release: NoisyStep, n_rows: float) -> dict[str, Any]:
-        """Return the step as plain values: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}.
+        """Return the step as plain values.
+
+        Rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}.
 
         ``fill`` is the noisy mean of ‖w‖²/radius²: 1 if every row was clipped.
         """
@@ -314,7 +338,10 @@ _MAX_HISTOGRAM_SHARE = 0.1
 _FAR = 4.0
 """Multiple of the planned last radius above which a warning is given."""
 _AFFORDABLE = 0.1
-"""Limit to widening the clip for rows along unchecked directions: noise as a fraction of every variance."""
+"""Limit to widening the clip for rows along unchecked directions.
+
+Noise as a fraction of every variance.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +411,10 @@ _LARGE_TAIL = 0.06
 
 
 def _run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: _LastClip, half_seen: bool) -> dict[str, Any]:
-    """Return every step's ellipsoid, the predicted error and warnings, from noisy outputs and public numbers."""
+    """Return every step's ellipsoid, the predicted error and warnings.
+
+    From noisy outputs and public numbers.
+    """
     result: list[Message] = []
     final, d = steps[-1], len(steps[-1]["center"])
     planned = rules.last_radius**2
@@ -418,16 +448,25 @@ def _run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: _LastC
 
 
 FLOOR = 0.5
-"""Fraction of the noise's spectral edge to which a step raises smaller eigenvalues before rescaling."""
+"""Fraction of the noise's spectral edge to which smaller eigenvalues are raised.
+
+A step does so before rescaling.
+"""
 _CAUTION = 0.7
 """Fraction of the noise's spectral edge assumed by the schedule, as experiments show."""
 _MIN_EIGENVALUE = 0.1
-"""Default lower bound on eigenvalues relative to the schema's min variances: correlation makes them smaller."""
+"""Default lower bound on eigenvalues relative to the schema's min variances.
+
+Correlation makes them smaller.
+"""
 
 
 @dataclass(frozen=True)
 class CoinPressPlan(Plan):
-    """Calibrated :class:`CoinPress`: ``rho`` of all draws; ``rules`` is None if the number of rows is private."""
+    """Calibrated :class:`CoinPress`: ``rho`` of all draws.
+
+    ``rules`` is None if the number of rows is private.
+    """
 
     mechanism: CoinPress
     rho: float
@@ -501,7 +540,9 @@ class CoinPressPlan(Plan):
 
 @dataclass(frozen=True)
 class CoinPress(CoinPressOptions, Mechanism):
-    """Covariance from a rough eigenvalue range, by shrinking ellipsoids (Biswas, Dong, Kamath & Ullman 2020).
+    """Covariance from a rough eigenvalue range, by shrinking ellipsoids.
+
+    Source: Biswas, Dong, Kamath & Ullman 2020.
 
     The covariance is known to satisfy lo·A ⪯ Σ ⪯ hi·A. The number of steps grows with log(hi/lo); the error hardly depends on
     it. Each step maps rows to w = T(x − c), clips them to a ball and releases their noisy second moment Z. The next step uses
@@ -631,7 +672,10 @@ class CoinPress(CoinPressOptions, Mechanism):
         return Ellipsoid.first(shape.n_features, first, highest + mean_radius**2, held)
 
     def bounds(self, shape: MomentShape) -> tuple[float, float, float]:
-        """Return lowest and highest eigenvalue, and the radius of the mean (0 if it is not released)."""
+        """Return lowest and highest eigenvalue, and the radius of the mean.
+
+        It is 0 if the mean is not released.
+        """
         in_the_ball = shape.row_norm is not None and self.anchor is None
         if self.anchor is not None and len(self.anchor) != shape.n_features:
             raise InputValueError(f"the anchor has {len(self.anchor)} rows; the table has {shape.n_features} features")

@@ -1,4 +1,6 @@
-"""CoinPress's schedule: clipping radii, budget split and number of steps, from public numbers only.
+"""CoinPress's schedule, from public numbers only.
+
+Clipping radii, budget split and number of steps.
 
 These choices serve accuracy: privacy holds for any schedule. Derivations: ``docs/derivations/coinpress.md``.
 """
@@ -23,7 +25,10 @@ _MAX_STEPS = 60
 _SLACK = 0.003
 """Tolerated excess of the predicted error over the best, for a schedule with fewer steps."""
 _MAX = 1e150
-"""Cap on predicted scales: such a schedule is useless, and the cap keeps the arithmetic finite."""
+"""Cap on predicted scales.
+
+Such a schedule is useless, and the cap keeps the arithmetic finite.
+"""
 _RATIOS: tuple[float, ...] = tuple(np.geomspace(0.02, 0.95, 80).tolist())
 """Contraction ratios of the first step that the schedule search tries."""
 
@@ -54,7 +59,9 @@ class Schedule:
 
 
 def moment_clip_square(n_features: int, noise_error: float) -> float:
-    """Return the γ² that balances noise against clipping for normal rows, at least the median of ‖w‖².
+    """Return the γ² that balances noise against clipping for normal rows.
+
+    It is at least the median of ‖w‖².
 
     It minimizes (noise_error·t)² + (E(χ²_d − t)₊/√d)², where ``noise_error`` is the Frobenius error per unit of γ²: noise grows
     with t = γ², and clipping shrinks every eigenvalue by E(χ²_d − t)₊/d. The derivative increases with t, so there is one
@@ -71,7 +78,9 @@ def moment_clip_square(n_features: int, noise_error: float) -> float:
 
 
 def normal_norm_radius(n_features: int, noise_error: float, bias_weight: float) -> float:
-    """Return the clipping radius for a mean with a known center, at least the median norm of a normal row.
+    """Return the clipping radius for a mean with a known center.
+
+    It is at least the median norm of a normal row.
 
     Minimizes (noise_error·C)² + (bias_weight·E(χ_d − C)₊)² over C; ``noise_error`` is the Euclidean error from noise at radius
     1. ``bias_weight`` is the bias that clipping brings to the mean, as a fraction of the mean length clipped off, E(χ_d − C)₊:
@@ -104,7 +113,9 @@ def shell_quantile(shell: float, n_features: int) -> float:
 
 
 def mean_clip(radius: float, shell: float, quantile: float) -> float:
-    """Return the clipping radius about a center up to ``radius`` from the mean: min(√(r² + 2zr + C²), r + C).
+    """Return the clipping radius about a center up to ``radius`` from the mean.
+
+    min(√(r² + 2zr + C²), r + C).
 
     C is ``shell`` and z = ``quantile`` from :func:`shell_quantile`: ‖δ + x‖² = r² + 2⟨δ, x⟩ + ‖x‖², with ⟨δ, x⟩ ~ N(0, r²) for
     a normal row x. The released code of CoinPress has z = 3.
@@ -113,7 +124,9 @@ def mean_clip(radius: float, shell: float, quantile: float) -> float:
 
 
 def clip_shrinkage(radius: float, n_features: int) -> float:
-    """Return κ: normal rows with mean a small δ from the center have mean (1 − κ)δ after clipping to ``radius``.
+    """Return κ for clipping to ``radius``.
+
+    Normal rows with mean a small δ from the center have mean (1 − κ)δ after clipping.
 
     κ = E[1{‖z‖ > C}(1 − (1 − 1/d)C/‖z‖)] is one minus the derivative of the clipped mean with respect to δ.
     """
@@ -130,7 +143,10 @@ def clip_shrinkage(radius: float, n_features: int) -> float:
 
 
 def paper_shares(n_steps: int) -> tuple[float, ...]:
-    """Return ¾ of the budget for the last step, the rest equally (Biswas et al. 2020, section 3; theorems: ½)."""
+    """Return ¾ of the budget for the last step, and the rest equally.
+
+    Biswas et al. 2020, section 3; their theorems have ½.
+    """
     return last_step_shares(n_steps, 0.75)
 
 
@@ -231,7 +247,10 @@ def mean_schedule(
 
 
 def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: int, n_rows: float) -> float:
-    """Return the clipping part of :func:`mean_schedule`'s error; ``unit`` is the last mean's sensitivity, ``rho`` its budget."""
+    """Return the clipping part of :func:`mean_schedule`'s error.
+
+    ``unit`` is the last mean's sensitivity, ``rho`` its budget.
+    """
     rest = predicted_error**2 - n_features * (1.0 / n_rows + unit * unit / (2.0 * rho))
     return math.sqrt(max(rest, 0.0))
 
@@ -239,7 +258,10 @@ def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: 
 def _candidates(
     given: Sequence[Sequence[float]] | None, geometric: Callable[[float], Iterator[list[float]]], n_steps: int | None
 ) -> Sequence[Sequence[float]]:
-    """Return the splits to compare: ``given``, or one step and all searched ones; only those of ``n_steps`` if given."""
+    """Return the splits to compare: ``given``, or one step and all searched ones.
+
+    Only those of ``n_steps`` if given.
+    """
     splits = given
     if splits is None:
         splits = [[1.0], *(split for ratio in _RATIOS for split in geometric(ratio))]
@@ -261,10 +283,16 @@ def fewest_steps(schedules: Sequence[Schedule]) -> Schedule:
 _FAILURE = 0.05
 """Default β of the paper's constants."""
 _LAST_SHARE = MappingProxyType({"experiments": 0.75, "theorems": 0.5})
-"""Budget share of the last step (Biswas et al. 2020, section 3; Theorems 2.2 and 2.4); the others share the rest equally."""
+"""Budget share of the last step; the others share the rest equally.
+
+Biswas et al. 2020, section 3; Theorems 2.2 and 2.4.
+"""
 
 STAND_IN_ROWS = 1000
-"""Assumed number of rows if that is private, to refuse impossible options before a row is read."""
+"""Assumed number of rows if that is private.
+
+Impossible options are refused by it, before a row is read.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,7 +331,10 @@ class CoinPressOptions:
         return [last_step_shares(n_steps, _LAST_SHARE[name]) for n_steps in lengths]
 
     def step_failures(self, n_steps: int) -> tuple[float, float]:
-        """Return β_s of each step before the last, β/(4(t − 1)), and of the last, β/4 (Biswas et al. 2020, Figure 2)."""
+        """Return β_s of each step before the last, β/(4(t − 1)), and of the last, β/4.
+
+        Source: Biswas et al. 2020, Figure 2.
+        """
         return self.failure / (4.0 * max(n_steps - 1, 1)), self.failure / 4.0
 
     def check_schedule_options(self) -> None:
@@ -346,24 +377,35 @@ def checked_eigenvalue_bounds(bounds: tuple[float, float]) -> tuple[float, float
 
 
 def normal_norm_square(n_features: int, failure: float) -> float:
-    """Return γ² = d + 2√(d ln(1/β)) + 2 ln(1/β): P(‖w‖² > γ²) ≤ β for a normal row (Laurent & Massart 2000)."""
+    """Return γ² = d + 2√(d ln(1/β)) + 2 ln(1/β).
+
+    P(‖w‖² > γ²) ≤ β for a normal row (Laurent & Massart 2000).
+    """
     log = math.log(1.0 / failure)
     return n_features + 2.0 * math.sqrt(n_features * log) + 2.0 * log
 
 
 def normal_matrix_norm(n_features: int, failure: float) -> float:
-    """Return √(2d) + √(2 ln(2/β)), exceeded with probability ≤ β by a normal matrix with SDs 1 and, off the diagonal, 1/√2."""
+    """Return √(2d) + √(2 ln(2/β)).
+
+    A normal matrix with SDs 1 and, off the diagonal, 1/√2 exceeds it with probability ≤ β.
+    """
     return math.sqrt(2.0 * n_features) + math.sqrt(2.0 * math.log(2.0 / failure))
 
 
 def normal_second_moment_error(n_rows: float, n_features: int, failure: float) -> float:
-    """Return 2s + s², s = √(d/n) + √(2 ln(2/β)/n): P(‖Σ̂ − I‖ exceeds it) ≤ β (Davidson & Szarek 2001)."""
+    """Return 2s + s², s = √(d/n) + √(2 ln(2/β)/n).
+
+    P(‖Σ̂ − I‖ exceeds it) ≤ β (Davidson & Szarek 2001).
+    """
     error = math.sqrt(n_features / n_rows) + math.sqrt(2.0 * math.log(2.0 / failure) / n_rows)
     return 2.0 * error + error**2
 
 
 def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failure: float = 1e-9) -> float:
-    r"""Return a lower bound on the smallest eigenvalue of the Gram matrix of normal rows, valid with probability 1 − β.
+    r"""Return a lower bound on the smallest eigenvalue of the Gram matrix of normal rows.
+
+    It holds with probability 1 − β.
 
     :math:`\lambda_{\min}(\Sigma) (\sqrt{n - 1} - \sqrt d - \sqrt{2 \ln(1/\beta)})_+^2`, for any mean of the rows. It serves as
     ``smallest_eigenvalue`` of the mechanisms ``johnson-lindenstrauss`` and ``inverse-wishart``, whose guarantee does not rest
@@ -438,7 +480,7 @@ class BallClips:
 
 
 def covariance_theory(n_features: int, n_rows: float, early: float, last: float) -> ClipSquares:
-    """Return clips for steps that may fail with probability ``early``, and a last one with ``last``.
+    """Return clips for steps that may fail with probability ``early``, the last with ``last``.
 
     A third of ``early`` is for each failure: a row is clipped, the sampling error exceeds η, the noise exceeds ν. The paper
     names these three; how its supplement divides β_s among them is not known here.
@@ -454,7 +496,10 @@ def covariance_theory(n_features: int, n_rows: float, early: float, last: float)
 
 
 def mean_theory(n_features: int, n_rows: float, early: float, last: float) -> BallClips:
-    """Return γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of both kinds of steps (Biswas et al. 2020, Figure 2, MVM, step 1)."""
+    """Return γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of both kinds of steps.
+
+    Source: Biswas et al. 2020, Figure 2, MVM, step 1.
+    """
     squares = [normal_norm_square(n_features, failure / n_rows) for failure in (early, last)]
     return BallClips(*map(math.sqrt, squares))
 

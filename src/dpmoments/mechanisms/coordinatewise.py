@@ -1,4 +1,7 @@
-"""Parts shared by estimators that treat coordinates separately: clamped means, private choices, searches."""
+"""Parts shared by estimators that treat coordinates separately.
+
+Clamped means, private choices, searches.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,9 @@ def examined_mean(
     half_width: float,
     n_rows: float,
 ) -> ClampedMean:
-    """Return :func:`clamped_mean` for most of ``loss``; the rest counts clamped values, and values beyond the noise.
+    """Return :func:`clamped_mean` for most of ``loss``.
+
+    The rest counts clamped values, and values beyond the noise.
 
     **Privacy.** ``loss`` under replace-one.
     """
@@ -100,7 +105,10 @@ def examined_mean(
 
 
 def require_workable_loss(loss: PrivacyBudget) -> None:
-    """Refuse, before any row is read, a loss whose :func:`examined_mean` would have noise beyond the lattice."""
+    """Refuse a loss whose :func:`examined_mean` would have noise beyond the lattice.
+
+    Before any row is read.
+    """
     choose_bits(noise_scale_for(_with_checks(loss)[0], _of_total(Neighbors.REPLACE_ONE, loss).value))
 
 
@@ -115,7 +123,10 @@ def _with_checks(loss: PrivacyBudget) -> tuple[PrivacyBudget, ...]:
 
 
 def _mean_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
-    """Return the noise SD of a mean of values clamped to an interval of that half width, under replace-one."""
+    """Return the noise SD of a mean of values clamped to an interval, under replace-one.
+
+    The interval has this half width.
+    """
     scale = noise_scale_for(loss, _of_total(Neighbors.REPLACE_ONE, loss).value) * half_width / n_rows
     return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
 
@@ -136,7 +147,10 @@ def _share_beyond(
     n_rows: float,
     code: str,
 ) -> float:
-    """Return the noisy fraction of rows with |x − center| ≥ ``least``, x one coordinate; noise may take it out of [0, 1]."""
+    """Return the noisy fraction of rows with |x − center| ≥ ``least``, x one coordinate.
+
+    Noise may take it out of [0, 1].
+    """
     exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
     signed = int(exact.counts.sum()) + exact.above - exact.below
     pure, sensitivity = loss.kind is BudgetKind.PURE, _of_total(rows.neighbors, loss)
@@ -156,7 +170,9 @@ def clamped_mean(
     half_width: float,
     n_rows: float,
 ) -> float:
-    """Return the noisy mean of one coordinate clamped to [center − half_width, center + half_width].
+    """Return the noisy mean of one coordinate clamped about ``center``.
+
+    Values are clamped to [center − half_width, center + half_width].
 
     **Privacy.** ``loss`` under replace-one. The integer sum moves by at most twice the half width; its noise is discrete
     Gaussian for a zCDP loss, discrete Laplace for a pure one. It is divided by ``n_rows``, public or noisy.
@@ -175,7 +191,9 @@ def clamped_mean(
 def choose(
     scores: npt.NDArray[Any], sensitivity: Sensitivity, loss: PrivacyBudget, privacy_filter: PrivacyFilter, what: Query
 ) -> int:
-    """Choose an index with probability ∝ exp(ε·score/(2Δ)), Δ the sensitivity of the scores (exponential mechanism).
+    """Choose an index with probability ∝ exp(ε·score/(2Δ)) (exponential mechanism).
+
+    Δ is the sensitivity of the scores.
 
     **Privacy.** ε-DP, with bounded range ε, hence ε²/8-zCDP (Cesar & Rogers 2021): a zCDP loss ρ allows ε = √(8ρ).
     """
@@ -190,7 +208,10 @@ def choice_epsilon(loss: PrivacyBudget) -> float:
 
 
 def zoom(lower: float, upper: float, width: float) -> Sequence[float]:
-    """Return bin widths, level by level, of a search of [lower, upper] down to ``width``, with at most CELLS bins per level."""
+    """Return bin widths, level by level, of a search of [lower, upper] down to ``width``.
+
+    Each level has at most CELLS bins.
+    """
     ratio = (upper - lower) / width
     levels = max(1, math.ceil(math.log(ratio) / math.log(CELLS) - 1e-9))
     factor = ratio ** (1.0 / levels)

@@ -1,4 +1,7 @@
-"""Table of mechanisms: the class of each name; classes that only papers use are loaded on first use."""
+"""Table of mechanisms: the class of each name.
+
+Classes that only papers use are loaded on first use.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,9 @@ class GaussianPlan(AdditivePlan):
 
 @dataclass(frozen=True)
 class Gaussian(Mechanism):
-    """Release the Gram matrix plus symmetric normal noise: variance σ² on the diagonal, σ²/2 off it.
+    """Release the Gram matrix plus symmetric normal noise.
+
+    Variance σ² on the diagonal, σ²/2 off it.
 
     That is noise isotropic in the Frobenius geometry, in which the sensitivity is measured; the usual "Analyze Gauss" puts σ²
     everywhere for the same privacy and √2 more error.

@@ -1,4 +1,7 @@
-"""Isotropic noise, density ∝ exp(−c‖N‖_F): least error under pure ε and replace-one in two or three dimensions."""
+"""Isotropic noise, density ∝ exp(−c‖N‖_F).
+
+Least error under pure ε and replace-one in two or three dimensions.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,9 @@ class IsotropicPlan(AdditivePlan):
 
 @dataclass(frozen=True)
 class Isotropic(Mechanism):
-    """Release the Gram matrix plus symmetric N of density ∝ exp(−c‖N‖_F): a uniform direction, a Gamma(m, 1/c) length.
+    """Release the Gram matrix plus symmetric N of density ∝ exp(−c‖N‖_F).
+
+    A uniform direction, a Gamma(m, 1/c) length.
 
     m = D(D + 1)/2 entries in the triangle; D = d, or d + 1 with count and mean.
 

@@ -1,4 +1,4 @@
-"""Independent Laplace noise on the entries of the Gram matrix: the baseline of Amin et al. (2019)."""
+"""Independent Laplace noise on the Gram matrix: the baseline of Amin et al. (2019)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from dpmoments.privacy.unit import Neighbors
 
 @dataclass(frozen=True)
 class LaplacePlan(AdditivePlan):
-    """Calibrated :class:`Laplace`; ``noise_scale`` is the Laplace scale of every entry, unit-ball units."""
+    """Calibrated :class:`Laplace`.
+
+    ``noise_scale`` is the Laplace scale of every entry, unit-ball units.
+    """
 
     noise_scale: float
 

@@ -1,4 +1,6 @@
-"""Exact integer queries with discrete noise: the draws of every mechanism with ``exact-lattice`` arithmetic.
+"""Exact integer queries with discrete noise.
+
+The draws of every mechanism with ``exact-lattice`` arithmetic.
 
 A query is an integer number of units of 2^−bits. Draws of Gaussian noise that compose under (ε, δ) need noise of 2^20 units or
 more for the proof (``docs/derivations/composition.md``): the query is then counted in smaller units before noise is added.
@@ -36,7 +38,10 @@ def noise_deviation(scale: float, *, pure: bool) -> float:
 
 
 def off_diagonal(noise_scale: float) -> float:
-    """Return σ/√2, rounded up: the SD off the diagonal of symmetric noise isotropic in Frobenius norm."""
+    """Return σ/√2, rounded up.
+
+    The SD off the diagonal of symmetric noise isotropic in Frobenius norm.
+    """
     return math.nextafter(math.nextafter(noise_scale * math.sqrt(0.5), math.inf), math.inf)
 
 
@@ -50,7 +55,7 @@ def with_noise(
     bits: int,
     pure: bool,
 ) -> FloatArray:
-    """Return the answer with discrete Laplace noise of that scale if ``pure``, else discrete Gaussian noise."""
+    """Return the answer with discrete Laplace (``pure``) or discrete Gaussian noise."""
     if pure:
         return with_laplace_noise(privacy_filter, what, query, sensitivity, scale, bits=bits)
     return with_gaussian_noise(privacy_filter, what, query, sensitivity, scale, bits=bits)
@@ -65,7 +70,10 @@ def with_laplace_noise(
     *,
     bits: int,
 ) -> FloatArray:
-    """Return the answer to an integer query with discrete Laplace noise; see :func:`with_gaussian_noise`."""
+    """Return the answer to an integer query with discrete Laplace noise.
+
+    See :func:`with_gaussian_noise`.
+    """
     return under_law(privacy_filter, what, DiscreteLaplace(math.ldexp(scale, bits)), query, sensitivity, bits=bits)
 
 
@@ -79,7 +87,9 @@ def with_gaussian_noise(
     bits: int,
     off_diagonal_scale: float | None = None,
 ) -> FloatArray:
-    """Return the answer to an integer query with discrete Gaussian noise, as floating point in units of 1.
+    """Return the answer to an integer query with discrete Gaussian noise.
+
+    In floating point, in units of 1.
 
     ``what`` names the query in the receipt, ``query`` is in units of 2^−bits, ``sensitivity`` and ``scale`` (the noise SD) in
     units of 1; ``off_diagonal_scale`` is the SD off the diagonal of a symmetric matrix.
@@ -105,7 +115,9 @@ def under_law(
     bits: int,
     claim: PrivacyBudget | None = None,
 ) -> FloatArray:
-    """Return the answer to an integer query under a noise distribution in units of 2^−bits, in units of 1.
+    """Return the answer to an integer query under a noise distribution, in units of 1.
+
+    The distribution is in units of 2^−bits.
 
     ``claim`` is the plan's stated cost, for a distribution with an exact curve; the rest as for :func:`with_gaussian_noise`.
     """
@@ -126,11 +138,17 @@ def _finer_bits(scale: float, least: float) -> int:
 COUNT_SHARE = 0.01
 """Share of ρ for the number of rows in runs of several steps, which count first."""
 _PLANNED_SHARES = MappingProxyType({BudgetKind.ZCDP: 0.05, BudgetKind.PURE: 0.1, BudgetKind.APPROXIMATE: 0.1})
-"""Budget share of the number of rows if every moment is divided by it: Laplace noise falls with it, Gaussian with its root."""
+"""Budget share of the number of rows if every moment is divided by it.
+
+Laplace noise falls with it, Gaussian with its root.
+"""
 
 
 def split_for_count(whole: PrivacyBudget, share: float | None = None) -> tuple[PrivacyBudget, PrivacyBudget]:
-    """Return the budgets of the row count and of the rest. Laplace noise needs no δ, so under (ε, δ) all of δ remains."""
+    """Return the budgets of the row count and of the rest.
+
+    Laplace noise needs no δ, so under (ε, δ) all of δ remains.
+    """
     share = _PLANNED_SHARES[whole.kind] if share is None else share
     if whole.kind is not BudgetKind.APPROXIMATE:
         for_count, rest = whole.split(share, 1.0 - share)
@@ -140,7 +158,10 @@ def split_for_count(whole: PrivacyBudget, share: float | None = None) -> tuple[P
 
 
 def noisy_count(n_rows: int, privacy_filter: PrivacyFilter, loss: PrivacyBudget, neighbors: Neighbors) -> float:
-    """Return a number of rows plus discrete noise (Laplace if the loss is pure, else Gaussian), rounded, at least 1."""
+    """Return a number of rows plus discrete noise, rounded, at least 1.
+
+    Laplace noise if the loss is pure, else Gaussian noise.
+    """
     pure = loss.kind is BudgetKind.PURE
     sensitivity = count_l1(neighbors) if pure else count(neighbors)
     noisy = with_noise(privacy_filter, "count", [n_rows], sensitivity, count_scale(loss), bits=0, pure=pure)
@@ -148,7 +169,10 @@ def noisy_count(n_rows: int, privacy_filter: PrivacyFilter, loss: PrivacyBudget,
 
 
 def count_scale(loss: PrivacyBudget) -> float:
-    """Return the noise scale of :func:`noisy_count`; a count's sensitivity is equal under both relations."""
+    """Return the noise scale of :func:`noisy_count`.
+
+    A count's sensitivity is equal under both relations.
+    """
     return noise_scale_for(loss, count(Neighbors.ADD_REMOVE).value)
 
 

@@ -1,4 +1,7 @@
-"""Count, mean and variance of one unbounded column: its scale by a log-scale histogram, then noisy clipped moments."""
+"""Count, mean and variance of one unbounded column.
+
+Its scale by a log-scale histogram, then noisy clipped moments.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +35,15 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 _AUGMENTATION = 0.625
-"""w of the pair (wΣx, Σx²): mean and SD then have equal noise for a clip at four standard deviations."""
+"""w of the pair (wΣx, Σx²).
+
+Mean and SD then have equal noise for a clip at four standard deviations.
+"""
 _NOISE_DECIDES = 0.5
-"""Noise-dominated beyond this: noise as a fraction of the variance, or the mean's noise as a fraction of an SD."""
+"""Noise-dominated beyond this.
+
+Noise as a fraction of the variance, or the mean's noise as a fraction of an SD.
+"""
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,10 @@ class LogScaleHistogramPlan(Plan):
         )
 
     def _sensitivity(self, loss: PrivacyBudget) -> Sensitivity:
-        """Return the sensitivity of the sums of a column in [−1, 1], in the norm of the noise of ``loss``."""
+        """Return the sensitivity of the sums of a column in [−1, 1].
+
+        In the norm of the noise of ``loss``.
+        """
         pure = loss.kind is BudgetKind.PURE
         if not self.shape.mean:
             return gram_entrywise_l1(self.neighbors, 1) if pure else gram_frobenius(self.neighbors, 1)

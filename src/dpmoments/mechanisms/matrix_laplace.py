@@ -1,4 +1,4 @@
-"""Matrix Laplace: the difference of two Wisharts, the default under pure differential privacy."""
+"""Matrix Laplace: the difference of two Wisharts, for pure differential privacy."""
 
 from __future__ import annotations
 

@@ -55,7 +55,10 @@ class NoisyStep:
     sum_scale: float
 
     def model(self, linear: FloatArray, center: FloatArray, count_scale: float) -> LastStepModel:
-        """Return the noise model of a run that ends with this step; ``count_scale`` is the row count's noise SD."""
+        """Return the noise model of a run that ends with this step.
+
+        ``count_scale`` is the row count's noise SD.
+        """
         return LastStepModel(
             n_features=len(center),
             count_scale=count_scale,
@@ -80,7 +83,9 @@ def last_step_entries(n_features: int, count_scale: float) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class StepNoise:
-    """Exact isotropic Gaussian noise for the moments of rows clipped to the unit ball; made without data.
+    """Exact isotropic Gaussian noise for the moments of rows clipped to the unit ball.
+
+    Made without data.
 
     The count is known when a step is made, so its entry gets no noise and costs nothing.
 
@@ -130,7 +135,9 @@ def noisy_step(
     linear: FloatArray,
     radius: float,
 ) -> NoisyStep:
-    """Release the moments of w = linear·(x − center), each w clipped to ‖w‖ ≤ radius; linear has shape (k, d).
+    """Release the moments of w = linear·(x − center), each w clipped to ‖w‖ ≤ radius.
+
+    ``linear`` has shape (k, d).
 
     **Privacy.** The ρ that ``noise`` was calibrated for. Clipped rows are rounded to the lattice of spacing radius·2^−bits, and
     their norms are checked there in exact integers, so the sums are exact integers of known sensitivity. ``center``,
@@ -157,7 +164,10 @@ def noisy_step(
 
 
 def count_first(rows: Rows, privacy_filter: PrivacyFilter, rho: float, public_rows: int | None) -> tuple[float, float]:
-    """Return the number of rows, and the remaining ρ: all of it if the number is public, else all but COUNT_SHARE."""
+    """Return the number of rows, and the remaining ρ.
+
+    All of it if the number is public, else all but COUNT_SHARE.
+    """
     if public_rows is not None:
         return float(public_rows), rho
     for_count, _ = split_for_count(PrivacyBudget.zcdp(rho), COUNT_SHARE)
@@ -175,7 +185,10 @@ def first_count_error(rho: float, private: bool) -> float:
 
 
 def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:
-    """Refuse, before any row is read, a budget (and shares, if known) whose noise exceeds the lattice."""
+    """Refuse a budget (and shares, if known) whose noise exceeds the lattice.
+
+    Before any row is read.
+    """
     smallest = rho * (min(shares) if shares is not None else _MIN_SHARE)
     # 6 is a little above twice the largest sensitivity of a step, 2√2 for rows augmented by w = 1.
     choose_bits(zcdp_noise_scale(smallest, 6.0))

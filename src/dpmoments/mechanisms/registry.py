@@ -1,4 +1,7 @@
-"""Registry of mechanisms by name, for the command line, the forecast, the docs table and the contract tests."""
+"""Registry of mechanisms by name.
+
+The command line, the forecast, the docs and the contract tests use it.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +28,30 @@ MEAN_MECHANISMS: Mapping[str, type[MeanMechanism]] = LoadedClasses(MEANS)
 
 
 def make_mechanism(mechanism: Mechanism | str, **options: Any) -> Mechanism:
-    """Return the mechanism of this name with its options; a configured one is returned unchanged."""
+    """Return the mechanism of this name with its options.
+
+    A configured one is returned unchanged.
+    """
     if isinstance(mechanism, Mechanism):
         return _as_configured(mechanism, options)
     return _class_named(mechanism, MECHANISMS, "mechanism")(**options)
 
 
 def make_mean_mechanism(mechanism: MeanMechanism | str, **options: Any) -> MeanMechanism:
-    """Return the estimator of means of this name with its options; a configured one is returned unchanged."""
+    """Return the estimator of means of this name with its options.
+
+    A configured one is returned unchanged.
+    """
     if isinstance(mechanism, MeanMechanism):
         return _as_configured(mechanism, options)
     return _class_named(mechanism, MEAN_MECHANISMS, "estimator of means")(**options)
 
 
 def automatic_mean(schema: Schema, budget: PrivacyBudget, **options: Any) -> MeanMechanism:
-    """Return the estimator of means that ``"auto"`` stands for: sums within public bounds where the schema has them."""
+    """Return the estimator of means that ``"auto"`` stands for.
+
+    Sums within public bounds where the schema has them.
+    """
     if options:
         raise InputValueError(f"mechanism='auto' has no options: leave out {', '.join(options)}, or name an estimator")
     if schema.row_norm is not None:

@@ -1,4 +1,6 @@
-"""Warnings of an estimator of means if noise or clipping dominates its answer, from noisy values and public numbers only.
+"""Warnings if noise or clipping dominates an estimated mean.
+
+They follow from noisy values and public numbers only.
 
 Derivations: ``docs/derivations/means.md``, "What a release says against itself".
 """
@@ -18,33 +20,54 @@ from dpmoments.mechanisms.row_norm_histogram import NormHistogram
 from dpmoments.messages.message import Message
 
 _FALSE_ALARM = 1e-3
-"""Bound on the probability that mere noise raises one kind of warning in a run, all coordinates together."""
+"""Bound on the probability that noise raises one kind of warning in a run.
+
+All coordinates together.
+"""
 MAX_CLIPPED = 0.75
-"""Max plausible clipped fraction: at most half of normal rows within the bounds, with room for noise."""
+"""Max plausible clipped fraction.
+
+At most half of normal rows within the bounds, with room for noise.
+"""
 MAX_SEEN = 0.75
 """Fraction of rows that a histogram must see to show how heavy their tails are."""
 _NOISE_DECIDES = 0.5
 """RMS noise over the rows' RMS distance from their mean, above which noise dominates."""
 FROM_EDGE = 4.0
-"""SDs of an entry by which noise does not exceed a radius, nor its norm the norm's root mean square."""
+"""SDs of an entry by which noise does not exceed a radius.
+
+Its norm does not exceed the norm's root mean square by that either.
+"""
 _FAR = 1.5
 """Radii of the planned ball beyond which a last step shows that the mean was outside."""
 _HALF = 0.5
-"""Fraction of rows that the histogram of norms must see before it can say that most are clipped."""
+"""Fraction of rows that the histogram of norms must see to say that most are clipped."""
 _UNSETTLED = 0.5
-"""Fraction of the rows' norm above which a last step after an unsettled search shows that they are far."""
+"""Fraction of the rows' norm above which the last step shows that rows are far.
+
+After a search that did not settle.
+"""
 _HEAVIER = 1.3
-"""Ratio of the histogram's best radius to the normal one of equal norm, above which tails count as heavy."""
+"""Ratio of the histogram's best radius to the normal one above which tails are heavy.
+
+The normal one is for rows of equal norm.
+"""
 
 
 def noise_margin(standard_deviation: float, trials: int, *, pure: bool) -> float:
-    """Return the margin that noise exceeds in none of ``trials`` draws, except with probability _FALSE_ALARM."""
+    """Return the margin that noise exceeds in none of ``trials`` draws.
+
+    It fails with probability _FALSE_ALARM.
+    """
     tail = _FALSE_ALARM / trials
     return standard_deviation * (-math.log(2.0 * tail) / math.sqrt(2.0) if pure else -float(scipy.special.ndtri(tail)))
 
 
 def norm_quantile(histogram: NormHistogram, level: float) -> float | None:
-    """Return the upper edge of the bin with the ``level`` quantile of the norms; None if no bin holds more than noise."""
+    """Return the upper edge of the bin with the ``level`` quantile of the norms.
+
+    None if no bin holds more than noise.
+    """
     occupied = histogram.occupied
     total = float(occupied.sum())
     if total == 0.0:
@@ -54,7 +77,10 @@ def norm_quantile(histogram: NormHistogram, level: float) -> float | None:
 
 
 def clipped_norm(histogram: NormHistogram, radius: float) -> float | None:
-    """Return the RMS of norms clipped at ``radius``, at upper bin edges; None if no bin holds more than noise."""
+    """Return the RMS of norms clipped at ``radius``, at upper bin edges.
+
+    None if no bin holds more than noise.
+    """
     occupied = histogram.occupied
     total = float(occupied.sum())
     if total == 0.0:
@@ -64,7 +90,9 @@ def clipped_norm(histogram: NormHistogram, radius: float) -> float | None:
 
 
 def shrunk_move(noisy_mean: FloatArray, noise_scale: float) -> FloatArray:
-    """Return a noisy step towards the mean, shortened by the noise share of its square; unchanged in one or two dimensions.
+    """Return a noisy step towards the mean, shortened by the noise share of its square.
+
+    Unchanged in one or two dimensions.
 
     The positive part of James & Stein (1961). If the step is only noise, the center stays instead of drifting off.
     """
@@ -74,13 +102,18 @@ def shrunk_move(noisy_mean: FloatArray, noise_scale: float) -> FloatArray:
 
 
 def spread_about_mean(norm: float, moved: float, noise: float) -> float:
-    """Return the rows' RMS distance from their mean, given ``norm`` from a point ``moved`` ± ``noise`` away from it."""
+    """Return the rows' RMS distance from their mean.
+
+    Their RMS distance from a point ``moved`` ± ``noise`` away from it is ``norm``.
+    """
     ratio, doubt = moved / norm, noise / norm  # of squares, norm² may be beyond floating point
     return norm * math.sqrt(max(1.0 - max(ratio**2 - doubt**2, 0.0), 0.0))
 
 
 def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, spread: FloatArray) -> bool:
-    """Return True if the best clipping radius far exceeds that of normal rows with equal root mean square norm.
+    """Return True if the best clipping radius far exceeds that of normal rows.
+
+    These have an equal root mean square norm.
 
     ``best`` is its best radius at ``noise_error`` (the Euclidean error from noise at radius 1) and a bias of 1/√d. ``spread``
     holds the coordinates' variances up to a factor: a norm is about that of (Σv)²/Σv² equal ones.
@@ -113,7 +146,10 @@ def last_step_warnings(
 
 
 def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -> list[Message]:
-    """Return warnings from the length ``moved`` of a last step, given the rows' RMS norm; ``settled`` if the search ended."""
+    """Return warnings from the length ``moved`` of a last step, given the rows' RMS norm.
+
+    ``settled`` if the search ended.
+    """
     if noise > _NOISE_DECIDES * spread_about_mean(norm, moved, noise):
         return [Message("mean-lost")]
     if not settled and moved > math.hypot(_UNSETTLED * norm, noise):
@@ -158,7 +194,10 @@ def beyond_radius(found: Sequence[Examined], radius: float) -> list[bool]:
 def coordinate_warnings(
     names: Sequence[str], found: Sequence[Examined], radius: float, *, least_noise: float = 0.0
 ) -> list[Message]:
-    """Return warnings on clamped means of coordinates whose means are stated to be in [−radius, radius]."""
+    """Return warnings on clamped means of coordinates.
+
+    Their means are stated to be in [−radius, radius].
+    """
     warnings = []
     beyond = beyond_radius(found, radius)
     if any(beyond):

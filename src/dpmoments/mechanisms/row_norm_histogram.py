@@ -20,12 +20,17 @@ from dpmoments.rows.rows import Rows
 _FALSE_BIN = 1e-6
 """Bound on the probability that noise makes some empty bin count as occupied."""
 FALSE_TAIL = 1e-4
-"""Smaller bound for the histogram of a tail, since a missed bin costs more there than a false one."""
+"""Smaller bound for the histogram of a tail.
+
+A missed bin costs more there than a false one.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransformedNorm:
-    """Row statistic ‖linear·(x − center)‖, resolved to 2^−20 of ``resolution``, or of itself if it is larger.
+    """Row statistic ‖linear·(x − center)‖, rounded.
+
+    It is resolved to 2^−20 of ``resolution``, or of itself if it is larger.
 
     With ``apart`` it is negative for rows with more than ``share`` of the squared norm in ‖apart·(x − center)‖².
     """
@@ -70,7 +75,9 @@ class NormHistogram:
 
     @property
     def occupied(self) -> FloatArray:
-        """Noisy counts of bins that hold rows; 0 for bins whose count noise could explain. Shape (m + 1,).
+        """Noisy counts of bins that hold rows; 0 for bins whose count noise could explain.
+
+        Shape (m + 1,).
 
         Groups of two, four and eight neighboring bins, none of them occupied so far, are tested by their sum: rows of a long
         thin tail can show in the sum though in no single bin. The sum is then spread evenly over the group.
@@ -95,18 +102,26 @@ class NormHistogram:
 
     @property
     def typical_norms(self) -> FloatArray:
-        """Representative norm of each bin: its geometric middle, or its edge for the first and last bin. Shape (m + 1,)."""
+        """Representative norm of each bin.
+
+        Its geometric middle, or its edge for the first and last bin. Shape (m + 1,).
+        """
         middle = np.sqrt(self.edges[:-1] * self.edges[1:])
         return np.concatenate([self.edges[:1], middle, self.edges[-1:]])
 
     def share_above(self, radius: float) -> float:
-        """Estimate the fraction of rows of norm above ``radius`` among rows of occupied bins (0 without any)."""
+        """Estimate the fraction of rows of norm above ``radius``.
+
+        Among rows of occupied bins; 0 without any.
+        """
         occupied = self.occupied
         total = float(occupied.sum())
         return 0.0 if total == 0 else float(occupied[self.typical_norms > radius].sum()) / total
 
     def best_radius(self, power: int, noise_error: float, bias_weight: float) -> float | None:
-        """Return the clipping radius that balances noise against the bias of clipping; None if no bin is occupied.
+        """Return the clipping radius that balances noise against the bias of clipping.
+
+        None if no bin is occupied.
 
         Minimizes (noise_error·r^p)² + (bias_weight·E(‖w‖^p − r^p)₊)² over the occupied bins, p = ``power``: 1 for means, 2 for
         second moments. ``noise_error`` is the RMS error from noise at radius 1.
@@ -127,7 +142,10 @@ class NormHistogram:
 
 
 def norm_edges(typical: float, *, octaves: int = 24) -> FloatArray:
-    """Return edges from typical·2^−octaves to typical·2^octaves: eight bins per octave within a factor of 2, else two."""
+    """Return edges from typical·2^−octaves to typical·2^octaves.
+
+    Eight bins per octave within a factor of 2, else two.
+    """
     outer = np.arange(2, 2 * octaves + 1) / 2.0
     inner = np.arange(-7, 8) / 8.0
     exponents = np.concatenate([-outer[::-1], inner, outer])
@@ -136,7 +154,9 @@ def norm_edges(typical: float, *, octaves: int = 24) -> FloatArray:
 
 
 def tail_edges(radius: float, *, octaves: int = 24) -> FloatArray:
-    """Return edges for norms beyond ``radius``, all shorter rows in one bin: four, two and then one bin per octave.
+    """Return edges for norms beyond ``radius``, all shorter rows in one bin.
+
+    Four, two and then one bin per octave.
 
     Fewer bins than :func:`norm_edges` has: the rows of a tail are in fewer of them, and noise has fewer to look occupied in.
     """
@@ -174,7 +194,9 @@ def noisy_tail_histograms(
     linear: FloatArray,
     apart: FloatArray,
 ) -> tuple[NormHistogram, NormHistogram]:
-    """Return two histograms of long rows from one draw: of those that ``apart`` accounts for, and of the others.
+    """Return two histograms of long rows from one draw.
+
+    Of those that ``apart`` accounts for, and of the others.
 
     A row is in the second if ‖apart·(x − center)‖² has more of its squared norm than halfway from its share by dimension to 1.
     The first bin of the first holds all rows shorter than edges[0]; that of the second is empty.
@@ -198,7 +220,10 @@ def noisy_tail_histograms(
 
 
 def _resolution(edges: FloatArray) -> float:
-    """Return the radius of which norms are computed to 2^-20; larger norms to 2^-20 of themselves."""
+    """Return the radius of which norms are computed to 2^-20.
+
+    Larger norms to 2^-20 of themselves.
+    """
     return float(min(max(edges[0] * 2.0**12, 1e-140), 1e140))
 
 

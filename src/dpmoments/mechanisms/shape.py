@@ -156,7 +156,7 @@ class Arithmetic(StrEnum):
 
 
 def positive_definite(value: npt.ArrayLike, what: str) -> tuple[tuple[float, ...], ...]:
-    """Return the rows of a symmetric positive definite matrix as plain floats, for a frozen option."""
+    """Return the rows of a symmetric positive definite matrix as floats, for a frozen option."""
     matrix = np.array(value, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
         raise InputValueError(f"{what} must be a finite square matrix, got shape {matrix.shape}")

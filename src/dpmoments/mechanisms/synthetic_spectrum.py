@@ -1,4 +1,4 @@
-"""Assumed tables: the second moment's eigenvalues are a public guess, and the rows are synthetic.
+"""Assumed tables: public guesses of the second moment's eigenvalues, with synthetic rows.
 
 A mechanism whose error depends on the table, without a closed form, is run on such rows. Nothing here is random: every plan
 gets equal rows.
@@ -26,7 +26,10 @@ from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 
 _DISTINCT_ROWS = 250
-"""Max number of synthetic rows, or four per feature if that is more; each stands for an equal share of the table."""
+"""Max number of synthetic rows, or four per feature if that is more.
+
+Each stands for an equal share of the table.
+"""
 
 _ROUNDING = 1.0 + 1e-12
 
@@ -76,7 +79,10 @@ class SyntheticSpectrum:
         return np.asarray(self.n_rows * np.sort(self.spectrum)[::-1])
 
     def rows(self, neighbors: Neighbors, *, bounded: bool) -> _AssumedRows:
-        """Return rows with these moments; ``bounded`` if the mechanism expects them in the unit ball."""
+        """Return rows with these moments.
+
+        ``bounded`` if the mechanism expects them in the unit ball.
+        """
         d = len(self.spectrum)
         scales = np.sqrt(np.sort(self.spectrum)[::-1]) * (1.0 if self.units is None else self.units)
         table = _normal_rows(min(max(_DISTINCT_ROWS, 4 * d), max(self.n_rows, 2)), d) * scales
@@ -211,7 +217,10 @@ def _limbs(cells: IntegerArray) -> Any:
 _DECAY = 1.0
 """Default exponent of eigenvalues 1/i^decay: roughly that of tables of standardized columns."""
 _MEAN_SQUARE_NORM = 0.5
-"""Assumed mean of ‖x‖² with bounded columns, since few tables reach their bounds; 1 for rows in the unit ball."""
+"""Assumed mean of ‖x‖² with bounded columns, since few tables reach their bounds.
+
+1 for rows in the unit ball.
+"""
 
 
 @dataclass(frozen=True, slots=True)

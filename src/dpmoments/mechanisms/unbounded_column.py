@@ -1,4 +1,6 @@
-"""Location and spread of one column with no public bound: a private median, a log-scale histogram.
+"""Location and spread of one column with no public bound.
+
+A private median, a log-scale histogram.
 
 Both cover all of a stated range of floating point, in bins that grow with the distance from 0 or from the center. So no draw
 needs a δ to leave empty bins out, and none depends on the order of rows (``docs/derivations/log_scale_histogram.md``).
@@ -28,7 +30,10 @@ from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, histogr
 from dpmoments.rows.rows import Rows
 
 _MAX_EXPONENT = 200
-"""Exponent of the range of values, 2^±200, about 10^±60; smaller ones count as 0, larger ones as the largest."""
+"""Exponent of the range of values, 2^±200, about 10^±60.
+
+Smaller ones count as 0, larger ones as the largest.
+"""
 _CELLS_PER_OCTAVE = 64
 _CELLS = 2**16
 """Max number of bins of a level of the search after the first."""
@@ -36,7 +41,10 @@ _MAX_LEVELS = 6
 """Max number of levels: bins are then as fine as floating point, for any rows."""
 _MIN_CELLS = 8
 _RANK_ERROR, _MAX_RANK_ERROR = 0.125, 0.4
-"""Distance from the median at which a level may end, as a fraction of rows: the target, and the max that is useful."""
+"""Distance from the median at which a level may end, as a fraction of rows.
+
+The target, and the max that is useful.
+"""
 _CERTAIN = 3.0
 """Exponent by which the bins nearer than that outweigh all others together."""
 _CONCENTRATED = 0.65
@@ -49,10 +57,16 @@ _MAX_COUNT_NOISE = 2.0**40
 Shares = Mapping[BudgetKind, float]
 _LEVEL_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.08, BudgetKind.ZCDP: 0.04})
 _LEVEL_COUNT_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.02, BudgetKind.ZCDP: 0.01})
-"""Max shares of a column's budget for a level of the search, and for the count that decides on another."""
+"""Max shares of a column's budget for a level of the search, and for its count.
+
+The count decides on another level.
+"""
 
 _NEAR = 2
-"""Octaves on either side of the fullest bin with noisy counts that are used even if they are within noise."""
+"""Octaves around the fullest bin whose noisy counts are used even if they are within noise.
+
+On either side.
+"""
 _UPPER_QUARTILE = 1.1503493803760079
 """Upper quartile of the absolute value of a standard normal variable."""
 _MIN_BEYOND, _MAX_BEYOND = 0.5, 0.1
@@ -87,7 +101,10 @@ def share_of(whole: PrivacyBudget, share: float) -> PrivacyBudget:
 def _private_center(
     rows: Rows, privacy_filter: PrivacyFilter, whole: PrivacyBudget, *, feature: int, n_rows: float
 ) -> Center:
-    """Return a value near the median of one column, to within its spread or floating-point resolution."""
+    """Return a value near the median of one column.
+
+    To within its spread or floating-point resolution.
+    """
     edges, certain, value = _float_line(), True, 0.0
     sensitivity = median_score(rows.neighbors)
     for level in range(1, _MAX_LEVELS + 1):
@@ -141,7 +158,10 @@ def _choice_loss(whole: PrivacyBudget, epsilon: float) -> PrivacyBudget:
 
 
 def _count_loss(whole: PrivacyBudget, deviation: float) -> PrivacyBudget:
-    """Return the cost of a count with noise of this SD (_MAX_COUNT_NOISE at most), at most its share."""
+    """Return the cost of a count with noise of this SD, at most its share.
+
+    The SD is _MAX_COUNT_NOISE at most.
+    """
     deviation = min(deviation, _MAX_COUNT_NOISE)
     needed = math.sqrt(2.0) / deviation if whole.kind is BudgetKind.PURE else 0.5 / deviation**2
     return _at_most(whole, needed, _LEVEL_COUNT_SHARE[whole.kind])
@@ -162,7 +182,10 @@ def _noisy_number_beyond(
     center: float,
     least: float,
 ) -> float:
-    """Return the number of rows with |x − center| ≥ ``least``, x one column, plus discrete noise; costs ``loss``."""
+    """Return the noisy number of rows with |x − center| ≥ ``least``; costs ``loss``.
+
+    x is one column; noise is discrete.
+    """
     exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
     pure = loss.kind is BudgetKind.PURE
     sensitivity = count_l1(rows.neighbors) if pure else count(rows.neighbors)
@@ -179,7 +202,10 @@ def normal_clip(noise: float, n_rows: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OctaveHistogram(NormHistogram):
-    """Noisy counts of the distances |x − c| of one column in octaves [2^i, 2^(i+1)), of smaller and of larger ones."""
+    """Noisy counts of the distances |x − c| of one column in octaves [2^i, 2^(i+1)).
+
+    Also of smaller and of larger ones.
+    """
 
     @property
     def fullest(self) -> int:
@@ -217,7 +243,9 @@ class OctaveHistogram(NormHistogram):
         return float(self.edges[min(self.fullest, len(self.edges) - 1)])
 
     def clip_radius(self, power: int, noise: float, n_rows: float) -> float:
-        """Return the radius at which to clip the distances |w| for Σ|w|^p, p = ``power``, between noise and bias.
+        """Return the radius at which to clip the distances |w| for Σ|w|^p, p = ``power``.
+
+        It balances noise against bias.
 
         At the best radius as many rows lie beyond it as the noise counts: r^p·noise grows by ``noise``, the noise SD of Σ|w|^p
         at radius 1, and the part cut off falls by the rows beyond, per unit of r^p. For normal rows that is a quantile, with σ
@@ -244,7 +272,10 @@ class OctaveHistogram(NormHistogram):
 def _log_scale_histogram(
     rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, center: float
 ) -> OctaveHistogram:
-    """Count |x − center| in all octaves up to 2^200, from 2^−200 or 8 units in the last place of the center."""
+    """Count |x − center| in all octaves up to 2^200.
+
+    From 2^−200, or from 8 units in the last place of the center.
+    """
     least = max(-_MAX_EXPONENT, math.frexp(center)[1] - 50) if center else -_MAX_EXPONENT
     edges = np.exp2(np.arange(least, _MAX_EXPONENT + 1, dtype=np.float64))
     exact = rows.histogram(DistanceFrom(feature, center), edges)
@@ -293,7 +324,10 @@ class LocatedColumn:
         n_rows: float,
         about_zero: bool = False,
     ) -> LocatedColumn:
-        """Search for the center, unless it is 0, and count the distances from it, with a part of ``whole``."""
+        """Search for the center, unless it is 0, and count the distances from it.
+
+        It uses a part of ``whole``.
+        """
         center = Center(0.0, settled=True, certain=True)
         if not about_zero:
             center = _private_center(rows, privacy_filter, whole, feature=feature, n_rows=n_rows)
@@ -321,7 +355,10 @@ class LocatedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ClippedColumn:
-    """Column and its clip; ``clipping_shows`` if the noisy ``share_clipped`` is above _MIN_CLIPPED by more than noise."""
+    """Column and its clip.
+
+    ``clipping_shows`` is True if the noisy ``share_clipped`` is above _MIN_CLIPPED by more than noise.
+    """
 
     located: LocatedColumn
     radius: float
@@ -340,7 +377,10 @@ class ClippedColumn:
 
 
 def pure_if_less_noise(budget: PrivacyBudget, drawable_budget: PrivacyBudget, n_columns: int) -> PrivacyBudget:
-    """Return pure ε in place of (ε, δ) if its Laplace noise is less than normal noise of ``drawable_budget``: for few columns."""
+    """Return pure ε for (ε, δ) if its Laplace noise is less than normal noise.
+
+    The normal noise is of ``drawable_budget``. It is less for few columns.
+    """
     if budget.kind is not BudgetKind.APPROXIMATE:
         return budget
     pure = PrivacyBudget.pure(budget.epsilon)

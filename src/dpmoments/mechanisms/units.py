@@ -1,4 +1,6 @@
-"""One plan run on at most k rows of each privacy unit: group privacy extends its guarantee to units.
+"""One plan run on at most k rows of each privacy unit.
+
+Group privacy extends its guarantee to units.
 
 No mechanism knows about units. Its sensitivities are for one row, and it is calibrated to the loss per row that the cost for k
 rows leaves (``docs/derivations/privacy-units.md``).
@@ -28,7 +30,10 @@ PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
 
 @dataclass(frozen=True)
 class UnitsPlan(CalibratedPlan[Noisy]):
-    """Plan for units that contribute at most ``max_rows`` rows, from ``of_row``, the plan for rows; ``cost`` is for a unit."""
+    """Plan for units that contribute at most ``max_rows`` rows; ``cost`` is for a unit.
+
+    ``of_row`` is the plan for rows.
+    """
 
     of_row: CalibratedPlan[Noisy]
     unit: PrivacyUnit
@@ -41,7 +46,10 @@ class UnitsPlan(CalibratedPlan[Noisy]):
 
     @classmethod
     def of(cls, plan: CalibratedPlan[Noisy], budget: PrivacyBudget, unit: PrivacyUnit) -> UnitsPlan[Noisy]:
-        """Return the plan for units, from the plan for rows that :func:`plan_for_rows` made with this budget."""
+        """Return the plan for units.
+
+        From the plan for rows that :func:`plan_for_rows` made with this budget.
+        """
         return cls(
             plan.mechanism,
             plan.shape,
@@ -86,7 +94,9 @@ def plan_for_rows(
     neighbors: Neighbors,
     unit: PrivacyUnit | None,
 ) -> PlanType:
-    """Return the plan for rows whose run costs a unit no more than the budget; ``mechanism`` supports the arguments.
+    """Return the plan for rows whose run costs a unit no more than the budget.
+
+    ``mechanism`` supports the arguments.
 
     The loss per row depends on how losses add up, which is settled when ``auto`` chooses a mechanism: it chooses at its own
     loss per row, and the chosen mechanism is calibrated to the one that follows from its loss units.
@@ -118,6 +128,9 @@ def plan_before_release(
 
 
 def _spent(plan: CalibratedPlan[Any], budget: PrivacyBudget) -> PrivacyBudget:
-    """Return the part of a budget for units that a run spends: pure ε if the plan for rows spends no δ."""
+    """Return the part of a budget for units that a run spends.
+
+    Pure ε if the plan for rows spends no δ.
+    """
     pure = plan.cost.kind is BudgetKind.PURE and budget.kind is BudgetKind.APPROXIMATE
     return PrivacyBudget.pure(budget.epsilon) if pure else budget

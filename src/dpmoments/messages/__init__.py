@@ -1,1 +1,4 @@
-"""Messages as data: a code with plain facts in files, receipts, warnings and errors, and their words for each audience."""
+"""Messages as data: a code with plain facts, and its words for each audience.
+
+Files, receipts, warnings and errors hold the code and the facts.
+"""

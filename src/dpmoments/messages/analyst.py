@@ -1,4 +1,7 @@
-"""Advice to an analyst, who has only the release: nothing here asks for the table, a budget or a new release."""
+"""Advice to an analyst, who has only the release.
+
+Nothing here asks for the table, a budget or a new release.
+"""
 
 from __future__ import annotations
 

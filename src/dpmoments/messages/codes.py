@@ -1,4 +1,7 @@
-"""Codes of all messages, each with the kinds of its facts. A file that holds another code, or another fact, is refused."""
+"""Codes of all messages, each with the kinds of its facts.
+
+A file that holds another code, or another fact, is refused.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,10 @@ KINDS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
         "words": _every(_is_word),
     }
 )
-"""Kinds of facts: a ``name`` is text that a person wrote; a ``word`` is one that the library defines."""
+"""Kinds of facts: a ``name`` is text that a person wrote.
+
+A ``word`` is one that the library defines.
+"""
 
 _BUDGET = {"epsilon?": "number", "delta?": "number", "rho?": "number"}
 _STEP = {"step?": "integer", "last?": "flag", "round?": "integer"}
@@ -92,7 +98,10 @@ _RULES: Mapping[str, Kinds] = {
     "pooled-tables": {"tables": "integer", "neighbors": "word", "unit?": "name"},
     "pooled-part": {"mechanism": "name", **_BUDGET},
 }
-"""Rules of the privacy statement: what was done to values and rows, and why budgets need not be added."""
+"""Rules of the privacy statement.
+
+What was done to values and rows, and why budgets need not be added.
+"""
 
 _GUARANTEE: Mapping[str, Kinds] = {
     "zcdp": {"rho": "number", "epsilon": "number", "delta": "number", "neighbors": "word", "unit?": "name"},
@@ -148,7 +157,10 @@ _CAVEATS: Mapping[str, Kinds] = {
     "clipped-in-last-step": _NONE,
     "asserted-smallest-eigenvalue": _NONE,
 }
-"""Conditions under which the noise of a release is known; codes of :class:`dpmoments.noise.terms.NoiseLaw`."""
+"""Conditions under which the noise of a release is known.
+
+Codes of :class:`dpmoments.noise.terms.NoiseLaw`.
+"""
 
 _ERRORS: Mapping[str, Kinds] = {
     "power-outside-i": {"term": "name", "column": "name", "exponent": "integer"},

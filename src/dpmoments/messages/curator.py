@@ -1,4 +1,7 @@
-"""Advice to a curator, who can make another release: as a Python call, and as a command at the shell."""
+"""Advice to a curator, who can make another release.
+
+As a Python call, and as a command at the shell.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Sentences that every reader gets: what was done, what was found, what a guarantee says. They name no remedy."""
+"""Sentences that every reader gets: what was done, what was found, what a guarantee says.
+
+They name no remedy.
+"""
 
 from __future__ import annotations
 

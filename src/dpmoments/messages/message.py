@@ -18,7 +18,10 @@ from dpmoments.messages.short import SHORT
 from dpmoments.messages.wording import Words, filled
 
 Audience = Literal["analyst", "curator", "shell", "short"]
-"""``curator`` reads Python, ``shell`` is a curator at the command line, ``short`` is a caption or a cell of a table."""
+"""Reader of a message.
+
+``curator`` reads Python, ``shell`` is a curator at the command line, ``short`` is a caption or a cell.
+"""
 _ADVICE: Mapping[Audience, Mapping[str, Words]] = MappingProxyType(
     {"analyst": ANALYST, "curator": IN_PYTHON, "shell": AT_THE_SHELL}
 )
@@ -74,7 +77,10 @@ class Message:
 
     @classmethod
     def of_query(cls, query: Query) -> Message:
-        """Return the query of a draw; a text that is not a code is the name of a query from outside the library."""
+        """Return the query of a draw.
+
+        A text that is not a code is the name of a query from outside the library.
+        """
         if isinstance(query, str):
             return cls(query) if query in QUERIES else cls("query", name=query)
         if query.code not in QUERIES:
@@ -122,7 +128,9 @@ class Message:
 
     @classmethod
     def from_dict(cls, values: Any, codes: Iterable[str] | None = None) -> Message:
-        """Read a message of a file; refuse one that is not of the ``codes`` expected, or whose facts are not its own.
+        """Read a message of a file.
+
+        Refuse one that is not of the ``codes`` expected, or whose facts are not its own.
 
         Raises
         ------
@@ -145,7 +153,10 @@ class Message:
 
 
 Query = Message | str
-"""A query of a receipt; its code if it has no facts, or the name of a query from outside the library."""
+"""Query of a receipt: a message, or the name of a query from outside the library.
+
+A message without facts may be given by its code.
+"""
 
 
 def _made(code: str, facts: dict[str, Fact]) -> Message:

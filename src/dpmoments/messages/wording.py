@@ -1,4 +1,7 @@
-"""Facts put into the words of a message. Templates are the library's own: no text of a fact is ever read as one."""
+"""Facts put into the words of a message. Templates are the library's own.
+
+No text of a fact is ever read as one.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,9 @@ class _Names(tuple["Fact", ...]):
 
 
 def filled(words: Words, facts: Mapping[str, Fact]) -> str:
-    """Return the words with the facts in them; characters of names that a terminal obeys are shown.
+    """Return the words with the facts in them.
+
+    Characters of names that a terminal obeys are shown.
 
     Examples
     --------

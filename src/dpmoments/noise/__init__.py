@@ -1,4 +1,7 @@
-"""Noise: entropy, exact integer noise, random matrices, directions on the sphere; noise distributions and their files."""
+"""Noise: entropy, exact integer noise, random matrices, directions on the sphere.
+
+Noise distributions and their files.
+"""
 
 from dpmoments.noise.discrete import discrete_gaussian as discrete_gaussian
 from dpmoments.noise.discrete import discrete_laplace as discrete_laplace

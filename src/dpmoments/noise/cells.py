@@ -1,4 +1,6 @@
-"""Distributions of one noise entry ("cell"): quantiles, tails of sums, and bounds on norms, one small class per family.
+"""Distributions of one noise entry ("cell").
+
+Quantiles, tails of sums, and bounds on norms, one small class per family.
 
 A cell is described in its own standard deviations. The tail of a sum of independent cells follows from their cumulant
 generating functions, by one integral in the complex plane for any families.
@@ -32,7 +34,10 @@ _MAX_POINTS = 2**17
 
 
 def cantelli_quantile(level: float) -> float:
-    """Return the bound ±√(p/(1 − p)), p the larger side, on the quantile of any standardized variable."""
+    """Return the bound ±√(p/(1 − p)) on the quantile of any standardized variable.
+
+    p is the larger side.
+    """
     return math.sqrt(level / (1.0 - level)) if level >= 0.5 else -math.sqrt((1.0 - level) / level)
 
 
@@ -46,19 +51,36 @@ def checked_level(level: float) -> float:
 # Quantiles of a gamma variable and of the difference of two: the cells of noise made of Wisharts.
 
 _MIN_SHAPE = 0.5
-"""Smallest gamma shape, that of one squared normal; below it Cantelli's (wider) inequality is used."""
+"""Smallest gamma shape, that of one squared normal.
+
+Below it Cantelli's (wider) inequality is used.
+"""
 _MAX_LIBRARY_SHAPE = 1e4
-"""Largest shape for SciPy's incomplete gamma, whose lower tail fails far above (12 % of 5·10⁻¹⁰ at 2²⁵)."""
+"""Largest shape for SciPy's incomplete gamma.
+
+Its lower tail fails far above (12 % of 5·10⁻¹⁰ at 2²⁵).
+"""
 _MAX_SHAPE = 1e12
-"""Shape from which a gamma variable counts as normal: six SDs out they differ by 10⁻⁵ of one."""
+"""Shape from which a gamma variable counts as normal.
+
+Six SDs out they differ by 10⁻⁵ of one.
+"""
 _MAX_DIFFERENCE_SHAPE = 1e8
-"""Shape from which a difference of two counts as normal: its fourth cumulant is 3/a of the squared variance."""
+"""Shape from which a difference of two counts as normal.
+
+Its fourth cumulant is 3/a of the squared variance.
+"""
 _REACH = 60.0
-"""SDs integrated beyond a quantile; from a shape of 10⁴ on no distribution has tails that reach further."""
+"""SDs integrated beyond a quantile.
+
+From a shape of 10⁴ on no distribution has tails that reach further.
+"""
 
 
 def gamma_quantile(level: float, shape: float) -> float:
-    """Return the quantile of (G − a)/√a, G a Gamma(a) variable; below a = ``shape`` = 1/2 the bound of Cantelli's inequality.
+    """Return the quantile of (G − a)/√a, G a Gamma(a) variable.
+
+    Below a = ``shape`` = 1/2 the bound of Cantelli's inequality.
 
     At large shapes it is the root of the integrated tail, between bounds that hold except with probability e^{−x} (Laurent &
     Massart 2000): −√(2x) below and √(2x) + x/√a above.
@@ -87,7 +109,9 @@ def gamma_quantile(level: float, shape: float) -> float:
 
 
 def gamma_difference_quantile(level: float, shape: float) -> float:
-    """Return the quantile of (G − G′)/√(2a), G and G′ independent Gamma(a); below a = 1/2 the bound of Cantelli's inequality.
+    """Return the quantile of (G − G′)/√(2a), G and G′ independent Gamma(a).
+
+    Below a = 1/2 the bound of Cantelli's inequality.
 
     The distribution is symmetric; its upper quantile is the root of :func:`_gamma_difference_log_tail`, bracketed by Chernoff's
     inequality at half the largest exponent: P(G − G′ > x) ≤ e^{−x/2}(4/3)^a.
@@ -130,7 +154,9 @@ def _root(excess: Callable[[float], float], low: float, high: float) -> float:
 
 @dataclass(frozen=True)
 class CellFamily(ABC):
-    """Distribution of a symmetric matrix C of mean 0 whose cells on and above the diagonal are uncorrelated.
+    """Distribution of a symmetric matrix C of mean 0 with uncorrelated cells.
+
+    These are the cells on and above the diagonal.
 
     All members are frozen and compare by value. ``rotation_invariant`` refers to cells of variance v off the diagonal and 2v on
     it.
@@ -161,16 +187,22 @@ class CellFamily(ABC):
         """
 
     def vector_bound(self, covariance: FloatArray, failure: float) -> float:
-        """Bound the length of a linear image of cells of one row of C, from its covariance; here by Chebyshev."""
+        """Bound the length of a linear image of cells of one row of C, from its covariance.
+
+        Here by Chebyshev.
+        """
         return math.sqrt(float(np.trace(covariance)) / failure)
 
     def skews(self, size: int, diagonal_variance: float) -> tuple[float, float]:  # noqa: ARG002 - a semicircle
-        """Return κ₊ and κ₋ of R(g) = v g/((1 − κ₊g)(1 + κ₋g)), the R-transform of a large matrix of ``size`` rows."""
+        """Return κ₊ and κ₋ of the R-transform of a large matrix of ``size`` rows.
+
+        R(g) = v g/((1 − κ₊g)(1 + κ₋g)).
+        """
         return 0.0, 0.0
 
 
 def _largest_diagonal(cells: FloatArray) -> float:
-    """Return the smallest v for which variance v on and v/2 off the diagonal is nowhere below ``cells``."""
+    """Return the smallest v for which variance v on and v/2 off the diagonal covers ``cells``."""
     doubled = 2.0 * cells
     np.fill_diagonal(doubled, np.diag(cells))
     return float(doubled.max(initial=0.0))
@@ -206,7 +238,10 @@ class GaussianCells(CellFamily):
 
 @dataclass(frozen=True)
 class LaplaceCells(CellFamily):
-    """Independent Laplace cells. Norm: m times a bound on the largest of m(m + 1)/2 cells, by a union bound."""
+    """Independent Laplace cells.
+
+    The norm is at most m times a bound on the largest of m(m + 1)/2 cells, by a union bound.
+    """
 
     name: ClassVar[str] = "laplace"
     rotation_invariant: ClassVar[bool] = False
@@ -227,7 +262,10 @@ class LaplaceCells(CellFamily):
 
 
 def _gamma_bound(failure: float, shape: float) -> float:
-    """Return the bound that a Gamma variable stays below except with probability ``failure`` (Laurent & Massart 2000)."""
+    """Return the bound that a Gamma variable stays below except with probability ``failure``.
+
+    Source: Laurent & Massart 2000.
+    """
     x = -math.log(failure)
     return shape + math.sqrt(2.0 * shape * x) + x
 
@@ -249,7 +287,9 @@ def _difference_log_moment(s: ComplexArray, shape: float) -> ComplexArray:
 
 @dataclass(frozen=True)
 class IsotropicCells(CellFamily):
-    """Density ∝ e^{−c‖C‖_F}: C = √(2Y)·Z/c, Y ~ Gamma(a), Z symmetric normal (``docs/derivations/isotropic.md``).
+    """Density ∝ e^{−c‖C‖_F}: C = √(2Y)·Z/c, Y ~ Gamma(a), Z symmetric normal.
+
+    ``docs/derivations/isotropic.md``.
 
     Every cell, standardized, is the difference of two Gamma(a), exactly; so is every linear image of one row, times a normal
     vector. Norm: that of Z times √(2Y)/c, each at half the failure probability, or that of ‖C‖_F ~ Gamma(2a − 1)/c. ``shape``
@@ -283,7 +323,9 @@ class IsotropicCells(CellFamily):
 
 @dataclass(frozen=True)
 class MatrixLaplaceCells(CellFamily):
-    """Difference of two Wisharts, C ∝ UᵀU − VᵀV, with U and V standard normal of ν = ``degrees`` rows.
+    """Difference of two Wisharts, C ∝ UᵀU − VᵀV.
+
+    U and V are standard normal of ν = ``degrees`` rows.
 
     Cells: on the diagonal the difference of two Gamma(ν/2), off it that of two Gamma(ν). Norm: the singular values of U and V
     leave √ν ± (√m + t) with probability ≤ e^{−t²/2} on each side (Davidson & Szarek 2001).

@@ -34,7 +34,9 @@ def discrete_gaussian(scale: float, size: int, generator: np.random.Generator) -
 
 
 def discrete_laplace(scale: float, size: int, generator: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw integers k with probability ∝ exp(−|k|/scale); parameters and result as in :func:`discrete_gaussian`.
+    """Draw integers k with probability ∝ exp(−|k|/scale).
+
+    Parameters and result as in :func:`discrete_gaussian`.
 
     Added to an integer query of ℓ1 sensitivity Δ, it is Δ/scale-DP exactly (Ghosh, Roughgarden & Sundararajan 2012).
     """
@@ -51,7 +53,10 @@ def _draw(measurement: object, size: int) -> npt.NDArray[np.int64]:
 
 
 def _opendp() -> tuple[Any, Any, Any]:
-    """Return the domain of integer vectors, and OpenDP's metrics and measurements; its prelude would load scikit-learn."""
+    """Return the domain of integer vectors, and OpenDP's metrics and measurements.
+
+    Its prelude would load scikit-learn.
+    """
     from opendp import domains, measurements, metrics, mod
 
     mod.enable_features("contrib")

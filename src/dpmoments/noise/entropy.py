@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class SecureGenerator(np.random.Generator):
-    """``numpy.random.Generator`` keyed by the operating system; its type marks a release as private.
+    """``numpy.random.Generator`` keyed by the operating system.
+
+    Its type marks a release as private.
 
     Only :func:`secure_generator` makes one. Noise with an exact integer sampler (``noise/discrete.py``) is then drawn by OpenDP
     from the operating system.
@@ -55,7 +57,9 @@ def secure_generator() -> SecureGenerator:
 
 
 def insecure_generator(seed: int) -> np.random.Generator:
-    """Return a generator that repeats itself, for tests and benchmarks; its releases are not private.
+    """Return a generator that repeats itself, for tests and benchmarks.
+
+    Its releases are not private.
 
     Examples
     --------

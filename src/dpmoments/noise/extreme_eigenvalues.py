@@ -1,4 +1,6 @@
-"""Quantiles of the extreme eigenvalues of Wishart and symmetric normal matrices, as bounds up to a stated probability.
+"""Bounds on the extreme eigenvalues of Wishart and symmetric normal matrices.
+
+They are quantiles, and hold up to a stated probability.
 
 Two bounds of each hold, and the smaller one is used: a tail bound in closed form, and a quantile simulated once from a fixed
 seed, equal on every machine with the same NumPy. The eigenvalues of both matrices equal those of tridiagonal matrices of
@@ -26,15 +28,23 @@ _MIN_DRAWS = 4_000
 _MAX_SIZE = 400
 """Size from which only the tail bound is used, since it is within a few per cent."""
 _SAFETY = 5.0
-"""SDs subtracted from a simulated tail: it is too light with probability below e^(−12.5), by Chernoff's bound."""
+"""SDs subtracted from a simulated tail.
+
+It is too light with probability below e^(−12.5), by Chernoff's bound.
+"""
 _MIN_BEYOND = 20.0
-"""Min number of simulated matrices beyond a quantile; with fewer only the tail bound is used."""
+"""Min number of simulated matrices beyond a quantile.
+
+With fewer only the tail bound is used.
+"""
 _BISECTIONS = 40
 
 
 @lru_cache(maxsize=256)
 def wishart_eigenvalue_range(size: int, degrees: float, failure: float) -> tuple[float, float]:
-    """Return an interval with all eigenvalues of a Wishart matrix of scale I, except with probability ``failure``.
+    """Return an interval with all eigenvalues of a Wishart matrix of scale I.
+
+    It fails with probability ``failure`` at most.
 
     Each end has half the failure probability. In closed form (√ν − √m − t)₊² and (√ν + √m + t)², t = √(2 ln(2/failure)), m =
     ``size`` and ν = ``degrees`` ≥ m (Davidson & Szarek 2001, Theorem II.13). Both ends are exact quantiles of χ²_ν for m = 1.
@@ -99,7 +109,10 @@ def wishart_frobenius_quantile(size: int, degrees: float, failure: float) -> flo
 
 
 def _wishart_draws(size: int, degrees: float, draws: int) -> tuple[FloatArray, FloatArray]:
-    """Return diagonals and squared off-diagonals of tridiagonal matrices with Wishart eigenvalues, one per column."""
+    """Return diagonals and squared off-diagonals of tridiagonal matrices, one per column.
+
+    They have the eigenvalues of Wishart matrices.
+    """
     generator = np.random.default_rng([_SEED, size])
     steps = np.arange(size)
     diagonal = generator.chisquare(degrees - steps, (draws, size)).T
@@ -111,7 +124,10 @@ def _wishart_draws(size: int, degrees: float, draws: int) -> tuple[FloatArray, F
 
 
 def _draws(size: int, tail: float) -> tuple[int, int]:
-    """Return the number of matrices to simulate, and how many may be beyond a quantile; 0 if too few would."""
+    """Return the number of matrices to simulate, and how many may be beyond a quantile.
+
+    0 if too few would.
+    """
     draws = max(_MIN_DRAWS, min(_MAX_DRAWS, _MAX_ENTRIES // size))
     expected = draws * tail
     left = expected - _SAFETY * math.sqrt(expected)
@@ -119,7 +135,7 @@ def _draws(size: int, tail: float) -> tuple[int, int]:
 
 
 def _least(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Return the ends of a short interval at whose lower end a condition fails and at whose upper end it holds."""
+    """Return the ends of a short interval in which a condition begins to hold."""
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2.0
         if holds(middle):
@@ -130,7 +146,10 @@ def _least(holds: Callable[[float], bool], low: float, high: float) -> tuple[flo
 
 
 def _all_below(main: FloatArray, beside: FloatArray, value: float) -> BoolArray:
-    """Return True for tridiagonal matrices with all eigenvalues below ``value``: every pivot of T − value·I is negative."""
+    """Return True for tridiagonal matrices with all eigenvalues below ``value``.
+
+    Every pivot of T − value·I is negative.
+    """
     pivot = main[0] - value
     below: BoolArray = pivot < 0.0
     for entry, square in zip(main[1:], beside, strict=True):

@@ -1,4 +1,7 @@
-"""Random symmetric matrices: Gaussian, matrix Laplace, isotropic, Wishart, inverse Wishart (in floating point)."""
+"""Random symmetric matrices.
+
+Gaussian, matrix Laplace, isotropic, Wishart, inverse Wishart (in floating point).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from dpmoments.foundation.errors import InputArithmeticError, InputValueError
 def symmetric_gaussian(
     n_features: int, noise_scale: float, rng: np.random.Generator, *, isotropic: bool = True
 ) -> FloatArray:
-    """Draw a symmetric matrix of normal noise, shape (n_features, n_features), with SD σ = ``noise_scale`` on the diagonal.
+    """Draw a symmetric matrix of normal noise, SD σ = ``noise_scale`` on the diagonal.
+
+    Shape (n_features, n_features).
 
     With ``isotropic`` the variance is σ²/2 off the diagonal, so that the noise is isotropic in svec (the Frobenius geometry in
     which the sensitivity is measured); without it σ² everywhere, as in "Analyze Gauss" (Dwork et al. 2014): the same privacy
@@ -28,7 +33,9 @@ def symmetric_gaussian(
 
 
 def matrix_laplace(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
-    """Draw the difference of two Wisharts, N = (W₁ − W₂)/(2·rate) with W₁, W₂ ~ Wishart_d(I, d+1) independent.
+    """Draw the difference of two Wisharts, N = (W₁ − W₂)/(2·rate).
+
+    W₁, W₂ ~ Wishart_d(I, d+1) are independent.
 
     Its density f satisfies |log f(N + X) − log f(N)| ≤ rate·‖X‖_* for every symmetric X (‖·‖_* the nuclear norm), so added to a
     query of nuclear sensitivity Δ it is rate·Δ-DP; at d = 1 it is the Laplace distribution of scale 1/rate. Proof in
@@ -77,13 +84,18 @@ def isotropic(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
 
 
 def wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:
-    """Draw from Wishart_d(L Lᵀ, ν), ν > d − 1, by the Bartlett decomposition; L is a Cholesky factor, shape (d, d)."""
+    """Draw from Wishart_d(L Lᵀ, ν), ν > d − 1, by the Bartlett decomposition.
+
+    L is a Cholesky factor, shape (d, d).
+    """
     factor = scale_factor @ _bartlett(len(scale_factor), degrees_of_freedom, rng)
     return factor @ factor.T
 
 
 def inverse_wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:
-    """Draw from the inverse Wishart with scale matrix L Lᵀ: the inverse of a Wishart_d((L Lᵀ)⁻¹, ν) draw, shape (d, d).
+    """Draw from the inverse Wishart with scale matrix L Lᵀ.
+
+    The inverse of a Wishart_d((L Lᵀ)⁻¹, ν) draw, shape (d, d).
 
     Its mean is L Lᵀ/(ν − d − 1) for ν > d + 1. Parameters as in :func:`wishart`.
     """

@@ -1,4 +1,4 @@
-"""Noise models: a name and numbers in a release's file, from which the noise distribution is made."""
+"""Noise models: a name and numbers in a file, from which the noise distribution is made."""
 
 from __future__ import annotations
 
@@ -28,9 +28,15 @@ from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile, wishart_ei
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 
 _LINEARIZED = "linearized"
-"""Caveat: the distribution is linearized about the release, and good if noise is small relative to the moments."""
+"""Caveat: the noise distribution is linearized about the release.
+
+It is good if noise is small relative to the moments.
+"""
 _CLIPPED_IN_LAST_STEP = "clipped-in-last-step"
-"""Caveat: the distribution is for the rows as the last step clipped them, without the effect of clipping."""
+"""Caveat: the distribution is for the rows as the last step clipped them.
+
+It leaves out the effect of clipping.
+"""
 _ASSERTED_EIGENVALUE = "asserted-smallest-eigenvalue"
 """Caveat: the distribution holds if no eigenvalue is below the one that the caller asserted."""
 _ROUNDING = 1e-9
@@ -148,7 +154,10 @@ class NoiseModel(ABC):
 
     @abstractmethod
     def law(self, released: ReleasedMoments) -> NoiseLaw | None:
-        """Return the noise distribution; None if the release is biased on purpose, or no run makes these numbers."""
+        """Return the noise distribution.
+
+        None if the release is biased on purpose, or no run makes these numbers.
+        """
 
     @property
     def fixed_law(self) -> NoiseLaw | None:
@@ -161,7 +170,10 @@ class NoiseModel(ABC):
         sum_shift: FloatArray,  # noqa: ARG002
         count_shift: float,  # noqa: ARG002
     ) -> ShiftLoss | None:
-        """Return the exact privacy loss between two tables whose moments are so far apart; None without a closed form."""
+        """Return the exact privacy loss between two tables whose moments are so far apart.
+
+        None without a closed form.
+        """
         return None
 
     def interval(
@@ -170,7 +182,9 @@ class NoiseModel(ABC):
         chosen: Sequence[int],  # noqa: ARG002
         failure: float,  # noqa: ARG002
     ) -> MomentInterval | None:
-        """Return an interval with the exact moments of ``chosen`` features except with probability ``failure``, not linearized.
+        """Return an interval with the exact moments of ``chosen`` features, not linearized.
+
+        It fails with probability ``failure`` at most.
 
         The features must be chosen without looking at the noise. None if the model gives no interval: a bound then follows from
         the distribution.
@@ -221,13 +235,19 @@ def _require_exactly(given: Mapping[str, Any], known: Sequence[str], what: str) 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WithOwnCount(NoiseModel):
-    """Model with separate noise on the number of rows: SD ``count_scale`` (scale of Laplace noise), 0 for none."""
+    """Model with separate noise on the number of rows.
+
+    SD ``count_scale`` (scale of Laplace noise), 0 for none.
+    """
 
     count_scale: float = 0.0
     count_is_laplace: bool = False
 
     def count_bound(self, failure: float) -> float:
-        """Bound the error of the released number of rows except with probability ``failure``, rounding included."""
+        """Bound the error of the released number of rows, rounding included.
+
+        It fails with probability ``failure`` at most.
+        """
         if not self.count_scale:
             return 0.0
         if self.count_is_laplace:
@@ -237,7 +257,10 @@ class WithOwnCount(NoiseModel):
     def _with_count(
         self, terms: Sequence[NoiseTerm], caveats: Sequence[str], shift: FloatArray | None = None
     ) -> NoiseLaw:
-        """Return the distribution of these terms and the count's noise; ``shift`` is the row part of the constant."""
+        """Return the distribution of these terms and the count's noise.
+
+        ``shift`` is the row part of the constant.
+        """
         law = NoiseLaw(tuple(terms), tuple(sorted(caveats)))
         if not self.count_scale:
             return law
@@ -254,12 +277,17 @@ _FAMILIES: Mapping[str, Callable[[float], CellFamily] | CellFamily] = {
     "matrix-laplace": MatrixLaplaceCells,
     "wishart": lambda square: WishartCells(2.0 * square),
 }
-"""Families of cells; those of a whole matrix by the variance of a diagonal cell times the squared rate."""
+"""Families of cells.
+
+Those of a whole matrix are given by the variance of a diagonal cell times the squared rate.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdditiveModel(WithOwnCount):
-    """Noise added entry by entry, with one distribution for all features; rows are in the unit ball or a clipping ball.
+    """Noise added entry by entry, with one distribution for all features.
+
+    Rows are in the unit ball or a clipping ball.
 
     Attributes
     ----------
@@ -371,7 +399,10 @@ class AdditiveModel(WithOwnCount):
     def _noisy_cells(
         self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float
     ) -> list[tuple[float, float]] | None:
-        """Return (shift, noise variance) of every noisy released cell; None if one without noise moves."""
+        """Return (shift, noise variance) of every noisy released cell.
+
+        None if one without noise moves.
+        """
         size = len(gram_shift)
         cells = [(float(gram_shift[i, i]), self.diagonal_variance) for i in range(size)]
         cells += [(float(shift), self.off_diagonal_variance) for shift in gram_shift[np.triu_indices(size, 1)]]
@@ -384,7 +415,10 @@ class AdditiveModel(WithOwnCount):
         return [(shift, variance) for shift, variance in cells if variance > 0.0]
 
     def in_ball(self, radius: float) -> AdditiveModel:
-        """Return the model for rows in a ball of this radius, which counted as 1 when the noise was added."""
+        """Return the model for rows in a ball of this radius.
+
+        They counted as 1 when the noise was added.
+        """
         return replace(
             self,
             diagonal_variance=self.diagonal_variance * radius**4,
@@ -473,7 +507,9 @@ def _sum_term(family: CellFamily, n_features: int, variance: float) -> NoiseTerm
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LastStepModel(WithOwnCount):
-    """Normal noise on the sums of w = linear·(x − center), clipped to a ball, of a recursive estimator's last step.
+    """Normal noise on the sums of the last step of a recursive estimator.
+
+    It sums w = linear·(x − center), clipped to a ball.
 
     SDs are σ on and σ/√2 off the diagonal of Σ w wᵀ, and s on Σ w. With κ = σ/(√2 s) the moments of (κ, w) have the noise of a
     symmetric normal matrix except for its corner, which has none: that makes its spectral norm no larger at any level
@@ -605,7 +641,10 @@ class InverseNormalModel(WithOwnCount):
         )
 
     def _gram_between(self, most_rows: float, failure: float) -> tuple[FloatArray, FloatArray]:
-        """Bound the Gram matrix on both sides; its trace, and so each eigenvalue, is at most the number of rows."""
+        """Bound the Gram matrix on both sides.
+
+        Its trace, and so each eigenvalue, is at most the number of rows.
+        """
         reach = self.inverse_scale * normal_norm_quantile(self.n_features, failure)
         eigenvalues, vectors = np.linalg.eigh(self.inverse)
         least = 1.0 / max(most_rows, self.smallest_eigenvalue)
@@ -617,7 +656,9 @@ class InverseNormalModel(WithOwnCount):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WishartModel(WithOwnCount):
-    """One draw W around Σ = Σ z zᵀ + ψI, z = (w, x): Wishart(Σ, ν)/ν, or (ν − D − 1) times inverse Wishart(Σ, ν).
+    """One draw W around Σ = Σ z zᵀ + ψI, z = (w, x).
+
+    Wishart(Σ, ν)/ν, or (ν − D − 1) times inverse Wishart(Σ, ν).
 
     The block of any features is of the same kind: m rows of the first have Wishart(Σ, ν)/ν, of the second inverse Wishart with
     ν − D + m degrees. So ν Σ^{−½}WΣ^{−½}, or (ν − D − 1) Σ^{½}W⁻¹Σ^{½}, is a Wishart matrix of scale I, and the range of its
@@ -719,7 +760,10 @@ class WishartModel(WithOwnCount):
         return MomentInterval(result.center, result.spread, True, off)
 
     def scale_factors(self, size: int, failure: float) -> tuple[float, float]:
-        """Return a and b with aW ⪯ Σ ⪯ bW for a block of ``size`` rows, except with probability ``failure``; b may be inf."""
+        """Return a and b with aW ⪯ Σ ⪯ bW for a block of ``size`` rows; b may be inf.
+
+        They fail with probability ``failure`` at most.
+        """
         if self.inverse:
             low, high = wishart_eigenvalue_range(size, self.degrees - self.dimension + size, failure)
             center = self.degrees - self.dimension - 1.0
@@ -730,7 +774,9 @@ class WishartModel(WithOwnCount):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReleasedBasisModel(NoiseModel):
-    """Errors of a mechanism that draws eigenvectors: uncorrelated entries in the released eigenbasis.
+    """Errors of a mechanism that draws eigenvectors.
+
+    Uncorrelated entries in the released eigenbasis.
 
     Attributes
     ----------
@@ -833,7 +879,10 @@ _NOISE_MODELS: Mapping[str, type[NoiseModel]] = MappingProxyType(
 
 _MEAN_LAWS = ("gaussian", "laplace")
 _ALIKE = 1e-6
-"""Relative difference of Laplace scales below which they count as equal; the general formula would lose all digits."""
+"""Relative difference of Laplace scales below which they count as equal.
+
+The general formula would lose all digits.
+"""
 _STANDARD_LAPLACE = math.sqrt(0.5)
 """Scale of a Laplace variable of variance 1."""
 
@@ -892,7 +941,10 @@ class MeanModel:
         return together
 
     def half_widths(self, level: float) -> FloatArray:
-        """Return bounds that each coordinate's noise stays within with probability ``level``, separately, shape (d,)."""
+        """Return bounds within which each coordinate's noise stays with probability ``level``.
+
+        Separately, shape (d,).
+        """
         if not (is_finite_number(level) and 0.0 < level < 1.0):
             raise InputValueError(f"level={level!r} must be a probability, above 0 and below 1")
         if self.law == "gaussian":
@@ -928,7 +980,9 @@ class MeanModel:
 
 
 def _laplace_half_width(level: float, larger: float, smaller: float) -> float:
-    """Return the t with P(|X + Y| ≤ t) = ``level``, in units of ``larger``, for independent Laplace X and Y of these SDs.
+    """Return the t with P(|X + Y| ≤ t) = ``level``, in units of ``larger``.
+
+    X and Y are independent Laplace of these SDs.
 
     For scales a > b, P(|X + Y| > t) = (a²e^{−t/a} − b²e^{−t/b})/(a² − b²), and (1 + t/(2a))e^{−t/a} for a = b. Both are below
     2e^{−t/(2a)}, which bounds the search.

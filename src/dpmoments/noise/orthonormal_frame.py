@@ -1,4 +1,4 @@
-"""Orthonormal frames drawn vector by vector by the exponential mechanism, each orthogonal to those before it.
+"""Orthonormal frames drawn vector by vector by the exponential mechanism.
 
 The plain algorithm (Amin et al. 2019, Algorithm 1) decomposes a matrix at every step, O(d⁴) in all. Here each step works in the
 eigenbasis of the matrix restricted to the complement of the vectors drawn so far, and finds the next eigenbasis by the secular
@@ -28,7 +28,9 @@ _CHUNK_CELLS = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class SecularRoots:
-    """Roots μ_j = poles[origins_j] + offsets_j, j = 0 … k−2, of Σ w_i/(λ_i − μ); μ_j is between poles j+1 and j.
+    """Roots μ_j = poles[origins_j] + offsets_j, j = 0 … k−2, of Σ w_i/(λ_i − μ).
+
+    μ_j is between poles j+1 and j.
 
     Attributes
     ----------
@@ -48,7 +50,9 @@ class SecularRoots:
         return np.asarray(self.poles[self.origins] + self.offsets)
 
     def combine(self, weights: FloatArray, coordinates: FloatArray) -> FloatArray:
-        """Return Σ_j coordinates_j · (eigenvector j), shape (k, m), the eigenvectors being normalized weights_i/(λ_i − μ_j).
+        """Return Σ_j coordinates_j · (eigenvector j), shape (k, m).
+
+        Eigenvectors are normalized weights_i/(λ_i − μ_j).
 
         ``weights``, shape (k,), are signed square roots; ``coordinates`` have shape (k − 1, m).
         """
@@ -66,7 +70,9 @@ class SecularRoots:
 
 
 def _solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> tuple[SecularRoots, FloatArray]:
-    """Find the root between each pair of neighboring poles, and the weights for which the roots are exact (Löwner).
+    """Find the root between each pair of neighboring poles, and weights that make them exact.
+
+    The weights are Löwner's.
 
     ``poles`` are strictly descending with a range near 1 (third powers of the differences are formed), ``squared_weights``
     positive. The exact weights are Π_j (μ_j − λ_i) / Π_{j≠i} (λ_j − λ_i): the given ones up to rounding, scaled to sum to 1. A
@@ -90,7 +96,10 @@ def _solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> t
 
 
 def _loewner_factors(differences: FloatArray, spacing: FloatArray, first: int) -> FloatArray:
-    """Return Π over a chunk of roots of (λ_i − μ_j)/(λ_i − λ_far), λ_far the pole next to μ_j away from λ_i."""
+    """Return Π over a chunk of roots of (λ_i − μ_j)/(λ_i − λ_far).
+
+    λ_far is the pole next to μ_j away from λ_i.
+    """
     # A pole i of the chunk itself has λ_far = λ_{j+1} for roots j ≥ i. Dividing by λ_i − λ_j for j > i, and by the distance to
     # the chunk's last pole for j = i, gives the same product.
     rows = np.arange(len(differences))
@@ -101,7 +110,10 @@ def _loewner_factors(differences: FloatArray, spacing: FloatArray, first: int) -
 
 
 def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the roots below poles first, first + 1, …: nearest poles as indices in the chunk, and distances above them."""
+    """Return the roots below poles first, first + 1, ….
+
+    Nearest poles as indices in the chunk, and distances above them.
+    """
     rows = np.arange(len(spacing) - 1)
     gaps = -spacing[rows, first + rows + 1]
     half = 0.5 * gaps
@@ -147,7 +159,10 @@ def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: Floa
 
 
 def _poles_from(spacing: FloatArray, first: int, nearest: IntArray, out: FloatArray) -> None:
-    """Write distances of all poles from each root's nearest one; ∞ for that one, whose large term would hide the others."""
+    """Write distances of all poles from each root's nearest one.
+
+    ∞ for that one, whose large term would hide the others.
+    """
     np.take(spacing, nearest, axis=0, out=out, mode="clip")
     out[np.arange(nearest.size), first + nearest] = np.inf
 
@@ -155,7 +170,10 @@ def _poles_from(spacing: FloatArray, first: int, nearest: IntArray, out: FloatAr
 def _third_order_step(
     value: FloatArray, slope: FloatArray, curvature: FloatArray, near: FloatArray, x: FloatArray
 ) -> FloatArray:
-    """Return the step y to the root of −near/(x + y) + (v + (s − κv)y)/(1 − κy), κ = curvature/slope."""
+    """Return the step y to the root of −near/(x + y) + (v + (s − κv)y)/(1 − κy).
+
+    κ = curvature/slope.
+    """
     ratio = curvature / slope
     bend = slope - ratio * value
     linear = -(value + near * ratio + x * bend)
@@ -173,7 +191,10 @@ def _first_guess(rest: FloatArray, near: FloatArray, far: FloatArray, gaps: Floa
 
 
 def _chunks(n_poles: int, n_tables: int) -> tuple[list[tuple[int, int]], FloatArray]:
-    """Return ranges of roots to process together, and memory for tables of roots × poles, shape (n_tables, rows, n_poles)."""
+    """Return ranges of roots to process together, and memory for tables of roots × poles.
+
+    Its shape is (n_tables, rows, n_poles).
+    """
     n_roots = max(n_poles - 1, 0)
     rows = max(1, _CHUNK_CELLS // max(n_poles, 1))
     ranges = [(first, min(first + rows, n_roots)) for first in range(0, n_roots, rows)]
@@ -182,7 +203,10 @@ def _chunks(n_poles: int, n_tables: int) -> tuple[list[tuple[int, int]], FloatAr
 
 @contextmanager
 def _unbuffered() -> Iterator[None]:
-    """Make NumPy's buffer tiny: otherwise it copies broadcast operands through it, which doubles the time."""
+    """Make NumPy's buffer tiny.
+
+    Otherwise it copies broadcast operands through it, which doubles the time.
+    """
     with np.errstate():  # leaving it restores the buffer size too
         np.setbufsize(16)
         yield
@@ -192,7 +216,10 @@ def _unbuffered() -> Iterator[None]:
 
 
 _RELATIVE_GAP = 1e-30
-"""Gap, as a fraction of the spectrum's range, below which poles count as equal; far below rounding."""
+"""Gap, as a fraction of the spectrum's range, below which poles count as equal.
+
+Far below rounding.
+"""
 
 _NEGLIGIBLE = 1e-20
 """Size below which coordinates of the removed vector count as zero."""
@@ -223,7 +250,9 @@ class _Deflation:
 
 
 def _deflate(eigenvalues: FloatArray, direction: FloatArray) -> _Deflation:
-    """Restrict diag(eigenvalues), in descending order, to the complement of a unit vector, in O(k²).
+    """Restrict diag(eigenvalues) to the complement of a unit vector, in O(k²).
+
+    Eigenvalues are in descending order.
 
     The new eigenvalues solve the secular equation. Equal poles are first merged by a reflection, and poles with negligible
     weight are skipped; both persist as eigenvalues (Dongarra & Sorensen 1987). See docs/derivations/iterative_eigenvectors.md.
@@ -261,7 +290,10 @@ def _deflate(eigenvalues: FloatArray, direction: FloatArray) -> _Deflation:
 
 @dataclass(frozen=True, slots=True)
 class _Reflection:
-    """Householder reflections, one in each group of equal poles: symmetric, orthogonal, commuting with diag(λ)."""
+    """Householder reflections, one in each group of equal poles.
+
+    Symmetric, orthogonal, commuting with diag(λ).
+    """
 
     starts: IntArray
     sizes: IntArray
@@ -269,7 +301,7 @@ class _Reflection:
 
     @classmethod
     def onto_first(cls, direction: FloatArray, starts: IntArray) -> _Reflection:
-        """Return the reflection of each group of ``direction`` onto the first coordinate of the group."""
+        """Return the reflection of each group of ``direction`` onto its first coordinate."""
         sizes = np.diff(np.r_[starts, direction.size])
         norms = np.sqrt(np.add.reduceat(direction**2, starts))
         vector = direction.copy()
@@ -285,7 +317,10 @@ class _Reflection:
 
 @dataclass(frozen=True, slots=True)
 class OrthonormalFrame:
-    """Orthonormal columns ``vectors``, shape (d, rank), in the order drawn, with the proposals made for each."""
+    """Orthonormal columns ``vectors``, shape (d, rank), in the order drawn.
+
+    With the proposals made for each.
+    """
 
     vectors: FloatArray
     n_proposals: npt.NDArray[np.int64]
@@ -298,7 +333,9 @@ def sample_orthonormal_frame(
     *,
     block_size: int | None = None,
 ) -> OrthonormalFrame:
-    """Draw orthonormal θ_1, …, θ_rank, θ_i with density ∝ exp(t_i θᵀCθ) on the sphere of (θ_1, …, θ_{i−1})^⊥.
+    """Draw orthonormal θ_1, …, θ_rank, θ_i with density ∝ exp(t_i θᵀCθ).
+
+    The density is on the sphere of (θ_1, …, θ_{i−1})^⊥.
 
     Parameters
     ----------
@@ -347,7 +384,10 @@ def sample_orthonormal_frame(
 def _draw_block(
     eigenvalues: FloatArray, temperatures: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    """Draw one vector per temperature; columns are coordinates in the eigenbasis of ``eigenvalues``."""
+    """Draw one vector per temperature.
+
+    Columns are coordinates in the eigenbasis of ``eigenvalues``.
+    """
     deflations: list[_Deflation] = []
     n_proposals = np.empty(temperatures.size, dtype=np.int64)
     for step, temperature in enumerate(temperatures):
@@ -362,7 +402,10 @@ def _draw_block(
 
 
 def _restrict(eigenvalues: FloatArray, basis: FloatArray, removed: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return eigenvalues and eigenvectors of the restriction to the complement of the columns of ``removed``."""
+    """Return eigenvalues and eigenvectors of a restriction.
+
+    It is to the complement of the columns of ``removed``.
+    """
     complement = np.linalg.qr(removed, mode="complete").Q[:, removed.shape[1] :]
     restricted = (complement.T * eigenvalues) @ complement
     values, rotation = _descending(*np.linalg.eigh(0.5 * (restricted + restricted.T)))

@@ -66,7 +66,9 @@ def log_or_minus_infinity(x: FloatArray) -> FloatArray:
 
 
 def log_gamma_density(x: FloatArray, shape: float) -> FloatArray:
-    """Return the log density of the gamma distribution of unit scale, relatively accurate at large shapes too.
+    """Return the log density of the gamma distribution of unit scale.
+
+    It is relatively accurate, also at large shapes.
 
     Written with ``z = x / shape - 1`` as ``-shape (z - log(1 + z)) - log x + log(shape / 2 pi) / 2 - (Stirling's error)``: the
     large terms of the textbook form cancel here before anything is rounded (Loader 2000).
@@ -80,7 +82,10 @@ def log_gamma_density(x: FloatArray, shape: float) -> FloatArray:
 
 
 def stirling_error(shape: float) -> float:
-    """Return the error of Stirling's formula: ``log Gamma(s) - ((s - 1/2) log s - s + log(2 pi) / 2)``."""
+    """Return the error of Stirling's formula.
+
+    ``log Gamma(s) - ((s - 1/2) log s - s + log(2 pi) / 2)``.
+    """
     if shape < 30.0:
         return math.lgamma(shape) - ((shape - 0.5) * math.log(shape) - shape + 0.5 * math.log(2.0 * math.pi))
     s = 1.0 / (shape * shape)

@@ -83,7 +83,9 @@ def sample_bingham(
 def sample_bingham_diagonal(
     eigenvalues: npt.ArrayLike, size: int | None, rng: np.random.Generator
 ) -> tuple[FloatArray, int]:
-    """Draw unit vectors with density ∝ exp(Σ eigenvalues_i · u_i²), and count the proposals up to the last accepted draw.
+    """Draw unit vectors with density ∝ exp(Σ eigenvalues_i · u_i²), and count the proposals.
+
+    They are counted up to the last accepted draw.
 
     With λ_i = max(eigenvalues) − eigenvalues_i, p_i = 1/(b + 2λ_i) and iid standard normals g_i, the proposal is u ∝ (√p_i ·
     g_i), and (r e^{1−r})^{d/2} the probability to accept it, r = Σ g_i² / (d Σ p_i g_i²): the ratio e^{−uᵀΛu} (uᵀΩu)^{d/2} / M
@@ -128,7 +130,9 @@ def sample_bingham_diagonal(
 
 
 def envelope_parameter(gaps: FloatArray) -> float:
-    """Return the b that makes rejection cheapest: the root of Σ 1/(b + 2 gaps_i) = 1, with gaps λ_i ≥ 0, the smallest 0.
+    """Return the b that makes rejection cheapest.
+
+    The root of Σ 1/(b + 2 gaps_i) = 1, with gaps λ_i ≥ 0, the smallest 0.
 
     Newton's method on 1/S(b), S(b) = Σ 1/(b + 2λ_i): concave and increasing, so the steps climb to the root from the left and
     cannot overshoot. At equal gaps the first step is exact.
@@ -145,7 +149,10 @@ def envelope_parameter(gaps: FloatArray) -> float:
 
 
 def symmetric_part(matrix: npt.ArrayLike, tolerance: float = 1e-9) -> FloatArray:
-    """Return (M + Mᵀ)/2, shape (d, d), of a square, finite M that is symmetric up to ``tolerance`` of its largest entry."""
+    """Return (M + Mᵀ)/2, shape (d, d), of a square, finite M that is nearly symmetric.
+
+    Up to ``tolerance`` of its largest entry.
+    """
     array = np.asarray(matrix, dtype=np.float64)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
         raise InputValueError(f"the matrix has shape {array.shape}: give a square symmetric one")

@@ -24,18 +24,30 @@ Cell = Literal["cell", "diagonal", "count"]
 Indices = npt.ArrayLike
 
 _MAX_LOCAL = 2
-"""Max columns of R, besides the first, in a row of a local R: a shifted, scaled feature or a contrast of two."""
+"""Max columns of R, besides the first, in a row of a local R.
+
+A shifted, scaled feature or a contrast of two.
+"""
 _MAX_BLOCKS = 4
 _MAX_ENTRIES = 2**22
 """Max size of a temporary array of the dense path."""
 _MAX_PAIRED = 4
-"""Max indices of a functional whose weights are split into pairs of vectors; beyond it RᵀAR is made."""
+"""Max indices of a functional whose weights are split into pairs of vectors.
+
+Beyond it RᵀAR is made.
+"""
 _MAX_UNROLLED = 5
-"""Max indices of a functional whose cells are summed one after another, without a temporary array."""
+"""Max indices of a functional whose cells are summed one after another.
+
+More take a temporary array.
+"""
 
 
 class _Local(NamedTuple):
-    """R by rows: the first column, and for every row a few others (column −1 and value 0 for none)."""
+    """R by rows: the first column, and for every row a few others.
+
+    Column −1 and value 0 stand for none.
+    """
 
     first: FloatArray  # (n,)
     columns: IntegerArray  # (n, q)
@@ -43,7 +55,10 @@ class _Local(NamedTuple):
 
 
 class _Blocks(NamedTuple):
-    """C with equal variances in blocks: 2 Σ_kl strength_kl tr(A S_k A S_l) = Var tr(A N), S_k = R_k R_kᵀ."""
+    """C with equal variances in blocks.
+
+    2 Σ_kl strength_kl tr(A S_k A S_l) = Var tr(A N), S_k = R_k R_kᵀ.
+    """
 
     strengths: FloatArray  # (K, K)
     grams: FloatArray  # (K, n, n)
@@ -140,7 +155,10 @@ class NoiseTerm:
     # Linear functionals of one term ---------------------------------------------------------------------------------------
 
     def variance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
-        """Return Var(Σ A_ij N_ij) of P functionals, shape (P,), each on m indices: (P, m) and (P, m, m)."""
+        """Return Var(Σ A_ij N_ij) of P functionals, shape (P,), each on m indices.
+
+        (P, m) and (P, m, m).
+        """
         indices, weights = self._with_known(indices, weights)
         if self.exact is None and self.matrix is None:
             return _of_cells(self.variances, indices, weights)
@@ -181,7 +199,10 @@ class NoiseTerm:
         return np.asarray(result - diagonal**2 @ np.diag(self.variances))
 
     def covariance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
-        """Return the covariance of P functionals on the same m indices, shape (P, P): (m,) and (P, m, m)."""
+        """Return the covariance of P functionals on the same m indices, shape (P, P).
+
+        (m,) and (P, m, m).
+        """
         indices, weights = self._with_known(indices, weights)
         if self.matrix is None and self.exact is None:
             used = indices
@@ -284,7 +305,10 @@ class NoiseTerm:
         return float(self.variance(indices[None], np.eye(len(indices))[None])[0])
 
     def _single(self, indices: IntegerArray) -> tuple[IntegerArray, FloatArray, FloatArray] | None:
-        """Return columns c, t² and s² of rows t e₀ + s e_c, each with a different column; None if some are not so."""
+        """Return columns c, t² and s² of rows t e₀ + s e_c, each with a different column.
+
+        None if some are not so.
+        """
         if self._local is None or self._local.columns.shape[1] != 1:
             return None
         columns = self._local.columns[indices, 0]
@@ -335,7 +359,10 @@ class NoiseTerm:
         return min(best, reach)
 
     def _shifted_bound(self, failure: float, rows: FloatArray) -> float:
-        """Bound rows t + D x by ‖D N D‖ + ‖t‖(‖D e‖ + |uᵀD e|) + ‖t‖²|n|, u = t/‖t‖, e and n the noise on sum and count."""
+        """Bound rows t + D x by ‖D N D‖ + ‖t‖(‖D e‖ + |uᵀD e|) + ‖t‖²|n|.
+
+        u = t/‖t‖, e and n the noise on sum and count.
+        """
         own = np.flatnonzero(rows[:, 1:].any(axis=0)) + 1
         scaled = rows[:, own]
         gram = scaled**2 @ self.variances[np.ix_(own, own)] @ scaled.T**2  # one entry a row
@@ -370,13 +397,16 @@ class NoiseTerm:
 
 
 def _two_sided(family: CellFamily, failure: float) -> float:
-    """Return the bound that a diagonal cell stays within on both sides, in its standard deviations."""
+    """Return the two-sided bound on a diagonal cell, in its standard deviations."""
     below = -family.quantile(failure / 2.0, diagonal=True)
     return max(family.quantile(1.0 - failure / 2.0, diagonal=True), below) if family.skewed else below
 
 
 def _of_cells(variances: FloatArray, indices: IntegerArray, weights: FloatArray) -> FloatArray:
-    """Return Var(Σ A_ij C_ij) of P functionals on uncorrelated cells; an index of −1 stands for none."""
+    """Return Var(Σ A_ij C_ij) of P functionals on uncorrelated cells.
+
+    An index of −1 stands for none.
+    """
     size = indices.shape[1]
     twice = np.zeros(len(indices), dtype=bool)
     if size <= _MAX_UNROLLED:
@@ -408,7 +438,10 @@ def _of_cells(variances: FloatArray, indices: IntegerArray, weights: FloatArray)
 
 
 def _spread(local: _Local, indices: IntegerArray, weights: FloatArray) -> tuple[IntegerArray, FloatArray]:
-    """Return functionals on rows of R as functionals on its columns: the first, then those of each row."""
+    """Return functionals on rows of R as functionals on its columns.
+
+    The first, then those of each row.
+    """
     first = local.first[indices]
     on_first = np.einsum("pij,pj->pi", weights, first)
     corner = np.einsum("pi,pi->p", on_first, first)
@@ -427,7 +460,10 @@ def _spread(local: _Local, indices: IntegerArray, weights: FloatArray) -> tuple[
 
 
 def _of_products(variances: FloatArray, first: FloatArray, second: FloatArray, rows: IntegerArray) -> FloatArray:
-    """Return the entries ``rows`` of E[(C v)(C w)ᵀ]; cells are uncorrelated, and two entries of C v share one cell."""
+    """Return the entries ``rows`` of E[(C v)(C w)ᵀ].
+
+    Cells are uncorrelated, and two entries of C v share one cell.
+    """
     of_rows = variances[rows]
     result = of_rows[:, rows] * np.outer(second[rows], first[rows])
     result[np.diag_indices(len(rows))] = of_rows @ (first * second)
@@ -510,14 +546,20 @@ class NoiseLaw:
         return np.asarray(sum(term.variance(at, weights) for term in self.terms))
 
     def covariance(self, indices: Indices | None, weights: FloatArray) -> FloatArray:
-        """Return the covariance, shape (P, P), of functionals with weights (P, m, m) on the same m indices."""
+        """Return the covariance, shape (P, P), of functionals with weights (P, m, m).
+
+        All have the same m indices.
+        """
         at = self._indices(indices)
         return np.asarray(sum(term.covariance(at, weights) for term in self.terms))
 
     def covariance_of_product(
         self, vector: FloatArray, chosen: Sequence[int] | IntegerArray | None = None
     ) -> FloatArray:
-        """Return Cov(N b), b of shape (d + 1,), or its block of ``chosen`` entries (0 is the constant)."""
+        """Return Cov(N b), b of shape (d + 1,), or its block of ``chosen`` entries.
+
+        Entry 0 is the constant.
+        """
         return np.asarray(sum(term.covariance_of_product(vector, chosen) for term in self.terms))
 
     def mixed_derivative(self, left: FloatArray, right: FloatArray) -> FloatArray:
@@ -525,7 +567,10 @@ class NoiseLaw:
         return np.asarray(sum(term.mixed_derivative(left, right) for term in self.terms))
 
     def variance_of_square(self, vector: FloatArray) -> float:
-        """Return Var(bᵀN b); for a b of length 1, half of it is the variance of an entry off the diagonal."""
+        """Return Var(bᵀN b).
+
+        For a b of length 1, half of it is the variance of an entry off the diagonal.
+        """
         used = np.flatnonzero(vector)
         return float(vector[used] @ self.covariance_of_product(vector, used) @ vector[used])
 
@@ -619,7 +664,9 @@ class NoiseLaw:
     # Bounds -----------------------------------------------------------------------------------------------------------------
 
     def gram_bound(self, failure: float, indices: Indices | None = None) -> float:
-        """Bound the spectral norm of the noise on the Gram matrix except with probability ≤ ``failure``.
+        """Bound the spectral norm of the noise on the Gram matrix.
+
+        It fails with probability ≤ ``failure``.
 
         ``indices`` is a block, chosen without looking at the noise; default: all features.
         """
@@ -629,7 +676,10 @@ class NoiseLaw:
         return math.fsum(term.gram_bound(share, at) for term in terms)
 
     def sum_bound(self, failure: float, indices: Indices | None = None) -> float:
-        """Bound the length of the noise on the sum of rows, or on some entries of it (f + 1 for feature f)."""
+        """Bound the length of the noise on the sum of rows, or on some entries of it.
+
+        Feature f has entry f + 1.
+        """
         at, start = self._features if indices is None else np.asarray(indices), np.zeros(self.n_features + 1)
         start[0] = 1.0
         terms = [term for term in self.terms if term.covariance_of_product(start, at).any()]
@@ -654,7 +704,10 @@ class NoiseLaw:
     # Other distributions ---------------------------------------------------------------------------------------------------
 
     def carried(self, matrix: FloatArray) -> NoiseLaw:
-        """Return the noise T N Tᵀ, T of shape (k, d + 1): another center, other units, another ball, combined features."""
+        """Return the noise T N Tᵀ, T of shape (k, d + 1).
+
+        Another center, other units, another ball, combined features.
+        """
         if matrix.shape[1:] != (self.n_features + 1,) or not np.isfinite(matrix).all():
             raise InputValueError(
                 f"noise on {self.n_features} features is carried by a finite matrix of as many columns and one more"
@@ -673,7 +726,10 @@ class NoiseLaw:
         return self.carried(matrix)
 
     def in_ball(self, radius: float) -> NoiseLaw:
-        """Return the noise for rows in a ball of this radius, which counted as 1 when the noise was added."""
+        """Return the noise for rows in a ball of this radius.
+
+        They counted as 1 when the noise was added.
+        """
         return self.carried(np.diag(np.append(1.0, np.full(self.n_features, radius))))
 
     def restricted(self, features: Sequence[int]) -> NoiseLaw:

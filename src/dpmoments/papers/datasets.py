@@ -1,4 +1,7 @@
-"""Test tables of the papers: public tables scaled by their own rows, synthetic rows, and genetic components."""
+"""Test tables of the papers.
+
+Public tables scaled by their own rows, synthetic rows, and genetic components.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ from dpmoments.schema.numeric import Numeric
 def standardized_unit_rows(
     data: Dataset, *, include_target: bool = False, unknown_is_a_level: bool = False
 ) -> NDArray[np.float64]:
-    """Standardize every encoded column, then scale every row to norm 1, as for the tables of Amin et al. 2019.
+    """Standardize every encoded column, then scale every row to norm 1.
+
+    The tables of Amin et al. 2019 are made so.
 
     They say so of their synthetic tables (Algorithm 3); of Wine, Adult and Airfoil only that rows have norm at most 1.
 
@@ -86,7 +91,9 @@ def standardized_unit_rows(
 
 
 def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]:
-    """Encode a table without its target as the student replication of Amin et al. 2019 does; rows longer than 1 get norm 1.
+    """Encode a table without its target as the student replication of Amin et al. 2019 does.
+
+    Rows longer than 1 get norm 1.
 
     Numeric columns come first, then the others with one feature per level except the first, levels in alphabetical order. A
     level of the schema that never occurs has a feature, which is zero: so Adult has 97 features, since its codebook has people
@@ -144,7 +151,10 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
 def _columns(
     data: Dataset, left_out: set[str | None], *, unknown_is_a_level: bool
 ) -> Iterator[tuple[Column, pa.ChunkedArray]]:
-    """Yield columns and their values; raise ValueError if a value is missing and that is not a level."""
+    """Yield columns and their values.
+
+    Raise ValueError if a value is missing and that is not a level.
+    """
     for column in data.schema.table_columns:
         if column.name in left_out:
             continue
@@ -278,7 +288,9 @@ def multivariate_laplace(n_rows: int, n_features: int, rng: np.random.Generator)
 def multivariate_student(
     n_rows: int, n_features: int, rng: np.random.Generator, *, degrees: float = 3.0
 ) -> NDArray[np.float64]:
-    """Draw rows of the multivariate Student t distribution with ν = ``degrees`` > 2, of mean 0 and covariance I.
+    """Draw rows of the multivariate Student t distribution, of mean 0 and covariance I.
+
+    It has ν = ``degrees`` > 2 degrees of freedom.
 
     A row is z·√((ν − 2)/V) with z standard normal and V a χ² of ν degrees of freedom, independent: spherically symmetric, with
     coordinates that are Student t of ν degrees, scaled to variance 1. With ν = 3, Figure 5 of Biswas et al. 2020 (CoinPress),
@@ -321,7 +333,10 @@ class PublishedFile:
 
 
 def _cache_folder() -> Path:
-    """Return the folder of downloaded files: ``$XDG_CACHE_HOME/dpmoments``, by default ``~/.cache/dpmoments``."""
+    """Return the folder of downloaded files.
+
+    ``$XDG_CACHE_HOME/dpmoments``, by default ``~/.cache/dpmoments``.
+    """
     configured = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG specification asks that a relative path be ignored.
     base = Path(configured) if os.path.isabs(configured) else Path.home() / ".cache"
@@ -349,7 +364,9 @@ def _find_local(file: PublishedFile) -> bytes | None:
 
 
 def load(file: PublishedFile) -> bytes:
-    """Return the file's bytes from ``DPMOMENTS_DATA``, else the cache, else its publisher (then cached).
+    """Return the file's bytes from ``DPMOMENTS_DATA``, the cache, or its publisher.
+
+    The publisher's are then cached.
 
     Raises
     ------
@@ -393,7 +410,10 @@ def _download(file: PublishedFile) -> bytes:
 
 
 def _store(path: Path, content: bytes) -> None:
-    """Write a temporary file in the same folder, then rename it: no reader ever sees half a file."""
+    """Write a temporary file in the same folder, then rename it.
+
+    No reader ever sees half a file.
+    """
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -443,7 +463,9 @@ class GeneticComponents:
 
 
 def popres() -> GeneticComponents:
-    """Return twenty genetic principal components of 1,387 Europeans (POPRES): CoinPress's Map of Europe, section 4.2.
+    """Return twenty genetic principal components of 1,387 Europeans (POPRES).
+
+    CoinPress's Map of Europe, section 4.2.
 
     The three files are fetched once from their publishers, checked and cached in the folder ``dpmoments`` of
     ``$XDG_CACHE_HOME``, by default ``~/.cache``; files of those names in the folder ``DPMOMENTS_DATA`` come first. They are

@@ -45,7 +45,9 @@ def normalized_frobenius_error(estimate: npt.ArrayLike, reference: npt.ArrayLike
 
 
 def spectral_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
-    """Return ‖Ĉ − C‖₂, the largest singular value of the difference of two symmetric matrices, shape (d, d).
+    """Return ‖Ĉ − C‖₂ of two symmetric matrices, shape (d, d).
+
+    It is the largest singular value of the difference.
 
     It is the largest error of the variance of any direction, unchanged if both matrices are rotated alike: the norm of Kapralov
     & Talwar (2013) and of Lemma 1 of Amin et al. (2019).
@@ -59,7 +61,9 @@ def spectral_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
 
 
 def mahalanobis_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
-    """Return ‖Σ^{−1/2} Σ̂ Σ^{−1/2} − I‖_F, the error of a covariance relative to the truth in every direction.
+    """Return ‖Σ^{−1/2} Σ̂ Σ^{−1/2} − I‖_F.
+
+    It is the error of a covariance relative to the truth in every direction.
 
     Source: Biswas et al. (2020), section 1.2; ‖Σ̂ − Σ‖_Σ in lecture 18 (``docs/notation.md``), section 2.
 
@@ -156,7 +160,9 @@ def principal_angles(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> Float
 def excess_ridge_risk(
     coefficients: npt.ArrayLike, second_moment: npt.ArrayLike, cross_moment: npt.ArrayLike, *, alpha: float = 0.0
 ) -> float:
-    """Return F(ŵ) − min F, F(w) = ‖Xw − y‖²/(2n) + α‖w‖²: the loss of a ridge fit on the table itself.
+    """Return F(ŵ) − min F, F(w) = ‖Xw − y‖²/(2n) + α‖w‖².
+
+    The loss of a ridge fit on the table itself.
 
     Equal to ½(ŵ − w)ᵀ(S + 2αI)(ŵ − w), w the minimizer. The objective is from Amin et al. (2019), section 1.1; at α = 0
     twice the value is the excess mean squared error on the rows.
@@ -249,7 +255,10 @@ def _difference(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> FloatArray
 
 
 def _root(matrix: FloatArray, name: str = "reference") -> tuple[FloatArray, FloatArray]:
-    """Return standard deviations s and the Cholesky factor L of the correlations: the matrix is diag(s) L Lᵀ diag(s)."""
+    """Return standard deviations s and the Cholesky factor L of the correlations.
+
+    The matrix is diag(s) L Lᵀ diag(s).
+    """
     diagonal = np.diagonal(matrix)
     if (diagonal > 0).all():
         scale = np.sqrt(diagonal)

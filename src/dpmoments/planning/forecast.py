@@ -213,7 +213,10 @@ def _derived_cost(
     privacy_unit: PrivacyUnit | None,
     mechanisms: Sequence[str],
 ) -> DerivedCost | None:
-    """Compare plans of a schema and of one with fewer derived features, of the first mechanism that has both."""
+    """Compare plans of a schema and of one with fewer derived features.
+
+    Of the first mechanism that has both.
+    """
     added = tuple(column.name for column in schema.columns if column.name not in {one.name for one in less.columns})
     if not added:
         return None

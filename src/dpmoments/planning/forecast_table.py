@@ -330,7 +330,7 @@ _DEFAULT = "auto"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast(Answer):
-    """Forecast of a release: the noise in original units, and one row per mechanism, refusals last.
+    """Forecast of a release: noise in original units, and a row per mechanism, refusals last.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Imagined releases: typical moments with a plan's noise, without a draw, for analyses to read."""
+"""Imagined releases: typical moments with a plan's noise, without a draw."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ def worst_run(plan: Plan) -> PossibleRun | None:
 
 
 def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tuple[PossibleRun, ...]:
-    """Return the possible ends of a run: balls of radii that it may choose, and the public bounds."""
+    """Return the possible ends of a run.
+
+    Balls of radii that it may choose, and the public bounds.
+    """
     budget = plan.budget
     spent = 0.0 if plan.count_is_public else ball_search.COUNT_SHARE
     least_rows = n_rows - (count_error(budget.part(ball_search.COUNT_SHARE)) if spent else 0.0)
@@ -380,7 +383,9 @@ class ImaginedRelease:
     # What a forecast asks ------------------------------------------------------------------------------------------------
 
     def explained_by_others(self, target: int) -> ImaginedRelease:
-        """Return the release in which the regressors of ``target`` explain half its variance equally.
+        """Return the release in which the regressors explain half the variance of ``target``.
+
+        Equally.
 
         Raises ValueError if there is nothing to regress it on.
         """
@@ -533,7 +538,9 @@ class ForecastNoise:
 
     @cached_property
     def smallest_correlation(self) -> FloatArray:
-        """Smallest correlation of each pair whose sign is clear with 80 % probability in a table of all pairs, shape (d, d).
+        """Smallest correlation of each pair whose sign is clear with 80 % probability.
+
+        In a table of all pairs, shape (d, d).
 
         Privacy noise and sampling error together (that of uncorrelated features); infinite if it would be above 1, or noise hides
         it, and NaN if the pair is not compared.
@@ -544,7 +551,10 @@ class ForecastNoise:
         return np.where(self.comparable & np.isfinite(self.correlation), result, np.nan)
 
     def smallest_correlations(self) -> FloatArray:
-        """Return the median of :attr:`smallest_correlation` over the pairs of each feature, shape (d,); NaN without pairs."""
+        """Return the median of :attr:`smallest_correlation` over the pairs of each feature.
+
+        Shape (d,); NaN without pairs.
+        """
         return np.array(
             [np.median(known) if len(known := row[~np.isnan(row)]) else np.nan for row in self.smallest_correlation]
         )

@@ -187,7 +187,7 @@ def _noise_at(setting: ReleasePlan, mechanism: Mechanism, size: float, *, one_co
 
 
 def _noise_of(setting: ReleasePlan, *, one_column: bool = False) -> tuple[float, bool]:
-    """Return the noise on a typical correlation, or one column's mean, and whether it hides that."""
+    """Return the noise on a typical correlation or mean, and whether it hides that."""
     noise = setting.noise
     if noise is None:
         return math.nan, False

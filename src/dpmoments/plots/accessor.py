@@ -45,7 +45,7 @@ class ReleasePlots:
     @in_floating_point
     @with_fonts_for_names
     def correlation(self, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
-        """Plot correlations as colored cells, hatched if their sign is not distinguishable from noise.
+        """Plot correlations as colored cells, hatched if their sign is not clear.
 
         Parameters
         ----------
@@ -165,7 +165,9 @@ class ReleasePlots:
         ax: Axes | None = None,
         **options: Any,
     ) -> Axes:
-        """Plot regression coefficients with intervals; hollow if not distinguishable from noise or 0.
+        """Plot regression coefficients with intervals.
+
+        Hollow if not distinguishable from noise or 0.
 
         Parameters
         ----------

@@ -211,7 +211,10 @@ def _name(ax: Axes, rows: Sequence[str], columns: Sequence[str], groups: Sequenc
 
 
 def _labels(names: Sequence[str], groups: Sequence[str]) -> tuple[list[float], list[str]]:
-    """Return positions and texts of labels: one per feature, or one per column if there are many."""
+    """Return positions and texts of labels.
+
+    One per feature, or one per column if there are many.
+    """
     if len(names) <= _MAX_LABELLED or len(groups) != len(names):
         return [float(index) for index in range(len(names))], list(names)
     of_column: dict[str, list[int]] = {}

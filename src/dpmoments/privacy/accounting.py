@@ -13,11 +13,16 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MIN_COMPOSED_SCALE, discrete_gaussian_rho
 
 _MAX_JOINT_EPSILON = 1e20
-"""Largest ε for the joint Gaussian curve; beyond it the curve is useless and its inversion overflows."""
+"""Largest ε for the joint Gaussian curve.
+
+Beyond it the curve is useless and its inversion overflows.
+"""
 
 
 class LossUnit(StrEnum):
-    """Unit in which losses of draws are counted; the theorems are in ``docs/derivations/composition.md``.
+    """Unit in which losses of draws are counted.
+
+    The theorems are in ``docs/derivations/composition.md``.
 
     ``EPSILON``: pure losses ε add up. ``RHO``: zCDP losses ρ add up, and imply an (ε, δ) cost if one is stated.
     ``GAUSSIAN_RHO``: if every draw is Gaussian, ρ = μ²/2 also adds up, and the whole run loses no more than one Gaussian

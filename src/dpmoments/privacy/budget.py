@@ -1,4 +1,7 @@
-"""Privacy budgets: bounds on the privacy loss, as values that can be checked, compared, split and added."""
+"""Privacy budgets: bounds on the privacy loss.
+
+They can be checked, compared, split and added.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import is_finite_number, no_less, require_known, rounded_down, rounded_up, shown
 
 MAX_LOSS = 1e100
-"""Largest ε or ρ accepted: far beyond any protection, and its square is still well within float64."""
+"""Largest ε or ρ accepted.
+
+It is far beyond any protection, and its square is still well within float64.
+"""
 
 
 class BudgetKind(StrEnum):
@@ -109,7 +115,9 @@ class PrivacyBudget:
 
     @classmethod
     def of(cls, *, epsilon: float | None = None, delta: float = 0.0, rho: float | None = None) -> PrivacyBudget:
-        """Return the budget of a user's arguments: ``epsilon`` with or without ``delta``, or ``rho``.
+        """Return the budget of a user's arguments.
+
+        Give ``epsilon`` with or without ``delta``, or ``rho``.
 
         Raises
         ------
@@ -170,7 +178,7 @@ class PrivacyBudget:
         return cost.kind is not BudgetKind.ZCDP and cost.epsilon <= self.epsilon and cost.delta <= self.delta
 
     def to_epsilon(self, delta: float) -> float:
-        """Return an ε for which this budget implies (ε, δ)-differential privacy at the given δ: the least proven.
+        """Return the least ε for which this budget is proven to imply (ε, δ)-privacy at this δ.
 
         Raises
         ------
@@ -186,7 +194,9 @@ class PrivacyBudget:
         return self.epsilon
 
     def to_rho(self) -> float:
-        """Return the largest ρ for which ρ-zCDP is proven to imply this budget; its own ρ if it has one.
+        """Return the largest ρ for which ρ-zCDP is proven to imply this budget.
+
+        A zCDP budget has its own ρ.
 
         Raises
         ------
@@ -221,7 +231,10 @@ class PrivacyBudget:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PrivacyBudget:
-        """Return the inverse of :meth:`to_dict`; raise KeyError, TypeError or ValueError for invalid entries."""
+        """Return the inverse of :meth:`to_dict`.
+
+        Raise KeyError, TypeError or ValueError for invalid entries.
+        """
         require_known(values, ("kind", "epsilon", "delta", "rho"), "a budget")
         if values["kind"] not in tuple(BudgetKind):
             raise InputValueError(f"unknown kind of budget {shown(values['kind'])}: use one of {', '.join(BudgetKind)}")
@@ -231,7 +244,10 @@ class PrivacyBudget:
         return cls(**values)
 
     def __add__(self, other: PrivacyBudget) -> PrivacyBudget:
-        """Add losses of one kind (basic composition); a pure and an approximate loss add up to an approximate one."""
+        """Add losses of one kind (basic composition).
+
+        A pure and an approximate loss add up to an approximate one.
+        """
         if not isinstance(other, PrivacyBudget):
             return NotImplemented
         if (self.kind is BudgetKind.ZCDP) != (other.kind is BudgetKind.ZCDP):

@@ -39,7 +39,9 @@ class Norm(StrEnum):
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Bound on the change of a query between neighbors; made only by functions of ``sensitivity.py``.
+    """Bound on the change of a query between neighbors.
+
+    Made only by functions of ``sensitivity.py``.
 
     Attributes
     ----------
@@ -101,7 +103,9 @@ def _value_in_units(value: float, units: float, rounding: float) -> float:
 
 
 def query_distance(norm: Norm, first: npt.ArrayLike, second: npt.ArrayLike, neighbors: Neighbors) -> float:
-    """Return the distance of a query on two neighboring tables in this norm; infinite if the shapes differ.
+    """Return the distance of a query on two neighboring tables in this norm.
+
+    Infinite if the shapes differ.
 
     The queries are vectors or symmetric matrices, of exact integers or floats.
     """
@@ -143,7 +147,10 @@ def _difference(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray
 
 
 def _moved(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> list[Any]:
-    """Return the entries of the difference; of integers only the nonzero ones, which are few for one row of many."""
+    """Return the entries of the difference.
+
+    Of integers only the nonzero ones, which are few for one row of many.
+    """
     if ours.dtype == theirs.dtype and _in_integers(ours):
         indices = np.asarray(ours != theirs)
         ours, theirs = ours[indices], theirs[indices]

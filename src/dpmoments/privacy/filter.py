@@ -1,4 +1,6 @@
-"""Privacy filter, the only door to noise: it prices a draw, refuses one that is not paid for, makes it, and records it.
+"""Privacy filter, the only door to noise.
+
+It prices a draw, refuses one that is not paid for, makes it, and records it.
 
 A filter serves one run of one plan. The losses of all draws, however each was chosen from the results of those before it, never
 exceed what the plan's stated cost allows (``docs/derivations/composition.md``).
@@ -52,7 +54,9 @@ class PrivatePlan(Protocol):
 
 
 class PrivacyFilter:
-    """Noise for one run of a plan; a private release needs a ``generator`` from :func:`dpmoments.noise.secure_generator`.
+    """Noise for one run of a plan.
+
+    A private release needs a ``generator`` from :func:`dpmoments.noise.secure_generator`.
 
     Examples
     --------
@@ -82,7 +86,7 @@ class PrivacyFilter:
 
     @classmethod
     def open(cls, plan: PrivatePlan, *, insecure_seed: int | None = None) -> PrivacyFilter:
-        """Return a filter with randomness from the operating system, or an insecure one that repeats itself."""
+        """Return a filter with secure randomness, or with an insecure one that repeats itself."""
         return cls(plan, secure_generator() if insecure_seed is None else insecure_generator(insecure_seed))
 
     @property
@@ -176,7 +180,9 @@ class PrivacyFilter:
         return bool(self._draws) or self._refused
 
     def selection_key(self) -> SelectionKey:
-        """Return a key that selects the kept rows of a unit: 128 random bits, independent of the table.
+        """Return a key that selects the kept rows of a unit.
+
+        128 random bits, independent of the table.
 
         The guarantee holds for any key; it is drawn so that no row is preferred, and leaves no trace in the release.
         """
@@ -222,7 +228,10 @@ class PrivacyFilter:
 
 
 def _require_made_here(sensitivity: Sensitivity) -> None:
-    """Raise KeyError, TypeError or ValueError unless a function of the library makes it, as at least what it is."""
+    """Raise unless a function of the library makes this sensitivity, or a smaller one.
+
+    The error is a KeyError, TypeError or ValueError.
+    """
     stated = sensitivity.to_dict()
     given = stated.pop("arguments").items()
     arguments = [part for name, value in given for part in (name, tuple(value) if isinstance(value, list) else value)]

@@ -1,4 +1,6 @@
-"""Largest loss on one row that keeps the stated cost for units of several rows: group privacy, inverted.
+"""Largest loss on one row that keeps the stated cost for units of several rows.
+
+Group privacy, inverted.
 
 Proofs: ``docs/derivations/privacy-units.md``.
 """
@@ -17,11 +19,14 @@ from dpmoments.privacy.unit import PrivacyUnit
 _ROUNDING = 1e-12
 """Relative error allowed for in computing e^ε."""
 _MIN_EPSILON_SHARE = 2.0**-10
-"""Smallest fraction of ε/k at which δ stays; below it ρ hardly depends on ε, and δ is reduced instead."""
+"""Smallest fraction of ε/k at which δ stays.
+
+Below it ρ hardly depends on ε, and δ is reduced instead.
+"""
 
 
 def allowance_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: PrivacyUnit | None) -> Loss:
-    """Return the largest total loss of draws, at sensitivities of one row, for which units of k rows have the cost.
+    """Return the largest total loss on one row for which units of k rows have the cost.
 
     By ``loss_unit``: ε is divided by k; ρ, which grows with the square of a distance, by k²; (ε, δ) becomes ε/k and the δ′ for
     which δ′(e^ε − 1)/(e^(ε/k) − 1) ≤ δ, rounded down. ``privacy_unit`` None means that rows are the units.
@@ -52,7 +57,10 @@ def _delta_factor(epsilon: float, k: int) -> float:
 
 
 def loss_for_units(loss: Loss, rows_per_unit: int) -> Loss | None:
-    """Return the loss on a unit of k rows of draws with this loss on one; None if losses are (ε, δ) (δ grows with e^ε)."""
+    """Return the loss on a unit of k rows of draws with this loss on one.
+
+    None if losses are (ε, δ) (δ grows with e^ε).
+    """
     if rows_per_unit == 1:
         return loss
     if loss.unit is LossUnit.EPSILON_DELTA:
@@ -62,7 +70,7 @@ def loss_for_units(loss: Loss, rows_per_unit: int) -> Loss | None:
 
 
 def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: PrivacyUnit | None) -> PrivacyBudget:
-    """Return the budget of the cost's kind for which a mechanism is calibrated at sensitivities of one row.
+    """Return the budget for which a mechanism is calibrated at sensitivities of one row.
 
     It allows draws at most the total loss of :func:`allowance_for_rows`, rounded down. If (ε, δ) is counted in ρ, δ stays and ε
     is reduced; if that ρ needs no ε for δ, ε/k is used and δ reduced.
@@ -82,7 +90,10 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
 
 
 def _smaller_budget(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:
-    """Return the (ε′, δ′) that allows no more than the wanted ρ: δ stays unless no ε is small enough for it."""
+    """Return the (ε′, δ′) that allows no more than the wanted ρ.
+
+    δ stays unless no ε is small enough for it.
+    """
 
     def excess(epsilon: float, delta: float) -> float:
         allowed = allowance(PrivacyBudget.approximate(epsilon, delta), wanted.unit).amount

@@ -34,11 +34,14 @@ from dpmoments.privacy.unit import Neighbors
 # Neighboring tables that attain the curve of a draw, if any do: then the curve is exact.
 
 _ROUNDING = 1e-6
-"""Max fraction that rounding rows adds to a sensitivity, for two tables to be claimed to attain it."""
+"""Max fraction that rounding adds to a sensitivity that two tables are said to attain."""
 
 
 def _worst_neighbors(draw: Draw) -> str | None:
-    """Describe two neighboring tables between which a draw has all the loss that it can have; None if none are known."""
+    """Describe two neighboring tables between which a draw has all the loss that it can have.
+
+    None if none are known.
+    """
     sensitivity = draw.sensitivity
     if sensitivity.rounding > _ROUNDING * sensitivity.value or not draw.law.is_attained(sensitivity, draw.size):
         return None
@@ -53,7 +56,10 @@ def _worst_neighbors(draw: Draw) -> str | None:
 # Proven bounds on δ(ε) of the draws that two neighbors touch; a privacy profile takes the least.
 
 _NOTHING_LEFT = Fraction(1, 10**9)
-"""Remaining fraction of the loss below which a run counts as having spent it all; the rest is added to ε."""
+"""Remaining fraction of the loss below which a run counts as having spent it all.
+
+The rest is added to ε.
+"""
 _FINE_SCALE = 2.0**16
 """Scale from which discrete Gaussian noise has a δ within a millionth of its bound."""
 _FARTHEST = 40.0
@@ -73,7 +79,10 @@ class Bound:
 
 
 def _touched_draws(receipt: Receipt) -> list[tuple[Draw, ...]]:
-    """Return the draws whose queries may differ between two neighbors: those of no group, and of one group or two."""
+    """Return the draws whose queries may differ between two neighbors.
+
+    Those of no group, and of one group or two.
+    """
     groups = list(dict.fromkeys(draw.group for draw in receipt.draws if draw.group is not None))
     stays = isinstance(receipt, PooledReceipt) or receipt.neighbors is Neighbors.ADD_REMOVE
     touched = min(1 if stays else 2, len(groups))
@@ -115,7 +124,10 @@ def _stated_delta(cost: PrivacyBudget, epsilon: float) -> float:
 
 
 def _approximate_delta(loss: float, delta: float, epsilon: float) -> float:
-    """Return δ(ε) of every (loss, delta)-private mechanism: randomized response, except with probability ``delta``."""
+    """Return δ(ε) of every (loss, delta)-private mechanism.
+
+    Randomized response, except with probability ``delta``.
+    """
     pure = randomized_response_delta(epsilon, loss)
     return delta if pure == 0.0 else min(delta + (1.0 - delta) * pure + 2.0**-50, 1.0)
 
@@ -156,7 +168,10 @@ def _composition_bound(draws: Sequence[Draw], left: Loss) -> Bound | None:
 
 
 def _shifted_delta(curve: PrivacyCurve, rest: float, extra: float, epsilon: float) -> float:
-    """Return δ of a draw and of (rest, extra)-private ones after it; 1 at an ε below the rest, outside the curve."""
+    """Return δ of a draw and of (rest, extra)-private ones after it.
+
+    1 at an ε below the rest, outside the curve.
+    """
     if epsilon < rest:
         return 1.0
     return min(curve.delta(math.nextafter(epsilon - rest, 0.0) if rest else epsilon) + extra, 1.0)
@@ -241,21 +256,30 @@ def _reach(delta: Callable[[float], float]) -> float:
 
 
 def _at_any_epsilon(delta: Callable[[float], float], epsilon: float) -> float:
-    """Return δ at an ε that may be negative, for a pair of distributions that is the same in either order."""
+    """Return δ at an ε that may be negative, for a pair that is the same in either order."""
     if epsilon >= 0.0:
         return delta(epsilon)
     return min(-math.expm1(epsilon) + math.exp(epsilon) * delta(-epsilon), 1.0)
 
 
 _SHARES = (0.25, 0.5, 0.75, 1.0, 2.0)
-"""ε of a profile, as multiples of the stated one; for a zCDP budget, of the ε that it implies at REFERENCE_DELTA."""
+"""ε of a profile, as multiples of the stated one.
+
+For a zCDP budget, of the ε that it implies at REFERENCE_DELTA.
+"""
 REFERENCE_DELTA = 1e-6
 _TESTED_POINTS = 400
-"""Points of the curve, from ε = 0 on, that bound an attacker's power; each is a bound by itself."""
+"""Points of the curve, from ε = 0 on, that bound an attacker's power.
+
+Each is a bound by itself.
+"""
 _SETTLED = frozenset(
     {"additive-wishart", "gaussian", "inverse-gaussian", "isotropic", "kapralov-talwar", "laplace", "matrix-laplace"}
 )
-"""Mechanisms whose plan fixes every draw and its loss before the first: no table changes their receipt."""
+"""Mechanisms whose plan fixes every draw and its loss before the first.
+
+No table changes their receipt.
+"""
 
 
 @dataclass(frozen=True)
@@ -354,7 +378,10 @@ class RunCurve:
 
     @classmethod
     def of(cls, receipt: Receipt, mechanism: str) -> RunCurve:
-        """Return the curve of one run from its receipt; ``mechanism`` determines if its draws were settled before the first."""
+        """Return the curve of one run from its receipt.
+
+        ``mechanism`` determines if its draws were settled before the first.
+        """
         settled = mechanism in _SETTLED
         seen: dict[tuple[object, ...], tuple[Bound, ...]] = {}
         for draws in _touched_draws(receipt):
@@ -389,7 +416,10 @@ class RunCurve:
         return replace(worst, exact=True) if worst.delta == 0.0 else worst
 
     def epsilon_at(self, delta: float) -> float | None:
-        """Return the least ε known at a δ, on the safe side; None if the run has a larger δ at every ε."""
+        """Return the least ε known at a δ, on the safe side.
+
+        None if the run has a larger δ at every ε.
+        """
         if self.at(0.0).delta <= delta:
             return 0.0
         low, high = 0.0, 2.0 * _reference_epsilon(self.cost)
@@ -431,14 +461,20 @@ class RunCurve:
 
     @property
     def profile(self) -> PrivacyProfile:
-        """Profile at the five ε that the stated budget gives, in this order: a rule that depends on no table."""
+        """Profile at the five ε that the stated budget gives, in this order.
+
+        A rule that depends on no table.
+        """
         stated = _reference_epsilon(self.cost)
         points = tuple(self.at(share * stated) for share in _SHARES)
         return PrivacyProfile(points, self.mu, self.epsilon_at(REFERENCE_DELTA))
 
 
 def _reference_epsilon(cost: PrivacyBudget) -> float:
-    """Return the stated ε; for a zCDP budget the one implied at REFERENCE_DELTA, rounded up to four digits."""
+    """Return the stated ε.
+
+    For a zCDP budget it is the one implied at REFERENCE_DELTA, rounded up to four digits.
+    """
     if cost.kind is not BudgetKind.ZCDP:
         return cost.epsilon
     return float(no_less(max(cost.to_epsilon(REFERENCE_DELTA), 1e-300), 4))

@@ -1,4 +1,4 @@
-"""Receipt of a run: every draw with its loss, checked to lose at most the stated cost together."""
+"""Receipt of a run: every draw with its loss, checked against the stated cost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 _DRAW_ENTRIES = {"what", "law", "sensitivity", "loss", "delta", "size", "claim", "group"}
 _RECEIPT_ENTRIES = {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}
 _MAX_DIFFERENT_LOSSES = 10_000
-"""Max number of different losses: exact sums of more take minutes, as their denominators multiply."""
+"""Max number of different losses.
+
+Exact sums of more take minutes, as their denominators multiply.
+"""
 _EXHAUSTED = 1.0 - 1e-9
 """Min spent fraction of the budget of a plan that says it exhausts it."""
 
@@ -78,7 +81,10 @@ class Draw:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], unit: LossUnit) -> Draw:
-        """Read a draw and recompute its sensitivity and loss; refuse one that is stated as less than it is."""
+        """Read a draw and recompute its sensitivity and loss.
+
+        Refuse one that is stated as less than it is.
+        """
         require_known(values, _DRAW_ENTRIES, "a draw of the receipt")
         what = Message.from_dict(values["what"], QUERIES)
         entries = plain_mapping(values, "law")
@@ -173,7 +179,7 @@ class Receipt:
         self.require_within(statement)
 
     def require_within(self, statement: PrivacyStatement) -> None:
-        """Raise ValueError unless relation, cost and privacy unit fit a statement of several groups of rows."""
+        """Raise ValueError unless relation, cost and unit fit a statement of several groups."""
         if self.neighbors is not statement.neighbors or self.cost != statement.budget:
             raise InputValueError("the receipt is not for the stated budget and relation")
         if self.privacy_unit != statement.privacy_unit:
@@ -241,7 +247,10 @@ class Receipt:
         return cls(neighbors, cost, unit, draws, privacy_unit)
 
     def lines(self) -> list[tuple[str, str, str, str]]:
-        """Return rows of query, noise distribution, sensitivity (in units of 1) and loss for each draw, and their sum."""
+        """Return rows of query, distribution, sensitivity and loss for each draw, and their sum.
+
+        Sensitivities are in units of 1.
+        """
         shown = [
             (
                 (draw.what if draw.group is None else draw.what.within(draw.group)).text("short"),
@@ -289,7 +298,7 @@ class PooledReceipt(Receipt):
 
 
 def _needs_a_bound(law: DrawLaw) -> bool:
-    """Return True if a draw relies on a lower bound on the smallest eigenvalue that was drawn before."""
+    """Return True if a draw relies on a lower bound on the smallest eigenvalue."""
     return isinstance(law, WishartSampling) and law.floor > 0.0
 
 
@@ -302,7 +311,9 @@ def _loss_by_group(draws: Iterable[Draw]) -> dict[str | None, Loss]:
 
 
 def total_loss(by_group: Mapping[str | None, Loss], unit: LossUnit, neighbors: Neighbors) -> Loss:
-    """Return the total loss: all of no group, and of disjoint groups the largest, or the two largest.
+    """Return the total loss over disjoint groups.
+
+    Losses of no group count in full; of the groups the largest counts, or the two largest.
 
     A row that is added or removed is in one group, so that the other groups' queries do not change; a row that is replaced may
     leave one group for another (``docs/derivations/composition.md``).

@@ -1,4 +1,4 @@
-"""Sampling: noise is drawn, rounded and dithered here, so that the output is what was paid for."""
+"""Sampling: noise is drawn, rounded and dithered here, as the filter priced it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,17 @@ from dpmoments.privacy.laws import (
 
 _KEPT_BITS = 30
 _DITHER_SHARE = 10
-"""Bits per SD to which floating-point noise is resolved; uniform integers replace the bits below."""
+"""Bits per SD to which floating-point noise is resolved.
+
+Uniform integers replace the bits below.
+"""
 
 
 def coordinates_of(query: npt.ArrayLike) -> int:
-    """Return the number of coordinates of a query with separate noise: the upper triangle of a symmetric matrix."""
+    """Return the number of coordinates of a query with separate noise.
+
+    The upper triangle of a symmetric matrix.
+    """
     shape = np.shape(query)
     return shape[0] * (shape[0] + 1) // 2 if len(shape) == 2 else math.prod(shape)
 
@@ -105,7 +111,10 @@ def _(law: AdditiveWishartDraw, query: Any, generator: np.random.Generator) -> I
 def _with_rounded(
     noise: FloatArray, deviation: float, bits: int, query: Any, generator: np.random.Generator
 ) -> IntegerArray:
-    """Return a symmetric query plus floating-point noise rounded to its lattice; ``deviation`` is the off-diagonal SD."""
+    """Return a symmetric query plus floating-point noise rounded to its lattice.
+
+    ``deviation`` is the off-diagonal SD.
+    """
     return _add_integers(_upper_triangle_mirrored(query), _round_to_lattice(noise, bits, deviation, generator))
 
 
@@ -122,7 +131,10 @@ def _(law: RaisedWishartSampling, query: Any, generator: np.random.Generator) ->
 def _drawn_around(
     query: Any, least: float, law: WishartSampling | RaisedWishartSampling, generator: np.random.Generator
 ) -> FloatArray:
-    """Draw a Wishart or inverse Wishart matrix with the query as mean, eigenvalues below ``least`` raised, padded."""
+    """Draw a Wishart or inverse Wishart matrix with the query as mean.
+
+    Eigenvalues below ``least`` are raised to it, and the matrix is padded.
+    """
     eigenvalues, eigenvectors = np.linalg.eigh(np.asarray(query, dtype=np.float64))
     # Any square root of the scale matrix serves; this one exists for singular matrices too.
     root = eigenvectors * np.sqrt(np.maximum(eigenvalues, least) + law.padding)
@@ -151,7 +163,10 @@ def _(law: Directions, query: Any, generator: np.random.Generator) -> FloatArray
 
 
 def _upper_triangle_mirrored(query: npt.ArrayLike) -> IntegerArray:
-    """Return the symmetric matrix with this upper triangle, so that nothing below it comes out without noise."""
+    """Return the symmetric matrix with this upper triangle.
+
+    Nothing below the diagonal comes out without noise.
+    """
     mirrored: IntegerArray = np.array(query)
     rows, columns = _above_diagonal(len(mirrored))
     mirrored[columns, rows] = mirrored[rows, columns]
@@ -168,7 +183,7 @@ def _above_diagonal(size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int
 
 
 def _add_integers(matrix: IntegerArray, noise: npt.NDArray[np.int64]) -> IntegerArray:
-    """Return the exact sum of two integer arrays, in int64 if it cannot overflow, else in Python integers."""
+    """Return the exact sum of two integer arrays, in int64 or in Python integers."""
     # Not by the largest absolute value: that of −2^63 is itself in int64.
     fits = matrix.dtype != object and int(matrix.min(initial=0)) > -(2**62) and int(matrix.max(initial=0)) < 2**62
     total: IntegerArray = (matrix if fits else matrix.astype(object)) + noise
@@ -211,7 +226,7 @@ def _lattice_scale(noise_scale: float, bits: int) -> float:
 
 
 def without_low_bits(values: FloatArray, *, down: bool = False) -> FloatArray:
-    """Round a floating-point sampler's result to 2^−30 of its largest entry, or down to such a multiple.
+    """Round a floating-point sampler's result to 2^−30 of its largest entry, or down.
 
     The last bits of such a draw follow the arithmetic that made it, and that depends on the exact table: an eigenvalue of 1 or
     of 1 − 2^−53 revealed which of two tables it was. Rounded so coarsely, the output equals that of real arithmetic except if a

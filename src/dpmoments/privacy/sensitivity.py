@@ -1,4 +1,6 @@
-"""Sensitivity of each query to one row: the only place in the library where a sensitivity is written down.
+"""Sensitivity of each query to one row.
+
+This is the only place in the library where a sensitivity is written down.
 
 Rows are encoded as x with ‖x‖₂ ≤ 1. A release of count and mean with the Gram matrix appends a constant w to every row, z = (w,
 x), so that Σ z zᵀ holds w²n, wΣx and G = Σ x xᵀ; ``augmentation`` is w, and 0 means only the Gram matrix. A row dropped by its
@@ -24,7 +26,10 @@ from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
 WEIGHTS = "weights"
-"""Name of arguments that are tuples of public weights, one for each part of a row; all others are numbers."""
+"""Name of arguments that are tuples of public weights, one for each part of a row.
+
+All others are numbers.
+"""
 MAX_WEIGHTS = 2**16
 MAX_UNITS = 2.0**256
 """Largest number of query units in one unit: the finest unit is 2^−256."""
@@ -63,7 +68,10 @@ def sum_and_gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: 
 
 
 def gram_nuclear(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> Sensitivity:
-    """Return the nuclear-norm sensitivity of Σ z zᵀ: the trace ‖z‖² ≤ 1 + w² under add-remove, twice that under replace-one."""
+    """Return the nuclear-norm sensitivity of Σ z zᵀ.
+
+    The trace ‖z‖² ≤ 1 + w² under add-remove, twice that under replace-one.
+    """
     _check(n_features, augmentation)
     square = _row_square(augmentation)
     value = square if neighbors is Neighbors.ADD_REMOVE else 2.0 * square
@@ -94,14 +102,19 @@ def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float
 
 
 def row_norm_square(neighbors: Neighbors, augmentation: float = 0.0) -> Sensitivity:
-    """Return the bound ‖z‖² ≤ 1 + w² on the row that one table has and its neighbor lacks, or has otherwise."""
+    """Return the bound ‖z‖² ≤ 1 + w² on the row that one table has and its neighbor lacks.
+
+    It also bounds a row that the neighbor has with other values.
+    """
     _check(1, augmentation)
     value = _row_square(augmentation)
     return _made("row_norm_square", neighbors, Norm.ROW, value, augmentation=augmentation)
 
 
 def smallest_eigenvalue(neighbors: Neighbors, augmentation: float = 0.0) -> Sensitivity:
-    """Return the sensitivity of the smallest eigenvalue of Σ z zᵀ: ‖z‖² ≤ 1 + w² under both relations.
+    """Return the sensitivity of the smallest eigenvalue of Σ z zᵀ.
+
+    ‖z‖² ≤ 1 + w² under both relations.
 
     It is between the smallest eigenvalue of the matrix without the row in question and 1 + w² above.
     """
@@ -113,7 +126,9 @@ def smallest_eigenvalue(neighbors: Neighbors, augmentation: float = 0.0) -> Sens
 def inverse_gram_frobenius(
     neighbors: Neighbors, n_features: int, least_eigenvalue: float, published: float = 0.0
 ) -> Sensitivity:
-    """Return the Frobenius sensitivity Δ/w⁴ of the inverse of G, with eigenvalues below w² = ``least_eigenvalue`` raised to it.
+    """Return the Frobenius sensitivity Δ/w⁴ of the inverse of G.
+
+    Eigenvalues below w² = ``least_eigenvalue`` are raised to it.
 
     Δ is the sensitivity of G; X ↦ max(X, w²)⁻¹ is Lipschitz with constant 1/w⁴ (``docs/derivations/inverse_gaussian.md``). With
     ``published`` = 1 the larger value of Sheffet (2015), Theorem B.5: Δ/(w²(w² − 1)).
@@ -141,13 +156,19 @@ def row_sum_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
 
 
 def sum_and_count_l2(neighbors: Neighbors) -> Sensitivity:
-    """Return the ℓ2 sensitivity of (Σx, n): √2 under add-remove; under replace-one 2, of Σx, or √2 if one row is dropped."""
+    """Return the ℓ2 sensitivity of (Σx, n).
+
+    √2 under add-remove; under replace-one 2, of Σx, or √2 if one row is dropped.
+    """
     value = _up(math.sqrt(2.0)) if neighbors is Neighbors.ADD_REMOVE else 2.0
     return _made("sum_and_count_l2", neighbors, Norm.L2, value)
 
 
 def sum_and_count_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
-    """Return the ℓ1 sensitivity of (Σx, n): √d + 1 under add-remove; under replace-one 2√d, which covers a row dropped."""
+    """Return the ℓ1 sensitivity of (Σx, n).
+
+    √d + 1 under add-remove; under replace-one 2√d, which covers a dropped row.
+    """
     _check(n_features, 0.0)
     add_remove = neighbors is Neighbors.ADD_REMOVE
     value = _up(math.sqrt(n_features) * row_sum_l2(neighbors).value + (1.0 if add_remove else 0.0))
@@ -155,14 +176,19 @@ def sum_and_count_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
 
 
 def sum_and_square_l1(neighbors: Neighbors, augmentation: float) -> Sensitivity:
-    """Return the ℓ1 sensitivity of (wΣx, Σx²), one feature: 1 + w; under replace-one (1 + w/2)², at x = 1 and x′ = −w/2."""
+    """Return the ℓ1 sensitivity of (wΣx, Σx²), one feature.
+
+    1 + w; under replace-one (1 + w/2)², at x = 1 and x′ = −w/2.
+    """
     _check(1, augmentation)
     value = 1.0 + augmentation if neighbors is Neighbors.ADD_REMOVE else (1.0 + augmentation / 2.0) ** 2
     return _made("sum_and_square_l1", neighbors, Norm.L1, _up(value), augmentation=augmentation)
 
 
 def sum_and_square_l2(neighbors: Neighbors, augmentation: float) -> Sensitivity:
-    """Return the ℓ2 sensitivity of (wΣx, Σx²), one feature: √(1 + w²); under replace-one at x = 1 and x′ = −t.
+    """Return the ℓ2 sensitivity of (wΣx, Σx²), one feature.
+
+    √(1 + w²); under replace-one at x = 1 and x′ = −t.
 
     (1 + t)√(w² + (1 − t)²) is largest at t = 1, or at 2t = 1 − √(1 − 2w²).
     """
@@ -176,7 +202,10 @@ def sum_and_square_l2(neighbors: Neighbors, augmentation: float) -> Sensitivity:
 
 
 def count(neighbors: Neighbors) -> Sensitivity:
-    """Return the sensitivity of a number of rows: 1 under both relations (under replace-one of kept rows, or of some kind)."""
+    """Return the sensitivity of a number of rows: 1 under both relations.
+
+    Under replace-one, it is a number of kept rows, or of rows of some kind.
+    """
     return _made("count", neighbors, Norm.L2, 1.0)
 
 
@@ -186,7 +215,10 @@ def count_l1(neighbors: Neighbors) -> Sensitivity:
 
 
 def share_of_rows(neighbors: Neighbors) -> Sensitivity:
-    """Return the sensitivity of a sum over rows of numbers in [0, 1]: 1 under both relations; a dropped row gives 0."""
+    """Return the sensitivity of a sum over rows of numbers in [0, 1]: 1 under both relations.
+
+    A dropped row gives 0.
+    """
     return _made("share_of_rows", neighbors, Norm.L2, 1.0)
 
 
@@ -196,7 +228,10 @@ def share_of_rows_l1(neighbors: Neighbors) -> Sensitivity:
 
 
 def histogram_l2(neighbors: Neighbors) -> Sensitivity:
-    """Return the ℓ2 sensitivity of counts over disjoint bins: one bin changes by 1, or two bins do under replace-one."""
+    """Return the ℓ2 sensitivity of counts over disjoint bins.
+
+    One bin changes by 1, or two bins do under replace-one.
+    """
     return _made("histogram_l2", neighbors, Norm.L2, 1.0 if neighbors is Neighbors.ADD_REMOVE else _up(math.sqrt(2.0)))
 
 
@@ -206,17 +241,25 @@ def histogram_l1(neighbors: Neighbors) -> Sensitivity:
 
 
 def rank_score(neighbors: Neighbors) -> Sensitivity:
-    """Return the sensitivity of each of several scores that count rows, or measure a rank's distance: 1 under both relations."""
+    """Return the sensitivity of each of several scores that count rows, or rank distances.
+
+    It is 1 under both relations.
+    """
     return _made("rank_score", neighbors, Norm.SCORE, 1.0)
 
 
 def median_score(neighbors: Neighbors) -> Sensitivity:
-    """Return the sensitivity of 2·rank − n, and of its distance from 0: 1; under replace-one, with n unchanged, 2."""
+    """Return the sensitivity of 2·rank − n, and of its distance from 0: 1.
+
+    Under replace-one, with n unchanged, 2.
+    """
     return _made("median_score", neighbors, Norm.SCORE, 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
 
 
 def quadratic_form(neighbors: Neighbors) -> Sensitivity:
-    """Return the sensitivity of uᵀ G u for one unit vector u: 1 under both relations, since 0 ≤ ⟨u, x⟩² ≤ 1.
+    """Return the sensitivity of uᵀ G u for one unit vector u.
+
+    1 under both relations, since 0 ≤ ⟨u, x⟩² ≤ 1.
 
     Amin et al. (2019) use 2 under replace-one.
     """
@@ -224,13 +267,19 @@ def quadratic_form(neighbors: Neighbors) -> Sensitivity:
 
 
 def sorted_eigenvalues_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
-    """Return the ℓ1 sensitivity of the sorted eigenvalues of G (Lidskii: at most the nuclear norm of the difference)."""
+    """Return the ℓ1 sensitivity of the sorted eigenvalues of G.
+
+    By Lidskii, it is at most the nuclear norm of the difference.
+    """
     value = gram_nuclear(neighbors, n_features).value
     return _made("sorted_eigenvalues_l1", neighbors, Norm.L1, value, n_features=n_features)
 
 
 def sorted_eigenvalues_l2(neighbors: Neighbors, n_features: int) -> Sensitivity:
-    """Return the ℓ2 sensitivity of the sorted eigenvalues of G (Hoffman & Wielandt: at most the Frobenius norm)."""
+    """Return the ℓ2 sensitivity of the sorted eigenvalues of G.
+
+    By Hoffman & Wielandt, it is at most the Frobenius norm.
+    """
     value = gram_frobenius(neighbors, n_features).value
     return _made("sorted_eigenvalues_l2", neighbors, Norm.L2, value, n_features=n_features)
 
@@ -261,11 +310,17 @@ SENSITIVITIES: tuple[Callable[..., Sensitivity], ...] = (
     sum_and_square_l1,
     sum_and_square_l2,
 )
-"""Every sensitivity. Names and arguments are part of the file format: receipts are recomputed from these only."""
+"""Every sensitivity. Names and arguments are part of the file format.
+
+Receipts are recomputed from these only.
+"""
 
 
 def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
-    """Rebuild the sensitivity that a file states, and refuse one that is stated as less than it is."""
+    """Rebuild the sensitivity that a file states.
+
+    One that is stated too low is refused.
+    """
     require_kinds(values, name=str, arguments=dict)
     made = next((one for one in SENSITIVITIES if one.__name__ == values["name"]), None)
     if made is None:
@@ -285,7 +340,10 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
 
 
 def _checked_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a file's arguments of a sensitivity, weights as a tuple; raise TypeError or ValueError if they do not fit."""
+    """Return a file's arguments of a sensitivity, weights as a tuple.
+
+    Raise TypeError or ValueError if they do not fit.
+    """
     what = f"the arguments of {made.__name__}"
     _, *parameters = inspect.signature(made).parameters.values()
     require_known(arguments, [parameter.name for parameter in parameters], what)
@@ -300,7 +358,7 @@ def _checked_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str,
 
 
 def _check_weights(weights: object, name: str) -> None:
-    """Raise TypeError or ValueError unless a file's weights are a list of public numbers above 0."""
+    """Raise TypeError or ValueError unless a file's weights are a list of positive numbers."""
     if not isinstance(weights, list):
         raise InputTypeError(f"{WEIGHTS} of {name} must be a list")
     if not 1 <= len(weights) <= MAX_WEIGHTS:

@@ -1,4 +1,7 @@
-"""Privacy statement of a release: its budget and definition of privacy, and the basis of the proof."""
+"""Privacy statement of a release.
+
+Its budget and definition of privacy, and the basis of the proof.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Neighboring relations, and privacy units: people with several rows, named by a column, and their contribution bound."""
+"""Neighboring relations, and privacy units.
+
+People with several rows, named by a column, and their contribution bound.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,9 @@ _MAX_ROWS = 2**31
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
-    """All rows with one value of a column, protected together; at most ``max_rows`` of them are kept.
+    """All rows with one value of a column, protected together.
+
+    At most ``max_rows`` of them are kept.
 
     Passed as ``privacy_unit=`` to :func:`dpmoments.release` and :func:`dpmoments.release_mean`, and to their forecasts. The
     guarantee is then for tables that differ by all rows of one unit, however many there are, anywhere in the table and in any
@@ -142,14 +147,20 @@ class PrivacyUnit:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PrivacyUnit:
-        """Return the inverse of :meth:`to_dict`; raise KeyError, TypeError or ValueError for entries that do not fit."""
+        """Return the inverse of :meth:`to_dict`.
+
+        Raise KeyError, TypeError or ValueError for entries that do not fit.
+        """
         known = [entry.name for entry in fields(cls)]
         require_known(values, known, "a privacy unit")
         return cls(**{name: values[name] for name in known})
 
     @classmethod
     def of_file(cls, value: object) -> PrivacyUnit | None:
-        """Return the unit that a file names as ``"row"`` (None) or by its entries; raise ValueError for anything else."""
+        """Return the unit that a file names as ``"row"`` (None) or by its entries.
+
+        Raise ValueError for anything else.
+        """
         if value == "row":
             return None
         if not isinstance(value, Mapping):

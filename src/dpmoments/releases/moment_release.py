@@ -99,7 +99,7 @@ _NOT_IN_MOMENTS = MappingProxyType(
         ),
     }
 )
-"""Methods of data frames and other libraries that moments do not determine, each with the reason and the alternative."""
+"""Methods of other libraries that moments do not determine, with reason and alternative."""
 
 
 RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")

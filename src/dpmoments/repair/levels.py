@@ -89,7 +89,10 @@ class CompletedLevels:
         return extension
 
     def with_known_blocks(self, covariance: FloatArray) -> FloatArray:
-        """Return a copy with the blocks that shares determine: diag(p) − ppᵀ, and p(1 − p) for a flag."""
+        """Return a copy with the blocks that shares determine.
+
+        diag(p) − ppᵀ, and p(1 − p) for a flag.
+        """
         known = covariance.copy()
         for column in self.columns:
             own = np.ix_(column.features, column.features)

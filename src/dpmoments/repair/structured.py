@@ -243,7 +243,10 @@ def _make_margins_agree(estimate: FloatArray, uncertainty: FloatArray, levels: C
 
 _MAX_SHARE = 0.5
 _MAX_NOISE = 2.0
-"""Noise in rows per row; beyond it, or with more numeric columns, the spectral repair is kept."""
+"""Noise in rows per row beyond which the spectral repair is kept.
+
+It is also kept with more numeric columns.
+"""
 _ROUNDS = 30
 _NEGLIGIBLE = 1e-4
 """Negative eigenvalues that the projections may leave, in units of the diagonal's roots."""

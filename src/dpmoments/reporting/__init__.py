@@ -1,1 +1,4 @@
-"""Pages to read a release, or to plan one, offline in a browser: consumers of releases and forecasts."""
+"""Pages to read a release, or to plan one, offline in a browser.
+
+Consumers of releases and forecasts.
+"""

@@ -120,7 +120,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Statement:
-    """Comparison that the head of a page states if it is clear; ``strength`` orders those of a section."""
+    """Comparison that the head of a page states if it is clear.
+
+    ``strength`` orders those of a section.
+    """
 
     text: str
     strength: float

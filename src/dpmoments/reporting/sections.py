@@ -41,7 +41,10 @@ _NO_MEAN = (
 
 @dataclass(frozen=True)
 class Comparisons:
-    """The tables of verdicts of one release: correlations (or why they are refused), regressions, and groups."""
+    """The tables of verdicts of one release.
+
+    Correlations (or why they are refused), regressions, and groups.
+    """
 
     correlations: Correlations | None
     refusal: str
@@ -224,7 +227,7 @@ def _pair_statements(answer: Correlations) -> tuple[Statement, ...]:
 
 
 def _unresolved_pairs(release: MomentRelease, answer: Correlations, compared: int) -> tuple[str, ...]:
-    """Describe how many pairs are not clear, and the size of a correlation that more budget would show."""
+    """Describe how many pairs are not clear, and what correlation more budget would show."""
     first, second = np.tril_indices(len(answer.feature_names), -1)
     said = [answer.verdict[row][other] for row, other in zip(first, second, strict=True)]
     lost = sum(word in (NOT_CLEAR_NOISE, NOT_ESTIMABLE) for word in said)

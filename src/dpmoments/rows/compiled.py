@@ -1,4 +1,6 @@
-"""Kernel steps for narrow rows in machine code (Numba): the same bits as NumPy's, several times faster.
+"""Kernel steps for narrow rows in machine code (Numba).
+
+The same bits as NumPy's, several times faster.
 
 NumPy passes over a batch once for each step (subtract, multiply, round, square, clip), and a matrix product of narrow
 rows mostly moves memory. Here a few hundred rows at a time take all steps while they are in the cache.
@@ -41,7 +43,10 @@ def _numba_is_installed() -> bool:
 
 
 class CompiledSums:
-    """Sums of lattice rows over batches of at most ``max_rows`` rows; its buffers belong to one thread."""
+    """Sums of lattice rows over batches of at most ``max_rows`` rows.
+
+    Its buffers belong to one thread.
+    """
 
     def __init__(self, row_map: RowMap, max_rows: int) -> None:
         lattice, d = row_map.lattice, row_map.n_inputs
@@ -93,7 +98,9 @@ def compiled_sums(row_map: RowMap, max_rows: int) -> CompiledSums | None:
 
 @cache
 def why_not_compiled() -> str | None:
-    """Return why this process does not use machine code although Numba is installed; None if it does.
+    """Return why this process does not use machine code although Numba is installed.
+
+    None if it does.
 
     Privacy rests on exact sums: once per process, sums of fixed integers show whether the compiler reorders operations.
     """

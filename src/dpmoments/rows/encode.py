@@ -1,4 +1,6 @@
-"""Conversion of values to encoded rows: the schema's per-row rules, applied to one batch of columns.
+"""Conversion of values to encoded rows.
+
+The schema's per-row rules, applied to one batch of columns.
 
 Every value has exactly one outcome, and a row's encoding depends on that row only:
 
@@ -100,7 +102,10 @@ def encode_levels(
 
 
 def _encoded_levels(cells: Any, column: Categorical) -> tuple[CodeArray, BoolArray | None]:
-    """Return level codes as in :class:`LevelBlock`, shape (n,), and a mask of dropped rows, None without any."""
+    """Return level codes as in :class:`LevelBlock`, shape (n,), and a mask of dropped rows.
+
+    The mask is None without any.
+    """
     with suppress(pa.ArrowException):  # whose message may quote a cell
         codes = level_codes(cells, column)
         if not len(codes) or codes.min() >= 0:
@@ -120,7 +125,10 @@ def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
 
 
 def _apply_rules(cells: Any, column: Numeric | Date | Boolean | Coordinate, out: FloatArray) -> BoolArray | None:
-    """Fill ``out`` with values in original units after the column's rules; return a mask of dropped rows or None."""
+    """Fill ``out`` with values in original units after the column's rules.
+
+    Return a mask of dropped rows or None.
+    """
     with suppress(pa.ArrowException):
         values = strict_numbers(cells, column) if column.missing == "error" else numbers(cells, column)[0]
         finite = np.isfinite(values)
@@ -141,7 +149,10 @@ def _not_plain(column: Column) -> str:
 def _move_within_bounds(
     values: FloatArray, missing: BoolArray | None, column: Numeric | Date | Boolean | Coordinate, out: FloatArray
 ) -> None:
-    """Replace missing values by the column's center, and clip the others to its bounds (coordinates have none)."""
+    """Replace missing values by the column's center, and clip the others to its bounds.
+
+    Coordinates have none.
+    """
     if missing is not None:
         values = np.where(missing, column.offset(mean=True)[0], values)
     if isinstance(column, Coordinate):

@@ -56,7 +56,10 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class HistogramSummary(Summary[CountArray, Histogram]):
-    """Row counts by a statistic; ``missing`` is the rule for non-finite values, and a dropped row is in no bin."""
+    """Row counts by a statistic.
+
+    ``missing`` is the rule for non-finite values, and a dropped row is in no bin.
+    """
 
     statistic: RowStatistic
     edges: FloatArray
@@ -129,7 +132,10 @@ def _made_up_rows(n_features: int) -> FloatArray:
 
 
 def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
-    """Reject a statistic that depends on the row's position or batch, as tested on synthetic rows."""
+    """Reject a statistic that depends on the row's position or batch.
+
+    It is tested on synthetic rows.
+    """
     made_up = _made_up_rows(n_features)
     together = np.asarray(statistic(made_up.copy()), dtype=np.float64)
     if together.shape != (len(made_up),):

@@ -1,4 +1,7 @@
-"""Exact moments of batches of rows: clip, round to the lattice, multiply; reproducible to the bit."""
+"""Exact moments of batches of rows: clip, round to the lattice, multiply.
+
+Reproducible to the bit.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +111,9 @@ def transformed_norms(
     linear: ArrayLike | None = None,
     missing: Missing = "error",
 ) -> NDArray[np.float64]:
-    """Compute the norm of each mapped row before clipping, shape (n,); arguments as in :func:`exact_moments`.
+    """Compute the norm of each mapped row before clipping, shape (n,).
+
+    Arguments as in :func:`exact_moments`.
 
     ``‖linear @ (x − center)‖`` to within √k/2 lattice units (√k·2^-bits relative for rows of more than 2^26 units),
     from the same deterministic encoding: a function of the row's own values only. Dropped rows give 0; norms beyond

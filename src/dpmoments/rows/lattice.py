@@ -23,7 +23,9 @@ _MARGIN = 2.0**-6  # lattice units; rounding in the clip factor moves a norm by 
 
 @dataclass(frozen=True)
 class Lattice:
-    """Integer rows z of norm ‖z‖ ≤ 2^bits that represent x = z·radius·2^-bits; ``radius`` is in the caller's units.
+    """Integer rows z of norm ‖z‖ ≤ 2^bits that represent x = z·radius·2^-bits.
+
+    ``radius`` is in the caller's units.
 
     >>> lattice = Lattice(n_features=3, bits=20, radius=2.0)
     >>> lattice.scale == 2.0**-19, lattice.rows_per_product
@@ -77,7 +79,10 @@ class Lattice:
 
     @property
     def squared_beyond_doubt(self) -> float:
-        """(2^bits + √d/2 + 2^-6)²: a rounded row of a larger squared norm exceeded the radius before rounding."""
+        """(2^bits + √d/2 + 2^-6)².
+
+        A rounded row of a larger squared norm exceeded the radius before rounding.
+        """
         return (2.0**self.bits + math.sqrt(self.n_features) / 2.0 + _MARGIN) ** 2
 
     @property
@@ -127,7 +132,10 @@ def clip_rows(
     *,
     scratch: NDArray[np.float64] | None = None,
 ) -> None:
-    """Scale the rows marked ``over`` into the ball, in place; ``norms`` are exact sums of squares, also updated."""
+    """Scale the rows marked ``over`` into the ball, in place.
+
+    ``norms`` are exact sums of squares, also updated.
+    """
     marked = np.flatnonzero(over)
     if 4 * marked.size > over.size:  # many: one pass over all rows, the others with a factor of 1
         factors = np.sqrt(norms)
@@ -154,7 +162,9 @@ def _multiply_rows(rows: NDArray[np.float64], factors: NDArray[np.float64]) -> N
 
 
 def _shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lattice: Lattice) -> None:
-    """Check every norm in exact integers; shrink rows beyond the radius, rounding toward zero, in place.
+    """Check every norm in exact integers.
+
+    Shrink rows beyond the radius, rounding toward zero, in place.
 
     After the scaling in :func:`clip_rows` no row is beyond it (lemma 3 of ``docs/derivations/exact-sums.md``). Privacy
     rests on this bound, so it is checked on the rows themselves, not only by an analysis of rounding errors. Each pass

@@ -49,7 +49,10 @@ def dense_rows_at_a_time(n_features: int) -> int:
 
 @dataclass(frozen=True)
 class LevelColumn:
-    """Categorical column: first feature, whether a kept row may have no level, and a level's value in the unit ball."""
+    """Categorical column: first feature, encoded value, and whether a row may have no level.
+
+    The value is in the unit ball; the rows are kept ones.
+    """
 
     start: int
     n_levels: int
@@ -68,7 +71,9 @@ class LevelColumn:
 
 @dataclass(frozen=True, eq=False)
 class LevelLayout:
-    """Division of a schema's features into levels of categorical columns and numbers (products with levels included).
+    """Division of a schema's features into levels of categorical columns and numbers.
+
+    Products with levels are among the levels.
 
     Attributes
     ----------
@@ -145,7 +150,10 @@ class LevelBlock:
         return LevelBlock(self.layout, self.numbers[start:stop], codes, self.dropped[start:stop])
 
     def encoded(self) -> FloatArray:
-        """Return the rows, shape (n, d), with a feature for every level; dropped rows are NaN throughout."""
+        """Return the rows, shape (n, d), with a feature for every level.
+
+        Dropped rows are NaN throughout.
+        """
         if not self.codes:
             rows: FloatArray = self.numbers.copy(order="F") if self.dropped.any() else self.numbers
         else:
@@ -166,7 +174,10 @@ class LevelBlock:
 
 @dataclass(frozen=True)
 class OfEncodedRows(Adapted[Running, Result]):
-    """Adapter that feeds level-coded batches, a few dense rows at a time, to a summary of dense rows."""
+    """Adapter that feeds level-coded batches to a summary of dense rows.
+
+    It passes on a few dense rows at a time.
+    """
 
     def add(self, running: Running, block: Any) -> None:
         for rows in block.encoded_blocks():
@@ -269,7 +280,10 @@ def _shifted(values: IntegerArray, shift: int) -> IntegerArray:
 
 
 _MAX_PACK = 512
-"""Max levels of a pack of several columns: joint counts of two packs take two megabytes, mostly rarely used."""
+"""Max levels of a pack of several columns.
+
+Joint counts of two packs take two megabytes, mostly rarely used.
+"""
 _COST_OF_COUNTING = 12
 """Cost of incrementing a table cell, in multiply-adds of a matrix product."""
 _ROWS_PER_STEP = 16_384
@@ -279,7 +293,9 @@ _MAX_ROWS = 1 << 38
 
 
 def _longest_row(schema: Schema, layout: LevelLayout, lattice: Lattice) -> int | None:
-    """Return the max Σz² of an encoded row on a lattice, over all possible values; None if a column is unbounded.
+    """Return the max Σz² of an encoded row on a lattice, over all possible values.
+
+    None if a column is unbounded.
 
     A number is largest at an end of its bounds, since every step to its lattice value is monotone. At most one feature
     of a categorical column, and of its product with a number, is not 0.
@@ -303,7 +319,10 @@ def _longest_row(schema: Schema, layout: LevelLayout, lattice: Lattice) -> int |
 
 
 def counting_levels(summary: Summary[Any, Any], schema: Schema, layout: LevelLayout) -> LevelSumsSummary | None:
-    """Return a level-counting summary with the same result, from public arguments; None if impossible or slower."""
+    """Return a level-counting summary with the same result, from public arguments.
+
+    None if impossible or slower.
+    """
     if not isinstance(summary, MomentSummary) or summary.center is not None or summary.linear is not None:
         return None
     lattice = summary.row_map.lattice
@@ -359,7 +378,9 @@ class LevelSums:
 
 @dataclass(frozen=True, eq=False)
 class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
-    """Summary of :class:`~dpmoments.rows.level_sums.LevelBlock` batches; :meth:`result` returns the moments.
+    """Summary of :class:`~dpmoments.rows.level_sums.LevelBlock` batches.
+
+    :meth:`result` returns the moments.
 
     ``moments`` has no center or linear map, and its lattice admits every possible row (:func:`_longest_row`).
     """
@@ -460,7 +481,10 @@ class RunningLevelSums:
                 np.add.at(total, level, value)
 
     def _lattice_values(self, numbers: FloatArray) -> IntegerArray:
-        """Round the numbers as the dense pass does, shape (n, m), in a buffer that the next batch overwrites."""
+        """Round the numbers as the dense pass does, shape (n, m).
+
+        The next batch overwrites the buffer.
+        """
         scaled, values = self._scaled[: len(numbers)], self._values[: len(numbers)]
         np.multiply(numbers, self._summary.lattice.units_per_one, out=scaled)
         np.copyto(values, np.rint(scaled, out=scaled), casting="unsafe")

@@ -1,4 +1,7 @@
-"""Functions that Numba compiles for :mod:`dpmoments.rows.compiled`; importing this file requires Numba."""
+"""Functions that Numba compiles for :mod:`dpmoments.rows.compiled`.
+
+Importing this file requires Numba.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,10 @@ def _fill_tile(
     n_special: int,
     clipped: int,
 ) -> tuple[int, int]:
-    """Compute a tile's lattice rows in place; special rows become zeros, and their indices are recorded."""
+    """Compute a tile's lattice rows in place.
+
+    Special rows become zeros, and their indices are recorded.
+    """
     d = tile.shape[0]
     for k in range(n):
         squares[k] = 0.0

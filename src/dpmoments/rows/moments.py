@@ -1,4 +1,7 @@
-"""Exact, mergeable integer sums of lattice rows: the result that every data engine gives a mechanism."""
+"""Exact, mergeable integer sums of lattice rows.
+
+The result that every data engine gives a mechanism.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ _MAX_COUNT = 1 << 63
 
 
 def split_limbs(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Split int64 integers, shape s, into ``[high, low]``, shape (2, *s): ``high·2^60 + low``, ``0 ≤ low < 2^60``.
+    """Split int64 integers, shape s, into ``[high, low]``, shape (2, *s).
+
+    ``high·2^60 + low``, ``0 ≤ low < 2^60``.
 
     >>> split_limbs(np.array([-1, 2**62])).tolist()
     [[-1, 4], [1152921504606846975, 0]]
@@ -144,7 +149,10 @@ class Moments:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return a compact form for other processes: the lower triangle of Σzzᵀ, one integer per entry if all fit."""
+        """Return a compact form for other processes.
+
+        The lower triangle of Σzzᵀ, one integer per entry if all fit.
+        """
         numbers = (self.count, self.dropped, self.clipped, self.bits, self.radius)
         gram = self.limbs[:, 1:]
         if not np.array_equal(gram, gram.transpose(0, 2, 1)):
@@ -174,14 +182,20 @@ class Moments:
 
     @property
     def gram(self) -> NDArray[Any]:
-        """Exact Σzzᵀ, shape (d, d): int64 if every entry fits, else Python integers in an object array."""
+        """Exact Σzzᵀ, shape (d, d).
+
+        Int64 if every entry fits, else Python integers in an object array.
+        """
         return _join_limbs(self.limbs[:, 1:])
 
 
 def _unpacked(
     count: int, dropped: int, clipped: int, bits: int, radius: float, n_features: int, packed: NDArray[np.int64]
 ) -> Moments:
-    """Rebuild moments from Σz and the lower triangle of Σzzᵀ: one limb, shape (d + d(d + 1)/2,), or two."""
+    """Rebuild moments from Σz and the lower triangle of Σzzᵀ.
+
+    One limb, shape (d + d(d + 1)/2,), or two.
+    """
     both = split_limbs(packed) if packed.ndim == 1 else packed
     limbs = np.empty((2, n_features + 1, n_features), dtype=np.int64)
     limbs[:, 0] = both[:, :n_features]
@@ -191,7 +205,10 @@ def _unpacked(
 
 
 def _join_limbs(limbs: NDArray[np.int64]) -> NDArray[Any]:
-    """Convert two-limb integers, shape (2, *s), to int64 if all fit, else to Python integers, shape s."""
+    """Convert two-limb integers, shape (2, *s), to int64 or Python integers, shape s.
+
+    To int64 if all fit.
+    """
     high, low = limbs
     if np.all((high >= -8) & (high < 8)):  # high·2^60 + low is in [-2^63, 2^63)
         return cast("NDArray[Any]", high * np.int64(1 << LIMB_BITS) + low)

@@ -49,7 +49,10 @@ class SlicedMatrix:
 
     @classmethod
     def of(cls, matrix: ArrayLike) -> SlicedMatrix:
-        """Split a matrix, shape (k, d), with entries up to 1e120; public, or computed from earlier noisy outputs."""
+        """Split a matrix, shape (k, d), with entries up to 1e120.
+
+        Public, or computed from earlier noisy outputs.
+        """
         entries = np.array(matrix, dtype=np.float64)
         if entries.ndim != 2 or entries.shape[0] < 1 or entries.shape[1] < 1:
             raise InputValueError(f"the matrix must be two-dimensional and not empty, got shape {entries.shape}")
@@ -85,7 +88,9 @@ class SlicedMatrix:
         leading_out: NDArray[np.float64] | None = None,
         out: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Multiply each row by the matrix: ``values @ matrix.T ≈ image · 2^exponents``, shapes (n, k) and (n,).
+        """Multiply each row by the matrix.
+
+        ``values @ matrix.T ≈ image · 2^exponents``, shapes (n, k) and (n,).
 
         The exponents are separate so that rows of 1e300 do not overflow. ``values``, shape (n, d), is finite and
         **overwritten**; ``peaks`` is from :func:`_row_peaks`. The optional arrays (shapes (n, d), (n, 2k) and (n, k))
@@ -120,7 +125,10 @@ _MAX_FACTOR_EXPONENT = 1000
 
 @dataclass(frozen=True, eq=False)
 class RowMap:
-    """Map of a row before rounding, ``x → linear @ (x − center)``, with its lattice and rule for missing values."""
+    """Map of a row before rounding, ``x → linear @ (x − center)``.
+
+    With its lattice and its rule for missing values.
+    """
 
     n_inputs: int
     lattice: Lattice
@@ -160,7 +168,9 @@ class RowMap:
 
 @dataclass(frozen=True, eq=False)
 class LatticeRows:
-    """Lattice rows of one batch: integer-valued float64, shape (n, d), ``Σz² ≤ 2^(2·bits)`` in every row.
+    """Lattice rows of one batch.
+
+    Integer-valued float64, shape (n, d), ``Σz² ≤ 2^(2·bits)`` in every row.
 
     ``clipped`` counts rows certainly beyond the radius before rounding, ``dropped`` rows dropped by the missing rule.
     """
@@ -171,7 +181,10 @@ class LatticeRows:
 
 
 class RowRounder:
-    """Rounder of batches of up to ``max_rows`` rows in its own buffers; not shared between threads."""
+    """Rounder of batches of up to ``max_rows`` rows in its own buffers.
+
+    Not shared between threads.
+    """
 
     def __init__(self, row_map: RowMap, max_rows: int) -> None:
         self._map = row_map
@@ -203,7 +216,10 @@ class RowRounder:
         return LatticeRows(unclipped.rows, clipped, unclipped.dropped)
 
     def norms(self, block: NDArray[Any]) -> FloatArray:
-        """Compute the norms of a batch's mapped rows before clipping, shape (n,), in the caller's units."""
+        """Compute the norms of a batch's mapped rows before clipping, shape (n,).
+
+        In the caller's units.
+        """
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             unclipped = self._unclipped(block)
             norms: FloatArray = np.sqrt(unclipped.squares) * self._map.lattice.scale
@@ -216,7 +232,10 @@ class RowRounder:
         return self._round_plain(block) if linear is None else self._round_image(block, linear)
 
     def _round_plain(self, block: NDArray[Any]) -> _Unclipped:
-        """Round ``x − center``; missing values and huge rows get a sum of squares not below ``EXACT`` = 2^53."""
+        """Round ``x − center``.
+
+        Missing values and huge rows get a sum of squares of at least ``EXACT`` = 2^53.
+        """
         n_rows, order = block.shape[0], _memory_order(block)
         rows = _as_buffer(self._rows, block.shape, order)
         scratch = _as_buffer(self._scratch, block.shape, order)
@@ -307,7 +326,10 @@ class _Unclipped:
 
 @dataclass(frozen=True, eq=False)
 class _HugeRows:
-    """Rows too long for an exact sum of squares: indices, sums of squares after scaling down, and norms."""
+    """Rows too long for an exact sum of squares.
+
+    Indices, sums of squares after scaling down, and norms.
+    """
 
     index: NDArray[np.intp]
     squares: FloatArray
@@ -321,7 +343,10 @@ class _HugeRows:
     def of(
         cls, index: NDArray[np.intp], values: FloatArray, exponents: NDArray[np.int32], lattice: Lattice
     ) -> tuple[_HugeRows, FloatArray]:
-        """Scale finite rows by powers of two so that the largest entry lies in [2^(k−1), 2^k), and round."""
+        """Scale finite rows by powers of two, and round.
+
+        The largest entry is then in [2^(k−1), 2^k).
+        """
         shifts = lattice.peak_bits - np.frexp(_row_peaks(values))[1]
         shrunk = np.rint(values * np.ldexp(1.0, shifts)[:, None])
         squares = squared_norms(shrunk)

@@ -63,7 +63,7 @@ class _SelectedRows(Adapted[Running, Result]):
 
 @dataclass(frozen=True)
 class _InUnitBall(Summary[Running, Result]):
-    """Summary of rows that are first scaled into the unit ball, so that a center is subtracted after that."""
+    """Summary of rows that are scaled into the unit ball before a center is subtracted."""
 
     summary: Summary[Running, Result]
     missing: Missing = "error"
@@ -86,7 +86,9 @@ class _InUnitBall(Summary[Running, Result]):
 
 
 def _rows_in_unit_ball(block: npt.NDArray[Any], missing: Missing) -> FloatArray:
-    """Return a copy whose rows have norm at most 1, up to rounding; each row depends on that row only.
+    """Return a copy whose rows have norm at most 1, up to rounding.
+
+    Each row depends on that row only.
 
     Missing values become 0 under ``"center"``; else they stay.
 
@@ -232,7 +234,9 @@ class Rows:
         return nullcontext() if self.on_pass is None else self.on_pass(self.source.pass_length, n_passes)
 
     def bounded(self, key: SelectionKey) -> Rows:
-        """Return the table limited to ``max_rows`` rows of each unit, selected in two rounds of passes.
+        """Return the table limited to ``max_rows`` rows of each unit.
+
+        They are selected in two rounds of passes.
 
         Parameters
         ----------
@@ -275,7 +279,9 @@ class Rows:
         return replace(self, schema=restriction.schema, source=self.source.restricted(restriction))
 
     def in_unit_ball(self) -> Rows:
-        """Return the rows scaled down to norm 1 before a center is subtracted, or self if none can be longer.
+        """Return the rows scaled down to norm 1 before a center is subtracted.
+
+        The rows themselves if none can be longer.
 
         Sums about 0 scale them down anyway. About a center, a long row would otherwise count at its full length, and a
         missing value that counts as 0 as the center.
@@ -290,7 +296,9 @@ class Rows:
         *,
         bits: int = 20,
     ) -> Moments:
-        """Compute exact sums of w = linear · (x − center), each w clipped to norm ≤ radius and rounded to the lattice.
+        """Compute exact sums of w = linear · (x − center), clipped to norm ≤ radius and rounded.
+
+        Each w is rounded to the lattice.
 
         Parameters
         ----------
@@ -358,7 +366,10 @@ class Rows:
         return self.summarize(RowCount(missing=self.source.missing))
 
     def table_size(self) -> int:
-        """Return the number of rows of the table, dropped ones included, from file footers if they state it."""
+        """Return the number of rows of the table, dropped ones included.
+
+        From file footers if they state it.
+        """
         known = self.source.n_rows
         return known if known is not None else self.summarize(RowCount(missing=self.source.missing, keep_dropped=True))
 

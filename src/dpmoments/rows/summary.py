@@ -1,4 +1,4 @@
-"""Summaries: one pass over the data, in a form that any engine can map over partitions and merge."""
+"""Summaries: one pass over the data that any engine can map over partitions and merge."""
 
 from __future__ import annotations
 
@@ -80,7 +80,10 @@ Missing = Literal["error", "center", "drop"]
 
 
 def checked_block(block: object, n_features: int) -> NDArray[Any]:
-    """Check a batch, (n, n_features), of numbers of at most 64 bits; integers beyond 2^53 round to float64."""
+    """Check a batch, (n, n_features), of numbers of at most 64 bits.
+
+    Integers beyond 2^53 round to float64.
+    """
     if not isinstance(block, np.ndarray):
         raise InputTypeError(f"a block must be a NumPy array, got {type(block).__name__}")
     if isinstance(block, np.ma.MaskedArray):
@@ -95,7 +98,9 @@ def checked_block(block: object, n_features: int) -> NDArray[Any]:
 
 
 def fill_missing(values: NDArray[np.float64], missing: Missing) -> int:
-    """Apply the rule for NaN and infinite values, in place; return the number of dropped rows, set to zeros.
+    """Apply the rule for NaN and infinite values, in place.
+
+    Return the number of dropped rows, set to zeros.
 
     ``values``, shape (n, d), have the center subtracted: 0 is the center.
 
@@ -134,7 +139,9 @@ def plain_rows(block: NDArray[Any], missing: Missing) -> FloatArray:
 
 
 def dropped_by_missing(missing: BoolArray, rule: str, column: str, *, cell: str, instead: str) -> BoolArray:
-    """Return the mask of rows that a column's ``missing`` rule drops, shape (n,); raise under ``"error"``.
+    """Return the mask of rows that a column's ``missing`` rule drops, shape (n,).
+
+    Raise under ``"error"``.
 
     ``cell`` and ``instead`` are for the message: how a missing value looks, such as ``"empty"``, and the rule that
     would fill it.

@@ -37,13 +37,18 @@ def usable_cores() -> int:
 
 @cache
 def _blas_libraries() -> tuple[Any, ...]:
-    """Return the linear algebra libraries; cached, since the search takes 4 ms and NumPy's is loaded already."""
+    """Return the linear algebra libraries.
+
+    Cached, since the search takes 4 ms and NumPy's is loaded already.
+    """
     return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 @contextmanager
 def blas_threads(at_most: int | None) -> Iterator[None]:
-    """Limit BLAS to ``at_most`` threads per call, process-wide, while any caller is inside; then restore.
+    """Limit BLAS to ``at_most`` threads per call, process-wide, while any caller is inside.
+
+    Then restore.
 
     With several callers inside, the smallest number holds. None: no limit.
     """
@@ -121,7 +126,10 @@ _WAITING_PER_THREAD = 4
 
 
 def stated_threads(threads: int | None) -> int | None:
-    """Return the number of threads that the caller, or else the environment, states; None if neither does."""
+    """Return the number of threads that the caller, or else the environment, states.
+
+    None if neither does.
+    """
     if threads is not None:
         if threads < 1:
             raise InputValueError(f"threads={threads} must be at least 1: leave it out for one per core")
@@ -143,7 +151,9 @@ def summarize_in_threads(
     encode: Callable[[Part], npt.NDArray[Any]],
     threads: int | None = None,
 ) -> Result:
-    """Summarize parts of a table: read in the calling thread, encoded and added in ``threads`` threads.
+    """Summarize parts of a table.
+
+    Read in the calling thread, encoded and added in ``threads`` threads.
 
     A part must keep its values until the call returns: it may be encoded after the next one is requested. The default
     of ``threads`` is ``DPMOMENTS_THREADS``, else the usable cores; the result does not depend on it.

@@ -1,4 +1,6 @@
-"""Selection of at most k rows of each unit by a keyed hash, for any order and partitions of the table.
+"""Selection of at most k rows of each unit by a keyed hash.
+
+It does not depend on order or partitions of the table.
 
 Rows that the schema's rules drop are not candidates. Of a unit's candidates, the k with the smallest hashes of (key,
 unit, encoded row) are selected; equal rows are distinguished by a copy number, so that each copy is as likely as any
@@ -80,12 +82,18 @@ def _candidate_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashAr
 
 
 def _copy_hashes(hashes: HashArray, copies: npt.NDArray[np.int64]) -> HashArray:
-    """Hash each copy of equal rows, ``_HASH_BITS`` bits, from the row's hash and the copy number, shape (n,)."""
+    """Hash each copy of equal rows, ``_HASH_BITS`` bits, shape (n,).
+
+    From the row's hash and the copy number.
+    """
     return mixed((hashes << np.uint64(_HASH_BITS)) + _ODD * copies.astype(np.uint64)) >> np.uint64(64 - _HASH_BITS)
 
 
 def mixed(values: HashArray) -> HashArray:
-    """Map 64-bit numbers by a bijection that mixes all bits (the finalizer of splitmix64, Steele et al. 2014)."""
+    """Map 64-bit numbers by a bijection that mixes all bits.
+
+    Source: the finalizer of splitmix64, Steele et al. 2014.
+    """
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -165,7 +173,10 @@ _COLLECTED_BYTES = 1 << 29
 _BYTES_BESIDE_ROW = 64
 """Bytes per collected candidate for its unit, its hash and its ranking."""
 ROUNDS = 2
-"""Rounds of the selection; each is reported as one pass, however often the second passes over the data."""
+"""Rounds of the selection.
+
+Each is reported as one pass, however often the second passes over the data.
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -348,7 +359,10 @@ def selection_of_units(
 
 
 def _bucket_shares(counts: _CountArray, limit: int, most_rows: int) -> Iterator[BoolArray]:
-    """Split the buckets in which a unit may be over its limit into one or more shares of ``most_rows`` candidates."""
+    """Split the buckets in which a unit may be over its limit into one or more shares.
+
+    Each has at most ``most_rows`` candidates.
+    """
     over = np.flatnonzero(counts > limit)
     share = (np.cumsum(counts[over]) - 1) // max(most_rows, 1)
     starts = np.flatnonzero(np.diff(share, prepend=-1, append=-1)) if len(over) else np.array([0, 0])
@@ -395,7 +409,10 @@ def _ranked(collected: tuple[UnitBlock, ...], k: int, n_features: int, key: Sele
 
 
 def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: HashArray, k: int) -> FloatArray:
-    """Return the k selected rows of units with equal hashes: copies are numbered and ranked by their own hash."""
+    """Return the k selected rows of units with equal hashes.
+
+    Copies are numbered and ranked by their own hash.
+    """
     bits = (rows + 0.0).view(np.uint64) if len(rows) else np.zeros(rows.shape, np.uint64)
     same = (codes[1:] == codes[:-1]) & (hashes[1:] == hashes[:-1])
     if np.any(same & (bits[1:] != bits[:-1]).any(axis=1)):  # two different rows of one hash: by what they hold
@@ -472,7 +489,10 @@ def counts_of_units(
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
 ) -> UnitCounts:
-    """Count the units of a table, with the contribution bound ``max_rows``, in two rounds of passes."""
+    """Count the units of a table, with the contribution bound ``max_rows``.
+
+    It takes two rounds of passes.
+    """
     _, tally = source.summarize_units(Tallied(_NoSummary(), (_KEY, _KEY)), threads=threads, on_block=on_block)
     buckets = tally.counts
     units, over = int(np.count_nonzero(buckets == 1)), np.zeros(0, np.int64)

@@ -1,4 +1,7 @@
-"""Public description of a table: columns, bounds, levels and the affine map into the unit ball. Reads no rows."""
+"""Public description of a table.
+
+Columns, bounds, levels and the affine map into the unit ball. Reads no rows.
+"""
 
 from dpmoments.schema.columns import Boolean as Boolean
 from dpmoments.schema.columns import Categorical as Categorical

@@ -18,7 +18,10 @@ from dpmoments.schema.numeric import MissingNumber, Numeric
 MissingLevel = Literal["error", "zero", "drop"]
 
 _MAX_LEVEL = 2**53 - 1
-"""Largest integer level: data frames hold integer columns with gaps in float64, exact up to here."""
+"""Largest integer level.
+
+Data frames hold integer columns with gaps in float64, exact up to here.
+"""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,9 @@ class Boolean:
 
 @dataclass(frozen=True)
 class Categorical:
-    """Column of k public levels, encoded as k features ``name=level``, one of them 1 and the others 0.
+    """Column of k public levels, encoded as k features ``name=level``.
+
+    One of them is 1 and the others are 0.
 
     Parameters
     ----------
@@ -188,7 +193,9 @@ class Categorical:
 
 @dataclass(frozen=True)
 class Coordinate:
-    """Coordinate of an array whose rows are bounded together (``Schema.unit_ball``) or not at all.
+    """Coordinate of an array whose rows are bounded together, or not at all.
+
+    ``Schema.unit_ball`` bounds them together.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Constraints that the encoding puts on any table's moments; they follow from the schema only."""
+"""Constraints that the encoding puts on any table's moments.
+
+They follow from the schema only.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ from dpmoments.schema.schema import Schema
 
 @dataclass(frozen=True)
 class LevelBlock:
-    """One-hot features ``start`` to ``stop`` (exclusive) of a categorical: at most one is 1 in a row, the others 0.
+    """One-hot features ``start`` to ``stop`` (exclusive) of a categorical.
+
+    At most one is 1 in a row, the others 0.
 
     If ``complete``, exactly one is 1 in every row, so the level counts sum to the number of rows. Not so if missing or
     other values set all features to 0 (``"zero"``).
@@ -40,7 +45,9 @@ class LevelBlock:
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Constraints that hold for every table of a schema, in column units: a column's encoding spans a range of 1 or 2.
+    """Constraints that hold for every table of a schema, in column units.
+
+    A column's encoding spans a range of 1 or 2.
 
     Column units are the mechanisms' unit-ball units times the row norm: u = (value − offset)/unit. With u the rows, s =
     Σu and G = Σuuᵀ:
@@ -153,12 +160,17 @@ def grouping_column(schema: Schema, by: str) -> Categorical | Boolean:
 
 
 def levels_of(column: Categorical | Boolean) -> tuple[Level, ...]:
-    """Return the levels of a grouping column in schema order; those of a Boolean are False and True."""
+    """Return the levels of a grouping column in schema order.
+
+    Those of a Boolean are False and True.
+    """
     return column.levels if isinstance(column, Categorical) else (False, True)
 
 
 def schema_of_groups(schema: Schema, by: str) -> Schema:
-    """Return the schema without the grouping column and its products, which are redundant within a group.
+    """Return the schema without the grouping column and its products.
+
+    They are redundant within a group.
 
     A stated row-norm bound stays; the default one becomes that of the remaining columns.
 

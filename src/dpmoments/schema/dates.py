@@ -1,4 +1,7 @@
-"""Columns of dates and times: numbers in a stated unit since a stated origin, with dates as public bounds."""
+"""Columns of dates and times.
+
+Numbers in a stated unit since a stated origin, with dates as public bounds.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,10 @@ def date_pattern(date_format: str | None) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return the pattern of text between directives: as in Python, a space matches one or more spaces."""
+    """Return the pattern of text between directives.
+
+    As in Python, a space matches one or more spaces.
+    """
     return "".join(r"\s+" if part.isspace() else re.escape(part) for part in re.findall(r"\s+|\S+", text))
 
 
@@ -96,7 +102,9 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, repr=False, init=False)
 class Date:
-    """Column of dates or times, counted in a unit since an origin: one feature, named like the column.
+    """Column of dates or times, counted in a unit since an origin.
+
+    One feature, named like the column.
 
     Everything downstream sees a numeric column: a mean is a number of days after the origin.
 

@@ -150,7 +150,9 @@ Value = TypeVar("Value", Fraction, float, FloatArray)
 
 @dataclass(frozen=True, repr=False)
 class DerivedColumn:
-    """Power or product with the columns that it is computed from, ``factors``, in the order of ``stated.factors``.
+    """Power or product with the columns, ``factors``, that it is computed from.
+
+    In the order of ``stated.factors``.
 
     Floating-point rounding is monotone, so the extremes of computed values occur at those of exact values. ``bounds``
     contain both, rounded outward, so that no encoded value exceeds 1 in magnitude.
@@ -238,7 +240,10 @@ class DerivedColumn:
         return self._range([within or factor.bounds for within, factor in zip(ranges, self.factors, strict=True)])
 
     def _range(self, ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
-        """Return the min and max value for factors in these ranges, exact or computed, rounded outward."""
+        """Return the min and max value for factors in these ranges, rounded outward.
+
+        They cover exact and computed values.
+        """
         exact, computed = self._exact_corners(ranges), [self._of(corner) for corner in self._corners(ranges)]
         return min(_at_most(min(exact)), *computed), max(-_at_most(-max(exact)), *computed)
 
@@ -246,7 +251,10 @@ class DerivedColumn:
         return [self._of([Fraction(value) for value in corner]) for corner in self._corners(ranges)]
 
     def _corners(self, ranges: Sequence[tuple[float, float]]) -> list[tuple[float, ...]]:
-        """Return the points with the extremes of a product or power: ends of ranges, or 0 inside a single range."""
+        """Return the points with the extremes of a product or power.
+
+        Ends of ranges, or 0 inside a single range.
+        """
         inside = isinstance(self.stated, Power) and ranges[0][0] < 0.0 < ranges[0][1]
         return [*product(*ranges), *([(0.0,)] if inside else [])]
 
@@ -259,12 +267,18 @@ class DerivedColumn:
         return {2: lambda: square, 3: lambda: square * value, 4: lambda: square * square}[self.stated.exponent]()
 
     def values(self, cells: Sequence[FloatArray]) -> FloatArray:
-        """Compute the features, (n, k), in original units from each factor's, (n, 1) or (n, levels); NaN stays."""
+        """Compute the features, (n, k), in original units from each factor's, (n, 1) or (n, levels).
+
+        NaN stays.
+        """
         with np.errstate(over="ignore", invalid="ignore"):  # beyond the bounds alone
             return self._of(cells)
 
     def offset(self, mean: bool) -> FloatArray:
-        """Return the value encoded as 0, shape (k,); 0 for a block, whose norm about midpoints would be up to √k."""
+        """Return the value encoded as 0, shape (k,).
+
+        0 for a block, whose norm about midpoints would be up to √k.
+        """
         if self.levels is not None or not mean:
             return np.zeros(len(self.feature_names))
         lower, upper = self.bounds

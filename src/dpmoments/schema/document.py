@@ -132,7 +132,10 @@ def _place(error: yaml.MarkedYAMLError) -> str:
 
 
 class _QuotingDumper(yaml.SafeDumper):
-    """SafeDumper that quotes all text except plain words; in quotes every character can be written."""
+    """SafeDumper that quotes all text except plain words.
+
+    In quotes every character can be written.
+    """
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         style = None if _PLAIN_WORDS.fullmatch(text) else '"'
@@ -147,7 +150,10 @@ class _RepeatedKeyError(yaml.constructor.ConstructorError):
 
 
 class _NotPlainError(yaml.constructor.ConstructorError):
-    """Something other than plain values, or too many of them; the message quotes no text of the file."""
+    """Something other than plain values, or too many of them.
+
+    The message quotes no text of the file.
+    """
 
 
 class _CoreLoader(yaml.SafeLoader):
@@ -310,7 +316,7 @@ def _quoted(node: yaml.ScalarNode, which: str) -> tuple[int, str] | None:
 
 
 def _levels(node: yaml.Node | None, which: str) -> tuple[int, str] | None:
-    """Find levels that are not a list, a level that looks like several, and numbers mixed with text of digits."""
+    """Find levels that are not a list, look like several, or mix numbers with digits as text."""
     if isinstance(node, yaml.ScalarNode) and node.tag != _NULL and node.value.strip():
         parts = _parts(node.value)
         return _line(node), f"{which}: levels is a text, not a list: put them in [ ], levels: [{', '.join(parts)}]"
@@ -387,7 +393,9 @@ class _Lines:
 
 
 def mistakes_in(text: str, values: object) -> str | None:
-    """Describe the mistakes in a schema file that is valid YAML, one per column and entry; None without mistakes.
+    """Describe the mistakes in a schema file that is valid YAML, one per column and entry.
+
+    None without mistakes.
 
     ``values`` are the parsed ``text``.
 
@@ -464,7 +472,10 @@ def _fault(column: Any, lines: _Lines) -> str | None:
 
 
 def _unknown(column: Any) -> str | None:
-    """Describe unknown entries, which take precedence over blank ones: a misspelled entry is both."""
+    """Describe unknown entries, which take precedence over blank ones.
+
+    A misspelled entry is both.
+    """
     if not isinstance(column, Mapping):
         return None
     try:

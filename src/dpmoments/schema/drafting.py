@@ -1,4 +1,4 @@
-"""SchemaDraft: the schema of a table with blanks for everything that its header does not state."""
+"""SchemaDraft: a table's schema with blanks for everything that its header does not state."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class HeaderColumn:
 
     @property
     def kind(self) -> str | None:
-        """Kind of schema column that fits the declared type; None if none fits or no type is declared."""
+        """Kind of schema column that fits the declared type.
+
+        None if none fits or no type is declared.
+        """
         declared = self.type
         if declared is None:
             return None
@@ -62,7 +65,10 @@ class HeaderColumn:
 
     @property
     def declared(self) -> str | None:
-        """Type for people, without what may have been derived from values: widths, digits, categories, field names."""
+        """Type for people, without what may have been derived from values.
+
+        Widths, digits, categories, field names.
+        """
         if self.words is not None or self.type is None:
             return self.words
         kind = self.type
@@ -80,7 +86,10 @@ class HeaderColumn:
 
 @dataclass(frozen=True)
 class Header:
-    """Columns of a table; ``nameless`` ones, such as the index that ``to_csv`` writes, are only counted."""
+    """Columns of a table.
+
+    ``nameless`` ones, such as the index that ``to_csv`` writes, are only counted.
+    """
 
     columns: tuple[HeaderColumn, ...]
     nameless: int = 0
@@ -143,7 +152,10 @@ def _frame_header(data: Any) -> Header:
 
 
 def _of_pandas(name: object, dtype: Any) -> HeaderColumn:
-    """Describe a column by its dtype; a name that is not text counts as missing, since no schema can have it."""
+    """Describe a column by its dtype.
+
+    A name that is not text counts as missing, since no schema can have it.
+    """
     text = name if isinstance(name, str) else ""
     if isinstance(dtype, np.dtype):
         if dtype.kind == "O":
@@ -320,7 +332,9 @@ def _quoted(name: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class SchemaDraft:
-    """Schema with blank bounds and levels, as YAML with comments; made by :meth:`dpmoments.Schema.draft`.
+    """Schema with blank bounds and levels, as YAML with comments.
+
+    Made by :meth:`dpmoments.Schema.draft`.
 
     Attributes
     ----------
@@ -351,7 +365,10 @@ class SchemaDraft:
 
 
 def draft(data: Any, text_format: TextFormat | None = None) -> SchemaDraft:
-    """Draft the schema of any form of table that can be released: :meth:`dpmoments.Schema.draft`."""
+    """Draft the schema of any form of table that can be released.
+
+    :meth:`dpmoments.Schema.draft`.
+    """
     if isinstance(data, str | PathLike):
         header = _read_header(data if isinstance(data, str) else Path(data), text_format)
         source, what = str(data), "file"

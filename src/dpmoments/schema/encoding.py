@@ -20,7 +20,9 @@ from dpmoments.schema.numeric import MAX_BOUND, Numeric
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """Encoding value = offset + unit · row_norm · x/weight of each feature, with x in the unit ball.
+    """Encoding value = offset + unit · row_norm · x/weight of each feature.
+
+    x is in the unit ball.
 
     Attributes
     ----------
@@ -79,13 +81,19 @@ class Encoding:
         return np.outer(self.offset, self.offset) + cross + cross.T + scaled
 
     def encode_cells(self, values: FloatArray, feature: int, out: FloatArray | None = None) -> FloatArray:
-        """Compute (value − offset)/unit of a feature, shape (n,): in [−1, 1] within bounds, not yet in the ball."""
+        """Compute (value − offset)/unit of a feature, shape (n,).
+
+        In [−1, 1] within bounds, not yet in the ball.
+        """
         encoded: FloatArray = np.subtract(values, self.offset[feature], out=out)
         np.divide(encoded, self.unit[feature], out=encoded)
         return encoded
 
     def scale_into_ball(self, block: FloatArray, first: int = 0) -> None:
-        """Multiply encoded values, (n, k), of k features from ``first`` on, by weight/B; finite ones stay finite."""
+        """Multiply encoded values, (n, k), of k features from ``first`` on, by weight/B.
+
+        Finite ones stay finite.
+        """
         if self.weight is not None:
             block *= self.weight[first : first + block.shape[1]]
         if self.row_norm < 1:
@@ -110,11 +118,16 @@ def farthest_distance(center: FloatArray, lower: FloatArray, upper: FloatArray) 
 # The public bound on the norm of an encoded row: what it may be, and whether it is below what the columns allow.
 
 LATTICE = 2**16
-"""Level entries of a schema's encoded rows are multiples of 1/LATTICE: exact on that lattice and finer ones."""
+"""Level entries of a schema's encoded rows are multiples of 1/LATTICE.
+
+Exact on that lattice and finer ones.
+"""
 
 
 def longest_row_norm(columns: Sequence[SchemaColumn]) -> float:
-    """Return a bound on the norm of a row of bounded columns: √(number of columns), or slightly more.
+    """Return a bound on the norm of a row of bounded columns.
+
+    √(number of columns), or slightly more.
 
     If a column is categorical, it is the next number that makes a level, 1/row_norm, a multiple of 2⁻¹⁶. Rows are later
     rounded to multiples that are as fine or finer: a level rounded up would make some rows longer than the ball, and
@@ -141,7 +154,9 @@ def lattice_weights(weights: FloatArray, row_norm: float) -> FloatArray:
 
 
 def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal["default"] | None) -> float | None:
-    """Return the row-norm bound of these columns, at most :func:`longest_row_norm` (the default); None if unbounded.
+    """Return the row-norm bound of these columns; None if unbounded.
+
+    It is at most :func:`longest_row_norm`, the default.
 
     >>> columns = [Numeric("a", 0, 1), Numeric("b", 0, 1), Numeric("c", 0, 1), Numeric("d", 0, 1)]
     >>> checked_row_norm(columns, "default"), checked_row_norm(columns, 1.5), checked_row_norm(columns, 7)
@@ -181,6 +196,9 @@ def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal[
 
 
 def may_be_shortened(columns: Sequence[SchemaColumn], row_norm: float | None) -> bool:
-    """Return True if a row within its bounds can exceed the row-norm bound and is then scaled down."""
+    """Return True if a row within its bounds can exceed the row-norm bound.
+
+    It is then scaled down.
+    """
     free = any(isinstance(column, Coordinate) for column in columns)
     return row_norm is not None and (free or row_norm < math.sqrt(len(columns)) * (1.0 - 1e-12))

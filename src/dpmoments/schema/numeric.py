@@ -1,4 +1,7 @@
-"""Numeric columns with public bounds, optionally a typical range, or with a rough public scale."""
+"""Numeric columns with public bounds or a rough public scale.
+
+Bounds may have a typical range.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,15 @@ from dpmoments.messages.message import Message
 MissingNumber = Literal["error", "center", "drop"]
 
 MAX_BOUND = 1e100
-"""Max magnitude of bounds, and of 1/width: beyond it squares of unit · noise could overflow float64."""
+"""Max magnitude of bounds, and of 1/width.
+
+Beyond it squares of unit · noise could overflow float64.
+"""
 MAX_CELL = 1e200
-"""Values of a column without bounds are clipped to this magnitude, so they stay finite in any units."""
+"""Magnitude to which values of a column without bounds are clipped.
+
+They stay finite in any units.
+"""
 _MAX_SCALE = 1e12
 """Max ratio of the ends of a scale range."""
 _FARTHEST_MEAN = 1e15

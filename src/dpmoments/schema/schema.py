@@ -1,4 +1,6 @@
-"""Public description of a table: columns, bounds, levels, and rules for missing and invalid values.
+"""Public description of a table.
+
+Columns, bounds, levels, and rules for missing and invalid values.
 
 Reads no data. Fixes the affine map from original units to the unit ball that mechanisms work in, and its inverse on
 moments.
@@ -106,7 +108,9 @@ class Schema:
         names: Sequence[str] | None = None,
         missing: Literal["error", "center", "drop"] = "error",
     ) -> Schema:
-        """Return a schema for arrays of rows in the unit ball; longer rows are scaled down to norm 1.
+        """Return a schema for arrays of rows in the unit ball.
+
+        Longer rows are scaled down to norm 1.
 
         Parameters
         ----------
@@ -131,7 +135,9 @@ class Schema:
         names: Sequence[str] | None = None,
         missing: Literal["error", "center", "drop"] = "error",
     ) -> Schema:
-        """Return a schema for arrays without a bound on rows; only mechanisms that need none accept it.
+        """Return a schema for arrays without a bound on rows.
+
+        Only mechanisms that need none accept it.
 
         Parameters as in :meth:`unit_ball`.
 
@@ -144,7 +150,9 @@ class Schema:
 
     @staticmethod
     def draft(data: Any, *, text_format: TextFormat | None = None) -> SchemaDraft:
-        r"""Draft a schema from a table's column names and types, with blanks to fill in from public knowledge.
+        r"""Draft a schema from a table's column names and types.
+
+        Its blanks are to fill in from public knowledge.
 
         Parameters
         ----------
@@ -185,7 +193,9 @@ class Schema:
         return Schema(*self.table_columns, row_norm=self.row_norm)
 
     def with_products(self, names: Sequence[str]) -> Schema:
-        """Return this schema with the square of each of some columns and the product of each two, where it has none.
+        """Return this schema with squares and products of some columns.
+
+        It adds the square of each and the product of each two, if they are not there.
 
         A release of it has standard errors that are robust to residuals of unequal variance in regressions of one of these
         columns on the others. Each product counts as a column in a default row-norm bound, and raises all noise:
@@ -258,14 +268,20 @@ class Schema:
 
     @property
     def drops_rows(self) -> bool:
-        """True if some column's rule can drop a row; the number of kept rows is then private under every relation."""
+        """True if some column's rule can drop a row.
+
+        The number of kept rows is then private under every relation.
+        """
         return any(
             column.missing == "drop" or (isinstance(column, Categorical) and column.other == "drop")
             for column in self.table_columns
         )
 
     def rough_scale(self, *, mean: bool = True) -> RoughScale | None:
-        """Return the ranges of the encoded features' SDs and means; None without a column with a scale range."""
+        """Return the ranges of the encoded features' SDs and means.
+
+        None without a column with a scale range.
+        """
         return RoughScale.of(self.columns, mean=mean)
 
     def encoding(self, *, mean: bool = True) -> Encoding:
@@ -302,7 +318,9 @@ class Schema:
 
     @property
     def typical_center(self) -> npt.NDArray[np.float64]:
-        """Middle of the typical ranges as an encoded row, shape (d,); 0 (the middle of the bounds) for other columns.
+        """Middle of the typical ranges as an encoded row, shape (d,).
+
+        0 (the middle of the bounds) for other columns.
 
         A public guess of the mean of the encoded rows, if a mean is released; privacy never depends on it.
         """

@@ -1,4 +1,7 @@
-"""Division of the unit ball among columns by typical ranges (``docs/derivations/typical-ranges.md``)."""
+"""Division of the unit ball among columns by typical ranges.
+
+``docs/derivations/typical-ranges.md``.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,29 @@ from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.numeric import Numeric
 
 DOUBT = 1.75
-"""Assumed error factor of a guess: columns differ in share only as far as guesses this wrong leave no doubt."""
+"""Assumed error factor of a guess.
+
+Columns differ in share only as far as guesses this wrong leave no doubt.
+"""
 MAX = 3.0
-"""Max factor between a column's requested share and the common one: columns drowned in noise get no more."""
+"""Max factor between a column's requested share and the common one.
+
+Columns drowned in noise get no more.
+"""
 TRUST = 0.5
-"""Fraction of the ball divided by typical ranges, the rest equally: 1 − TRUST bounds a wrong guess's cost."""
+"""Fraction of the ball divided by typical ranges, the rest equally.
+
+1 − TRUST bounds a wrong guess's cost.
+"""
 _MIN_SHARE = 1e-6
 """Min typical variation, as a fraction of the column's half-width."""
 
 
 def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None) -> None:
-    """Raise ValueError if typical ranges are combined with options that cannot share the unit ball with them."""
+    """Raise ValueError if typical ranges are combined with options that exclude them.
+
+    Such options cannot share the unit ball with them.
+    """
     typical = [column.name for column in columns if isinstance(column, Numeric) and column.typical is not None]
     if not typical:
         return
@@ -44,7 +59,9 @@ def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None
 
 
 def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray | None:
-    """Return the factor by which typical ranges lengthen each column's entries; None without such ranges.
+    """Return the factor by which typical ranges lengthen each column's entries.
+
+    None without such ranges.
 
     A column of k features, whose rows have the mean square V in units of its bounds, requests the share a/Σa of a row's
     squared length, a = √(k/V), which minimizes the sum over pairs of columns of (noise/typical size)². Guesses may be
@@ -78,7 +95,9 @@ def asked_share(column: SchemaColumn, *, mean: bool) -> float:
 
 
 def typical_center(columns: Sequence[SchemaColumn]) -> FloatArray:
-    """Return the middle of the typical ranges in units of the bounds, shape (d,); 0 without a range and for levels.
+    """Return the middle of the typical ranges in units of the bounds, shape (d,).
+
+    0 without a range and for levels.
 
     >>> typical_center([Numeric("a", 0, 8), Numeric("b", 0, 8, typical=(3, 7)), Boolean("c")]).tolist()
     [0.0, 0.25, 0.0]
@@ -95,7 +114,10 @@ def typical_center(columns: Sequence[SchemaColumn]) -> FloatArray:
 
 
 def _mean_square(column: SchemaColumn, mean: bool) -> float:
-    """Compute a typical row's mean square in units of the column's bounds, about the mean or about zero."""
+    """Compute a typical row's mean square, about the mean or about zero.
+
+    In units of the column's bounds.
+    """
     if isinstance(column, Boolean):
         return 4.0 / 6.0 if mean else 0.5
     if isinstance(column, Categorical):
@@ -119,12 +141,17 @@ def _mean_square(column: SchemaColumn, mean: bool) -> float:
 _ROUGH_SCALE_LEAST_SHARE = 1e-3
 """Assumed min SD of a bounded feature, as a fraction of its unit."""
 _MIN_FLAG = 0.1
-"""Min SD of a feature with two values: with a smaller SD, its few rows with 1 would be clipped."""
+"""Min SD of a feature with two values.
+
+With a smaller SD, its few rows with 1 would be clipped.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RoughScale:
-    """Ranges of the encoded features' moments, one entry per feature; privacy never depends on them.
+    """Ranges of the encoded features' moments, one entry per feature.
+
+    Privacy never depends on them.
 
     Attributes
     ----------
@@ -143,7 +170,9 @@ class RoughScale:
 
     @classmethod
     def of(cls, columns: Sequence[SchemaColumn], *, mean: bool) -> RoughScale | None:
-        """Return the ranges that columns state; None without a scale range, which excludes derived features.
+        """Return the ranges that columns state.
+
+        None without a scale range, which excludes derived features.
 
         Bounded features are at most one unit from their offset. Bounds do not limit how little a feature varies: a
         standard deviation below 1/1000 of the unit (1/10 for Booleans and levels) is assumed to be that large.
@@ -181,7 +210,10 @@ class RoughScale:
 
     @property
     def spread(self) -> float:
-        """Bound on the covariance's largest eigenvalue relative to :attr:`anchor`: Σ_j (largest_j/least_j)²."""
+        """Bound on the covariance's largest eigenvalue relative to :attr:`anchor`.
+
+        Σ_j (largest_j/least_j)².
+        """
         return math.fsum((high / low) ** 2 for low, high in zip(self.least, self.largest, strict=True))
 
     @property

@@ -48,7 +48,10 @@ _SHARE_LEFT_OUT = 0.02
 _NOISE_DEVIATIONS = 4.0
 """Warn if more rows are dropped than this fraction of the table plus this many noise SDs."""
 _LARGE_DELTA = 1e-3
-"""Warn of a larger δ if the row count is private: it allows publishing rows of a small table."""
+"""Warn of a larger δ if the row count is private.
+
+It allows publishing rows of a small table.
+"""
 _LITTLE_KNOWN = 0.1
 """Warn if the noise on the number of kept rows exceeds this fraction of it."""
 

@@ -1,4 +1,7 @@
-"""Contract of a mechanism for mean-only releases: frozen options, a plan made without data, then one run."""
+"""Contract of a mechanism for mean-only releases.
+
+Frozen options, a plan made without data, then one run.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,10 @@ class NoisyMean:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NormalRows:
-    """Rows that a forecast assumes: independent normal coordinates with ``standard_deviations``, shape (d,), in encoded units."""
+    """Rows that a forecast assumes.
+
+    Independent normal coordinates with ``standard_deviations``, shape (d,), in encoded units.
+    """
 
     n_rows: int
     standard_deviations: FloatArray
@@ -73,7 +79,10 @@ class MeanPlan(CalibratedPlan[NoisyMean]):
         return None
 
     def count_of(self, rows: Rows, privacy_filter: PrivacyFilter) -> float:
-        """Return the number of rows to divide by: exact if public, else paid for by :attr:`count_loss`."""
+        """Return the number of rows to divide by.
+
+        Exact if public, else paid for by :attr:`count_loss`.
+        """
         if self.count_loss is None and not self.count_is_public:
             raise AssertionError("no draw was planned for the private number of rows: a defect, please report it")
         n_rows = self.released_count(rows.count(), privacy_filter)
@@ -130,7 +139,10 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
         return shape.row_norm
 
     def known_scale(self, scale: float | None, shape: MomentShape) -> float:
-        """Return the public bound on a standard deviation: as given, or 1/√d for rows in the unit ball."""
+        """Return the public bound on a standard deviation.
+
+        As given, or 1/√d for rows in the unit ball.
+        """
         if scale is not None:
             return scale
         if shape.row_norm is None:
@@ -145,7 +157,10 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
 
 @dataclass(frozen=True, slots=True)
 class ClippedSums:
-    """Noisy sums of clipped rows w, noise SD ``sum_scale``, and optionally the noisy sums of w_j²."""
+    """Noisy sums of clipped rows w, noise SD ``sum_scale``.
+
+    Optionally also the noisy sums of w_j².
+    """
 
     sum: FloatArray
     sum_scale: float
@@ -164,7 +179,9 @@ def noisy_clipped_sums(
     radius: float,
     squares_rho: float = 0.0,
 ) -> ClippedSums:
-    """Release Σw of w = linear·(x − center) clipped to ‖w‖ ≤ radius, and the sums of w_j² for ``squares_rho``.
+    """Release Σw of w = linear·(x − center) clipped to ‖w‖ ≤ radius.
+
+    With ``squares_rho``, also the sums of w_j².
 
     **Privacy.** (rho + squares_rho)-zCDP: discrete Gaussian noise on exact integer sums. Σw moves by at most radius
     (add-remove) or 2·radius. The squares are the diagonal of the Gram matrix, so they move by no more in ℓ2 than it does in
@@ -194,7 +211,10 @@ def noisy_clipped_sums(
 def noise_of_coordinates(
     found: Sequence[ClampedMean], centers: Sequence[float], count_error: float | None, n_rows: float, *, pure: bool
 ) -> MeanModel:
-    """Return the noise of coordinates' means, each clamped about its center; ``pure`` if Laplace."""
+    """Return the noise of coordinates' means, each clamped about its center.
+
+    ``pure`` if Laplace.
+    """
     moved = np.array([one.mean for one in found]) - np.array(centers)
     return MeanModel(
         "laplace" if pure else "gaussian",
@@ -215,7 +235,9 @@ def noise_of_last_step(
     clipped: float | None,
     bias_suspected: bool,
 ) -> MeanModel:
-    """Return the noise of center + back·m̂, m̂ = ``moved`` the noisy mean of w = back⁻¹·(x − center) clipped to a ball.
+    """Return the noise of center + back·m̂.
+
+    m̂ = ``moved`` is the noisy mean of w = back⁻¹·(x − center) clipped to a ball.
 
     ``entry`` is the noise SD of an entry of m̂, ``clipped`` the noisy fraction of clipped rows (None if not queried).
     ``bias_suspected`` is True if the norms seen have heavier tails than normal rows, or too few were seen: clipping is planned

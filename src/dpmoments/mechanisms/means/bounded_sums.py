@@ -1,4 +1,7 @@
-"""Mean within public bounds: noisy count and sums, of rows clipped to a private ball where that pays."""
+"""Mean within public bounds.
+
+Noisy count and sums, of rows clipped to a private ball where that pays.
+"""
 
 from __future__ import annotations
 
@@ -47,18 +50,27 @@ _MIN_SHARE = 0.005
 _MAX_SEARCH = {True: 0.2, False: 0.3}
 """Max budget share of the search for a ball: of ε, of ρ."""
 _MARGIN = 9
-"""Steps of the grid, three eighths of an octave, from the radius found to the ball's: less bias if the center is off."""
+"""Steps of the grid, three eighths of an octave, from the radius found to the ball's.
+
+Less bias if the center is off.
+"""
 _MAX_OUTSIDE = 0.03
-"""Max fraction of rows that a search may leave outside: clipping moves the mean by up to this part of the radius."""
+"""Max fraction of rows that a search may leave outside.
+
+Clipping moves the mean by up to this part of the radius.
+"""
 _CLEAR = 3.0
 """Noise SDs above which a count of clipped rows is more than noise."""
 _PAYS = 0.9
-"""Noise in the ball over noise at the public bounds, below which rows are clipped to the ball."""
+"""Ratio of the noise in the ball to that at the public bounds, below which rows are clipped."""
 
 
 @dataclass(frozen=True)
 class _CountAndSums:
-    """Noisy count and sums of rows in the unit ball, with at most ``nonzero`` entries other than 0 and mean square ``square``."""
+    """Noisy count and sums of rows in the unit ball.
+
+    Rows have at most ``nonzero`` entries other than 0, and mean square ``square``.
+    """
 
     neighbors: Neighbors
     n_features: int
@@ -72,7 +84,7 @@ class _CountAndSums:
         return noise_deviation(noise_scale_for(loss, self._sensitivity(pure).value), pure=pure)
 
     def parts(self, loss: PrivacyBudget) -> tuple[PrivacyBudget | None, PrivacyBudget]:
-        """Split a budget between the count, if it is private, and the sums so that the mean has the least error."""
+        """Split a budget between a private count and the sums for the least error of the mean."""
         if not self.private_count:
             return None, loss
         pure = loss.kind is BudgetKind.PURE
@@ -89,7 +101,7 @@ class _CountAndSums:
     def mean(
         self, moments: Moments, privacy_filter: PrivacyFilter, loss: PrivacyBudget
     ) -> tuple[FloatArray, float, float, float]:
-        """Return the noisy mean, the noise SD of an entry, the number of rows, and the noise SD of that."""
+        """Return the noisy mean, noise SD of an entry, number of rows, and noise SD of that."""
         for_count, rest = self.parts(loss)
         n_rows, of_count = float(moments.count), 0.0
         if for_count is not None:
@@ -146,7 +158,10 @@ class BoundedSumsPlan(MeanPlan):
     def _in_ball(
         self, rows: Rows, moments: Moments, privacy_filter: PrivacyFilter, box: tuple[FloatArray, FloatArray]
     ) -> NoisyMean | None:
-        """Search for a ball, and release the mean of rows clipped to it; None if the public bounds have less noise."""
+        """Search for a ball, and release the mean of rows clipped to it.
+
+        None if the public bounds have less noise.
+        """
         n_rows = least_rows = float(moments.count)
         if not self.count_is_public:
             loss = self.budget.part(COUNT_SHARE)

@@ -1,4 +1,7 @@
-"""CoinPress mean, by a sequence of shrinking balls (Biswas, Dong, Kamath & Ullman 2020, Figure 2)."""
+"""CoinPress mean, by a sequence of shrinking balls.
+
+Source: Biswas, Dong, Kamath & Ullman 2020, Figure 2.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +57,9 @@ from dpmoments.rows.rows import Rows
 _HISTOGRAM_SHARE = 0.02
 """Share of the last step's budget for the histogram of norms."""
 _HEAVIER = 1.06
-"""Ratio of the histogram's best radius to the one for normal rows above which tails count as heavy."""
+"""Ratio of the histogram's best radius to the normal one above which tails are heavy."""
 _OUTSIDE_BALL = 0.01
-"""Probability that, for normal rows, a step's error exceeds the radius of the next planned ball."""
+"""Probability that a step's error exceeds the next ball's planned radius, for normal rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,10 +338,16 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
 
 
 def _skewed_weight(n_features: int) -> float:
-    """Return ``bias_weight`` of :func:`normal_norm_radius` for a skewed product distribution: about √(1/(2d))."""
+    """Return ``bias_weight`` of :func:`normal_norm_radius` for a skewed product distribution.
+
+    About √(1/(2d)).
+    """
     return math.sqrt(0.5 / n_features)
 
 
 def _normal_weight(n_features: int) -> float:
-    """Return the weight for norms that look normal: a quarter, more in few dimensions (a wider clip is cheap there)."""
+    """Return the weight for norms that look normal.
+
+    A quarter, more in few dimensions (a wider clip is cheap there).
+    """
     return _skewed_weight(n_features) * max(0.25, 1.0 / math.sqrt(n_features))

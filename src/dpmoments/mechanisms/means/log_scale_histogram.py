@@ -1,4 +1,7 @@
-"""Mean of unbounded columns, one after another: a private median, a log-scale histogram, a clipped mean."""
+"""Mean of unbounded columns, one after another.
+
+A private median, a log-scale histogram, a clipped mean.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 _NOISE_DECIDES = 0.5
-"""Noise over the upper quartile of the distances from the center, above which noise dominates a mean."""
+"""Noise over the upper quartile of the distances above which noise dominates a mean.
+
+Distances are from the center.
+"""
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,9 @@ def _warnings(names: tuple[str, ...], columns: list[ClippedColumn], noises: list
 
 @dataclass(frozen=True)
 class LogScaleHistogramMean(MeanMechanism):
-    """Mean of columns with no bound and no scale range, coordinate by coordinate (lecture 18, sections 1.1 and 1.2).
+    """Mean of columns with no bound and no scale range, coordinate by coordinate.
+
+    Lecture 18, sections 1.1 and 1.2.
 
     Each column: a private median in a stated range of floating point (bins of 2^−6 of an octave, then finer ones if most rows
     are in few bins), a log-scale histogram of the distances from it, and the mean of values clipped between noise and bias. No

@@ -1,4 +1,7 @@
-"""Mean without public radius or scale: clip at private quantiles of the norm, then in coordinates scaled by spread."""
+"""Mean without public radius or scale.
+
+Clip at private quantiles of the norm, then in coordinates scaled by spread.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,10 @@ _COUNT_ERROR = 0.003
 _COUNT_SHARE = 0.02
 """Max share of ρ for that count."""
 _FAR_ROWS = 4.0
-"""Clipping radii from the center beyond which a row is outlying: most of its length is cut off."""
+"""Clipping radii from the center beyond which a row is outlying.
+
+Most of its length is cut off.
+"""
 _MIN_FAR = 0.01
 """Fraction of outlying rows above which a warning is given."""
 
@@ -73,7 +79,10 @@ def _far_rows(
     n_rows: float,
     total: float,
 ) -> tuple[float, bool]:
-    """Return the noisy fraction of rows beyond _FAR_ROWS clipping radii, in [0, 1], and True if it is more than noise."""
+    """Return the noisy fraction of rows beyond _FAR_ROWS radii, and True if more than noise.
+
+    It is in [0, 1]; radii are clipping radii.
+    """
     counted = noisy_norm_histogram(
         rows,
         privacy_filter,
@@ -126,11 +135,14 @@ _SCALES = 0.05
 _LAST_HISTOGRAM = 0.02
 _SEARCH_OCTAVES = 120
 _SCALE_ERROR = 1.0
-"""Max planned noise on a squared coordinate, as a multiple of its mean, for estimating scales."""
+"""Max planned noise on a squared coordinate, over its mean, for estimating scales."""
 _MIN, _MAX = 1e-100, 1e100
-"""Clipping radii and scales that the lattice of rows allows, with room for a search about them."""
+"""Clipping radii and scales that the lattice allows, with room for a search about them."""
 _RESOLUTION = 2.0**-40
-"""Fraction of the center's largest coordinate at which the search stops, near floating-point resolution."""
+"""Fraction of the center's largest coordinate at which the search stops.
+
+It is near floating-point resolution.
+"""
 
 
 @dataclass(frozen=True)
@@ -146,7 +158,9 @@ class VarianceAwarePlan(MeanPlan):
         return first_count_error(self.rho, self.shape.n_rows is None)
 
     def expected_errors(self, assumed: NormalRows) -> FloatArray | None:
-        """Return the noise of the last step after a search of _TYPICAL_ROUNDS rounds; None for one coordinate.
+        """Return the noise of the last step after a search of _TYPICAL_ROUNDS rounds.
+
+        None for one coordinate.
 
         One coordinate has no scale estimate, so its center stays as the search left it, and clipping about that brings more
         error than the noise (``docs/mean-error-bounds.md``).
@@ -261,7 +275,10 @@ class _Run:
     def clipped(
         self, rho: float, linear: FloatArray, radius: float, *, squares_rho: float = 0.0, shrink: bool = True
     ) -> ClippedSums:
-        """Return the noisy sums of the clipped rows, and move the center by them; shortened for their noise if ``shrink``."""
+        """Return the noisy sums of the clipped rows, and move the center by them.
+
+        Shortened for their noise if ``shrink``.
+        """
         sums = noisy_clipped_sums(
             self.rows,
             self.privacy_filter,
@@ -281,7 +298,10 @@ class _Run:
         return sums
 
     def record(self, linear: FloatArray, radius: float, rho: float) -> None:
-        """Record the step for the diagnostics: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}."""
+        """Record the step for the diagnostics.
+
+        Rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}.
+        """
         self.steps.append(
             {
                 "center": self.center.tolist(),
@@ -292,7 +312,10 @@ class _Run:
         )
 
     def find_center(self) -> None:
-        """Clip at a radius from private distances to the center, move the center, and stop when the radius settles."""
+        """Clip at a radius from private distances to the center, and move the center.
+
+        It stops when the radius settles.
+        """
         identity, least_left = np.eye(self.d), (1.0 - _EXPLORATION) * self.total
         for_histogram, for_mean = _round_costs(self.neighbors, self.n_rows, self.total, self.d)
         unseen = 0.0  # ρ of a histogram that was too little
@@ -327,7 +350,10 @@ class _Run:
         return max(2.0 * _MIN, _RESOLUTION * float(np.abs(self.center).max()))
 
     def find_scales(self) -> None:
-        """Estimate every coordinate's spread from noisy squares, in two rounds; raise variances below the noise to it."""
+        """Estimate every coordinate's spread from noisy squares, in two rounds.
+
+        Raise variances below the noise to it.
+        """
         if self.d == 1 or self.radius is None:
             return
         spread = np.full(self.d, self.radius / math.sqrt(self.d))
@@ -348,7 +374,10 @@ class _Run:
             self.spread = np.clip(result, _MIN, _MAX)
 
     def squares_error(self, rho: float) -> float:
-        """Return the noise on the mean square of a coordinate of unit spread, at the clipping radius √d."""
+        """Return the noise on the mean square of a coordinate of unit spread.
+
+        At the clipping radius √d.
+        """
         return zcdp_noise_scale(rho, gram_frobenius(self.neighbors, self.d).value) * self.d / self.n_rows
 
     def finish(self) -> NoisyMean:
@@ -407,5 +436,8 @@ class _Run:
 
 
 def _within_range(radius: float) -> float:
-    """Return the nearest radius that the lattice of rows allows, with room for a search about it."""
+    """Return the nearest radius that the lattice of rows allows.
+
+    It leaves room for a search about it.
+    """
     return min(max(radius, _MIN), _MAX)

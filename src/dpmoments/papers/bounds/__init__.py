@@ -1,4 +1,6 @@
-"""Accuracy theorems of the papers as functions: error bounds, and the rows needed for an error.
+"""Accuracy theorems of the papers as functions.
+
+Error bounds, and the rows needed for an error.
 
 Arguments are public numbers or released values. Each file holds one family of theorems.
 """

@@ -20,7 +20,7 @@ def largest_noise(
     kind: NoiseKind = "laplace",
     constants: Constants = "sharp",
 ) -> float:
-    """Bound the largest absolute value of independent noise draws, with probability 1 − ``failure``.
+    """Bound the largest absolute value of independent draws, with probability 1 − ``failure``.
 
     ``scale`` is the scale of Laplace noise, or the standard deviation of Gaussian noise. ``"sharp"`` is the exact quantile;
     ``"paper"`` is scale·ln(k/β), a union bound for Laplace noise only (Amin et al. 2019, Lemma 3).
@@ -64,7 +64,7 @@ def noise_norm(scale: float, n_draws: int, failure: float, *, kind: NoiseKind = 
 
 @checked
 def exponential_mechanism_failure(temperature: float, shortfall: float, *, near: float, near_measure: float) -> float:
-    """Bound the probability that the exponential mechanism misses the best score by more than ``shortfall``.
+    """Bound the probability that the exponential mechanism misses by over ``shortfall``.
 
     An outcome has density ∝ exp(t·score), t = ``temperature``, with respect to a base measure of total mass 1. ``near_measure``
     is (a lower bound on) the base measure of the outcomes with a score within ``near`` of the best, 0 ≤ near ≤ shortfall.

@@ -1,4 +1,4 @@
-"""Accuracy of CoinPress (Biswas, Dong, Kamath & Ullman 2020, Theorems 2.2 and 2.4), with every constant.
+"""Accuracy of CoinPress (Biswas et al. 2020, Theorems 2.2 and 2.4), with every constant.
 
 The steps follow ``constants="paper"``: public clipping radii, and noise known before there is any data. The functions
 follow the steps themselves; the theorems have O(·). Derivations: ``docs/derivations/utility-bounds-wishart.md``.
@@ -97,7 +97,9 @@ def coinpress_mean_rows_needed(
     neighbors: Neighbors | str = "replace_one",
     step_failure: float | None = None,
 ) -> int:
-    """Return the fewest rows for which :func:`coinpress_mean_error` is at most ``error`` (Theorem 2.2).
+    """Return the fewest rows for a :func:`coinpress_mean_error` of at most ``error``.
+
+    Theorem 2.2.
 
     >>> coinpress_mean_rows_needed(0.2, 10, 100.0, 0.5, 0.05) < 1500
     True
@@ -113,7 +115,9 @@ def coinpress_mean_rows_needed(
 
 @checked
 def coinpress_mean_theorem(error: float, n_features: int, radius: float, rho: float, failure: float) -> float:
-    """Return Theorem 2.2's (d/α² + d/(α√ρ) + √(d ln R)/√ρ)·ln(1/β), with 1 for its constant and hidden logarithms.
+    """Return Theorem 2.2's number of rows, with 1 for its constant and hidden logarithms.
+
+    It is (d/α² + d/(α√ρ) + √(d ln R)/√ρ)·ln(1/β).
 
     >>> round(coinpress_mean_theorem(0.2, 10, 100.0, 0.5, 0.05))
     990
@@ -135,7 +139,9 @@ def coinpress_covariance_error(
     neighbors: Neighbors | str = "replace_one",
     step_failure: float | None = None,
 ) -> float:
-    """Bound ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F with probability 1 − ``failure``, for rows N(0, Σ) with I ⪯ Σ ⪯ KI.
+    """Bound ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F with probability 1 − ``failure``.
+
+    Rows are N(0, Σ) with I ⪯ Σ ⪯ KI.
 
     ``spread`` is K; the other arguments are as for :func:`coinpress_mean_error`.
 
@@ -177,7 +183,9 @@ def coinpress_covariance_rows_needed(
     neighbors: Neighbors | str = "replace_one",
     step_failure: float | None = None,
 ) -> int:
-    """Return the fewest rows for which :func:`coinpress_covariance_error` is at most ``error`` (Theorem 2.4).
+    """Return the fewest rows for a :func:`coinpress_covariance_error` of at most ``error``.
+
+    Theorem 2.4.
 
     >>> coinpress_covariance_rows_needed(0.2, 5, 100.0, 0.5, 0.05) < 20_000
     True
@@ -193,7 +201,9 @@ def coinpress_covariance_rows_needed(
 
 @checked
 def coinpress_covariance_theorem(error: float, n_features: int, spread: float, rho: float, failure: float) -> float:
-    """Return Theorem 2.4's (d²/α² + d²/(α√ρ) + √(d³ ln K)/√ρ)·ln(1/β), with 1 for its constant and hidden logarithms.
+    """Return Theorem 2.4's number of rows, with 1 for its constant and hidden logarithms.
+
+    It is (d²/α² + d²/(α√ρ) + √(d³ ln K)/√ρ)·ln(1/β).
 
     >>> round(coinpress_covariance_theorem(0.2, 5, 100.0, 0.5, 0.05))
     2504

@@ -1,4 +1,6 @@
-"""Errors of matrices released by eigenvalues and sampled eigenvectors (Amin et al. 2019, section 3 and appendix B).
+"""Errors of matrices released by eigenvalues and sampled eigenvectors.
+
+Source: Amin et al. 2019, section 3 and appendix B.
 
 Lemmas 5 to 8, Theorem 2 and Corollaries 1 and 2 as numbers. ``constants="paper"`` follows the paper's proof, ``"sharp"`` ours
 (``docs/derivations/utility-bounds-eigenvectors.md``).
@@ -32,7 +34,9 @@ from dpmoments.papers.bounds.basic_mechanisms import largest_noise, noise_norm
 
 @checked
 def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp") -> float:
-    """Return the fraction of the unit sphere in R^d within Euclidean distance ``radius`` of one of its points.
+    """Return the fraction of the unit sphere in R^d within ``radius`` of one of its points.
+
+    The distance is Euclidean.
 
     ``"sharp"`` is exact; ``"paper"`` is the lower bound ½(r/2)^{d−1} (Amin et al. 2019, Lemma 7; Ball 1997, Lemma 2.3).
 
@@ -54,7 +58,7 @@ def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp
 
 @checked
 def log_partition_at_most(heat: npt.ArrayLike, n_features: npt.ArrayLike) -> FloatArray:
-    """Bound −log E[exp(−t·q(u))] over uniform u on the sphere in R^d, for every form 0 ≤ q ≤ heat/t.
+    """Bound −log E[exp(−t·q(u))], u uniform on the sphere in R^d, for all forms 0 ≤ q ≤ heat/t.
 
     Here q(u) = λ₁ − uᵀCu, and ``heat`` is t·(λ₁ − λ_d). With c = u₁², q ≤ (λ₁ − λ_d)(1 − c), so the mean is at least E
     e^{−h(1−c)}, h the heat. Jensen's inequality gives two bounds on that: e^{−h(d−1)/d}; and E_K[E c^K] ≥ E c^h, K a Poisson
@@ -77,7 +81,7 @@ def log_partition_at_most(heat: npt.ArrayLike, n_features: npt.ArrayLike) -> Flo
 def direction_failure(
     shortfall: float, temperature: float, spread: float, n_features: int, *, constants: Constants = "sharp"
 ) -> float:
-    """Bound the probability that a drawn direction misses more than ``shortfall`` of the largest variance.
+    """Bound the probability that a direction misses over ``shortfall`` of the top variance.
 
     The event is uᵀCu < λ₁(C) − τ, τ = ``shortfall``, for u of density ∝ exp(t uᵀCu) on the sphere in R^d, t = ``temperature``.
     ``spread`` is λ₁ − λ_d or anything above it; the paper has λ₁. ``"paper"``: 2 e^{−tτ/2} (8λ₁/τ)^{d−1}. ``"sharp"``: e^{−tτ}
@@ -104,7 +108,9 @@ def direction_failure(
 def direction_shortfall(
     failure: float, temperature: float, spread: float, n_features: int, *, constants: Constants = "sharp"
 ) -> float:
-    """Bound the part of the largest variance that a drawn direction misses, with probability 1 − ``failure``.
+    """Bound the part of the top variance that a direction misses.
+
+    It holds with probability 1 − ``failure``.
 
     The inverse of :func:`direction_failure`, never more than ``spread`` (Amin et al. 2019, Lemma 5, whose constants are hidden
     in an O(·)).
@@ -135,7 +141,9 @@ def direction_shortfall(
 
 @checked
 def direction_shortfall_closed_form(failure: float, temperature: float, largest: float, n_features: int) -> float:
-    """Return the τ of the paper's proof of Lemma 5: (2/t) ln(e + 2(8λ₁)^{d−1}/β), or λ₁ = ``largest`` if that is less.
+    """Return the τ of the paper's proof of Lemma 5.
+
+    (2/t) ln(e + 2(8λ₁)^{d−1}/β), or λ₁ = ``largest`` if that is less.
 
     >>> round(direction_shortfall_closed_form(0.05, 0.25, 1000.0, 5), 1)
     317.1
@@ -250,7 +258,9 @@ def eigenvector_release_error(
     kind: NoiseKind = "laplace",
     constants: Constants = "sharp",
 ) -> float:
-    """Bound ‖C − Ĉ‖_F for Algorithm 1 of Amin et al. (2019) from the true eigenvalues, with probability 1 − ``failure``.
+    """Bound ‖C − Ĉ‖_F for Algorithm 1 of Amin et al. (2019) from the true eigenvalues.
+
+    It holds with probability 1 − ``failure``.
 
     Parameters
     ----------
@@ -343,7 +353,9 @@ def rank_error(
     *,
     kind: NoiseKind = "laplace",
 ) -> float:
-    """Bound ‖C_k − Ĉ_k‖_F for k < d drawn directions, C_k the best approximation of rank k, with probability 1 − ``failure``.
+    """Bound ‖C_k − Ĉ_k‖_F for k < d drawn directions, with probability 1 − ``failure``.
+
+    C_k is the best approximation of rank k.
 
     It needs a gap: √(2 Σ (λ_i + λ₁λ_{k+1}/(λ_k − λ_{k+1})) s_i) plus the norm of the noise. If λ_k = λ_{k+1}, only the certain
     √(2 Σ_{i≤k} λ_i²) holds in place of the root. Amin et al. (2019) state it after Theorem 2 without a gap: with two equal
@@ -377,7 +389,9 @@ def least_leading_eigenvalue(
     kind: NoiseKind = "laplace",
     constants: Constants = "sharp",
 ) -> float:
-    """Return the λ₁ above which ‖C − Ĉ‖_F ≤ ζλ₁ with probability 1 − ``failure``, for all other eigenvalues.
+    """Return the λ₁ above which ‖C − Ĉ‖_F ≤ ζλ₁, for all other eigenvalues.
+
+    It holds with probability 1 − ``failure``.
 
     ζ is ``relative_error``. ``temperature`` is equal for all directions (ε/(8d) in the paper, from ε_i = ε/(2d)), and
     ``eigenvalue_scale`` is 2/(ε/2) in the paper. Source: Amin et al. (2019), Corollary 2, with the condition λ₁ ≥ 2d³/(εζ²)
@@ -413,7 +427,10 @@ def least_leading_eigenvalue(
 
 
 def _paper_shortfalls(eigenvalues: FloatArray, temperatures: FloatArray, failure: float) -> FloatArray:
-    """Return Lemma 8's bounds at β/(2d) each, with λ₁(C) for λ₁(C_i), as in the proof of Theorem 2."""
+    """Return Lemma 8's bounds at β/(2d) each, with λ₁(C) for λ₁(C_i).
+
+    So they are used in the proof of Theorem 2.
+    """
     d = len(eigenvalues)
     return np.array(
         [

@@ -1,4 +1,6 @@
-"""Accuracy of private covariance estimation in lecture 18 (Kamath, Li, Singhal & Ullman 2018), with every constant.
+"""Accuracy of private covariance estimation in lecture 18, with every constant.
+
+Kamath, Li, Singhal & Ullman 2018.
 
 Rows are normal, of mean zero and covariance Σ, I ⪯ Σ ⪯ κI. Errors are ‖Σ^{−½}(M − Σ)Σ^{−½}‖_F. The noise is as in our
 mechanisms: symmetric, for the sensitivity of the relation (``docs/derivations/utility-bounds-wishart.md``).
@@ -20,7 +22,10 @@ from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 
 RESCALE = 1.05
-"""Factor for all directions in a round: keeps the smallest variance above 1 although the projection is noisy."""
+"""Factor for all directions in a round.
+
+Keeps the smallest variance above 1 although the projection is noisy.
+"""
 CONTRACTION = 0.9
 """Ratio of κ after a round to κ before it."""
 ROUNDS_SHARE = 0.5
@@ -29,7 +34,9 @@ ROUNDS_SHARE = 0.5
 
 @checked
 def empirical_covariance_error(n_rows: int, n_features: int, failure: float) -> float:
-    """Return the 1 − ``failure`` quantile of ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F, Σ̂ the second moment of n normal rows (Fact 2.1).
+    """Return the 1 − ``failure`` quantile of ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F (Fact 2.1).
+
+    Σ̂ is the second moment of n normal rows.
 
     The lecture has √((d² + ln(1/τ))/n) with an unstated constant; this is the quantile itself.
 
@@ -64,7 +71,9 @@ def noisy_second_moment_error(
     clip_constant: float = 2.0,
     clip_failure: float = 0.05,
 ) -> float:
-    """Bound the error of the clipped second moment with Gaussian noise, with probability 1 − ``failure`` (Lemma 2.2).
+    """Bound the error of the clipped second moment with Gaussian noise (Lemma 2.2).
+
+    It holds with probability 1 − ``failure``.
 
     ``spread`` is κ and ``rho`` the ρ of zCDP; the clipping radius is √(Cκd ln(n/τ)) with C = ``clip_constant`` and τ =
     ``clip_failure``. The bound is inf if rows are clipped with more than that probability.
@@ -120,7 +129,9 @@ def noisy_second_moment_rows_needed(
 
 @checked
 def preconditioning_round_holds(sampling: float, noise: float, spread: float) -> bool:
-    """Return True if a round surely takes I ⪯ Σ ⪯ κI to I ⪯ PΣPᵀ ⪯ 0.9κI (Theorem 2.3), given the errors.
+    """Return True if a round surely takes I ⪯ Σ ⪯ κI to I ⪯ PΣPᵀ ⪯ 0.9κI.
+
+    Theorem 2.3, given the errors.
 
     ``sampling`` is the spectral error of the empirical covariance in the norm of Σ, ``noise`` the spectral norm of the noise on
     the second moment in units of κ, and ``spread`` is κ.
@@ -153,7 +164,9 @@ def preconditioning_rows_needed(
     clip_constant: float = 2.0,
     clip_failure: float = 0.05,
 ) -> int:
-    """Return the rows for which every round down to κ ≤ ``stop_at`` holds with probability 1 − ``failure`` (Corollary 2.6).
+    """Return the rows for which every round down to κ ≤ ``stop_at`` holds (Corollary 2.6).
+
+    It holds with probability 1 − ``failure``.
 
     Parameters are as for :func:`preconditioned_covariance_error`; ``rho`` is the budget of all rounds together.
 
@@ -187,7 +200,9 @@ def preconditioned_covariance_error(
     clip_constant: float = 2.0,
     clip_failure: float = 0.05,
 ) -> float:
-    """Bound the error of private preconditioning, with probability 1 − ``failure`` (Corollary 2.6, second part).
+    """Bound the error of private preconditioning (Corollary 2.6, second part).
+
+    It holds with probability 1 − ``failure``.
 
     Half of ρ is for the rounds, and half of the failure. The rounds end at κ ≤ ``stop_at``; the other options are as for
     :func:`noisy_second_moment_error`. The bound is inf if some round may fail.
@@ -229,7 +244,7 @@ def preconditioned_covariance_rows_needed(
     clip_constant: float = 2.0,
     clip_failure: float = 0.05,
 ) -> int:
-    """Return the fewest rows for which :func:`preconditioned_covariance_error` is at most ``error``.
+    """Return the fewest rows for a :func:`preconditioned_covariance_error` of ≤ ``error``.
 
     >>> preconditioned_covariance_rows_needed(0.5, 5, 1500.0, 0.5, 0.1) > 1_000_000
     True

@@ -1,4 +1,6 @@
-"""Distances of the regressions of Sheffet (2015) from the table's, with a stated probability and every constant.
+"""Distances of the regressions of Sheffet (2015) from the table's.
+
+Each has a stated probability and every constant.
 
 Coefficients of the target on k features, without an intercept: β on the table, β̃ on the release. Σ is the matrix drawn around,
 G + ψI; its own coefficients are ridge coefficients with penalty ψ. Derivations:
@@ -21,7 +23,9 @@ from dpmoments.privacy.unit import Neighbors
 
 @checked
 def projected_ridge_radius(n_coefficients: int, degrees: float, failure: float) -> float:
-    """Return q with P(‖Σ_AA^½(β̃ − β)‖ > q√s) = ``failure``, exactly, for a Wishart draw around Σ (Theorem 3.2).
+    """Return q with P(‖Σ_AA^½(β̃ − β)‖ > q√s) = ``failure`` for a Wishart draw around Σ.
+
+    It is exact (Theorem 3.2).
 
     The coefficients are k = ``n_coefficients``, the projection has r = ``degrees`` ≥ k rows. s = Σ_yy·A is the squared length
     of the residuals of β, ridge rows included, so ‖β̃ − β‖ ≤ q√(s/λ_min(Σ_AA)). ‖Σ_AA^½(β̃ − β)‖²/s is χ²_k/χ²_{r−k+1}, two
@@ -36,7 +40,9 @@ def projected_ridge_radius(n_coefficients: int, degrees: float, failure: float) 
 
 @checked
 def posterior_draw_radius(n_coefficients: int, degrees: float, dimension: int, failure: float) -> float:
-    """Return the radius for an inverse Wishart draw with ν degrees of freedom around a Σ of D rows (Theorem 5.1).
+    """Return the radius for an inverse Wishart draw with ν degrees of freedom.
+
+    Σ has D rows (Theorem 5.1).
 
     ν is ``degrees``, D is ``dimension``. The ratio is χ²_k/χ²_{ν−D+k+1}. With k = D − 1 the denominator has ν degrees of
     freedom; that of the projection has r − D + 2. At ν = r the posterior draw is better, by about D/2r of the error; section
@@ -52,7 +58,9 @@ def posterior_draw_radius(n_coefficients: int, degrees: float, dimension: int, f
 def released_coefficient_radius(
     n_coefficients: int, degrees: float, residual: float, failure: float, *, dimension: int | None = None
 ) -> float:
-    """Return the radius of ‖M_AA^½(β̃ − β)‖, exactly at its level, from a released M with its padding kept.
+    """Return the radius of ‖M_AA^½(β̃ − β)‖, exactly at its level.
+
+    M is released with its padding kept.
 
     ``residual`` is M_yy·A = M_yy − M_yA M_AA⁻¹ M_Ay; ``dimension`` is D of an inverse Wishart draw, None for a projection.
     ‖M_AA^½(β̃ − β)‖²/M_yy·A is χ²_k/χ²_{f−k}, f = r or ν − D + k + 1: the F test of a regression.
@@ -67,7 +75,9 @@ def released_coefficient_radius(
 
 @checked
 def ridge_distance_bound(coefficients_norm: float, penalty: float, smallest_eigenvalue: float) -> float:
-    """Bound the distance of ridge coefficients from least squares: λ‖β‖/(λ + λ_min(G_AA)) (after Dhillon et al. 2013).
+    """Bound the distance of ridge coefficients from least squares.
+
+    λ‖β‖/(λ + λ_min(G_AA)) (after Dhillon et al. 2013).
 
     (G_AA + λI)(β_λ − β) = −λβ; reached by a β along the shortest direction.
 
@@ -121,7 +131,9 @@ def johnson_lindenstrauss_bound(
     padding_subtracted: bool = False,
     row_norm_square: float = 1.0,
 ) -> ProjectionBound:
-    """Bound the error of ridge regression by a projection, from n, a bound on the spectrum, and the budget.
+    """Bound the error of ridge regression by a projection.
+
+    Computed from n, a bound on the spectrum, and the budget.
 
     Parameters
     ----------
@@ -171,7 +183,9 @@ def additive_wishart_bound(
     failure: float,
     mean_subtracted: bool,
 ) -> float:
-    """Bound ‖β̃ − β‖ under additive Wishart noise N of scale s²I and k degrees of freedom (Theorem C.3), with constants.
+    """Bound ‖β̃ − β‖ under additive Wishart noise (Theorem C.3), with constants.
+
+    The noise N has scale s²I and k degrees of freedom.
 
     ``coefficients_norm`` is ‖β‖, ``smallest_eigenvalue`` λ of the features' Gram matrix Σ x xᵀ, ``scale`` s². With b = (−β, 1),
     (G_AA + N_AA)(β̃ − β) = (N b)_A. If the mean ks²I is subtracted, N is the noise less it, of norm t, and the bound is t√(1 +

@@ -97,7 +97,9 @@ class AdditiveWishartPlan(AdditivePlan):
 
 @dataclass(frozen=True)
 class ScaledWishartPlan(Plan):
-    """Calibrated :class:`AdditiveWishart` with noise of scale matrix s²V (Sheffet 2015, Theorem B.3).
+    """Calibrated :class:`AdditiveWishart` with noise of scale matrix s²V.
+
+    Source: Sheffet 2015, Theorem B.3.
 
     Rows V^{−1/2}x have norm at most 1 as V ⪰ I; their sums get noise of scale s²I and are mapped back. ``whitened``, the
     plan for the rows V^{−1/2}x, gives the guarantee for any V: rows that V makes longer would be clipped.
@@ -158,7 +160,9 @@ class ScaledWishartPlan(Plan):
 
 @dataclass(frozen=True)
 class PositiveDefinitePlan(Plan):
-    """Calibrated :class:`AdditiveWishart` that keeps part of the noise's mean if it must (Sheffet 2015, Algorithm 3).
+    """Calibrated :class:`AdditiveWishart` that keeps part of the noise's mean if it must.
+
+    Source: Sheffet 2015, Algorithm 3.
 
     ``unbiased`` is the same plan with the whole mean of the noise subtracted.
     """
@@ -193,7 +197,7 @@ class PositiveDefinitePlan(Plan):
         return replace(self.unbiased.model, count_scale=scale, count_is_laplace=laplace)
 
     def kept_shift(self, gram: FloatArray) -> float:
-        """Return the part of the noise's mean to add back to a Gram matrix that lost all of it (post-processing).
+        """Return the part of the noise's mean to add back to a Gram matrix that lost all of it.
 
         It is 0 for a positive definite matrix. Else it is all but s²(√k − √D − √(2 ln(4/δ)))², which the noise exceeds in every
         direction with probability 1 − δ/4.
@@ -323,7 +327,10 @@ class AdditiveWishart(Mechanism):
 
 
 def _nearly_best(dimension: int, budget: PrivacyBudget, neighbors: Neighbors) -> tuple[int, float]:
-    """Return the smallest power of two for k − D with an error within 1 % of its limit, and its scale."""
+    """Return the smallest power of two for k − D with an error near its limit, and its scale.
+
+    The error is within 1 % of the limit.
+    """
     limit = gaussian_noise_scale(budget.epsilon, budget.delta, gram_frobenius(neighbors, max(dimension, 2)).value)
 
     def is_near(power: int) -> bool:

@@ -112,7 +112,7 @@ class InverseGaussianPlan(Plan):
         return self._model_of_run(np.array([finite_numbers(row, d, "inverse") for row in rows])).to_dict()
 
     def invert(self, inverse: FloatArray) -> FloatArray:
-        """Return the Gram matrix from its noisy inverse, with eigenvalues first clipped to their public range.
+        """Return the Gram matrix from its noisy inverse, eigenvalues clipped to their range first.
 
         The upper end is 1/w². The lower end is 1/n if n is public, since the trace of G is at most n. If n is private it is the
         noise scale, below which an eigenvalue of the inverse is not distinguishable from zero.

@@ -1,4 +1,7 @@
-"""Inverse-Wishart mechanism: one draw from the posterior of a covariance under a conjugate prior."""
+"""Inverse-Wishart mechanism.
+
+One draw from the posterior of a covariance under a conjugate prior.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from dpmoments.privacy.unit import Neighbors
 
 @dataclass(frozen=True)
 class InverseWishart(PaddedGram):
-    """Release one inverse Wishart draw with scale matrix G + ψI and ν degrees of freedom, times ν − D − 1.
+    """Release one inverse Wishart draw, times ν − D − 1.
+
+    Its scale matrix is G + ψI, and it has ν degrees of freedom.
 
     D is the dimension of the matrix; the factor makes the mean G + ψI. With ν = n + ν₀ it is a draw from the posterior of the
     covariance of normal rows of mean zero under the prior Wishart⁻¹(ψI, ν₀).

@@ -1,4 +1,7 @@
-"""Eigenvectors drawn one after another by the exponential mechanism (Amin et al. 2019, Algorithm 1)."""
+"""Eigenvectors drawn one after another by the exponential mechanism.
+
+Source: Amin et al. 2019, Algorithm 1.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,10 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         return np.asarray(np.maximum(importance, floor) ** (1.0 / 2.0 if self.pure else 2.0 / 3.0))
 
     def temperatures_at_least(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Bound the temperatures of a run below, for noisy eigenvalues in [low, high], shape (rank,)."""
+        """Bound the temperatures of a run below, for noisy eigenvalues in [low, high].
+
+        Shape (rank,).
+        """
         result = np.zeros(self.rank)
         if self.direction_budget is None:
             return result
@@ -132,7 +138,10 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         return "laplace" if self.pure else "gaussian"
 
     def _slack(self, failure: float) -> float:
-        """Bound the other errors of noisy eigenvalues: two lattice units, and a clip at a noisy number of rows."""
+        """Bound the other errors of noisy eigenvalues.
+
+        Two lattice units, and a clip at a noisy number of rows.
+        """
         rounding = 2.0 * math.sqrt(self.shape.n_features) * 4.0**-self.bits
         if self.count_is_public:
             return rounding
@@ -150,7 +159,9 @@ class IterativeEigenvectorsPlan(SpectralPlan):
 
 @dataclass(frozen=True)
 class IterativeEigenvectors(Mechanism):
-    """Release Σ λ̂_i θ̂_i θ̂_iᵀ: noisy eigenvalues, and directions each drawn orthogonal to those before it.
+    """Release Σ λ̂_i θ̂_i θ̂_iᵀ.
+
+    Noisy eigenvalues, and directions each drawn orthogonal to those before it.
 
     Direction i has density ∝ exp(t_i θᵀGθ) on the unit vectors orthogonal to the directions before it, and is drawn exactly
     (see :func:`dpmoments.noise.sample_bingham`). Eigenvalues get discrete Laplace (pure ε) or Gaussian (zCDP) noise. The time
@@ -224,6 +235,9 @@ class IterativeEigenvectors(Mechanism):
 
 
 def _orthonormal(vectors: FloatArray) -> FloatArray:
-    """Return the orthonormal columns nearest to those of ``vectors``, which are orthonormal up to rounding."""
+    """Return the orthonormal columns nearest to those of ``vectors``.
+
+    These are orthonormal up to rounding.
+    """
     basis, triangle = np.linalg.qr(vectors)
     return np.asarray(basis * np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0))

@@ -10,7 +10,9 @@ from dpmoments.papers.mechanisms.padded_gram import PaddedGram
 
 @dataclass(frozen=True)
 class JohnsonLindenstrauss(PaddedGram):
-    """Release (RA′)ᵀ(RA′)/r, A′ the table with w·I appended and R an r-row matrix of standard normals.
+    """Release (RA′)ᵀ(RA′)/r.
+
+    A′ is the table with w·I appended, and R an r-row matrix of standard normals.
 
     That is one draw from Wishart(G + w²I, r)/r, so no projection is formed. With ``subtract_padding=False`` the output is
     always positive definite, and every regression on it is a ridge regression on a sketch of the table.

@@ -1,4 +1,7 @@
-"""Eigenvectors by the exponential mechanism with subtraction in place of projection (Kapralov & Talwar 2013)."""
+"""Eigenvectors by the exponential mechanism with subtraction in place of projection.
+
+Source: Kapralov & Talwar 2013.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,9 @@ class KapralovTalwarPlan(SpectralPlan):
 
 @dataclass(frozen=True)
 class KapralovTalwar(Mechanism):
-    """Release Σ λ̂_i θ̂_i θ̂_iᵀ, each direction drawn from the whole sphere after subtracting the earlier terms.
+    """Release Σ λ̂_i θ̂_i θ̂_iᵀ, each direction drawn from the whole sphere.
+
+    It is drawn after subtracting the earlier terms.
 
     As compared by Amin et al. (2019): noisy eigenvalues drawn once, direction i with density ∝ exp(t θᵀC_iθ), C_1 = G and
     C_{i+1} = C_i − λ̂_i θ̂_i θ̂_iᵀ, budget in equal parts. The directions are not orthogonal, and what one draw misses stays in

@@ -1,4 +1,7 @@
-"""Karwa & Vadhan (2018), coordinate by coordinate: the scale, a bin near the mean, the mean of values near it."""
+"""Karwa & Vadhan (2018), coordinate by coordinate.
+
+The scale, a bin near the mean, the mean of values near it.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +39,24 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 _MIN_EXPONENT, _MAX_EXPONENT = -40, 2
-"""Exponents of the scales searched, 2^−40 to 4 times the radius: bins that floating point can resolve."""
+"""Exponents of the scales searched, 2^−40 to 4 times the radius.
+
+Bins that floating point can resolve.
+"""
 
 _FULLEST_BIN = 0.3
-"""Fraction of normal values in the fullest bin one SD wide: 0.34 at worst and 0.38 at best, by bin position."""
+"""Fraction of normal values in the fullest bin one SD wide.
+
+0.34 at worst and 0.38 at best, by bin position.
+"""
 
 
 @dataclass(frozen=True)
 class KarwaVadhanPlan(MeanPlan):
-    """Calibrated :class:`KarwaVadhan`: the privacy loss of each step for one coordinate (None for a public scale)."""
+    """Calibrated :class:`KarwaVadhan`.
+
+    The privacy loss of each step for one coordinate (None for a public scale).
+    """
 
     radius: float
     scale: float | None
@@ -110,7 +122,10 @@ class KarwaVadhanPlan(MeanPlan):
         return private_scale(rows, privacy_filter, self.scale_loss, feature=feature, radius=self.radius)
 
     def _locate(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int, scale: float) -> float:
-        """Return the middle of a bin of width ``scale`` with many rows: exponential mechanism on the counts."""
+        """Return the middle of a bin of width ``scale`` with many rows.
+
+        Exponential mechanism on the counts.
+        """
         lower, upper, widths = self._bins(scale)
         for index, (width, part) in enumerate(zip(widths, self.location_loss.split(*[1.0] * len(widths)), strict=True)):
             edges = np.linspace(lower, upper, round((upper - lower) / width) + 1)
@@ -126,7 +141,10 @@ class KarwaVadhanPlan(MeanPlan):
         return lower, upper, zoom(lower, upper, scale)
 
     def _resolves(self, scale: float, n_rows: float) -> bool:
-        """Return True if a bin with _FULLEST_BIN of the rows outweighs all others, with the margin of SYMQ."""
+        """Return True if a bin with _FULLEST_BIN of the rows clearly outweighs all others.
+
+        SYMQ has the same margin.
+        """
         lower, upper, widths = self._bins(scale)
         part, *_ = self.location_loss.split(*[1.0] * len(widths))
         cells = round((upper - lower) / widths[0])
@@ -188,7 +206,10 @@ class KarwaVadhan(MeanMechanism):
 
 
 def _half_width(scale: float, n_rows: float) -> float:
-    """Return the clamp's half width: half a bin and √(2 ln n) SDs, beyond which about one of n normal values lies at most."""
+    """Return the clamp's half width.
+
+    Half a bin and √(2 ln n) SDs, beyond which about one of n normal values lies at most.
+    """
     return scale * (0.5 + math.sqrt(2.0 * math.log(max(n_rows, 3.0))))
 
 
@@ -198,7 +219,10 @@ def _scale_edges(radius: float) -> FloatArray:
 
 
 def _likeliest_scale(deviation: float, radius: float) -> float:
-    """Return the result of :func:`private_scale` without noise for normal values with this standard deviation."""
+    """Return the result of :func:`private_scale` for normal values, without noise.
+
+    The values have this standard deviation.
+    """
     edges = _scale_edges(radius)
     below = 2.0 * scipy.special.ndtr(edges / deviation) - 1.0
     below[0], below[-1] = 0.0, 1.0  # values outside the bins are counted in the outermost

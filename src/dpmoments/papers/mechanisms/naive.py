@@ -62,7 +62,9 @@ class NaivePlan(MeanPlan):
 
 @dataclass(frozen=True)
 class Naive(MeanMechanism):
-    """Mean of each coordinate clamped to ±(R + 3σ), clipped to ±R after noise: a baseline of Biswas et al. (2020).
+    """Mean of each coordinate clamped to ±(R + 3σ), clipped to ±R after noise.
+
+    A baseline of Biswas et al. (2020).
 
     **Privacy.** The budget is divided among the coordinates (ρ/d under zCDP, ε/d under pure composition); each is an exact
     discrete release with sensitivity 2(R + 3σ)/n. Of its budget, 4 % pays for noisy counts of the clamped values and of values

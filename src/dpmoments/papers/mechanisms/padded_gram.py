@@ -1,4 +1,6 @@
-"""Parts shared by the mechanisms that draw around the padded Gram matrix (Sheffet 2015, sections 3 and 5).
+"""Parts shared by the mechanisms that draw around the padded Gram matrix.
+
+Source: Sheffet 2015, sections 3 and 5.
 
 A row x is augmented to z = (w, x) as in ``additive.py``. Σ z zᵀ + ψI is the scale matrix of a Wishart or an inverse Wishart
 distribution with ν degrees of freedom; the release is a draw rescaled to have that mean. The exact privacy curve gives the
@@ -44,7 +46,10 @@ from dpmoments.rows.rows import Rows
 MAX_DEGREES = 2**34
 """Upper limit on the degrees of freedom: more would bring no gain visible in floating point."""
 _TYPICAL_ROWS = 10**6
-"""Assumed rows if their number is private, for the default degrees of freedom; privacy does not depend on it."""
+"""Assumed rows if their number is private, for the default degrees of freedom.
+
+Privacy does not depend on it.
+"""
 _TOLERATED_EXCESS = 1.05
 """Tolerated ratio of the default's worst-case mean square error to the minimum."""
 
@@ -89,7 +94,9 @@ class PaddedGramPlan(Plan):
         return result if self.mechanism.smallest_eigenvalue is None else result | {"raised_to": self.raised}
 
     def exact_errors_on(self, assumed: SyntheticSpectrum) -> ErrorsOnTable | None:
-        """Compute bias and variance of the draw; None for the adaptive variant, which reads the table.
+        """Compute bias and variance of the draw.
+
+        None for the adaptive variant, which reads the table.
 
         A block of a Wishart or an inverse Wishart matrix has such a distribution itself, so the Gram matrix's own eigenvalues
         suffice.
@@ -109,7 +116,10 @@ class PaddedGramPlan(Plan):
 
     @property
     def _spread(self) -> tuple[float, float]:
-        """Coefficients a and b of E‖M − Σ‖_F² = a‖Σ‖_F² + b(tr Σ)², with Var M_0j = b Σ_00 Σ_jj if Σ_0j = 0."""
+        """Coefficients a and b of E‖M − Σ‖_F² = a‖Σ‖_F² + b(tr Σ)².
+
+        Var M_0j is b Σ_00 Σ_jj if Σ_0j = 0.
+        """
         if not self.mechanism.inverse:
             return 1.0 / self.degrees, 1.0 / self.degrees
         beyond = float(self.degrees - augmented_dimension(self.shape.n_features, self.augmentation))
@@ -170,7 +180,10 @@ class PaddedGramPlan(Plan):
         }
 
     def _eigenvalue_bound(self, exact: FloatArray, privacy_filter: PrivacyFilter) -> float:
-        """Return a private lower bound on the smallest eigenvalue; it fails with probability at most this part's δ."""
+        """Return a private lower bound on the smallest eigenvalue.
+
+        It fails with probability at most this part's δ.
+        """
         first = self.parts[0]
         sensitivity = smallest_eigenvalue(self.neighbors, self.augmentation)
         scale = noise_scale_for(PrivacyBudget.pure(first.epsilon), sensitivity.value)
@@ -180,7 +193,7 @@ class PaddedGramPlan(Plan):
         return float(privacy_filter.draw("eigenvalue-bound", law, smallest, sensitivity))
 
     def _adapt(self, bound: float) -> tuple[int, float, float]:
-        """Return degrees of freedom, padding, and the smallest eigenvalue relied upon, given ``bound``."""
+        """Return degrees of freedom, padding, and the smallest eigenvalue relied upon."""
         unit = self.row_norm_square.value
         floor = max(bound - unit, 0.0)
         if self.padding > floor:
@@ -287,7 +300,10 @@ class PaddedGram(Mechanism):
         return max(exact, paper_padding(budget, degrees))
 
     def most_degrees(self, budget: PrivacyBudget, padding: float, neighbors: Neighbors) -> int:
-        """Return the most private degrees of freedom if the smallest eigenvalue is ``padding``, in units of B²."""
+        """Return the most private degrees of freedom if the smallest eigenvalue is ``padding``.
+
+        In units of B².
+        """
         allowed = self._published_degrees(budget, padding)
         if wishart_sampling_delta(budget.epsilon, max(allowed, 1), padding, neighbors) <= budget.delta * (1.0 - 1e-9):
             return allowed
@@ -302,12 +318,18 @@ class PaddedGram(Mechanism):
         return min(MAX_DEGREES, math.floor(root**2 / (2.0 * log_term)))
 
     def least_eigenvalue(self, budget: PrivacyBudget, degrees: int, moves: float, unit: float) -> float:
-        """Return the value to raise small eigenvalues to, given the Frobenius sensitivity ``moves`` and ``unit`` B²."""
+        """Return the value to raise small eigenvalues to.
+
+        From the Frobenius sensitivity ``moves`` and ``unit`` B².
+        """
         least = moves * raised_wishart_ratio(budget.epsilon, budget.delta, degrees)
         return least if self.calibration == "exact" else max(least, unit * paper_padding(budget, degrees))
 
     def degrees_without_padding(self, budget: PrivacyBudget, least: float, moves: float, unit: float) -> int:
-        """Return the most degrees of freedom for which raising to ``least`` suffices (Sheffet 2015, Corollary B.2), or 0."""
+        """Return the most degrees of freedom for which raising to ``least`` suffices, or 0.
+
+        Sheffet 2015, Corollary B.2.
+        """
         allowed = self._published_degrees(budget, least / unit)
         ratio = least / moves
         if raised_wishart_delta(budget.epsilon, max(allowed, 1), ratio) <= budget.delta * (1.0 - 1e-9):

@@ -1,4 +1,7 @@
-"""Private preconditioning: halve the directions of large variance, round by round, until variances are similar."""
+"""Private preconditioning.
+
+Halve the directions of large variance, round by round, until variances are similar.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +40,18 @@ from dpmoments.rows.rows import Rows
 _SHRINK = 0.5
 """Factor for directions of large variance."""
 _MIN_STOP = 8.0
-"""Minimum κ for another round: a halved direction keeps variance ≥ 1 only if κ/2 · SHRINK² ≥ 1, so κ ≥ 8."""
+"""Minimum κ for another round.
+
+A halved direction keeps variance ≥ 1 only if κ/2 · SHRINK² ≥ 1, so κ ≥ 8.
+"""
 
 
 @dataclass(frozen=True)
 class PrivatePreconditioningPlan(Plan):
-    """Calibrated :class:`PrivatePreconditioning`: ``rho`` is the budget of all draws, ``n_rounds`` excludes the last step."""
+    """Calibrated :class:`PrivatePreconditioning`.
+
+    ``rho`` is the budget of all draws, ``n_rounds`` excludes the last step.
+    """
 
     mechanism: PrivatePreconditioning
     rho: float
@@ -119,7 +128,9 @@ class PrivatePreconditioningPlan(Plan):
 
 @dataclass(frozen=True)
 class PrivatePreconditioning(Mechanism):
-    """Release the second moment by recursive private preconditioning (Kamath, Li, Singhal & Ullman 2019).
+    """Release the second moment by recursive private preconditioning.
+
+    Source: Kamath, Li, Singhal & Ullman 2019.
 
     As in lecture 18, section 2.2. For rows of mean zero with lo·I ⪯ Σ ⪯ hi·I and κ = hi/lo, in units where lo = 1: each round
     clips to ‖x‖² ≤ Cκd ln(n/τ), releases the noisy second moment, multiplies the directions whose noisy eigenvalue is at least

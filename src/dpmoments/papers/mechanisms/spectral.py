@@ -1,4 +1,6 @@
-"""Parts shared by the mechanisms that draw eigenvectors: budget shares, noisy eigenvalues, noisy sum and count.
+"""Parts shared by the mechanisms that draw eigenvectors.
+
+Budget shares, noisy eigenvalues, noisy sum and count.
 
 A release is Ĝ = Σ λ̂_i θ̂_i θ̂_iᵀ: eigenvalues with additive noise, drawn **once**, and directions by the exponential mechanism
 (``docs/derivations/iterative_eigenvectors.md``). Sum and count get separate noise.
@@ -41,10 +43,16 @@ from dpmoments.rows.rows import Rows
 Calibration = Literal["tight", "paper"]
 
 _PAPER_SENSITIVITY = 2.0
-"""Sensitivity of uᵀGu, and ℓ1 sensitivity of the eigenvalues, in Amin et al. (2019); never below the true values."""
+"""Sensitivity of uᵀGu, and ℓ1 sensitivity of the eigenvalues, in Amin et al. (2019).
+
+Never below the true values.
+"""
 
 _TOLERABLE = 0.2
-"""Target for the noise on the sum and on the eigenvalues, as a fraction of a public n; see :func:`cut_budget`."""
+"""Target for the noise on the sum and on the eigenvalues, as a fraction of a public n.
+
+See :func:`cut_budget`.
+"""
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,10 @@ class SpectralPlan(Plan):
     def draw_directions(
         self, gram: FloatArray, eigenvalues: FloatArray, privacy_filter: PrivacyFilter
     ) -> tuple[FloatArray, list[float]]:
-        """Return about unit vectors, shape (d, rank), and their temperatures, given the noisy ``eigenvalues``."""
+        """Return about unit vectors, shape (d, rank), and their temperatures.
+
+        Both are computed from the noisy ``eigenvalues``.
+        """
 
     @property
     def unspent_reason(self) -> str | None:
@@ -191,7 +202,10 @@ class SpectralPlan(Plan):
         return (float(noisy[d]) if public is None else public), noisy[:d]
 
     def _noisy_eigenvalues(self, gram: FloatArray, count: float | None, privacy_filter: PrivacyFilter) -> FloatArray:
-        """Return all eigenvalues plus noise, descending, at least 0 and at most n if n is public or released."""
+        """Return all eigenvalues plus noise, descending, at least 0.
+
+        They are at most n if n is public or released.
+        """
         rounded = np.rint(np.linalg.eigvalsh(gram) * 4.0**self.bits)
         on_lattice = np.array([int(value) for value in rounded], dtype=object)  # 2^63 is 8 million rows one way
         noisy = with_noise(
@@ -265,7 +279,10 @@ def cut_budget(
     of_sum = _sum_sensitivity(neighbors, d, pure=pure).value
 
     def share(sensitivity: float, n_entries: int, least: float, most: float) -> float:
-        """Return the share at which noise on ``n_entries`` numbers has norm _TOLERABLE·n, clipped to [least, most]."""
+        """Return the share at which noise on ``n_entries`` numbers has norm _TOLERABLE·n.
+
+        It is clipped to [least, most].
+        """
         if not shape.n_rows:
             return least
         # Error of the whole budget: proportional to 1/ε, and to 1/√ρ.
@@ -325,11 +342,16 @@ def _amount(part: PrivacyBudget) -> float:
 # Variances of the error Ĝ − G of mechanisms that draw eigenvectors, cell by cell in the released eigenbasis.
 
 _MAX_CONCENTRATION = 1e8
-"""Largest concentration passed to SciPy's Bessel functions (NaN far above); I₁/I₀ is 1 − 1/(2κ) to 16 digits beyond."""
+"""Largest concentration passed to SciPy's Bessel functions (NaN far above).
+
+I₁/I₀ is 1 − 1/(2κ) to 16 digits beyond.
+"""
 
 
 def projected_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
-    """Compute mean squares of the entries of V̂ᵀ(Ĝ − G)V̂ if each direction is drawn orthogonal to those before it.
+    """Compute mean squares of the entries of V̂ᵀ(Ĝ − G)V̂ for orthogonal directions.
+
+    Each direction is drawn orthogonal to those before it.
 
     Direction i leans towards j > i by an angle φ of density ∝ exp(tᵢ Δ cos²φ), Δ = λᵢ − λⱼ, so that 2φ is von Mises of
     concentration κ = tᵢΔ/2. Entry (i, j) is ½Δ sin 2φ, of variance (Δ/2tᵢ)·I₁(κ)/I₀(κ), and Δ sin²φ, of mean ½Δ(1 −
@@ -344,7 +366,9 @@ def projected_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance:
 
 
 def subtracted_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
-    """Compute the mean squares if each direction is drawn from the whole sphere, after subtracting the earlier terms.
+    """Compute the mean squares if each direction is drawn from the whole sphere.
+
+    It is drawn after subtracting the earlier terms.
 
     What draw i leaves in entry (i, j), c of variance (Δ/2tᵢ)·I₁/I₀ as above, is still there when j is drawn: direction j
     follows it, leaning by c/λⱼ, and takes it away. In its place comes its own random lean against a direction in which nothing
@@ -379,7 +403,10 @@ def subtracted_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance
 def _with_second_order(
     cells: FloatArray, moved: FloatArray, eigenvalues: FloatArray, rank: int, variance: float
 ) -> FloatArray:
-    """Add the effect of pairs of leans off the diagonal, and the diagonal: noise, and what leans move along it."""
+    """Add the effect of pairs of leans off the diagonal, and the diagonal.
+
+    Noise, and what leans move along it.
+    """
     indices = np.arange(len(eigenvalues))
     means = (np.sign(np.subtract.outer(indices, indices)) * moved).sum(axis=1)
     result = cells + moved @ moved

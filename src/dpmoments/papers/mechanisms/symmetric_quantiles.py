@@ -1,4 +1,4 @@
-"""SYMQ (Du et al. 2020): two private quantiles on either side of the median give mean and scale."""
+"""SYMQ (Du et al. 2020): mean and scale from two private quantiles around the median."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ CERTAIN = 2.0
 
 @dataclass(frozen=True)
 class SymmetricQuantilesPlan(MeanPlan):
-    """Calibrated :class:`SymmetricQuantiles`: the range, the bin width, and the privacy loss of one quantile."""
+    """Calibrated :class:`SymmetricQuantiles`.
+
+    The range, the bin width, and the privacy loss of one quantile.
+    """
 
     radius: float
     resolution: float
@@ -94,13 +97,18 @@ class SymmetricQuantilesPlan(MeanPlan):
         return NoisyMean(np.where(beyond, means, np.clip(means, -self.radius, self.radius)), n_rows, diagnostics)
 
     def _resolves(self, level: float, n_rows: float) -> bool:
-        """Return True if the right bin outweighs all others: e^(ε·level·n/2) against their number, with a margin."""
+        """Return True if the right bin outweighs all others.
+
+        e^(ε·level·n/2) against their number, with a margin.
+        """
         return choice_epsilon(self.level_loss) * level * n_rows / 2.0 >= CERTAIN * math.log(CELLS)
 
 
 @dataclass(frozen=True)
 class SymmetricQuantiles(MeanMechanism):
-    """Midpoint of the private quantiles b and 1 − b of each coordinate: the mean of a symmetric distribution.
+    """Midpoint of the private quantiles b and 1 − b of each coordinate.
+
+    The mean of a symmetric distribution.
 
     Quantiles are searched in twice the radius. A midpoint beyond the radius is clipped to it, unless both of its quantiles are
     beyond it.
@@ -156,7 +164,9 @@ def private_quantile(
     radius: float,
     width: float,
 ) -> float:
-    """Return a value near the ``level`` quantile of one coordinate, in [−2·radius, 2·radius], to within ``width``.
+    """Return a value near the ``level`` quantile of one coordinate, to within ``width``.
+
+    It is in [−2·radius, 2·radius].
 
     Exponential mechanism over bins: a bin's score is minus the distance from level·n to the interval of ranks the bin covers,
     which one replaced row changes by at most 1; values outside the range count at its ends. The chosen bin is divided into

@@ -45,7 +45,10 @@ class PrivacyCurve:
 
 @dataclass(frozen=True)
 class ComposedCurve:
-    """Distribution of the total privacy loss of several draws on a grid; ``infinite`` is the probability of any larger loss."""
+    """Distribution of the total privacy loss of several draws on a grid.
+
+    ``infinite`` is the probability of any larger loss.
+    """
 
     losses: FloatArray
     masses: FloatArray
@@ -59,7 +62,10 @@ class ComposedCurve:
 
 
 def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:
-    """Return the curve of draws with these curves, each chosen adaptively; None if it overflows or there are too many."""
+    """Return the curve of draws with these curves, each chosen adaptively.
+
+    None if it overflows or there are too many.
+    """
     reach = math.fsum(curve.reach for curve in curves)
     if not 0.0 < reach <= _MAX_LOSS or len(curves) > _MAX_CURVES:
         return None
@@ -76,7 +82,10 @@ def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:
 
 
 def _masses(curve: PrivacyCurve, step: float, last: int) -> tuple[FloatArray, float]:
-    """Return the probabilities of losses −last…last times ``step`` (connecting the dots), and of an infinite one."""
+    """Return the probabilities of losses −last…last times ``step``, and of an infinite one.
+
+    The curve is evaluated at the grid points ("connecting the dots").
+    """
     losses = step * np.arange(-last, last + 1)
     # Dots in γ, with (0, 1) before the first.
     gammas = np.concatenate([[0.0], np.exp(losses)])
@@ -90,7 +99,10 @@ def _masses(curve: PrivacyCurve, step: float, last: int) -> tuple[FloatArray, fl
 
 
 def _convex(gammas: FloatArray, deltas: FloatArray) -> list[int]:
-    """Return the indices on the lower convex hull: bounds on a convex curve may be joined if that is lower."""
+    """Return the indices on the lower convex hull.
+
+    Bounds on a convex curve may be joined if that is lower.
+    """
     kept: list[int] = []
     for index in range(len(gammas)):
         while len(kept) > 1:
@@ -121,7 +133,9 @@ def _beyond(epsilon: float, loss: float) -> float | None:
 
 
 def randomized_response_delta(epsilon: float, loss: float) -> float:
-    r"""Return the least :math:`\delta(\varepsilon)` that every pure mechanism of loss t keeps, rounded up; 0 from ε = t on.
+    r"""Return the δ(ε) that every pure mechanism of loss t keeps, rounded up.
+
+    It is 0 from ε = t on.
 
     .. math:: \delta = \frac{1 - e^{\varepsilon - t}}{1 + e^{-t}}
 
@@ -133,7 +147,9 @@ def randomized_response_delta(epsilon: float, loss: float) -> float:
 
 
 def laplace_delta(epsilon: float, loss: float) -> float:
-    r"""Return the least :math:`\delta(\varepsilon)` of Laplace noise, a bound for all noise that is Lipschitz in some norm.
+    r"""Return the δ(ε) of Laplace noise.
+
+    It bounds the δ(ε) of all noise whose log density is Lipschitz in some norm.
 
     .. math:: \delta = 1 - e^{(\varepsilon - t)/2}
 
@@ -145,7 +161,7 @@ def laplace_delta(epsilon: float, loss: float) -> float:
 
 
 def discrete_laplace_delta(epsilon: float, shift: int, scale: float) -> float:
-    r"""Return the least :math:`\delta(\varepsilon)` of discrete Laplace noise on an integer that moves by ``shift``.
+    r"""Return the δ(ε) of discrete Laplace noise on an integer that moves by ``shift``.
 
     With :math:`r = e^{-1/b}`, b the scale, the largest over integers j of :math:`1 - (r^{t+1-j} + e^{\varepsilon} r^j)/(1 +
     r)`. It bounds independent noise on several integers that move by t = ``shift`` in all. Rounded up; 0 at ``epsilon >=
@@ -162,7 +178,7 @@ def discrete_laplace_delta(epsilon: float, shift: int, scale: float) -> float:
 
 
 def bounded_range_delta(epsilon: float, width: float) -> float:
-    r"""Return the least :math:`\delta(\varepsilon)` of every mechanism with log-ratios in an interval of length η = ``width``.
+    r"""Return the δ(ε) of mechanisms with log-ratios in an interval of length η = ``width``.
 
     .. math:: \delta = \frac{(1 - e^{(\varepsilon - \eta)/2})^2}{1 - e^{-\eta}}
 

@@ -13,7 +13,10 @@ from dpmoments.privacy.curves.gaussian import RELATIVE_ERROR, gaussian_log_delta
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
 MIN_COMPOSED_SCALE = 2.0**20
-"""Min SD of composed draws, in lattice units; then the margin to continuous noise is below 1e-9 …"""
+"""Min SD of composed draws, in lattice units.
+
+Then the margin to continuous noise is below 1e-9 …
+"""
 MAX_COMPOSED_COORDINATES = 2**30
 """… for at most this number of coordinates together."""
 
@@ -64,7 +67,7 @@ def discrete_gaussian_log_delta(
 def discrete_gaussian_delta(
     epsilon: float, sensitivity: float, noise_scale: float, n_coordinates: int, smallest_ratio: float = 1.0
 ) -> float:
-    r"""Return a proven upper bound on the delta of independent discrete Gaussian noise added to an integer vector.
+    r"""Return a proven upper bound on the δ of discrete Gaussian noise on an integer vector.
 
     Parameters
     ----------
@@ -94,7 +97,9 @@ def discrete_gaussian_delta(
 def discrete_gaussian_noise_scale(
     epsilon: float, delta: float, sensitivity: float, n_coordinates: int, smallest_ratio: float = 1.0
 ) -> float:
-    """Return the noise scale, by the analytic calibration, at which discrete Gaussian noise is (epsilon, delta)-DP.
+    """Return the noise scale at which discrete Gaussian noise is (epsilon, delta)-DP.
+
+    It uses the analytic calibration.
 
     Arguments are as in :func:`discrete_gaussian_delta`, which is evaluated at the result as a recheck. The scale exceeds the
     continuous calibration by a relative ``1 / (24 * smallest_scale**2)`` and terms of fourth order: less than ``1e-8`` for
@@ -110,7 +115,9 @@ def discrete_gaussian_noise_scale(
 
 
 def discrete_gaussian_rho(epsilon: float, delta: float, n_coordinates: int = MAX_COMPOSED_COORDINATES) -> float:
-    r"""Return the most ρ that adaptively chosen discrete Gaussian draws may spend together for (epsilon, delta)-privacy.
+    r"""Return the most ρ that discrete Gaussian draws may spend for (epsilon, delta)-privacy.
+
+    The draws may be chosen adaptively; the ρ is for all of them together.
 
     A draw of scale :math:`\sigma` on an integer query that moves by :math:`\Delta` spends :math:`\rho = \Delta^2/(2\sigma^2)`.
     However each draw is chosen from earlier results, draws that spend no more than the result together lose no more than one

@@ -32,7 +32,10 @@ _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
 
 
 def _log_delta(a: FloatArray, mu: FloatArray) -> FloatArray:
-    """Return log delta from the upper argument and the ratio of sensitivity to noise scale, elementwise."""
+    """Return log δ, elementwise.
+
+    Arguments are the upper argument and the ratio of sensitivity to noise scale.
+    """
     close = mu < 0.5 * (1.0 + np.abs(a))
     # Where M(a) and M(b) are close, integrate their difference, up to where exp(-45) of it is left.
     c, m = np.where(close, a, 0.0), np.where(close, mu, 0.1)
@@ -58,12 +61,15 @@ def _log_delta(a: FloatArray, mu: FloatArray) -> FloatArray:
 
 
 def log_delta_of_ratio(epsilon: float, mu: FloatArray) -> FloatArray:
-    """Return log delta of Gaussian mechanisms, elementwise in the ratio of sensitivity to noise scale."""
+    """Return log δ of Gaussian mechanisms, elementwise in sensitivity / noise scale."""
     return _log_delta(np.clip(0.5 * mu - epsilon / mu, -_MAX_ARGUMENT, _MAX_ARGUMENT), mu)
 
 
 def _upper_argument(epsilon: float, sensitivity: float, noise_scale: float) -> float:
-    """Return ``mu/2 - epsilon/mu``, correctly rounded: at large epsilon the two terms all but cancel."""
+    """Return ``mu/2 - epsilon/mu``, correctly rounded.
+
+    At large epsilon the two terms all but cancel.
+    """
     e, s, n = Fraction(epsilon), Fraction(sensitivity), Fraction(noise_scale)
     try:
         return float((s * s - 2 * e * n * n) / (2 * s * n))
@@ -72,7 +78,10 @@ def _upper_argument(epsilon: float, sensitivity: float, noise_scale: float) -> f
 
 
 def gaussian_log_delta(epsilon: float, sensitivity: float, noise_scale: float) -> float:
-    """Return the natural logarithm of :func:`gaussian_delta`, finite if that underflows; relative error of delta < 1e-11."""
+    """Return the natural logarithm of :func:`gaussian_delta`, finite if that underflows.
+
+    Relative error of delta < 1e-11.
+    """
     epsilon = require_nonnegative("epsilon", epsilon)
     sensitivity = require_positive("sensitivity", sensitivity)
     noise_scale = require_positive("noise_scale", noise_scale)
@@ -84,7 +93,7 @@ def gaussian_log_delta(epsilon: float, sensitivity: float, noise_scale: float) -
 
 
 def gaussian_delta(epsilon: float, sensitivity: float, noise_scale: float) -> float:
-    r"""Return the exact :math:`\delta(\varepsilon)` of the Gaussian mechanism (Balle & Wang 2018, Theorem 8).
+    r"""Return the exact δ(ε) of the Gaussian mechanism (Balle & Wang 2018, Theorem 8).
 
     .. math:: \delta(\varepsilon) = \Phi\Bigl(\frac{\Delta}{2\sigma} - \frac{\varepsilon\sigma}{\Delta}\Bigr)
               - e^{\varepsilon}\,\Phi\Bigl(-\frac{\Delta}{2\sigma} - \frac{\varepsilon\sigma}{\Delta}\Bigr)
@@ -99,7 +108,7 @@ def gaussian_delta(epsilon: float, sensitivity: float, noise_scale: float) -> fl
 
 
 def gaussian_noise_scale(epsilon: float, delta: float, sensitivity: float) -> float:
-    r"""Return the smallest noise scale at which the Gaussian mechanism is (epsilon, delta)-differentially private.
+    r"""Return the smallest noise scale at which the Gaussian mechanism is (epsilon, delta)-DP.
 
     The scale is on the safe side: ``gaussian_delta`` was evaluated there and, allowing for its own rounding error, does not
     exceed ``delta``. Epsilon from ``1e-6`` to ``1e12`` is tested. The textbook formula
@@ -123,7 +132,7 @@ def gaussian_noise_scale(epsilon: float, delta: float, sensitivity: float) -> fl
 
 
 def gaussian_epsilon(delta: float, sensitivity: float, noise_scale: float) -> float:
-    """Return the smallest epsilon at which a Gaussian mechanism is (epsilon, delta)-differentially private.
+    """Return the smallest epsilon at which a Gaussian mechanism is (epsilon, delta)-DP.
 
     The result is on the safe side, rechecked on the curve; 0 if ``delta`` by itself covers the loss.
     """
@@ -141,11 +150,11 @@ def gaussian_epsilon(delta: float, sensitivity: float, noise_scale: float) -> fl
 
 _RELATIVE_ERROR = 1e-12
 _SMALL = 1.0
-"""Limit below which the probability 1/(1 + e^ε) is near one half, and its normal quantile loses digits."""
+"""Limit below which the normal quantile of 1/(1 + e^ε), which is near ½, loses digits."""
 
 
 def pure_to_gaussian(epsilon: float) -> float:
-    r"""Return the smallest mu such that every epsilon-DP mechanism is mu-Gaussian differentially private, rounded up.
+    r"""Return the smallest μ such that ε-DP implies μ-Gaussian DP, rounded up.
 
     It is :math:`\mu = -2\,\Phi^{-1}\bigl(1/(1 + e^{\varepsilon})\bigr)`. The trade-off curve of randomized response, which
     every :math:`\varepsilon`-DP pair of distributions post-processes, is made of two straight lines with a corner at :math:`(a,

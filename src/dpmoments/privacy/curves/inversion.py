@@ -12,7 +12,7 @@ _MAX_STEPS = 200
 
 
 def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["above", "below"]) -> float:
-    """Find the root of a monotone function of a positive number, on the side where it is not positive.
+    """Find a root of a monotone function of a positive number, on the side where it is ≤ 0.
 
     An argument is safe exactly when ``excess(x) <= 0``, usually ``log(delta(x)) - log(delta_wanted)`` plus an allowance for
     rounding; ``safe`` says whether large or small arguments are. Any positive ``start`` works; near the root is faster. At the

@@ -33,11 +33,17 @@ from dpmoments.privacy.curves.inversion import require_delta, require_nonnegativ
 from dpmoments.privacy.unit import Neighbors
 
 _RELATIVE_ERROR = 1e-9
-"""Error of delta that every inversion allows for; tests find it below 1e-10 (against 40-digit arithmetic)."""
+"""Error of delta that every inversion allows for.
+
+Tests find it below 1e-10 (against 40-digit arithmetic).
+"""
 
 
 _KNEES = (1.0, 6.0, 40.0)
-"""Losses at which the integrals are split: 1 - exp(-loss) rises from 0 within losses of about 1, then is flat."""
+"""Losses at which the integrals are split.
+
+1 − exp(−loss) rises from 0 within losses of about 1, then is flat.
+"""
 
 
 def wishart_sampling_log_delta(
@@ -57,7 +63,10 @@ def wishart_sampling_log_delta(
 
 
 def _with_row(epsilon: float, degrees: float, padding: float) -> float:
-    """Return log delta with the row against without it: the loss is large at large sums of squares."""
+    """Return log delta with the row against without it.
+
+    The loss is large at large sums of squares.
+    """
     slope = 0.5 / (1.0 + padding)  # k; the loss is k T - (r/2) log(1 + q), T the sum of squares
     threshold = (epsilon + 0.5 * degrees * math.log1p(1.0 / padding)) / slope
     unit = 2.0 * (1.0 + 1.0 / padding)  # T / unit is gamma of shape r/2
@@ -75,7 +84,10 @@ def _with_row(epsilon: float, degrees: float, padding: float) -> float:
 
 
 def _without_row(epsilon: float, degrees: float, padding: float) -> float:
-    """Return log delta without the row against with it: the loss is large at small sums of squares."""
+    """Return log delta without the row against with it.
+
+    The loss is large at small sums of squares.
+    """
     slope = 0.5 / (1.0 + padding)
     threshold = (0.5 * degrees * math.log1p(1.0 / padding) - epsilon) / slope
     if threshold <= 0.0:
@@ -118,7 +130,7 @@ def _replaced(epsilon: float, degrees: float, padding: float) -> float:
 def wishart_sampling_delta(
     epsilon: float, degrees_of_freedom: float, padding: float, neighbors: Neighbors | str
 ) -> float:
-    r"""Return the exact :math:`\delta(\varepsilon)` of drawing from Wishart(G + w² I, r), or from its inverse.
+    r"""Return the exact δ(ε) of drawing from Wishart(G + w² I, r), or from its inverse.
 
     Parameters
     ----------
@@ -144,7 +156,7 @@ def wishart_sampling_delta(
 def wishart_sampling_padding(
     epsilon: float, delta: float, degrees_of_freedom: float, neighbors: Neighbors | str
 ) -> float:
-    """Return the smallest padding w²/B² at which the draw is (epsilon, delta)-differentially private.
+    """Return the smallest padding w²/B² at which the draw is (epsilon, delta)-DP.
 
     The padding is on the safe side, rechecked by evaluating :func:`wishart_sampling_delta` there.
     """
@@ -162,7 +174,7 @@ def wishart_sampling_padding(
 
 
 def wishart_sampling_degrees(epsilon: float, delta: float, padding: float, neighbors: Neighbors | str) -> int:
-    """Return the largest number of degrees of freedom for which the draw is (epsilon, delta)-differentially private.
+    """Return the most degrees of freedom for which the draw is (epsilon, delta)-DP.
 
     It is on the safe side, rechecked by evaluating :func:`wishart_sampling_delta` there.
     """
@@ -267,7 +279,10 @@ def _with_row_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
 
 
 def _replaced_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
-    """Return log delta of the orthogonal replacement: a symmetric beta shifted by a/p, averaged over p."""
+    """Return log δ of the orthogonal replacement.
+
+    It is a symmetric beta shifted by a/p, averaged over p.
+    """
     n = m + 2.0
     # The density of p is p^(n-1) K_0(p) / (2^(n-2) Gamma(n/2)^2): nearly a gamma density of shape n - 1/2.
     constant = (
@@ -329,7 +344,7 @@ def _log_correlation_delta(epsilon: float, m: float, shift: FloatArray) -> Float
 
 
 def additive_wishart_delta(epsilon: float, excess_degrees: float, scale: float, neighbors: Neighbors | str) -> float:
-    r"""Return the exact :math:`\delta(\varepsilon)` of adding a Wishart matrix of scale s² I and k degrees of freedom.
+    r"""Return the exact δ(ε) of adding a Wishart matrix of scale s² I, k degrees of freedom.
 
     Parameters
     ----------
@@ -354,7 +369,7 @@ def additive_wishart_delta(epsilon: float, excess_degrees: float, scale: float, 
 
 
 def additive_wishart_degrees(epsilon: float, delta: float, scale: float, neighbors: Neighbors | str) -> int:
-    """Return the smallest excess k − d of degrees of freedom at which the noise is (epsilon, delta)-differentially private.
+    """Return the smallest excess k − d of degrees of freedom at which the noise is (ε, δ)-DP.
 
     It is rounded to the safe side, and rechecked by evaluating :func:`additive_wishart_delta` there.
     """
@@ -378,7 +393,7 @@ def additive_wishart_degrees(epsilon: float, delta: float, scale: float, neighbo
 
 
 def additive_wishart_scale(epsilon: float, delta: float, excess_degrees: float, neighbors: Neighbors | str) -> float:
-    """Return the smallest noise scale s²/B² at which the noise is (epsilon, delta)-differentially private.
+    """Return the smallest noise scale s²/B² at which the noise is (epsilon, delta)-DP.
 
     It is on the safe side, rechecked by evaluating :func:`additive_wishart_delta` there. As k grows the noise tends to the
     symmetric Gaussian noise of the same guarantee, from above: ``scale * sqrt(2 * excess_degrees)`` tends to the noise scale of
@@ -435,7 +450,7 @@ def _log1p_beyond(x: float) -> float:
 
 
 def raised_wishart_delta(epsilon: float, degrees_of_freedom: float, ratio: float) -> float:
-    r"""Return an upper bound on :math:`\delta(\varepsilon)` of drawing from Wishart(f(G) + pI, r), or its inverse.
+    r"""Return an upper bound on the δ(ε) of drawing from Wishart(f(G) + pI, r), or its inverse.
 
     Parameters
     ----------
@@ -462,7 +477,7 @@ def raised_wishart_delta(epsilon: float, degrees_of_freedom: float, ratio: float
 
 
 def raised_wishart_ratio(epsilon: float, delta: float, degrees_of_freedom: float) -> float:
-    """Return the smallest ψ/F at which the draw is proven to be (epsilon, delta)-differentially private.
+    """Return the smallest ψ/F at which the draw is proven (epsilon, delta)-DP.
 
     It is on the safe side, rechecked by evaluating :func:`raised_wishart_delta` there.
     """
@@ -476,7 +491,7 @@ def raised_wishart_ratio(epsilon: float, delta: float, degrees_of_freedom: float
 
 
 def raised_wishart_degrees(epsilon: float, delta: float, ratio: float) -> int:
-    """Return the largest number of degrees of freedom for which the draw is proven (epsilon, delta)-differentially private.
+    """Return the most degrees of freedom for which the draw is proven (epsilon, delta)-DP.
 
     It is on the safe side, rechecked by evaluating :func:`raised_wishart_delta` there; 0 if not even one is.
     """

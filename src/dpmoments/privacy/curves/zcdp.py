@@ -1,4 +1,6 @@
-"""Zero-concentrated differential privacy: noise scales, and conversions valid for *any* rho-zCDP mechanism.
+"""Zero-concentrated differential privacy.
+
+Noise scales, and conversions valid for *any* rho-zCDP mechanism.
 
 For every order ``alpha = 1 + b > 1``, a Rényi divergence of at most ``alpha * rho`` gives (Canonne, Kamath &
 Steinke 2020, Proposition 12)
@@ -24,7 +26,7 @@ _MAX_LOG = 690.0  # orders from 1 + exp(-690) to 1 + exp(690) are searched
 
 
 def zcdp_noise_scale(rho: float, sensitivity: float) -> float:
-    r"""Return the noise scale :math:`\Delta/\sqrt{2\rho}` at which the Gaussian mechanism is rho-zCDP, rounded up.
+    r"""Return the noise scale Δ/√(2ρ) at which the Gaussian mechanism is ρ-zCDP, rounded up.
 
     The smallest float with ``sensitivity**2 <= 2 * rho * noise_scale**2`` in exact arithmetic. Bun & Steinke (2016),
     Proposition 1.6; for the discrete Gaussian, Canonne, Kamath & Steinke (2020), Theorem 4.
@@ -72,7 +74,7 @@ def zcdp_log_delta(rho: float, epsilon: float) -> float:
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    r"""Return the smallest delta such that, by the bound below, any rho-zCDP mechanism is (epsilon, delta)-DP, rounded up.
+    r"""Return the smallest δ such that, by the bound below, ρ-zCDP implies (ε, δ)-DP, rounded up.
 
     .. math:: \delta = \inf_{\alpha > 1}
         \frac{e^{(\alpha-1)(\alpha\rho-\varepsilon)}}{\alpha-1}\Bigl(1-\frac1\alpha\Bigr)^{\alpha}
@@ -84,7 +86,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Return the smallest epsilon such that, by :func:`zcdp_delta`, any rho-zCDP mechanism is (epsilon, delta)-DP.
+    """Return the smallest ε such that, by :func:`zcdp_delta`, ρ-zCDP implies (ε, δ)-DP.
 
     It is on the safe side, rechecked by evaluating ``zcdp_delta``; 0 if ``delta`` by itself suffices.
     """
@@ -103,7 +105,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Return the largest rho such that, by :func:`zcdp_delta`, any rho-zCDP mechanism is (epsilon, delta)-DP.
+    """Return the largest ρ such that, by :func:`zcdp_delta`, ρ-zCDP implies (ε, δ)-DP.
 
     It is on the safe side, rechecked by evaluating ``zcdp_delta``.
 

@@ -1,4 +1,6 @@
-"""Privacy loss of one draw from each noise distribution: both relations, every unit of loss, in one place.
+"""Privacy loss of one draw from each noise distribution.
+
+Both relations, every unit of loss, in one place.
 
 A draw's class is its public description. It states the loss for a query of a given sensitivity, and refuses a unit in which its
 loss does not add up. Draws that are private only by their own exact curve (Wishart draws) take a *claim*, the (ε, δ) that the

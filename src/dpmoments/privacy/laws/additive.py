@@ -46,7 +46,9 @@ class GaussianLaw(DrawLaw):
 
 @dataclass(frozen=True)
 class DiscreteGaussian(GaussianLaw):
-    """Independent discrete Gaussian noise on integers: ρ = Δ²/(2σ²) (Canonne, Kamath & Steinke 2020, Theorem 4).
+    """Independent discrete Gaussian noise on integers.
+
+    ρ = Δ²/(2σ²) (Canonne, Kamath & Steinke 2020, Theorem 4).
 
     On a symmetric matrix each entry of the upper triangle has separate noise, σ on the diagonal and ``off_diagonal_scale`` ≥
     σ/√2 off it: then Σ (Δ_ij/σ_ij)² ≤ ‖Δ‖_F²/σ². For a vector that is None. σ = ``scale`` is in units of the query.
@@ -82,7 +84,9 @@ class DiscreteGaussian(GaussianLaw):
 
 @dataclass(frozen=True)
 class GaussianDraw(GaussianLaw):
-    """Normal noise drawn in floating point, σ on every entry, or σ on and σ/√2 off the diagonal of a symmetric matrix.
+    """Normal noise drawn in floating point.
+
+    σ on every entry, or σ on and σ/√2 off the diagonal of a symmetric matrix.
 
     The losses are as for :class:`DiscreteGaussian`; idealized.
     """
@@ -101,7 +105,10 @@ class GaussianDraw(GaussianLaw):
 
 @dataclass(frozen=True)
 class DiscreteLaplace(DrawLaw):
-    """Independent discrete Laplace noise on integers, on the upper triangle of a symmetric matrix: ε = Δ₁/b."""
+    """Independent discrete Laplace noise on integers: ε = Δ₁/b.
+
+    On a symmetric matrix, it is on the upper triangle.
+    """
 
     scale: float
 
@@ -128,7 +135,9 @@ class DiscreteLaplace(DrawLaw):
 
 @dataclass(frozen=True)
 class NormDraw(DrawLaw):
-    """Noise on a symmetric integer matrix, rounded to its lattice, whose log density falls by at most rate·‖X‖ under a shift X.
+    """Noise on a symmetric integer matrix, rounded to its lattice.
+
+    Its log density falls by at most rate·‖X‖ under a shift X.
 
     ε = rate·Δ, Δ the sensitivity in that norm. ``rate`` is c, for a matrix in encoded units; the query is in units of
     2^(−2·bits) of those.

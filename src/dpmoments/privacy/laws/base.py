@@ -1,4 +1,7 @@
-"""Contract of every kind of draw: a name, the norm of its query's sensitivity, the privacy loss."""
+"""Contract of every kind of draw.
+
+A name, the norm of its query's sensitivity, the privacy loss.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,9 @@ class DrawLaw(ABC):
     claims: ClassVar[bool] = False
     """True if its cost is a claim that is checked on an exact curve, instead of a formula."""
     is_gaussian: ClassVar[bool] = False
-    """True if losses of its draws add up like losses of normal noise, before they become a curve."""
+    """True if losses of its draws add up like those of normal noise, before becoming a curve."""
     delta_is_of_bound: ClassVar[bool] = False
-    """True if δ is the failure probability of a bound that later draws rely on, and not of the draw."""
+    """True if δ is the failure probability of a bound that later draws rely on."""
     attained_alone: ClassVar[bool] = False
     """True if its loss is attained by tables without other rows only."""
 
@@ -68,7 +71,9 @@ class DrawLaw(ABC):
 
     @abstractmethod
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
-        """Return privacy curves of the parts of a draw, one after another; none if no more than its price is known.
+        """Return privacy curves of the parts of a draw, one after another.
+
+        None if no more than its price is known.
 
         Gaussian draws have none: its losses add up before they become a curve (``docs/derivations/privacy-profile.md``).
         """
@@ -117,7 +122,7 @@ class DrawLaw(ABC):
 
 
 def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
-    """Return the loss of a draw whose log-ratio is at most ``epsilon``, in any unit in which it adds up."""
+    """Return the loss of a draw whose log-ratio is at most ``epsilon``, in any unit."""
     if unit in (LossUnit.EPSILON, LossUnit.EPSILON_DELTA):
         return Loss(unit, epsilon)
     if unit is LossUnit.RHO:
@@ -126,7 +131,10 @@ def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
 
 
 _ATTAINED = ("count", "count_l1", "gram_frobenius", "gram_nuclear")
-"""Sensitivities that some two neighbors attain: ``tests/privacy/test_sensitivity.py`` has them."""
+"""Sensitivities that some two neighbors attain.
+
+``tests/privacy/test_sensitivity.py`` has them.
+"""
 
 
 def attains(sensitivity: Sensitivity) -> bool:

@@ -50,7 +50,9 @@ class Choice(DrawLaw):
 
 @dataclass(frozen=True)
 class Directions(DrawLaw):
-    """Unit vectors, direction i with density ∝ exp(t_i uᵀCu), orthogonal to those before it if ``projected``.
+    """Unit vectors, direction i with density ∝ exp(t_i uᵀCu).
+
+    If ``projected``, each is orthogonal to those before it.
 
     The log-ratio of a draw ranges over an interval of length η = tΔ under add-remove, where uᵀCu moves one way for all u, and
     2tΔ under replace-one: ε = Σ η_i, and Σ η_i²/8-zCDP. The last of d orthogonal directions is fixed by the others and free; in

@@ -1,4 +1,7 @@
-"""Random matrices that are private by their own exact (ε, δ) curve, and the bound that one of them relies on."""
+"""Random matrices that are private by an exact (ε, δ) curve.
+
+One of them relies on a bound, which is here too.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ _wishart_sampling_delta = lru_cache(maxsize=256)(wishart_sampling_delta)
 
 @dataclass(frozen=True)
 class EigenvalueBound(DrawLaw):
-    """Lower bound on the smallest eigenvalue: Laplace noise, an allowance subtracted, rounded down.
+    """Lower bound on the smallest eigenvalue.
+
+    Laplace noise, an allowance subtracted, rounded down.
 
     ε = Δ/scale. The δ is not for the draw, which is pure, but for later draws that rely on it: the bound is too high with
     probability ½e^{−allowance/scale}.
@@ -65,7 +70,9 @@ class EigenvalueBound(DrawLaw):
 
 @dataclass(frozen=True)
 class AdditiveWishartDraw(DrawLaw):
-    """Wishart(s²I, k) noise less its mean on a symmetric integer matrix, rounded to its lattice; a claimed (ε, δ).
+    """Wishart(s²I, k) noise less its mean on a symmetric integer matrix, rounded to its lattice.
+
+    A claimed (ε, δ).
 
     ``degrees`` is k, ``scale`` s² for a matrix in encoded units; the query is in units of 2^(−2·bits) of those.
     """
@@ -97,7 +104,9 @@ class AdditiveWishartDraw(DrawLaw):
 
 @dataclass(frozen=True)
 class WishartSampling(DrawLaw):
-    """One draw around the padded Gram matrix, Wishart or inverse Wishart, rescaled to its mean; a claimed (ε, δ).
+    """One draw around the padded Gram matrix, Wishart or inverse Wishart, rescaled to its mean.
+
+    A claimed (ε, δ).
 
     Attributes
     ----------
@@ -137,7 +146,9 @@ class WishartSampling(DrawLaw):
 
 @dataclass(frozen=True)
 class RaisedWishartSampling(DrawLaw):
-    """Draw of :class:`WishartSampling` around a matrix whose eigenvalues below a public number are raised to it first.
+    """Draw like :class:`WishartSampling` around a matrix with raised eigenvalues.
+
+    Those below a public number are raised to it first.
 
     The draw raises them itself: its loss relies on no bound on the eigenvalues of the query.
 

@@ -1,1 +1,4 @@
-"""Sources of rows, one file per kind of engine: each maps a summary over its partitions and merges the results."""
+"""Sources of rows, one file per kind of engine.
+
+Each maps a summary over its partitions and merges the results.
+"""

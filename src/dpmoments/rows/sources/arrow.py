@@ -1,4 +1,7 @@
-"""Batches streamed through Arrow: Parquet files or globs, Arrow datasets, DuckDB relations; never whole in memory."""
+"""Batches streamed through Arrow: Parquet files or globs, Arrow datasets, DuckDB relations.
+
+Never whole in memory.
+"""
 
 from __future__ import annotations
 
@@ -234,7 +237,10 @@ class DatasetSource(ArrowSource):
 
 
 def with_bytes_read(batches: Iterator[pa.RecordBatch], place: Callable[[], int]) -> Iterator[pa.RecordBatch]:
-    """Add the number of bytes read to each batch; ``place`` returns the reader's position in its file."""
+    """Add the number of bytes read to each batch.
+
+    ``place`` returns the reader's position in its file.
+    """
     before = 0
     for batch in batches:
         reached = max(place(), before)
@@ -251,7 +257,10 @@ def _parquet_names(path: Path) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class FeatherSource(StreamedFileSource):
-    """Rows of Arrow IPC files and streams (Feather V2); one of their own batches is in memory at a time."""
+    """Rows of Arrow IPC files and streams (Feather V2).
+
+    One of their own batches is in memory at a time.
+    """
 
     def names_in(self, path: Path) -> list[str]:
         with read_quietly(partial(open_ipc, path), path) as reader:
@@ -267,7 +276,10 @@ class FeatherSource(StreamedFileSource):
 
 
 def _validated(reader: Any, source: Any, reached: list[int]) -> Iterator[pa.RecordBatch]:
-    """Iterate over the batches of a file or stream; refuse a damaged one before use: its offsets may point anywhere."""
+    """Iterate over the batches of a file or stream; refuse a damaged one before use.
+
+    Its offsets may point anywhere.
+    """
     n_batches = getattr(reader, "num_record_batches", None)
     if n_batches is None:
         for batch in reader:

@@ -1,4 +1,6 @@
-"""Refusal of tables whose types another library guesses: one row would decide how all others are read.
+"""Refusal of tables whose types another library guesses.
+
+One row would decide how all others are read.
 
 With ``abc`` in a column of ``007`` the others stay ``007``; without it they become 7.
 """
@@ -29,7 +31,10 @@ _KEY = re.compile(r"(?:^|[/\\ ])([^/\\=]+)=[^/\\]*(?=[/\\])")
 
 
 def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
-    """Raise if the plan of a LazyFrame reads text files or folder names; the plan may quote values and is not shown."""
+    """Raise if the plan of a LazyFrame reads text files or folder names.
+
+    The plan may quote values and is not shown.
+    """
     if found := _POLARS_SCANS.search(plan):
         raise InputTypeError(
             f"the lazy frame scans {found[1].upper()} files, whose types Polars guesses from the first cells, "
@@ -47,7 +52,9 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
 
 
 def require_no_guess_of_duckdb(plan: str) -> None:
-    """Raise if a relation's plan, which is not shown, reads CSV or JSON files, or pandas or NumPy data.
+    """Raise if a relation's plan reads CSV or JSON files, or pandas or NumPy data.
+
+    The plan is not shown.
 
     DuckDB guesses types of objects, and the plan does not state which columns hold objects.
     """
@@ -68,7 +75,9 @@ def require_no_guess_of_duckdb(plan: str) -> None:
 
 
 def require_keys_of_text(dataset: Any, names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
-    """Raise if a column that is read comes from folder names of an Arrow dataset and is no longer text.
+    """Raise if a column comes from folder names of an Arrow dataset and is no longer text.
+
+    Only columns that are read are checked.
 
     A number is the same whatever its type; a level or a unit is not.
     """
@@ -100,7 +109,9 @@ def _keys(dataset: Any) -> list[Any]:
 
 
 def differing_types(dataset: Any, names: tuple[str, ...]) -> str | None:
-    """Describe a file of an Arrow dataset whose types differ so that a cast may fail or round; None without one.
+    """Describe a file of an Arrow dataset whose types differ so that a cast may fail or round.
+
+    None without one.
 
     Only footers are read. For a dataset with a filter every column is checked.
     """
@@ -152,7 +163,9 @@ _NOTHING = ("", "__HIVE_DEFAULT_PARTITION__")
 
 
 def folder_keys(path: Path, folder: Path | None) -> dict[str, str | None]:
-    """Return the column values in the folder names between a file and ``folder``; None means null.
+    """Return the column values in the folder names between a file and ``folder``.
+
+    None means null.
 
     >>> folder_keys(Path("data/year=2020/region=a%20b/part.parquet"), Path("data"))
     {'year': '2020', 'region': 'a b'}
@@ -164,7 +177,10 @@ def folder_keys(path: Path, folder: Path | None) -> dict[str, str | None]:
 
 
 def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
-    """Return a constant Arrow column of a type that the schema column accepts (text without a schema column)."""
+    """Return a constant Arrow column of a type that the schema column accepts.
+
+    It is text without a schema column.
+    """
     if text is None:
         return pa.nulls(n_rows)
     if column is None or isinstance(column, Categorical | Date):

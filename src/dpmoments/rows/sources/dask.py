@@ -79,7 +79,10 @@ class PartitionTask:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CutGraph:
-    """Dask graph cut into one task per partition; ``stored`` steps are shared and kept between tasks."""
+    """Dask graph cut into one task per partition.
+
+    ``stored`` steps are shared and kept between tasks.
+    """
 
     partitions: Sequence[PartitionTask]
     stored: Mapping[Hashable, Any] = field(default_factory=dict)
@@ -159,7 +162,10 @@ def opened_job(seal: Seal | None, value: Any) -> PartitionJob:
 
 
 def partition_outcome(seal: Seal | None, task: PartitionTask, number: int, job: Any, *given: Any) -> Any:
-    """Read a partition and work on it; errors are results, so that no worker logs what they quote."""
+    """Read a partition and work on it.
+
+    Errors are results, so that no worker logs what they quote.
+    """
     work = opened_job(seal, job)
     try:
         partition = task.run(given)
@@ -196,7 +202,10 @@ def _scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
 
 
 def _reads_everything(plan: Any) -> bool:
-    """Return True if every row is read by the reader of local passes, without a requested conversion."""
+    """Return True if every row is read by the reader of local passes, without conversion.
+
+    A conversion may be requested.
+    """
     options = dict(zip(plan._parameters, plan.operands, strict=False))
     needed = {"filters", "categories", "_partitions", "_series", "engine", "kwargs", "storage_options"}
     if not needed <= set(options):
@@ -416,7 +425,10 @@ def open_files_on_dask(files: FileSource) -> DaskSource:
 
 
 def _scheduler() -> tuple[Any, bool]:
-    """Return the client of the cluster that runs tasks, or None, and True if this machine runs them."""
+    """Return the client of the cluster that runs tasks, or None.
+
+    Also True if this machine runs them.
+    """
     import dask
     from dask.base import get_scheduler, named_schedulers
 
@@ -447,7 +459,10 @@ def _keeps_results_in_memory(dask_worker: Any) -> bool:
 
 
 def _on_cluster(client: Any, leaves: Sequence[Any], root: Any, progress: PassProgress) -> bytes:
-    """Compute the root of the tree on a cluster; however the pass ends, none of its tasks continues."""
+    """Compute the root of the tree on a cluster.
+
+    However the pass ends, none of its tasks continues.
+    """
     from distributed import as_completed
 
     *waiting, last = client.compute([*leaves, root])

@@ -1,4 +1,6 @@
-"""Checks of a Dask collection's plan: types are declared, and no row is stored between tasks.
+"""Checks of a Dask collection's plan.
+
+Types are declared, and no row is stored between tasks.
 
 Both examine the plan before anything is read, and refuse what they do not recognize.
 """
@@ -17,7 +19,10 @@ from dpmoments.schema.columns import Categorical
 from dpmoments.schema.numeric import Numeric
 
 OF_COLUMNS = ("ArrowStringConversion", "Projection")
-"""Plan steps that leave rows and values unchanged: storage of text, and selection of columns."""
+"""Plan steps that leave rows and values unchanged.
+
+Storage of text, and selection of columns.
+"""
 _IN_MEMORY = ("FromPandas", "FromPandasDivisions")
 _PARQUET = ("ReadParquetPyarrowFS", "ReadParquetFSSpec")
 _ORC_READER = ("dask.dataframe.io.orc.core", "_read_orc")
@@ -68,7 +73,7 @@ def _kind(node: Any) -> str:
 
 
 def require_declared_types(plan: Any) -> None:
-    """Raise TypeError unless a frame consists of tables in memory or files that state their types."""
+    """Raise TypeError unless a frame consists of tables in memory or files with stated types."""
     from dask.base import is_dask_collection
 
     for node in _plan_nodes(plan):
@@ -80,7 +85,10 @@ def require_declared_types(plan: Any) -> None:
 
 
 def require_types_of_readers(plan: Any, reading: Reading) -> None:
-    """Raise TypeError if a Parquet or ORC reader of the simplified plan guesses a column's type, or may round it."""
+    """Raise TypeError if a Parquet or ORC reader guesses a column's type, or may round it.
+
+    It reads the simplified plan.
+    """
     behind = _behind_columns(plan)
     only_columns = _kind(behind) in _PARQUET or _is_orc(behind)
     for node in _plan_nodes(plan):
@@ -105,7 +113,7 @@ def _behind_columns(node: Any) -> Any:
 
 
 def _require_declared(leaf: Any) -> None:
-    """Raise TypeError unless a leaf of a plan is a table in memory, or a file that states its types."""
+    """Raise TypeError unless a leaf of a plan is a table in memory or a file with stated types."""
     kind = _kind(leaf)
     of_dask = type(leaf).__module__.startswith("dask.dataframe.")
     if of_dask and (kind in _IN_MEMORY or kind in _PARQUET or kind == "Literal"):
@@ -136,7 +144,10 @@ def _is_orc(node: Any) -> bool:
 
 
 def _require_keys_of_text(reader: Any, reading: Reading, only_columns: bool) -> None:
-    """Raise TypeError if a column from folder names is used, and its type is neither text nor irrelevant."""
+    """Raise TypeError if a column from folder names is used and is not text.
+
+    Types that do not matter are accepted.
+    """
     columns = {column.name: column for column in reading.schema.columns}
     filters = "" if reader.operand("filters") is None else str(reader.operand("filters"))
     for name in sorted(_guessed_keys(reader)):
@@ -170,7 +181,10 @@ def _is_text(kind: Any) -> bool:
 
 
 def _require_exact_integers(reader: Any, reading: Reading, only_columns: bool) -> None:
-    """Raise TypeError if pandas could round a level or ID: a missing value turns a partition's integers into floats."""
+    """Raise TypeError if pandas could round a level or ID.
+
+    A missing value turns a partition's integers into floats.
+    """
     exact = {
         column.name: f"column {column.name!r} has levels"
         for column in reading.schema.columns
@@ -224,7 +238,10 @@ def require_array_in_memory(graph: Mapping[Any, Any]) -> None:
 
 
 def storing_steps(expression: Any) -> list[str]:
-    """Return the kinds of steps that combine parts of several partitions, which stores rows between tasks."""
+    """Return the kinds of steps that combine parts of several partitions.
+
+    They store rows between tasks.
+    """
     from dask.dataframe.dask_expr._expr import Blockwise
 
     return sorted(
@@ -237,7 +254,10 @@ def storing_steps(expression: Any) -> list[str]:
 
 
 def columns_of_memory(expression: Any) -> Any:
-    """Return the plan of a pandas table's columns without Dask's conversion to text; None for other plans."""
+    """Return the plan of a pandas table's columns without Dask's conversion to text.
+
+    None for other plans.
+    """
     if _kind(expression) in _IN_MEMORY and "pyarrow_strings_enabled" in expression._parameters:
         return expression.substitute_parameters({"pyarrow_strings_enabled": False})
     if _kind(expression) not in OF_COLUMNS:

@@ -1,4 +1,7 @@
-"""Tables read by an engine's workers: equal work per partition, merged in a tree, same bits as a local pass."""
+"""Tables read by an engine's workers.
+
+Equal work per partition, merged in a tree, same bits as a local pass.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,10 @@ _EMPTY = np.uint64(0x5851F42D4C957F2D)
 _READ = (str, bytes, Number, np.generic, date, UUID)
 """Types of objects that some reader accepts."""
 _ROWS_AT_A_TIME = 8_192
-"""Rows hashed at a time: hashes fit in the processor's cache, and are too small for an allocator to return to the system."""
+"""Rows hashed at a time.
+
+Hashes fit in the processor's cache, and are too small for an allocator to return to the system.
+"""
 
 
 class Fingerprint:
@@ -95,7 +101,10 @@ def _cell_words(cells: Any) -> HashArray:
 
 
 def _object_word(cell: object) -> int:
-    """Hash an object that no reader accepts by its type only: anything else may be a memory address."""
+    """Hash an object that no reader accepts by its type only.
+
+    Anything else may be a memory address.
+    """
     if isinstance(cell, _READ) or cell is None:
         return zlib.crc32(repr(cell).encode(errors="backslashreplace"))
     return zlib.crc32(type(cell).__qualname__.encode(errors="backslashreplace"))
@@ -134,7 +143,10 @@ def _looked_up(words: HashArray, cells: Any) -> HashArray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading:
-    """Parameters for reading each partition: the attributes of :class:`~dpmoments.rows.sources.local.LocalSource`."""
+    """Parameters for reading each partition.
+
+    The attributes of :class:`~dpmoments.rows.sources.local.LocalSource`.
+    """
 
     schema: Schema
     mean: bool
@@ -149,7 +161,10 @@ class Reading:
         return self.schema.names if self.privacy_unit is None else (*self.schema.names, self.privacy_unit.column)
 
     def opened(self, partition: Any) -> LocalSource[Any]:
-        """Return a source of a partition's rows: a frame, an array, or a source that locates its rows."""
+        """Return a source of a partition's rows.
+
+        A frame, an array, or a source that locates its rows.
+        """
         if isinstance(partition, np.ndarray):
             if partition.dtype != self.array_type:
                 raise InputTypeError(
@@ -202,7 +217,10 @@ class Outcome:
 
 
 Work = Callable[[LocalSource[Any]], Any]
-"""Work on a partition: a frozen dataclass or a module's function, which an engine can send to its workers."""
+"""Work on a partition.
+
+A frozen dataclass or a module's function, which an engine can send to its workers.
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -328,7 +346,10 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False, repr=False)
 class FirstPass:
-    """Facts of the first pass that later passes must match; mutable, since copies of a source share it."""
+    """Facts of the first pass that later passes must match.
+
+    Mutable, since copies of a source share it.
+    """
 
     fingerprint: int | None = None
 
@@ -358,7 +379,10 @@ class EngineSource(ABC):
 
     @abstractmethod
     def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[Outcome, int] | None:
-        """Run a job over all partitions; return the outcome and their number, or None without partitions."""
+        """Run a job over all partitions.
+
+        Return the outcome and their number, or None without partitions.
+        """
 
     @property
     def schema(self) -> Schema:

@@ -1,4 +1,7 @@
-"""Sources on one machine: parts of the table read in turn, encoded and summarized in threads."""
+"""Sources on one machine.
+
+Parts of the table read in turn, encoded and summarized in threads.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,10 @@ class LocalSource(ABC, Generic[Part]):
 
     @property
     def missing(self) -> Missing:
-        """Rule for non-finite values of an encoded batch: in a batch encoded by columns, a dropped row."""
+        """Rule for non-finite values of an encoded batch.
+
+        In a batch encoded by columns, a dropped row.
+        """
         return "drop"
 
     @abstractmethod
@@ -106,7 +112,10 @@ class LocalSource(ABC, Generic[Part]):
         return {name: self.written_cells(part, name) for name in self.names}
 
     def encode(self, part: Part, memory: BlockMemory | None = None) -> npt.NDArray[Any]:
-        """Return encoded rows, (n, d), read-only, NaN if dropped; with ``memory`` the next part overwrites them."""
+        """Return encoded rows, (n, d), read-only, NaN if dropped.
+
+        With ``memory`` the next part overwrites them.
+        """
         return self.encode_levels(part, memory).encoded()
 
     def encode_levels(self, part: Part, memory: BlockMemory | None = None) -> LevelBlock:
@@ -152,7 +161,10 @@ class LocalSource(ABC, Generic[Part]):
         threads: int | None = None,
         on_block: Callable[[int], None] | None = None,
     ) -> Result:
-        """Map a summary over the table in threads; ``on_block`` gets each part's share of :attr:`pass_length`."""
+        """Map a summary over the table in threads.
+
+        ``on_block`` gets each part's share of :attr:`pass_length`.
+        """
         memory = BlockMemory()
         if not self.layout.columns:
             encode = partial(self.encode, memory=memory)

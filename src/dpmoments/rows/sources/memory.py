@@ -1,4 +1,7 @@
-"""Batches of tables in memory: NumPy arrays, separate columns, and pandas, Polars and Arrow frames through narwhals."""
+"""Batches of tables in memory.
+
+NumPy arrays, separate columns, and pandas, Polars and Arrow frames through narwhals.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,10 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
 
     @property
     def raw(self) -> bool:
-        """True if batches are the caller's own numbers: summaries then apply the columns' common missing rule."""
+        """True if batches are the caller's own numbers.
+
+        Summaries then apply the columns' common missing rule.
+        """
         return (
             self.array.dtype.kind in "iuf"
             and self.array.dtype.itemsize <= 8
@@ -154,7 +160,10 @@ class FrameSource(LocalSource["nw.DataFrame[Any]"]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LazySource(LocalSource["nw.DataFrame[Any]"]):
-    """Rows of a Polars LazyFrame; every pass runs the query again, for the schema's columns only."""
+    """Rows of a Polars LazyFrame.
+
+    Every pass runs the query again, for the schema's columns only.
+    """
 
     frame: Any
 
@@ -200,5 +209,8 @@ def require_columns(found: Sequence[object], wanted: Sequence[str], where: str) 
 
 
 def _rows_per_part(source: ArraySource | ColumnSource | FrameSource) -> int:
-    """Return the rows encoded at a time: an eighth of a small table, so that all threads have work."""
+    """Return the rows encoded at a time.
+
+    An eighth of a small table, so that all threads have work.
+    """
     return min(source.largest_part, max(_MIN_ROWS_PER_PART, source.n_rows // 8))

@@ -40,7 +40,9 @@ def open_source(
     privacy_unit: PrivacyUnit | None = None,
     text_format: TextFormat | None = None,
 ) -> LocalSource[Any] | EngineSource:
-    """Return the source of an array, frame, path, dataset or relation; reads only names, types and footers.
+    """Return the source of an array, frame, path, dataset or relation.
+
+    Reads only names, types and footers.
 
     Tables of Dask or Spark, and files given to one of them, are read by that engine's workers.
     """

@@ -37,7 +37,10 @@ class Source(Protocol):
     def summarize_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
-        """Summarize like :meth:`summarize`, in batches that name each row's unit; requires a privacy unit."""
+        """Summarize like :meth:`summarize`, in batches that name each row's unit.
+
+        Requires a privacy unit.
+        """
 
     def summarize(
         self,
@@ -71,7 +74,7 @@ FAILED_QUERY = "its query fails, on the table or before it"
 
 
 class ReadAgain(Exception):  # noqa: N818 (no error reaches a caller)
-    """Request to read a delimited file again from its beginning, in the way given as the argument."""
+    """Request to read a delimited file again from its beginning, in the way of the argument."""
 
 
 def read_quietly(

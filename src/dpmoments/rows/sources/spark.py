@@ -58,7 +58,9 @@ _STREAMED = frozenset(
 
 
 def rows_on_disk(frame: Any, names: Sequence[str]) -> str | None:
-    """Return why reading these columns of a frame would store rows on a disk; None if it would not. Reads no row.
+    """Return why reading these columns of a frame would store rows on a disk.
+
+    None if it would not. Reads no row.
 
     Steps that shuffle, broadcast, sort, aggregate or cache on disk write rows unencrypted to Spark's local folders,
     unless the session encrypts its files. The event log holds exact row counts, encrypted or not.
@@ -106,10 +108,16 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 _RESULTS_AT_FIRST = 32
 """Results in the first job of a pass, before their size is known."""
 _BYTES_PER_JOB = 1 << 27
-"""Bytes of results in each later job: Spark refuses a gigabyte (``spark.driver.maxResultSize``)."""
+"""Bytes of results in each later job.
+
+Spark refuses a gigabyte (``spark.driver.maxResultSize``).
+"""
 _JOBS_AT_A_TIME = 4
 _MIN_MAX_TASKS = 1000
-"""With more partitions than this, and than four per core, a task reads several, so that fewer results are sent."""
+"""Number of partitions above which a task reads several, so that fewer results are sent.
+
+It applies beyond four partitions for each core.
+"""
 _KEY_PROPERTY = "dpmoments.key"
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """PySpark's loggers of query errors, which quote the values where queries stop."""
@@ -177,7 +185,10 @@ class SparkSource(EngineSource):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _SparkFrameSource(SparkSource):
-    """Rows of a Spark DataFrame: the scan is limited to the columns that are read, as Arrow batches."""
+    """Rows of a Spark DataFrame.
+
+    The scan is limited to the columns that are read, as Arrow batches.
+    """
 
     frame: Any
 
@@ -387,7 +398,10 @@ class _Jobs:
         self._left_early = False
 
     def results(self, results: Any, size_of_first: int) -> Iterator[bytes]:
-        """Yield all partitions' results in order, with as many at the driver at a time as it can hold."""
+        """Yield all partitions' results in order.
+
+        The driver holds as many at a time as it can.
+        """
         from pyspark import inheritable_thread_target
 
         def of(indices: Sequence[int]) -> list[bytes]:

@@ -1,4 +1,7 @@
-"""Check that a Spark frame's column types are declared: of inferred types, one row would decide how others are read."""
+"""Check that a Spark frame's column types are declared.
+
+Of inferred types, one row would decide how others are read.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ _SAME_IN_BOTH = {
     "boolean": "bool",
     "string": "string",
 }
-"""Spark types that Parquet holds without conversion, and the same type's Arrow name; dates may differ."""
+"""Spark types that Parquet holds without conversion, and the same type's Arrow name.
+
+Dates may differ.
+"""
 _OTHER_READING = (
     "spark.sql.files.ignoreCorruptFiles",
     "spark.sql.files.ignoreMissingFiles",
@@ -32,7 +38,9 @@ _OTHER_READING = (
 
 
 def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
-    """Return the local Parquet files whose rows are exactly those of a frame; None unless its optimized plan proves it.
+    """Return the local Parquet files whose rows are exactly those of a frame.
+
+    None unless its optimized plan proves it.
 
     All of the files hold the columns in the frame's types. None if the plan has further steps, reads from a cache or a
     catalog or with options, or converts types.
@@ -139,7 +147,10 @@ _RDDS = frozenset(
         "rdd.UnionRDD",
     )
 )
-"""RDDs of data that this process gave to Spark; files, queries, shuffles and checkpoints use others."""
+"""RDDs of data that this process gave to Spark.
+
+Files, queries, shuffles and checkpoints use others.
+"""
 _PASSING = frozenset(
     ["Filter", "GlobalLimit", "Join", "LocalLimit", "Repartition", "RepartitionByExpression", "ResolvedHint", "Sort"]
     + ["SubqueryAlias", "View"]
@@ -204,7 +215,10 @@ def _declares_types(class_name: str) -> bool:
 
 
 def undeclared_types(frame: Any, names: Sequence[str]) -> str | None:
-    """Return why the types of a frame's columns are not known to be declared; None if they are. Reads no row."""
+    """Return why the types of a frame's columns are not known to be declared; None if they are.
+
+    Reads no row.
+    """
     plan = selected(frame, names)._jdf.queryExecution().analyzed()
     subqueries = items(plan.subqueriesAll())
     leaves = [leaf for one in (plan, *subqueries) for leaf in items(one.collectLeaves())]

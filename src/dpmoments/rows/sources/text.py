@@ -1,4 +1,7 @@
-"""Delimited text files (CSV), streamed through Arrow's reader: only the schema's columns, in any stated format."""
+"""Delimited text files (CSV), streamed through Arrow's reader.
+
+Only the schema's columns, in any stated format.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +100,10 @@ class CsvSource(StreamedFileSource):
         super().__post_init__()
 
     def _require_delimiter(self, path: Path) -> None:
-        """Raise with advice if another delimiter would give the schema's names, before records fail to parse."""
+        """Raise with advice if another delimiter would give the schema's names.
+
+        It is called before records fail to parse.
+        """
         line, delimiter = first_line(path, self.text_format), self._delimiter(path)
         named = names_in(line, delimiter, self.text_format)
         wanted = set(self.names) - set(folder_keys(path, self.folder))
@@ -256,7 +262,10 @@ class CsvSource(StreamedFileSource):
         long_lines: bool = False,
         header: bytes | None = None,
     ) -> Iterator[Any]:
-        """Open Arrow's reader of a file, or of its header only; it reads no further once the context ends."""
+        """Open Arrow's reader of a file, or of its header only.
+
+        It reads no further once the context ends.
+        """
         open_stream: Callable[[], Any] = partial(_with_line_end, path, self.text_format, raw)
         if header is not None:
             open_stream = partial(pa.BufferReader, header)
@@ -286,7 +295,10 @@ class CsvSource(StreamedFileSource):
 
 
 class _Batches:
-    """Batches of Arrow's reader with file positions: each batch is one block, which Arrow reads ahead."""
+    """Batches of Arrow's reader with file positions.
+
+    Each batch is one block, which Arrow reads ahead.
+    """
 
     def __init__(self, reader: Any, places: Sequence[int]) -> None:
         self._reader, self._places, self._n_batches = reader, places, 0
@@ -361,7 +373,10 @@ class _WholeLineEnds:
 
 _streams: WeakSet[_WholeLineEnds] = WeakSet()
 _SECONDS_TO_LEAVE = 0.5
-"""Seconds for Arrow's thread to see the end and leave Python, in a script that an error ended."""
+"""Seconds for Arrow's thread to see the end of a script that an error ended.
+
+It leaves Python then.
+"""
 
 
 @atexit.register
@@ -385,7 +400,10 @@ def _skipping(note: Callable[[], None]) -> Callable[[Any], str]:
 
 
 def _with_line_end(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
-    """Open the input of Arrow's reader: the file, or its only line with an end, which Arrow needs to find columns."""
+    """Open the input of Arrow's reader.
+
+    The file, or its only line with an end, which Arrow needs to find columns.
+    """
     stream = open_utf8(path, text_format)
     try:
         head = bytes(stream.read(_HEADER_BYTES))
