@@ -1,5 +1,7 @@
 """Plain English in docstrings, notes, messages and reader pages: counts of what the style forbids, which may only fall.
 
+First lines of docstrings have at most 90 characters; this is counted file by file.
+
     python tests/contracts/test_language.py          counts, and the baseline lowered to them
     python tests/contracts/test_language.py told     every place of one rule
 
@@ -27,6 +29,9 @@ choose-a-mechanism read-a-report pictures scikit-learn preflight how-to-command-
 synthetic-rows groups-and-sites threat-model how-to-derived-features how-to-rough-scales scale
 """
 READER_PAGES = ("README.md", *(f"docs/{name}.md" for name in _PAGES.split()))
+
+MAX_FIRST_LINE = 90
+"""Characters in the first line of a docstring or note: reasons and formulas are below it."""
 
 FIRST_LINES = {
     "clause": r"(Of|What|Whose|Which|How|Whether|That|Those|Its|Their|As|For|On|Where|Who|Whoever)\b",
@@ -114,6 +119,8 @@ def hits_in_source(source: str, name: str) -> Iterator[Hit]:
             if isinstance(statement, ast.Expr) and isinstance(value, ast.Constant) and isinstance(value.value, str):
                 documented.add(id(value))
                 text = value.value.strip()
+                if len(text.split("\n")[0]) > MAX_FIRST_LINE:
+                    yield Hit(f"long first line in {name}", f"{name}:{value.lineno}", text.split("\n")[0])
                 if excused(value):
                     continue
                 for rule, opening in FIRST_LINES.items():
@@ -178,6 +185,14 @@ def test_a_planted_sentence_is_found(source: str, rule: str) -> None:
     assert rule in {hit.rule for hit in hits_in_source(source, "x.py")}
     excused = source.replace('"""\n', '"""  # language: ok\n').replace('")\n', '")  # language: ok\n')
     assert rule == "no verb" or rule not in {hit.rule for hit in hits_in_source(excused, "x.py")}
+
+
+@pytest.mark.parametrize("length", [MAX_FIRST_LINE, MAX_FIRST_LINE + 1])
+def test_a_first_line_ends_in_time(length: int) -> None:
+    line = "Return" + "." * (length - 6)
+    source = f'def f():\n    """{line}\n\n    {"x" * 100}\n    """\nA = 1\n"""{line}"""\n'
+    rules = [hit.rule for hit in hits_in_source(source, "x.py")]
+    assert rules == ["long first line in x.py"] * 2 * (length > MAX_FIRST_LINE)
 
 
 def test_code_of_a_page_is_no_prose() -> None:
