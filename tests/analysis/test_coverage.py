@@ -194,6 +194,16 @@ def mean_intervals() -> np.ndarray:
     return replications(700, one)
 
 
+def mean_intervals_by_noisy_variances() -> np.ndarray:
+    """As large as the variances: what the sampling errors are made of is known to a third."""
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = description.describe(drawn(template(NUMBERS, rho=14.0), numbers(rng, 300), rng)).conf_int()
+        return of_interval(*found.T, MEANS)[:5]
+
+    return replications(400, one)
+
+
 def mean_intervals_of_laplace_noise() -> np.ndarray:
     """A share: how often intervals miss, whose tails are the law's."""
 
@@ -534,6 +544,11 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         mean_intervals,
         0.05,
         [Fault(description.Description._mean_ends, "sampling, factor)", "sampling, 0.91 * factor)")],
+    ),
+    (
+        mean_intervals_by_noisy_variances,
+        0.07,
+        [Fault(description._sampling_variance, "np.divide(noise**2,", "np.divide(0.0 * noise,")],
     ),
     (
         mean_intervals_of_laplace_noise,
@@ -939,6 +954,39 @@ def test_the_ends_of_a_ratio_are_those_at_which_it_is_rejected() -> None:
     ):
         with planted(confidence.fieller_interval, before, after):
             assert np.abs(of_fieller() - 1.7**2).max() > 0.05
+
+
+def ends_of_means() -> np.ndarray:
+    """(S − θN)² over the variance of S − θN, by noise and sampling, at both ends of each interval: the quantile squared."""
+    release = drawn(template(NUMBERS, rho=0.001), numbers(np.random.default_rng(0), 3_000), np.random.default_rng(1))
+    found, law = release.describe(), release.noise
+    assert law is not None
+    assert found.noisy_mean is not None
+    encoding, squares = release.encoding, []
+    for side in found.conf_int().T:
+        theta = (side - encoding.offset) / encoding.scale
+        if release.center is not None:
+            theta = theta - release.center
+        weights = np.zeros((6, 2, 2))
+        weights[:, 0, 1] = weights[:, 1, 0] = 0.5
+        weights[:, 0, 0] = -theta
+        indices = np.stack([np.zeros(6, dtype=int), np.arange(6) + 1], axis=1)
+        sampling = found.sampling_variance * release.n_rows**2 / encoding.scale**2
+        score = np.asarray(release.noisy_sum) - theta * release.n_rows
+        squares.append(score**2 / (law.variance(indices, weights) + sampling))
+    return np.asarray(squares)
+
+
+def test_the_ends_of_a_mean_are_those_at_which_it_is_rejected() -> None:
+    """The count is noisy, and its noise is also that of a mean away from the center."""
+    np.testing.assert_allclose(ends_of_means(), Z**2, rtol=1e-6)
+    for function, before, after in (
+        (description.Description._mean_ends, "self.mean_count_covariance", "0.0 * self.mean_count_covariance"),
+        (description.Description._mean_ends, "(self.count_noise or 0.0)", "0.0"),
+        (description._mean_noise, "- of_count) / 2.0", "- of_count)"),
+    ):
+        with planted(function, before, after):
+            assert np.abs(ends_of_means() / Z**2 - 1.0).max() > 0.001, after
 
 
 def score_at_the_quantile() -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import dpmoments as dpm
 from dpmoments.analysis.estimate import Estimate
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
+from dpmoments.analysis.robust_errors import robust_or_larger
 from dpmoments.noise.terms import NoiseLaw
 from support.drawn_releases import drawn
 from support.noise_models import gaussian
@@ -512,3 +514,35 @@ def test_products_are_added_once() -> None:
         dpm.Schema(region, dpm.Categorical("sex", ["f", "m"])).with_products(["region", "sex"])
     with pytest.raises(ValueError, match="Did you mean 'age'"):
         schema.with_products(["agee"])
+
+
+def test_answers_without_products_quote_what_was_measured() -> None:
+    page = Path(__file__).parents[2] / "docs" / "regression-coverage.md"
+    quoted = exact_equations_sentence().removesuffix(").").partition(": ")[2]
+    assert quoted
+    assert f"In short, {quoted} " in page.read_text(encoding="utf-8")
+
+
+def exact_equations_sentence() -> str:
+    equations = exact().ols("income", ["age"]).equations
+    assert equations is not None
+    return equations.about_sampling
+
+
+def test_residuals_that_are_zero_in_a_group_make_no_combination_of_coefficients_certain() -> None:
+    singular = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    found = robust_or_larger(singular, np.zeros(2), np.eye(2))
+    assert np.linalg.eigvalsh(found)[0] > 1e-7
+    assert np.allclose(found, singular, atol=1e-5)
+
+
+def test_one_noisy_robust_error_leaves_the_larger_of_both() -> None:
+    """Classical correlations, and the robust variance where it is known or larger."""
+    classical = np.array([[1.0, 0.5, 0.2], [0.5, 4.0, 0.0], [0.2, 0.0, 9.0]])
+    found = robust_or_larger(np.diag([0.5, 1.0, 25.0]), np.array([0.01, 0.5, 20.0]), classical)
+    assert np.allclose(np.diag(found), [0.5, 4.0, 25.0])
+    assert found[0, 1] / math.sqrt(found[0, 0] * found[1, 1]) == pytest.approx(0.25)
+    just_known = robust_or_larger(np.diag([1.0, 1.0]), np.array([0.249, 0.0]), 4.0 * np.eye(2))
+    assert np.allclose(just_known, np.eye(2), atol=1e-5)
+    not_quite = robust_or_larger(np.diag([1.0, 1.0]), np.array([0.251, 0.0]), 4.0 * np.eye(2))
+    assert np.allclose(np.diag(not_quite), [4.0, 1.0])

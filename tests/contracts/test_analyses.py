@@ -17,7 +17,7 @@ import typer
 import typer.main
 
 import dpmoments as dpm
-from contracts.analyses import FEATURES, OTHER_UNITS, AnalysisCase, Numbers, features_of, records, released
+from contracts.analyses import FEATURES, OTHER_UNITS, UNLIMITED, AnalysisCase, Numbers, features_of, records, released
 from contracts.comparison_cases import EVERY_ANALYSIS as ANALYSES
 from dpmoments.cli import main
 from dpmoments.cli.analyses import analyses, command_of
@@ -393,6 +393,20 @@ def test_an_option_that_does_not_arrive_is_found(
             except (AssertionError, ValueError):  # another answer, or none without the option
                 found += 1
     assert found
+
+
+def test_the_option_for_standard_errors_arrives_where_the_release_has_products(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = dpm.Schema(dpm.Numeric("age", 10, 90), dpm.Boolean("employed")).with_products(["age", "employed"])
+    release = dpm.release(records().select(["age", "employed"]), schema, insecure_seed=3, **UNLIMITED)
+    release.save(tmp_path / "people.json")
+    printed = []
+    for option in ("HC1", "nonrobust"):
+        assert main(["ols", str(tmp_path / "people.json"), "age", "--cov-type", option, "--json"]) == 0
+        printed.append(json.loads(capsys.readouterr().out))
+        assert printed[-1] == release.ols("age", cov_type=option).to_dict()
+    assert printed[0]["sampling_errors"] != printed[1]["sampling_errors"]
 
 
 def test_a_new_analysis_is_found_and_missed_in_the_table() -> None:

@@ -27,8 +27,8 @@ _NOT_REFUTED = 0.4549364231195724 * (1.0 - 1e-2)
 """Largest test statistic of an estimate, which so lies in its intervals at levels of 0.5 or more: median of χ²(1), less 1 %."""
 
 
-_CLASSICAL = " (residuals of equal variance)."
-"""Assumption of standard errors without products."""
+_CLASSICAL = "on 16 real tables, robust errors were 0.9 to 1.2 times these for 80 % of coefficients"
+"""Error of an assumption, as ``benchmarks/practice/unequal_variance.py`` measured it."""
 
 
 def _agreeing(p_value: float, lower: float, upper: float, level: float) -> float:
@@ -401,7 +401,9 @@ class NormalEquations:
     @property
     def about_sampling(self) -> str:
         """End of the sentence on standard errors: what they assume of residuals."""
-        return " (robust to residuals of unequal variance, HC1)." if self.robust else _CLASSICAL
+        if self.robust:
+            return " (robust to residuals of unequal variance, HC1)."
+        return f" (residuals of equal variance assumed: {_CLASSICAL})."
 
     @property
     def about_residuals(self) -> str:

@@ -372,7 +372,7 @@ class FittedLine(Answer):
 
     @property
     def sampling_errors(self) -> FloatArray:
-        """Standard errors as they are without privacy, for residuals of one variance, shape (k,)."""
+        """Standard errors as they are without privacy, shape (k,); for residuals of one variance unless the fit is ``robust``."""
         return np.asarray(self._slopes(self._errors("sampling")))
 
     @property

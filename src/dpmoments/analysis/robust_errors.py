@@ -27,6 +27,9 @@ from dpmoments.schema.schema import Schema
 CLEAR = 0.25
 """Max noise of a robust variance, as a share of it, at which it is used although it is below the classical one."""
 
+_MIN_EIGENVALUE = 1e-6
+"""Smallest eigenvalue of robust correlations of coefficients: residuals that are 0 in a group would make some of them certain."""
+
 _Monomial = frozenset[tuple[str, int]]
 """Features of columns with their exponents."""
 
@@ -182,7 +185,7 @@ def robust_or_larger(robust: FloatArray, noise: FloatArray, classical: FloatArra
     Returns
     -------
     ndarray of shape (k, k)
-        Positive semi-definite: ``robust`` without negative eigenvalues if all noise is small, else ``classical`` with its
+        Positive definite: ``robust`` without eigenvalues near or below 0 if all noise is small, else ``classical`` with its
         diagonal scaled to the robust one's, or left as it is where that is smaller and noisy.
 
     Examples
@@ -195,6 +198,6 @@ def robust_or_larger(robust: FloatArray, noise: FloatArray, classical: FloatArra
     if clear.all():
         root = np.sqrt(own)
         eigenvalues, vectors = np.linalg.eigh(robust / np.outer(root, root))
-        return np.asarray(np.outer(root, root) * ((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T))
+        return np.asarray(np.outer(root, root) * ((vectors * np.maximum(eigenvalues, _MIN_EIGENVALUE)) @ vectors.T))
     times = np.sqrt(np.where(clear, own, np.maximum(own, other)) / other)
     return np.asarray(classical * np.outer(times, times))
