@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpmoments.planning.forecast_mean import forecast_mean
     from dpmoments.privacy.budget import PrivacyBudget
     from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+    from dpmoments.releases.counts_release import CountsRelease
     from dpmoments.releases.group_releases import GroupReleases
     from dpmoments.releases.loading import load
     from dpmoments.releases.mean_release import MeanRelease
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dpmoments.schema.numeric import Numeric
     from dpmoments.schema.schema import Schema
     from dpmoments.spending.release import release
+    from dpmoments.spending.release_counts import release_counts
     from dpmoments.spending.release_groups import release_groups
     from dpmoments.spending.release_mean import release_mean
     from dpmoments.spending.run import UnsavedReleaseError
@@ -42,6 +44,7 @@ __all__ = [
     "BudgetExceededError",
     "Categorical",
     "Coordinate",
+    "CountsRelease",
     "Date",
     "EngineFiles",
     "GroupReleases",
@@ -73,6 +76,7 @@ __all__ = [
     "preflight",
     "privacy",
     "release",
+    "release_counts",
     "release_groups",
     "release_mean",
     "report",
@@ -96,6 +100,7 @@ _NAMES: dict[str, str] = {
     "BudgetExceededError": "ledger",
     "Categorical": "schema.columns",
     "Coordinate": "schema.columns",
+    "CountsRelease": "releases.counts_release",
     "Date": "schema.dates",
     "EngineFiles": "foundation.table_files",
     "GroupReleases": "releases.group_releases",
@@ -121,6 +126,7 @@ _NAMES: dict[str, str] = {
     "pool": "releases.pooling",
     "preflight": "inspection.preflight",
     "release": "spending.release",
+    "release_counts": "spending.release_counts",
     "release_groups": "spending.release_groups",
     "release_mean": "spending.release_mean",
     "report": "reporting.report",

@@ -44,6 +44,7 @@ COMMANDS = (
     "forecast-mean",
     "release",
     "release-mean",
+    "release-counts",
     "ledger",
     "mechanisms",
     "show",

@@ -185,6 +185,10 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
         ["release-mean", "--rho", "1", "--output", "OUT/r.json"],
         {"out/r.json"},
     ),
+    "release of counts": (
+        ["release-counts", "--epsilon", "1", "--by", "region", "--output", "OUT/r.json"],
+        {"out/r.json"},
+    ),
     "preflight": (["preflight"], set()),
 }
 

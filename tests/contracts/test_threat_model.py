@@ -175,6 +175,7 @@ JOBS = {
     ),
     "rough scales": Job(("release", "--rho", "0.5"), schema=ROUGH_SCHEMA),
     "a mean alone": Job(("release-mean", "--rho", "0.5")),
+    "a table of counts": Job(("release-counts", "--epsilon", "1", "--by", "region:flag")),
 }
 
 

@@ -39,11 +39,15 @@ ROWS = pa.table({"x": [0.1, 0.2] * 20, "level": ["a", "b"] * 20})
 JOBS: dict[str, Callable[..., Any]] = {
     "release": lambda **options: dpm.release(ROWS, NAMED, **{"epsilon": 0.5, **options}),
     "release_mean": lambda **options: dpm.release_mean(ROWS, NAMED, **{"rho": 0.01, **options}),
+    "release_counts": lambda **options: dpm.release_counts(ROWS, NAMED, by="level", **{"epsilon": 0.5, **options}),
     "release_groups": lambda **options: dpm.release_groups(ROWS, NAMED, by="level", **{"epsilon": 0.5, **options}),
 }
 UNREAD: dict[str, Callable[..., Any]] = {
     "release": lambda **options: dpm.release("no-such-table.parquet", NAMED, **{"epsilon": 0.5, **options}),
     "release_mean": lambda **options: dpm.release_mean("no-such-table.parquet", NAMED, **{"rho": 0.01, **options}),
+    "release_counts": lambda **options: dpm.release_counts(
+        "no-such-table.parquet", NAMED, by="level", **{"epsilon": 0.5, **options}
+    ),
     "release_groups": lambda **options: dpm.release_groups(
         "no-such-table.parquet", NAMED, by="level", **{"epsilon": 0.5, **options}
     ),
@@ -97,7 +101,7 @@ def test_a_release_is_reserved_made_written_and_committed_in_this_order(
         monkeypatch.setattr(owner, name, call)
 
     watched(PrivacyFilter, "_draw", "draw")
-    for kind in (dpm.MomentRelease, dpm.MeanRelease, dpm.GroupReleases):
+    for kind in (dpm.MomentRelease, dpm.MeanRelease, dpm.CountsRelease, dpm.GroupReleases):
         watched(kind, "save", "save")
     made = JOBS[job](ledger=ledger, dataset="people", output=folder / "made.json")
     seen = [step for step, _ in steps]
@@ -239,10 +243,13 @@ def test_a_grant_is_raised_and_lowered_but_not_below_what_is_spent(ledger: dpm.L
 
 @pytest.mark.parametrize("job", JOBS)
 def test_an_error_before_the_first_draw_is_given_back_and_said_so(job: str, ledger: dpm.Ledger) -> None:
-    bad = pa.table({"x": [0.1, None], "level": ["a", "b"]})
+    bad = pa.table({"x": [0.1, None], "level": ["a", None]})
     calls = {
         "release": lambda: dpm.release(bad, NAMED, epsilon=0.5, ledger=ledger, dataset="people"),
         "release_mean": lambda: dpm.release_mean(bad, NAMED, rho=0.01, ledger=ledger, dataset="people"),
+        "release_counts": lambda: dpm.release_counts(
+            bad, NAMED, by="level", epsilon=0.5, ledger=ledger, dataset="people"
+        ),
         "release_groups": lambda: dpm.release_groups(
             bad, NAMED, by="level", epsilon=0.5, ledger=ledger, dataset="people"
         ),

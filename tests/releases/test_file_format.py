@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from support.file_schema import faults_of
+from support.file_schema import faults_of, schema_faults
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "file-format.md"
 
@@ -33,12 +34,31 @@ def test_the_page_reads_a_release_without_the_library(
     table = np.random.default_rng(0).normal([40.0, 3e4], [5.0, 4e3], (20_000, 2))
     schema = dpm.Schema(dpm.Numeric("age", 0, 120), dpm.Numeric("income", 0, 200_000, typical=(1e4, 5e4)))
     dpm.release(table, schema, epsilon=1.0, mechanism=mechanism, insecure_seed=0, output="people.json")
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(compile(block, str(PAGE), "exec"), names)
+    names = names_of_block(0)
     release = dpm.load("people.json").with_repair("none")
     np.testing.assert_allclose(names["mean"], release.mean, rtol=1e-12)
     np.testing.assert_allclose(names["covariance"], release.covariance, rtol=1e-9)
+
+
+def test_the_page_reads_a_release_of_counts_without_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    schema = dpm.Schema(dpm.Categorical("region", ["north", "south", "east"]), dpm.Boolean("smoker"))
+    table = pa.table({"region": ["north", "south", "south"] * 40, "smoker": [True, False] * 60})
+    dpm.release_counts(table, schema, by=["smoker", "region"], epsilon=1.0, insecure_seed=0, output="counts.json")
+    names, release = names_of_block(1), dpm.load("counts.json")
+    np.testing.assert_array_equal(names["counts"], release.noisy_counts)
+    assert names["standard_error"] == release.standard_error
+    assert schema_faults(tmp_path / "counts.json") == []
+
+
+def names_of_block(index: int) -> dict[str, Any]:
+    """What a Python block of the page defines."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(blocks[index], str(PAGE), "exec"), names)
+    return names
 
 
 @pytest.fixture(scope="module")

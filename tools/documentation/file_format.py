@@ -295,6 +295,27 @@ def definitions() -> Node:
                 "noise": or_null(ref("mean_noise"), "Distribution of the noise on the mean; null if it is unknown."),
             }
         ),
+        "counts_release": record(
+            {
+                **statements(),
+                "tables": typed(
+                    "array", "One contingency table for each draw of noise.", items=ref("counts"), minItems=1
+                ),
+                "public_rows": typed(
+                    ["integer", "null"], "Sum of the counts of every table, if it is public; null: it is private."
+                ),
+            }
+        ),
+        "counts": record(
+            {
+                "by": typed("array", "Its columns.", items=TEXT, minItems=1),
+                "levels": typed("array", "The levels of each column, in order.", items=levels),
+                "noisy_counts": typed(
+                    "array", "Counts before any repair, row by row: the last column varies fastest.", items=NUMBER
+                ),
+                "noise_deviation": typed("number", "Noise SD of each count, in rows."),
+            }
+        ),
         "group_releases": record(
             {
                 "by": {"type": "object", "description": "The column whose levels divide the rows."},
@@ -313,7 +334,7 @@ def definitions() -> Node:
 
 
 def statements() -> dict[str, Node]:
-    """Entries of releases of moments and of means."""
+    """Entries of releases of moments, of means and of counts."""
     return {
         "origin": ref("origin", "Which release this is."),
         "schema": ref("schema", "The public description of the table."),
@@ -330,6 +351,7 @@ def statements() -> dict[str, Node]:
 FORMATS = {
     "dpmoments-release": "release",
     "dpmoments-mean-release": "mean_release",
+    "dpmoments-counts-release": "counts_release",
     "dpmoments-group-releases": "group_releases",
     "dpmoments-pooled-release": "pooled_release",
 }
@@ -364,8 +386,8 @@ def rows() -> Iterator[str]:
     yield "| field | in | type | meaning |"
     yield "| --- | --- | --- | --- |"
     defined = definitions()
-    records = ("release", "mean_release", "group_releases", "pooled_release")
-    parts = ("origin", "schema", "features", "privacy", "receipt", "draw", "mean_noise")
+    records = ("release", "mean_release", "counts_release", "group_releases", "pooled_release")
+    parts = ("origin", "schema", "features", "privacy", "receipt", "draw", "mean_noise", "counts")
     for name in (*records, *parts):
         for field, node in defined[name]["properties"].items():
             yield f"| `{field}` | {name.replace('_', ' ')} | {_type(node)} | {_words(node, defined)} |"

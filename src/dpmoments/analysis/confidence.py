@@ -6,15 +6,23 @@ How many standard deviations, and what a ratio of noisy sums can be.
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.noise.terms import Cell
 
 
-def deviations_for(level: float, law: NoiseLaw | None, privacy: FloatArray, sampling: FloatArray) -> FloatArray:
+class Quantiles(Protocol):
+    """Noise distribution as intervals need it."""
+
+    def quantile(self, level: float, *, of: Cell) -> float:
+        """Return the quantile of a noisy entry at ``level``, in its SDs."""
+
+
+def deviations_for(level: float, law: Quantiles | None, privacy: FloatArray, sampling: FloatArray) -> FloatArray:
     """Return half the width of a two-sided interval, in SDs of noise and sampling together.
 
     The normal quantile z if sampling dominates, the quantile q of the noise distribution if one noisy entry does; between them
@@ -23,6 +31,7 @@ def deviations_for(level: float, law: NoiseLaw | None, privacy: FloatArray, samp
     Examples
     --------
     >>> from dpmoments.noise.cells import LaplaceCells
+    >>> from dpmoments.noise.terms import NoiseLaw
     >>> law = NoiseLaw.additive(LaplaceCells(), 1, diagonal=2.0, off_diagonal=2.0, of_sum=2.0, of_count=2.0)
     >>> deviations_for(0.95, law, np.array([0.0, 1.0, 1.0]), np.array([1.0, 1.0, 0.0])).round(3)
     array([1.96 , 2.   , 2.118])
@@ -99,7 +108,7 @@ _NEGLIGIBLE = 1e-10
 
 
 def score_test(
-    scores: FloatArray, privacy: FloatArray, sampling: FloatArray, degrees: int, law: NoiseLaw | None
+    scores: FloatArray, privacy: FloatArray, sampling: FloatArray, degrees: int, law: Quantiles | None
 ) -> tuple[float, int, float]:
     """Compute Sᵀ(V + W)⁺S for normal scores S.
 
@@ -115,7 +124,7 @@ def score_test(
         V and W.
     degrees : int
         Directions in which S can differ from 0; those of least variance beyond them are left out.
-    law : NoiseLaw or None
+    law : Quantiles or None
         Corrects for tails heavier than normal ones, in proportion to the noise's share.
 
     Returns

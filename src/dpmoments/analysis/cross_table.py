@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, rounded
 from dpmoments.analysis.clipping import describe_clipping
-from dpmoments.analysis.confidence import format_probability, score_test
+from dpmoments.analysis.confidence import Quantiles, format_probability, score_test
 from dpmoments.analysis.functionals import (
     NO_MEAN,
     LocalMoments,
@@ -108,17 +108,24 @@ class CrossTable(Answer):
         return [("", *self.labels, "total"), *lines, foot]
 
     @property
+    def test_text(self) -> str:
+        """The test of independence in words."""
+        words = {"dependent": "the columns depend on each other"}.get(self.verdict, f"dependence {self.verdict}")
+        return (
+            f"independence: χ² = {self.statistic:,.1f} on {self.degrees} degrees of freedom, "
+            f"{format_probability(self.p_value)}, of noise and sampling together: {words}"
+        )
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         if math.isnan(self.p_value):
             return describe_law(None), self.about_rows, self.warning
         least, most = float(self.noise.min()), float(self.noise.max())
         low, high = rounded(least, least), rounded(most, most)
         span = f"± {low}" if low == high else f"± {low} to {high}"
-        words = {"dependent": "the columns depend on each other"}.get(self.verdict, f"dependence {self.verdict}")
         return (
             f"noise on a count: {span} (one standard deviation, before impossible counts were made possible)",
-            f"independence: χ² = {self.statistic:,.1f} on {self.degrees} degrees of freedom, "
-            f"{format_probability(self.p_value)}, of noise and sampling together: {words}",
+            self.test_text,
             self.about_rows,
             self.warning,
         )
@@ -177,14 +184,8 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
     first, second = Levels.of(release, by), Levels.of(release, other)
     if by == other:
         raise InputValueError(f"a cross table is of two columns, and both are {by!r}: name another")
-    joint, noise, privacy, sampling = _joint_counts(release, first, second)
-    p, q = _shares(joint.sum(axis=1)), _shares(joint.sum(axis=0))
-    # (I − p1ᵀ) J (I − 1qᵀ): what is left of the counts when margins are taken away
-    doubly = np.kron(np.eye(len(p)) - np.outer(p, np.ones(len(p))), np.eye(len(q)) - np.outer(q, np.ones(len(q))))
-    wanted = (len(p) - 1) * (len(q) - 1)
-    statistic, degrees, p_value = score_test(
-        doubly @ joint.ravel(), doubly @ privacy @ doubly.T, doubly @ sampling @ doubly.T, wanted, release.noise
-    )
+    joint, noise, privacy, rows = _joint_counts(release, first, second)
+    statistic, degrees, p_value = independence_test(joint, privacy, rows, release.noise)
     return CrossTable(
         by=by,
         other=other,
@@ -203,12 +204,27 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
     )
 
 
-def _joint_counts(
-    release: Released, first: Levels, second: Levels
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def independence_test(
+    joint: FloatArray, privacy: FloatArray, rows: float, law: Quantiles | None
+) -> tuple[float, int, float]:
+    """Return χ² of the score test of independence, its degrees of freedom and its p-value.
+
+    ``joint`` are noisy counts without bias, shape (k, l); ``privacy`` is the covariance of their noise, shape (kl, kl).
+    ``rows`` is the number of rows, times the most rows of a privacy unit: it scales the sampling variance.
+    """
+    p, q = _shares(joint.sum(axis=1)), _shares(joint.sum(axis=0))
+    expected = np.outer(p, q).ravel()
+    sampling = rows * (np.diag(expected) - np.outer(expected, expected))
+    # (I − p1ᵀ) J (I − 1qᵀ): what is left of the counts when margins are taken away
+    doubly = np.kron(np.eye(len(p)) - np.outer(p, np.ones(len(p))), np.eye(len(q)) - np.outer(q, np.ones(len(q))))
+    wanted = (len(p) - 1) * (len(q) - 1)
+    return score_test(doubly @ joint.ravel(), doubly @ privacy @ doubly.T, doubly @ sampling @ doubly.T, wanted, law)
+
+
+def _joint_counts(release: Released, first: Levels, second: Levels) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Return unrepaired joint counts and noise, (k, l).
 
-    Noise and sampling covariances, (kl, kl).
+    Also the noise's covariance, (kl, kl), and the factor of the sampling variance.
     """
     moments = LocalMoments.of(release, [*first.features, *second.features])
     indices = np.array([0, *(index + 1 for index in first.features + second.features)])
@@ -219,10 +235,7 @@ def _joint_counts(
     joint = np.einsum("pij,ij->p", weights, moments.moments[np.ix_(indices, indices)]).reshape(k, c)
     privacy = moments.covariance(indices, weights)
     noise = np.sqrt(np.diag(privacy)).reshape(k, c)
-    p, q = _shares(joint.sum(axis=1)), _shares(joint.sum(axis=0))
-    expected = np.outer(p, q).ravel()
-    sampling = moments.rows_per_unit * moments.n_rows * (np.diag(expected) - np.outer(expected, expected))
-    return joint, noise, privacy, sampling
+    return joint, noise, privacy, moments.rows_per_unit * moments.n_rows
 
 
 def _shares(counts: FloatArray) -> FloatArray:

@@ -184,6 +184,8 @@ class Release(ABC):
     origin: ReleaseOrigin = field(default_factory=ReleaseOrigin.fresh)
 
     file_kind: ClassVar[DocumentKind]
+    holds_counts: ClassVar[bool] = False
+    """True for contingency tables, whose rows are counted and not encoded."""
 
     def __post_init__(self) -> None:
         self.receipt.require_for(self.privacy)
@@ -673,7 +675,7 @@ def caveats(law: NoiseLaw | None) -> tuple[Message, ...]:
     return () if law is None else tuple(map(Message, law.caveats))
 
 
-def dependent_rows(release: Released) -> Message | None:
+def dependent_rows(release: Released | Release) -> Message | None:
     """Warn that several rows of one unit may be similar; None if each unit has one row."""
     unit = release.privacy.privacy_unit
     if unit is None or unit.max_rows == 1:

@@ -13,17 +13,21 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.foundation.version import __version__
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
+from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.group_privacy import budget_for_rows
 from dpmoments.privacy.laws import WishartSampling
 from dpmoments.privacy.receipt import Receipt
+from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.pooling import PooledRelease, pool
+from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.repair.repair import Repair, exact_law
+from dpmoments.schema.constraints import every_row_has_levels
 
 _FALSE_ALARM = 1e-9
 """Maximum probability that a sound release fails a check because of its noise."""
@@ -37,7 +41,7 @@ The check of the count uses only its share, since lattice noise follows the quan
 _ROUNDING = 1e-9
 """Relative differences attributed to rounding."""
 
-Released = TypeVar("Released", MomentRelease, MeanRelease)
+Released = TypeVar("Released", MomentRelease, MeanRelease, CountsRelease)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +53,12 @@ class Check:
     detail: str
 
 
-def checks(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[Check, ...]:
+def checks(release: AnyRelease) -> tuple[Check, ...]:
     """Check everything that a release states about itself; reads nothing else.
 
     Parameters
     ----------
-    release : MomentRelease, MeanRelease or GroupReleases
+    release : MomentRelease, MeanRelease, CountsRelease or GroupReleases
 
     Returns
     -------
@@ -72,6 +76,9 @@ def checks(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[Check,
     if isinstance(release, MeanRelease):
         of_mean = (_finite_mean, _count_of_mean, _rules, _receipt, _estimator)
         return tuple(_made(check, release) for check in of_mean)
+    if isinstance(release, CountsRelease):
+        of_counts = (_possible_counts, _public_total, _rules, _receipt, _counted_as_planned)
+        return tuple(_made(check, release) for check in of_counts)
     of_moments = (
         _finite,
         _symmetric,
@@ -119,7 +126,7 @@ def _made(check: Callable[[Released], Check], release: Released) -> Check:
         return Check(check.__name__.strip("_").replace("_", " "), False, str(refusal))
 
 
-def _receipt(release: MomentRelease | MeanRelease) -> Check:
+def _receipt(release: MomentRelease | MeanRelease | CountsRelease) -> Check:
     """Recompute every loss from the distribution and sensitivity on record, and add them up."""
     what = "receipt adds up to the stated budget"
     try:
@@ -142,7 +149,7 @@ def _receipt(release: MomentRelease | MeanRelease) -> Check:
     )
 
 
-def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease) -> str | None:
+def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | CountsRelease) -> str | None:
     """Return the fault of a draw that relies on something that this release does not have."""
     d, bound = len(release.feature_names), release.diagnostics.get("eigenvalue_bound", 0.0)
     bound = bound if is_finite_number(bound) else -math.inf
@@ -175,10 +182,45 @@ def _public_count(what: str, count: float) -> Check:
     )
 
 
-def _rules(release: MeanRelease) -> Check:
-    passed = release.privacy.rules == release.schema.rules
+def _rules(release: MeanRelease | CountsRelease) -> Check:
+    rules = rules_of_counts(release.schema) if isinstance(release, CountsRelease) else release.schema.rules
+    passed = release.privacy.rules == rules
     detail = "those of the schema" if passed else "not those of the schema"
     return Check("rules of the statement", passed, detail)
+
+
+def _possible_counts(release: CountsRelease) -> Check:
+    """Check that counts lie on the lattice of their noise."""
+    steps = [table.noisy_counts / table.noise.step for table in release.tables]
+    on_lattice = all(np.array_equal(np.rint(counts), counts) for counts in steps)
+    cells = sum(table.counts.size for table in release.tables)
+    return Check("counts", on_lattice, f"{cells:,} cells, whole numbers of the noise's steps")
+
+
+def _public_total(release: CountsRelease) -> Check:
+    what, rows = "number of rows", release.public_rows
+    if rows is None:
+        return Check(what, True, "private: each table has its noisy number of rows")
+    may_be_public = release.privacy.neighbors.table_size_is_public and every_row_has_levels(release.schema)
+    return Check(what, may_be_public and rows >= 1, f"{rows:,}, public")
+
+
+def _counted_as_planned(release: CountsRelease) -> Check:
+    """Check that the recorded noise is what the budget and its split call for."""
+
+    def agrees(plan: CountsPlan, counted: CountsRelease) -> bool:
+        pairs = zip(plan.noise, counted.tables, strict=True)
+        same_noise = all(
+            noise.law == table.noise.law and math.isclose(noise.scale, table.noise.scale, rel_tol=_ROUNDING)
+            for noise, table in pairs
+        )
+        return same_noise and plan.mechanism.by == counted.by and _spends_alike(plan, counted)
+
+    shapes = [MomentShape.of(release.schema, mean=True)]
+    what = "noise as the stated budget calls for"
+    return _calibrated(
+        release, what, {Counts.registry_name(): Counts}, lambda _, **options: Counts(**options), shapes, agrees
+    )
 
 
 def _finite(release: MomentRelease) -> Check:
@@ -316,7 +358,7 @@ def _agrees(plan: Plan, release: MomentRelease) -> bool:
     return same_rules and same_law and _equal(plan.details, release.details) and _spends_alike(plan, release)
 
 
-def _spends_alike(plan: CalibratedPlan[Any], release: MomentRelease | MeanRelease) -> bool:
+def _spends_alike(plan: CalibratedPlan[Any], release: MomentRelease | MeanRelease | CountsRelease) -> bool:
     """Return True if unit, arithmetic and total match the plan."""
     receipt = release.receipt
     same_arithmetic = release.privacy.arithmetic == str(plan.arithmetic)

@@ -81,6 +81,17 @@ def analyses(release_class: type = dpmoments.MomentRelease) -> dict[str, Analysi
     }
 
 
+def _described_counts(released: dpmoments.CountsRelease, columns: Sequence[str] = ()) -> Answer:
+    return released.describe(*columns)
+
+
+_OF_COUNTS: Mapping[Analysis, Callable[..., Answer]] = {
+    dpmoments.MomentRelease.describe: _described_counts,
+    dpmoments.MomentRelease.cross_table: dpmoments.CountsRelease.cross_table,
+}
+"""Analyses that contingency tables have too."""
+
+
 def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
     """Build the command of an analysis: a function that typer reads.
 
@@ -93,10 +104,14 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
     def command(release_file: Any, *, as_json: bool, **given: Any) -> None:
         # what was not given is left to the analysis: an empty list and None are not what a person wrote
         chosen = {key: _as_declared(value) for key, value in given.items() if value is not None and value != []}
-        released = moments_in(release_file, name)
-        answer = analysis(
-            released, **{key: _read_frame(value) if hints[key] is Any else value for key, value in chosen.items()}
-        )
+        released = dpmoments.load(release_file)
+        if isinstance(released, dpmoments.CountsRelease) and analysis in _OF_COUNTS:
+            answer = _OF_COUNTS[analysis](released, **chosen)
+        else:
+            released = moments_in(release_file, name)
+            answer = analysis(
+                released, **{key: _read_frame(value) if hints[key] is Any else value for key, value in chosen.items()}
+            )
         if as_json:
             print_json(answer.to_dict())
         else:
@@ -125,6 +140,11 @@ def moments_in(release_file: Path, name: str) -> dpmoments.MomentRelease:
             f"{release_file} holds only a mean, and {name!r} needs count, mean and second moment, which "
             f"'dpmoments release' "
             f"makes: 'dpmoments show {release_file}' prints the mean"
+        )
+    if isinstance(released, dpmoments.CountsRelease):
+        raise InputValueError(
+            f"{release_file} holds only contingency tables, and {name!r} needs count, mean and second moment, which "
+            f"'dpmoments release' makes: 'dpmoments show {release_file}' prints the tables"
         )
     if isinstance(released, dpmoments.GroupReleases):
         raise InputValueError(

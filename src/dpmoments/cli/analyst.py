@@ -17,9 +17,11 @@ from dpmoments.cli.tables import complain, print_json, print_lines, print_table,
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_files import write_table
+from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.repair.repair import Repair
 
 if TYPE_CHECKING:
@@ -89,6 +91,8 @@ def show(
     print_text()
     if isinstance(released, GroupReleases):
         _show_groups(released)
+    elif isinstance(released, CountsRelease):
+        _show_counts(released)
     elif isinstance(released, MeanRelease):
         _show_mean(released)
     else:
@@ -98,9 +102,7 @@ def show(
         print_text(f"Warning: {message.text()}")
 
 
-def _show_registry_entry(
-    released: MomentRelease | MeanRelease | GroupReleases, known: list[str], as_json: bool
-) -> None:
+def _show_registry_entry(released: AnyRelease, known: list[str], as_json: bool) -> None:
     entry = released.registry_entry(**registry_fields(known))
     if as_json:
         print_json(entry.to_dict())
@@ -242,12 +244,21 @@ def _show_mean(released: MeanRelease) -> None:
     print_text(released.noise_text)
 
 
+def _show_counts(released: CountsRelease) -> None:
+    print_text("Contingency tables only: no mean or second moment was released.")
+    print_text()
+    _show_schema(released)
+    for table in released.tables:
+        print_lines(table.summary())
+        print_text()
+
+
 def _mechanism(released: MomentRelease | MeanRelease) -> str:
     options = ", ".join(f"{key}={value}" for key, value in released.mechanism_options.items())
     return f"mechanism: {released.mechanism}{f' ({options})' if options else ''}"
 
 
-def _show_schema(released: MomentRelease | MeanRelease) -> None:
+def _show_schema(released: MomentRelease | MeanRelease | CountsRelease) -> None:
     print_table(
         ("column", "kind", "public values", "missing"),
         ((column.name, column.kind, column.public_values_text, column.missing) for column in released.schema.columns),
@@ -288,7 +299,7 @@ def _mark(check: Check) -> str:
     return "unknown   " if check.passed is None else "ok        " if check.passed else "FAILED    "
 
 
-def _shown_as_dict(released: MomentRelease | MeanRelease | GroupReleases) -> dict[str, Any]:
+def _shown_as_dict(released: AnyRelease) -> dict[str, Any]:
     if isinstance(released, GroupReleases):
         return {
             "by": released.by.to_dict(),
@@ -296,6 +307,8 @@ def _shown_as_dict(released: MomentRelease | MeanRelease | GroupReleases) -> dic
             "receipt": released.receipt.to_dict(),
             "groups": [_as_dict(release) for release in released.releases],
         }
+    if isinstance(released, CountsRelease):
+        return _counts_as_dict(released)
     return _mean_as_dict(released) if isinstance(released, MeanRelease) else _as_dict(released)
 
 
@@ -327,7 +340,16 @@ def _mean_as_dict(released: MeanRelease) -> dict[str, Any]:
     }
 
 
-def _spent(released: MomentRelease | MeanRelease) -> dict[str, Any]:
+def _counts_as_dict(released: CountsRelease) -> dict[str, Any]:
+    return {
+        **_spent(released),
+        "warnings": [message.to_dict() | {"in_words": message.text()} for message in released.warnings],
+        "schema": released.schema.to_dict(),
+        "tables": [table.to_dict() for table in released.tables],
+    }
+
+
+def _spent(released: MomentRelease | MeanRelease | CountsRelease) -> dict[str, Any]:
     return {
         "origin": released.origin.to_dict(),
         "privacy": released.privacy.to_dict() | {"in_words": released.privacy.in_words()},

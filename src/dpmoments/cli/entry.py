@@ -39,6 +39,7 @@ _COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "release": ("spending:release", "Release a table's count, mean and second moment, once: this spends budget."),
         "release-mean": ("spending:release_mean", "Release only the mean of a table, once: this spends budget."),
+        "release-counts": ("spending:release_counts", "Release only contingency tables, once: this spends budget."),
         "mechanisms": ("catalogue:mechanisms", "List the mechanisms and the estimators of means, or describe one."),
         "audit": ("audit:audit", "Test whether mechanisms have more privacy loss than they state. Reads no data."),
         "ledger": ("ledger:ledger", "Manage the privacy budgets of datasets: granted, spent and remaining."),

@@ -147,6 +147,18 @@ _OPTIONS: dict[str, Option] = {
     "true": Option("Text for true, such as 'ja'; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
     "false": Option("Text for false; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
 }
+TABLES = Option(
+    "Columns of a table, with colons between them: region:sex. May be repeated, for several tables.",
+    metavar="COLUMN[:COLUMN…]",
+    kind=list[str],
+    default=REQUIRED,
+)
+SPLIT = Option(
+    "Budget share of each table, in the order of --by; repeated like it. Default: equal.",
+    BUDGET_PANEL,
+    "NUMBER",
+    list[float],
+)
 _UNIT_OPTIONS = ("privacy_unit", "max_rows_per_unit", "missing_unit")
 _TEXT_OPTIONS = ("delimiter", "encoding", "decimal", "thousands", "null", "true", "false")
 _WITHOUT_OPTION = ("threads", "options")
@@ -230,6 +242,22 @@ def options_of(
         return command
 
     return decorate
+
+
+def columns_of_table(text: str, schema: Schema) -> list[str]:
+    """Parse ``COLUMN:COLUMN`` into the columns of a table; a name may contain a colon.
+
+    >>> from dpmoments import Boolean
+    >>> columns_of_table("a:b:c", Schema(Boolean("a:b"), Boolean("c")))
+    ['a:b', 'c']
+    """
+    known = set(schema.names)
+    parts, result = text.split(":"), list[str]()
+    while parts:
+        size = next((size for size in range(len(parts), 0, -1) if ":".join(parts[:size]) in known), 1)
+        result.append(":".join(parts[:size]))
+        parts = parts[size:]
+    return result
 
 
 def budget_of(epsilon: float | None, delta: float, rho: float | None) -> PrivacyBudget:

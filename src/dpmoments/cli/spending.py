@@ -1,4 +1,4 @@
-"""Commands that spend a budget: release, release-mean."""
+"""Commands that spend a budget: release, release-mean, release-counts."""
 
 from __future__ import annotations
 
@@ -12,16 +12,29 @@ import typer
 
 import dpmoments
 from dpmoments.cli.errors import StoppedError, notes_of
-from dpmoments.cli.options import Option, Yes, budget_of, mean_mechanism_of, options_of
+from dpmoments.cli.options import (
+    SPLIT,
+    TABLES,
+    Option,
+    Yes,
+    budget_of,
+    columns_of_table,
+    mean_mechanism_of,
+    options_of,
+)
 from dpmoments.cli.tables import complain, print_command, print_text
 from dpmoments.foundation.documents import check_output
+from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, automatic_mean
+from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.releases.release_warning import AnyRelease
+from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.spending.run import COST_SPENT
 
-Released = TypeVar("Released", MomentRelease, MeanRelease, GroupReleases)
+Released = TypeVar("Released", MomentRelease, MeanRelease, CountsRelease, GroupReleases)
 
 
 @options_of(
@@ -90,6 +103,35 @@ def release_mean(options: dict[str, Any], yes: Yes = False) -> None:
     _report(released, options["output"], f"the mean of {released.n_rows:,} rows ({exactness})")
 
 
+@options_of(
+    dpmoments.release_counts,
+    own={"by": TABLES, "split": SPLIT},
+)
+def release_counts(options: dict[str, Any], yes: Yes = False) -> None:
+    """Release only contingency tables, once: this spends budget.
+
+    Each count has less noise than in the cross tables of a release, since the whole
+    budget is spent on counts. Only the columns of the tables are read.
+
+    Example:
+
+      dpmoments release-counts people.parquet --schema people.yaml \\
+        --by region:sex --epsilon 1 --neighbors add_remove --output counts.json
+    """
+    options["by"] = [columns_of_table(text, options["schema"]) for text in options["by"]]
+    chosen = Counts.of(options["schema"], options["by"], options["split"])
+    _ask(options | {"mechanism": chosen, "schema": schema_of_tables(options["schema"], chosen.by)}, yes=yes)
+    if options["progress"] is None:
+        options["progress"] = sys.stderr.isatty()
+    released = _kept(options, lambda: dpmoments.release_counts(**options))
+    cells = sum(table.counts.size for table in released.tables)
+    _report(released, options["output"], f"counts of {cells:,} cells of {', '.join(map(_named, released.by))}")
+
+
+def _named(by: tuple[str, ...]) -> str:
+    return " by ".join(by)
+
+
 def _ask(options: dict[str, Any], *, yes: bool) -> None:
     """Reject invalid budgets and outputs, warn about a seed, ask, and yield a progress bar."""
     budget = budget_of(options["epsilon"], options["delta"], options["rho"])
@@ -135,7 +177,7 @@ def _kept(options: dict[str, Any], make: Callable[[], Released]) -> Released:
         raise typer.Exit(1) from None
 
 
-def _report(released: MomentRelease | MeanRelease | GroupReleases, output: Path, what: str, method: str = "") -> None:
+def _report(released: AnyRelease, output: Path, what: str, method: str = "") -> None:
     one = released.releases[0] if isinstance(released, GroupReleases) else released
     features, columns = len(one.feature_names), len(one.schema.table_columns)
     print_text(f"Wrote {output}: {what}, {features} features from {columns} columns, by {one.mechanism}{method}.")

@@ -238,6 +238,7 @@ _QUERIES: Mapping[str, Kinds] = {
     "rows-far-from-median": _LEVEL,
     "log-scale-histogram": _FEATURE,
     "clipped-rows-of-feature": _FEATURE,
+    "cell-counts": _NAMES,
 }
 """Queries of a receipt: what got noise. Features, levels and steps are numbered from 1."""
 

@@ -60,6 +60,7 @@ SHORT: Mapping[str, Words] = MappingProxyType(
         "rows-far-from-median": "rows far from the median of feature {feature}, level {level}",
         "log-scale-histogram": "log-scale histogram of feature {feature}",
         "clipped-rows-of-feature": "clipped rows of feature {feature}",
+        "cell-counts": "counts by {names:all}",
     }
 )
 """Words by code."""

@@ -274,7 +274,16 @@ _TESTED_POINTS = 400
 Each is a bound by itself.
 """
 _SETTLED = frozenset(
-    {"additive-wishart", "gaussian", "inverse-gaussian", "isotropic", "kapralov-talwar", "laplace", "matrix-laplace"}
+    {
+        "additive-wishart",
+        "counts",
+        "gaussian",
+        "inverse-gaussian",
+        "isotropic",
+        "kapralov-talwar",
+        "laplace",
+        "matrix-laplace",
+    }
 )
 """Mechanisms whose plan fixes every draw and its loss before the first.
 

@@ -76,9 +76,9 @@ class PrivacyUnit:
 
     At most ``max_rows`` of them are kept.
 
-    Passed as ``privacy_unit=`` to :func:`dpmoments.release` and :func:`dpmoments.release_mean`, and to their forecasts. The
-    guarantee is then for tables that differ by all rows of one unit, however many there are, anywhere in the table and in any
-    file.
+    Passed as ``privacy_unit=`` to :func:`dpmoments.release`, :func:`dpmoments.release_mean` and
+    :func:`dpmoments.release_counts`, and to their forecasts. The guarantee is then for tables that differ by all rows of one
+    unit, however many there are, anywhere in the table and in any file.
 
     Parameters
     ----------

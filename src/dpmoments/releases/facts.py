@@ -116,7 +116,7 @@ def unprotected_quantities(release: Told) -> tuple[str, ...]:
         for column in schema.columns
     )
     reported = [f"the schema: names of columns, bounds, levels and rules for missing cells: {columns}"]
-    if schema.row_norm is not None:
+    if schema.row_norm is not None and not run.holds_counts:
         reported.append(f"the norm to which encoded rows are clipped: {schema.row_norm:g}")
     if size_is_public:
         reported.append("the number of rows of the table, which replace-one makes public")
@@ -144,6 +144,11 @@ def post_processing(release: Told) -> tuple[str, ...]:
         )
     if len(release.runs) > 1:
         free.append("adding up, or listing side by side, the releases of several groups or tables")
+    if release.runs[0].holds_counts:
+        return (
+            "the repair of noisy counts: whole numbers, none negative",
+            "shares, margins, intervals and tests of the tables",
+        )
     free.append("every analysis of the release: means, regressions, components, tests, synthetic rows")
     return tuple(free)
 

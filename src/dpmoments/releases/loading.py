@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from dpmoments.foundation.documents import DocumentKind, read_document
+from dpmoments.releases.counts_release import COUNTS_FILE, CountsRelease
 from dpmoments.releases.group_releases import GROUPS_FILE, GroupReleases
 from dpmoments.releases.mean_release import MEAN_RELEASE_FILE, MeanRelease
 from dpmoments.releases.moment_release import RELEASE_FILE, MomentRelease
 from dpmoments.releases.pooling import POOLED_FILE, PooledRelease
+from dpmoments.releases.release_warning import AnyRelease
 
 
 def load(path: str | Path) -> MomentRelease | Any:
@@ -23,7 +25,7 @@ def load(path: str | Path) -> MomentRelease | Any:
 
     Returns
     -------
-    MomentRelease, MeanRelease, GroupReleases or PooledRelease
+    MomentRelease, MeanRelease, CountsRelease, GroupReleases or PooledRelease
         The content of the file; type checkers accept it as any of them.
 
     Raises
@@ -34,9 +36,10 @@ def load(path: str | Path) -> MomentRelease | Any:
     OSError
         If the file cannot be read.
     """
-    builders: dict[DocumentKind, Callable[[Mapping[str, Any]], MomentRelease | MeanRelease | GroupReleases]] = {
+    builders: dict[DocumentKind, Callable[[Mapping[str, Any]], AnyRelease]] = {
         RELEASE_FILE: MomentRelease.from_dict,
         MEAN_RELEASE_FILE: MeanRelease.from_dict,
+        COUNTS_FILE: CountsRelease.from_dict,
         GROUPS_FILE: GroupReleases.from_dict,
         POOLED_FILE: PooledRelease.from_dict,
     }

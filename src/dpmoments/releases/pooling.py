@@ -22,6 +22,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import PooledReceipt
 from dpmoments.privacy.statement import ARITHMETICS, PrivacyStatement
+from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.release_warning import ReleaseWarning
@@ -208,6 +209,8 @@ def _parts_of(release: object) -> tuple[MomentRelease, ...]:
         return (release,)
     if isinstance(release, MeanRelease):
         raise InputTypeError("a mean-only release has no second moment to add: pool releases made by dpmoments.release")
+    if isinstance(release, CountsRelease):
+        raise InputTypeError("a release of counts has no moments to add: pool releases made by dpmoments.release")
     advice = "; of a GroupReleases pass groups.values()" if isinstance(release, str | int) else ""
     raise InputTypeError(f"a list of releases is pooled, got {type(release).__name__} in it{advice}")
 

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 
 from dpmoments.messages.codes import Fact
 from dpmoments.messages.message import Message
+from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
+
+AnyRelease = MomentRelease | MeanRelease | CountsRelease | GroupReleases
+"""A release of any kind."""
 
 
 class MessageWarning(UserWarning):
@@ -46,10 +50,10 @@ class ReleaseWarning(MessageWarning):
 
     Attributes
     ----------
-    release : MomentRelease, MeanRelease or GroupReleases
+    release : MomentRelease, MeanRelease, CountsRelease or GroupReleases
         The release, which is not lost if warnings are turned into errors.
     """
 
-    def __init__(self, message: Message, release: MomentRelease | MeanRelease | GroupReleases) -> None:
+    def __init__(self, message: Message, release: AnyRelease) -> None:
         super().__init__(message)
         self.release = release

@@ -19,22 +19,24 @@ from dpmoments.foundation.values import no_less
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.profile import REFERENCE_DELTA
 from dpmoments.releases.auditor_statement import PyramidLevel
+from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.facts import composition_so_far, describe_composition, protected_unit
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
     from dpmoments.reporting.page import PageTable, Section, Statement
 
-_Release = MomentRelease | MeanRelease | GroupReleases
+_Release = AnyRelease
 _MAX_GROUPS = 30
 """Maximum number of groups on one page."""
 
 
 def report(
-    subject: MomentRelease | MeanRelease | GroupReleases | Forecast,
+    subject: AnyRelease | Forecast,
     path: str | Path,
     *,
     regressions: Sequence[str] = (),
@@ -52,7 +54,7 @@ def report(
 
     Parameters
     ----------
-    subject : MomentRelease, MeanRelease, GroupReleases or Forecast
+    subject : MomentRelease, MeanRelease, CountsRelease, GroupReleases or Forecast
         A grouped release has a chapter of the page for each group.
     path : path
         Where to write; all of it or nothing.
@@ -148,6 +150,23 @@ def _(release: MeanRelease, asked: _Asked) -> str:
         release,
         ("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"),
         [("", mean_sections(release, asked.level))],
+        tuple(message.text() for message in release.warnings),
+    )
+
+
+@_page.register
+def _(release: CountsRelease, asked: _Asked) -> str:
+    from dpmoments.reporting.sections import counts_sections
+
+    asked = _checked(asked)
+    if asked:
+        raise InputValueError(
+            "regressions and group means need count, mean and second moment (dpmoments.release), but only counts were released"
+        )
+    return _page_of_release(
+        release,
+        ("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"),
+        [("", counts_sections(release, asked.level))],
         tuple(message.text() for message in release.warnings),
     )
 

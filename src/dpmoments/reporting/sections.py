@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
 from dpmoments.analysis.answers import number, rounded
 from dpmoments.analysis.components import SCALINGS, PrincipalComponents
 from dpmoments.analysis.correlations import Correlations
+from dpmoments.analysis.count_table import MAX_TESTED, CountTable
 from dpmoments.analysis.description import Description
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupMeans
@@ -20,6 +22,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.plots.components import draw_spectrum
 from dpmoments.plots.intervals import draw_coefficients, draw_groups
 from dpmoments.plots.matrices import draw_correlations
+from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.reporting.page import NOISE, PageTable, Section, Statement, drawn, table_of
@@ -476,6 +479,45 @@ def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
             warning=" ".join(message.text() for message in release.warnings),
         ),
     )
+
+
+_MAX_CELLS = 60
+_OF_COUNTS = "Only contingency tables were released: means, correlations and regressions need dpmoments.release."
+
+
+def counts_sections(release: CountsRelease, level: float) -> tuple[Section, ...]:
+    """Return a section for each table, with the tests of independence of its columns."""
+    return tuple(_counts_section(index, table.at_level(level)) for index, table in enumerate(release.tables, start=1))
+
+
+def _counts_section(index: int, table: CountTable) -> Section:
+    head, *cells = table.table()
+    hidden = len(cells) - _MAX_CELLS
+    tables = [
+        PageTable.of(
+            "Counts of rows" if hidden <= 0 else "Counts of rows, the first cells", [head, *cells[:_MAX_CELLS]]
+        )
+    ]
+    if len(table.by) > 1:
+        tables += [PageTable.of(f"Margin: {name}", table.margin(name).table()) for name in table.by]
+    tested = [table.cross_table(one, other, level=table.level) for one, other in _pairs(table)]
+    return Section(
+        f"Counts by {', '.join(table.by)}",
+        f"counts-{index}",
+        lead=(_OF_COUNTS, *table.heading) if index == 1 else table.heading,
+        tables=tuple(tables),
+        remarks=(
+            *table.remarks,
+            f"{hidden:,} more cells are in the release." if hidden > 0 else "",
+            *(f"{each.by} and {each.other}: {each.test_text}." for each in tested),
+        ),
+    )
+
+
+def _pairs(table: CountTable) -> list[tuple[str, str]]:
+    """Return the pairs of columns whose independence can be tested."""
+    sizes = dict(zip(table.by, map(len, table.levels), strict=True))
+    return [(one, other) for one, other in combinations(table.by, 2) if sizes[one] * sizes[other] <= MAX_TESTED]
 
 
 def _lost(release: MeanRelease) -> list[int]:

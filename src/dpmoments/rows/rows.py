@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey, require_unit
+from dpmoments.rows.cell_counts import CellCounts, CellCountSummary
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount, RowStatistic, require_rowwise
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
@@ -360,6 +361,18 @@ class Rows:
         )
         require_rowwise(statistic, self.n_features)
         return self.summarize(summary)
+
+    def cell_counts(self, tables: Sequence[Sequence[str]]) -> CellCounts:
+        """Count rows in the cells of contingency tables, in one pass.
+
+        Each table is given by its Categorical and Boolean columns.
+
+        Returns
+        -------
+        CellCounts
+            Counts of all kept rows; one without a level in a column of a table is in no cell of that table.
+        """
+        return self.summarize(CellCountSummary.of(self.schema, tables, self.source.missing))
 
     def count(self) -> int:
         """Return the number of kept rows."""

@@ -5,6 +5,7 @@ They follow from the schema only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -191,3 +192,32 @@ def schema_of_groups(schema: Schema, by: str) -> Schema:
         )
     # A bound of its own is kept; one that is the default of more columns comes out as the default of these.
     return Schema(*columns, row_norm="default" if schema.row_norm is None else schema.row_norm)
+
+
+def schema_of_tables(schema: Schema, tables: Sequence[Sequence[str]]) -> Schema:
+    """Return the schema of the columns of contingency tables, in the schema's order.
+
+    >>> people = Schema(Boolean("smoker"), Categorical("region", ["north", "south"]), Boolean("insured"))
+    >>> schema_of_tables(people, [["region", "smoker"]]).names
+    ('smoker', 'region')
+    """
+    wanted = {grouping_column(schema, name).name for by in tables for name in by}
+    return Schema(*(column for column in schema.columns if column.name in wanted))
+
+
+def may_lack_levels(schema: Schema) -> bool:
+    """Return True if a kept row may have no level in a Categorical or Boolean column.
+
+    >>> may_lack_levels(Schema(Boolean("smoker"))), may_lack_levels(Schema(Boolean("smoker", missing="center")))
+    (False, True)
+    """
+    return any(
+        column.missing in ("zero", "center") or (isinstance(column, Categorical) and column.other == "zero")
+        for column in schema.columns
+        if isinstance(column, Categorical | Boolean)
+    )
+
+
+def every_row_has_levels(schema: Schema) -> bool:
+    """Return True if every row has a level in each column, and none is dropped."""
+    return not (may_lack_levels(schema) or schema.drops_rows)

@@ -1,1 +1,1 @@
-"""Functions that spend privacy budget: ``release``, ``release_groups`` and ``release_mean``."""
+"""Functions that spend budget: ``release`` and ``release_groups``, ``_mean``, ``_counts``."""

@@ -27,10 +27,8 @@ from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.releases.group_releases import GroupReleases
-from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.releases.release_warning import MessageWarning, ReleaseWarning
+from dpmoments.releases.release_warning import AnyRelease, MessageWarning, ReleaseWarning
 from dpmoments.repair.repair import Repair, few_rows_message
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.threads import blas_threads
@@ -283,7 +281,17 @@ def within_table(
     """
     if noisy_count is None or table_size is None or plan.count_is_public or not plan.neighbors.table_size_is_public:
         return noisy_count, diagnostics
-    error = plan.expected_count_error
+    said: tuple[Message, ...] = warnings_of_count(noisy_count, plan.expected_count_error, table_size)
+    if said:
+        diagnostics = {**diagnostics, "warnings": (*diagnostics.get("warnings", ()), *said)}
+    return min(noisy_count, float(table_size)), diagnostics
+
+
+def warnings_of_count(noisy_count: float, error: float | None, table_size: int) -> tuple[Message, ...]:
+    """Return warnings of many dropped rows, and of a row count with large noise.
+
+    ``error`` is the noise SD of the count, None if unknown.
+    """
     allowed = _SHARE_LEFT_OUT * table_size + _NOISE_DEVIATIONS * error if error is not None else 0.5 * table_size
     result: list[Message] = []
     if table_size - noisy_count > allowed:
@@ -291,9 +299,7 @@ def within_table(
         result.append(Message("rows-dropped", share=share, rows=table_size))
     if error is not None and error > _LITTLE_KNOWN * max(noisy_count, 1.0):
         result.append(Message("row-count-uncertain", noise=error, rows=max(noisy_count, 1.0)))
-    if result:
-        diagnostics = {**diagnostics, "warnings": (*diagnostics.get("warnings", ()), *result)}
-    return min(noisy_count, float(table_size)), diagnostics
+    return tuple(result)
 
 
 def warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> None:
@@ -313,11 +319,11 @@ class UnsavedReleaseError(InputError, OSError):
 
     Attributes
     ----------
-    release : MomentRelease, MeanRelease or GroupReleases
+    release : MomentRelease, MeanRelease, CountsRelease or GroupReleases
         The release: ``error.release.save("elsewhere.json")`` saves it.
     """
 
-    def __init__(self, path: str | Path, reason: OSError, release: MomentRelease | MeanRelease | GroupReleases) -> None:
+    def __init__(self, path: str | Path, reason: OSError, release: AnyRelease) -> None:
         super().__init__(
             f"the release was made and its budget is spent, but {path} could not be written "
             f"({reason.strerror or type(reason).__name__}): keep it with error.release.save(another_path)"
@@ -325,7 +331,7 @@ class UnsavedReleaseError(InputError, OSError):
         self.release = release
 
 
-def keep(released: MomentRelease | MeanRelease | GroupReleases, output: str | Path | None, held: Held) -> None:
+def keep(released: AnyRelease, output: str | Path | None, held: Held) -> None:
     """Save a finished release, commit its cost in the ledger, then emit its warnings."""
     if output is not None:
         try:

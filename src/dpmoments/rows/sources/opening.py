@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -123,3 +124,15 @@ def _file_source(
     if endings <= set(FEATHER_ENDINGS):
         return FeatherSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
     raise InputValueError(Message("unknown-file-ending", path=str(pattern), endings=sorted(endings)))
+
+
+def columns_of_array(data: Any, schema: Schema, names: Sequence[str]) -> Any:
+    """Return these columns of an array that has all of the schema's; other tables unchanged.
+
+    An array has no names: its columns are the schema's, in order. Frames and files are read by name.
+    """
+    is_array = isinstance(data, np.ndarray) or (is_of_dask(data) and not hasattr(data, "columns"))
+    if not is_array:
+        return data
+    open_source(data, schema, mean=True)  # refuses another number of columns
+    return data[:, [schema.names.index(name) for name in names]]
