@@ -32,7 +32,7 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 import dpmoments as dpm
 from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge, base, expected_failed_checks
-from dpmoments.estimators.checks import _REASONS
+from dpmoments.estimators.base import _REASONS
 from support.checked_estimators import ESTIMATORS, PAGE, for_checks, page_with_table
 from support.ledger_processes import quick_folder
 from support.said import warned

@@ -26,7 +26,7 @@ import dpmoments as dpm
 from dpmoments.cells.text_numbers import text_numbers
 from dpmoments.cli.entry import main
 from dpmoments.inspection.facts import nearest_level
-from dpmoments.inspection.survey import _MAX_VALUES, SurveyPart, ValueSample, _Survey
+from dpmoments.inspection.preflight import _MAX_VALUES, SurveyPart, ValueSample, _Survey
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.opening import open_source
 from references.plain_preflight import require_equal

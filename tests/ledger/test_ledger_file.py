@@ -20,7 +20,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.ledger import accounts
-from dpmoments.ledger import database as ledger_file
+from dpmoments.ledger import ledger as ledger_file
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.origin import LedgerEntry
 from support.ledger_processes import quick_folder

@@ -26,8 +26,7 @@ import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.engine import PartitionJob, Seal
-from dpmoments.rows.sources.spark import _SparkFilesSource, _SparkFrameSource
-from dpmoments.rows.sources.spark_types import scanned_files
+from dpmoments.rows.sources.spark import _SparkFilesSource, _SparkFrameSource, scanned_files
 from support.spark_session import of_spark
 from support.table_forms import EXPECTED, N_ROWS, SCHEMA, TABLE, csv_text, decimals, make_table, with_column
 

@@ -12,7 +12,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.spark_types import _declares_types, _FileScan
+from dpmoments.rows.sources.spark import _declares_types, _FileScan
 from support.spark_session import of_spark
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'dpmoments[spark]'")

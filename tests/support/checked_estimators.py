@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge
-from dpmoments.estimators.checks import _REASONS
+from dpmoments.estimators.base import _REASONS
 from dpmoments.estimators.tables import class_column, public_schema
 from dpmoments.schema.schema import Schema
 

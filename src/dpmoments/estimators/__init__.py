@@ -9,7 +9,7 @@
 - The rows given to ``predict``, ``transform`` and ``score`` are the caller's: the results are as private as those rows.
 """
 
-from dpmoments.estimators.checks import expected_failed_checks
+from dpmoments.estimators.base import expected_failed_checks
 from dpmoments.estimators.components import DPPCA
 from dpmoments.estimators.covariance import DPCovariance
 from dpmoments.estimators.discriminant import DPLinearDiscriminant

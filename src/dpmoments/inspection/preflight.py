@@ -1,25 +1,475 @@
-"""Preflight check of a private table, for its curator only, before anything is spent."""
+"""Preflight check of a private table, for its curator only, before anything is spent.
+
+The table is compared with its schema, value by value and rule by rule, as in :mod:`dpmoments.rows.encode`. Nothing here enters a
+release.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from heapq import nsmallest
 from typing import Any, NoReturn, SupportsIndex, TextIO
+from zlib import crc32
 
+import numpy as np
+
+from dpmoments.cells.objects import NO_LEVEL
+from dpmoments.cells.reading import MISSING, UNKNOWN
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.progress import watched
+from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.inspection.facts import ColumnFacts, FoundValue, RuleFacts, TableFacts, UnitFacts, nearest_level
 from dpmoments.inspection.messages import BLANK, Outcome, Seriousness, column_lines, row_lines, verdicts, visible
-from dpmoments.inspection.survey import SurveyCounts, ValueSample, survey_table, survey_units
+from dpmoments.inspection.unreadable import (
+    CellValue,
+    UnreadableColumn,
+    read_level_cells,
+    read_number_cells,
+    read_unit_cells,
+)
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
+from dpmoments.rows.encode import encode_columns
+from dpmoments.rows.sources.engine import EngineSource
+from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.opening import open_source
-from dpmoments.rows.units import ROUNDS, UnitCounts
-from dpmoments.schema.columns import Categorical, Column
+from dpmoments.rows.summary import Summary
+from dpmoments.rows.threads import summarize_in_threads
+from dpmoments.rows.units import ROUNDS, UnitBlock, UnitCounts, counts_of_units
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.dates import Date
+from dpmoments.schema.derived import DerivedColumn, SchemaColumn
+from dpmoments.schema.encoding import may_be_shortened
+from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
+
+# Values found in a table, counted: all of them where they are few, else those of least hash.
+
+_MAX_VALUES = 256
+_MAX_TEXT_LENGTH = 80
+"""Max characters kept of a value."""
+
+
+@dataclass(eq=False, repr=False)
+class ValueSample:
+    """Values with the smallest hashes, at most ``_MAX_VALUES``, each with its exact count.
+
+    A value selected for the whole table is selected in every part that holds it. So its count is exact, the sample does
+    not depend on order, partitioning or threads, and memory does not grow with the table. ``counts`` maps the hash of
+    the whole value (a fast checksum, then a cryptographic hash) to the value, shortened if long, and its count;
+    ``complete`` is True if no value was left out.
+    """
+
+    counts: dict[bytes, tuple[CellValue, int]] = field(default_factory=dict)
+    complete: bool = True
+
+    def add(self, found: Mapping[CellValue, int]) -> None:
+        """Add values with their counts."""
+        limit = self._limit()
+        for (kind, text), times in found.items():
+            whole = f"{kind} {text}".encode()
+            first = crc32(whole).to_bytes(4)
+            if limit is not None and first > limit:
+                self.complete = False
+                continue
+            key = first + hashlib.blake2b(whole, digest_size=16).digest()
+            # The text after the number of kept characters is told by an ellipsis.
+            short = text if len(text) <= _MAX_TEXT_LENGTH else f"{text[:_MAX_TEXT_LENGTH]}…"
+            known = self.counts.get(key, ((kind, short), 0))
+            self.counts[key] = (known[0], known[1] + times)
+            if len(self.counts) > 4 * _MAX_VALUES:
+                self._keep_least()
+                limit = self._limit()
+        self._keep_least()
+
+    def merged(self, other: ValueSample) -> ValueSample:
+        """Return the sample of both."""
+        both = dict(self.counts)
+        for key, (value, times) in other.counts.items():
+            both[key] = (value, both.get(key, (value, 0))[1] + times)
+        result = ValueSample(both, self.complete and other.complete)
+        result._keep_least()
+        return result
+
+    def most_frequent_first(self) -> list[tuple[CellValue, int]]:
+        """Return the sampled values and counts, by count, then by text."""
+        return sorted(self.counts.values(), key=lambda entry: (-entry[1], entry[0]))
+
+    def _limit(self) -> bytes | None:
+        """Return the prefix of the largest hash kept, above which no value is kept.
+
+        None if there is room.
+        """
+        return max(self.counts)[:4] if len(self.counts) == _MAX_VALUES else None
+
+    def _keep_least(self) -> None:
+        if len(self.counts) > _MAX_VALUES:
+            self.counts = {key: self.counts[key] for key in nsmallest(_MAX_VALUES, self.counts)}
+            self.complete = False
+
+
+_ROUNDING = 1e-9
+"""Rows longer than the ball by less than this fraction are not reported.
+
+Rounding does that to rows of norm 1.
+"""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SurveyPart:
+    """Values of a part of a table, before any rule, by column."""
+
+    n_rows: int
+    cells: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, source: LocalSource[Any], part: Any) -> SurveyPart:
+        """Return the columns of a part; a column that cannot be read does not affect the others."""
+        cells: dict[str, Any] = {}
+        for name in source.names:
+            try:
+                cells[name] = source.written_cells(part, name)
+            except TypeError:
+                cells[name] = UnreadableColumn("neither plain numbers nor text", len(part))
+        return cls(len(part), cells)
+
+
+@dataclass(eq=False, repr=False)
+class SurveyCounts:
+    """Sums over rows, exact and private.
+
+    ``counts`` holds values or rows by ``("rows", what)``, ``("column", name, what)``, ``("level", name, index)``,
+    ``("type", name, type)``, ``("rule", name, rule, what)``, ``("derived", name)``, ``("unit", what)`` or ``("unit
+    type", type)``. ``values`` maps (name, what) to the values found: ``"unknown"`` levels, and ``"unreadable"`` ones.
+    """
+
+    counts: Counter[tuple[str | int, ...]] = field(default_factory=Counter)
+    values: dict[tuple[str, str], ValueSample] = field(default_factory=dict)
+
+    def merged(self, other: SurveyCounts) -> SurveyCounts:
+        """Return the counts of the rows of both."""
+        keys = self.values.keys() | other.values.keys()
+        nothing = ValueSample()
+        values = {key: self.values.get(key, nothing).merged(other.values.get(key, nothing)) for key in keys}
+        return SurveyCounts(self.counts + other.counts, values)
+
+
+@dataclass(frozen=True)
+class _Survey(Summary[SurveyCounts, SurveyCounts]):
+    """Summary that checks every value.
+
+    Unlike others it gets :class:`SurveyPart` in place of encoded rows.
+    """
+
+    schema: Schema
+    mean: bool = True
+    written: TextFormat | None = None
+    privacy_unit: PrivacyUnit | None = None
+
+    def start(self) -> SurveyCounts:
+        return SurveyCounts()
+
+    def add(self, running: SurveyCounts, block: Any) -> None:
+        _Look(self, running, block).take()
+
+    def finish(self, running: SurveyCounts) -> SurveyCounts:
+        return running
+
+    def merge(self, first: SurveyCounts, second: SurveyCounts) -> SurveyCounts:
+        return first.merged(second)
+
+    @cached_property
+    def lenient_schema(self) -> Schema | None:
+        """Schema without rules that stop, if a row may exceed the row-norm bound; else None."""
+        if not may_be_shortened(self.schema.columns, self.schema.row_norm):
+            return None
+        return Schema(*map(_lenient, self.schema.columns), row_norm=self.schema.row_norm)
+
+
+def _candidate_units(survey: _Survey, part: SurveyPart) -> Any:
+    """Return the units of kept rows that have one: a large_binary array without nulls."""
+    look = _Look(survey, SurveyCounts(), part)
+    look.take()
+    return look.units_of_candidates()
+
+
+class _Look:
+    """Check of one part of a table."""
+
+    def __init__(self, survey: _Survey, running: SurveyCounts, part: SurveyPart) -> None:
+        self._survey, self._running, self._part = survey, running, part
+        nothing = np.zeros(part.n_rows, dtype=bool)
+        self._stopping = nothing.copy()  # rows with a cell at which a release stops
+        self._drops: list[tuple[str, str, BoolArray]] = []  # by column and rule, in the schema's order
+        self._changed: dict[str, BoolArray] = {}  # cells that a rule moved or filled in
+        self._read: dict[str, Any] = {}  # cells as they were read, for rows that may be shortened
+        self._units: Any = None  # where rows belong to units: whose each is
+        self._dropped = nothing.copy()
+
+    def take(self) -> None:
+        schema = self._survey.schema
+        for column in schema.table_columns:
+            if isinstance(column, Categorical):
+                self._look_at_levels(column)
+            else:
+                self._look_at_numbers(column)
+        for derived in schema.derived_columns:
+            resting = np.logical_or.reduce([self._changed[name] for name in derived.stated.factors])
+            self._count(resting, "derived", derived.name)
+        if self._survey.privacy_unit is not None:
+            self._look_at_units(self._survey.privacy_unit)
+        self._look_at_rows()
+
+    def units_of_candidates(self) -> Any:
+        """Return the units of kept rows, after the check: a large_binary array without nulls."""
+        return self._units.filter(pc.and_(pc.is_valid(self._units), pa.array(~self._dropped)))
+
+    def _look_at_numbers(self, column: Numeric | Date | Boolean | Coordinate) -> None:
+        read = read_number_cells(self._part.cells[column.name], column, written=self._survey.written)
+        values = read.values
+        infinite = np.isinf(values)
+        empty = np.isnan(values) & ~read.unreadable
+        lower, upper = _expected(column)
+        below, above = (values < lower) & ~infinite, (values > upper) & ~infinite
+        if isinstance(column, Boolean):
+            self._count((values > lower) & (values < upper), "column", column.name, "between")
+        for what, cells in (("empty", empty), ("infinite", infinite), ("below", below), ("above", above)):
+            self._count(cells, "column", column.name, what)
+        self._add(("column", column.name, "like numbers"), read.like_numbers)
+        missing = empty | infinite
+        self._values(column.name, "unreadable", read.found)
+        self._note(column, read.unreadable, read.kind, missing)
+        self._changed[column.name] = missing | below | above | read.unreadable
+        if self._survey.lenient_schema is not None:
+            self._read[column.name] = pa.array(values)
+
+    def _look_at_levels(self, column: Categorical) -> None:
+        read = read_level_cells(self._part.cells[column.name], column, written=self._survey.written)
+        missing = (read.codes == MISSING) & ~read.unreadable
+        unknown = read.codes == UNKNOWN
+        self._count(missing, "column", column.name, "empty")
+        self._count(unknown, "column", column.name, "unknown")
+        for index, number in enumerate(np.bincount(read.codes[read.codes >= 0]).tolist()):
+            self._add(("level", column.name, index), number)
+        self._values(column.name, "unknown", read.unknown)
+        self._note(column, read.unreadable, read.kind, missing)
+        if column.other == "drop":
+            self._drops.append((column.name, "other", unknown))
+        self._changed[column.name] = missing | unknown | read.unreadable
+        if self._survey.lenient_schema is not None:
+            texts = pa.array([*map(str, column.levels), NO_LEVEL], pa.large_string())
+            indices = np.where(read.codes >= 0, read.codes, len(column.levels))
+            self._read[column.name] = texts.take(pa.array(indices, mask=read.codes == MISSING))
+
+    def _look_at_units(self, unit: PrivacyUnit) -> None:
+        read = read_unit_cells(self._part.cells[unit.column], unit.column, written=self._survey.written)
+        missing = ~read.ids.is_valid().to_numpy(zero_copy_only=False).astype(bool) & ~read.unreadable
+        self._count(missing, "unit", "missing")
+        self._count(read.unreadable, "unit", "unreadable")
+        if read.kind is not None:
+            self._add(("unit type", read.kind), self._part.n_rows)
+            self._stopping |= read.unreadable
+        else:
+            missing |= read.unreadable
+        if unit.missing == "error":
+            self._stopping |= missing
+        else:
+            self._drops.append((unit.column, "missing", missing))
+        self._units = read.ids
+
+    def _note(self, column: Column, unreadable: BoolArray, kind: str | None, missing: BoolArray) -> None:
+        """Count unreadable values of a column of any kind, and apply the missing rule to them."""
+        self._count(unreadable, "column", column.name, "unreadable")
+        if kind is not None:  # refused by its type, whatever the rule
+            self._add(("type", column.name, kind), self._part.n_rows)
+            self._stopping |= unreadable
+        else:
+            missing = missing | unreadable
+        if column.missing == "error":
+            self._stopping |= missing
+        elif column.missing == "drop":
+            self._drops.append((column.name, "missing", missing))
+
+    def _look_at_rows(self) -> None:
+        n_rows = self._part.n_rows
+        reasons = np.zeros(n_rows, dtype=np.int64)
+        for _, _, rows in self._drops:
+            reasons += rows
+        before = np.zeros(n_rows, dtype=bool)
+        for name, rule, rows in self._drops:
+            self._count(rows, "rule", name, rule, "rows")
+            self._count(rows & ~before, "rule", name, rule, "first")
+            self._count(rows & (reasons == 1), "rule", name, rule, "alone")
+            before |= rows
+        self._dropped = before
+        whole = ~before & ~self._stopping
+        self._add(("rows", "read"), n_rows)
+        self._count(~before, "rows", "kept")
+        self._count(self._stopping, "rows", "stopping")
+        self._count(whole, "rows", "whole")
+        lenient = self._survey.lenient_schema
+        if lenient is not None:
+            self._count(
+                whole & _shortened(encode_columns(self._read, lenient, mean=self._survey.mean)), "rows", "shortened"
+            )
+
+    def _values(self, name: str, what: str, found: Mapping[CellValue, int]) -> None:
+        if found:
+            self._running.values.setdefault((name, what), ValueSample()).add(found)
+
+    def _count(self, found: BoolArray, *key: str | int) -> None:
+        self._add(key, int(np.count_nonzero(found)))
+
+    def _add(self, key: tuple[str | int, ...], number: int) -> None:
+        if number:
+            self._running.counts[key] += number
+
+
+def _lenient(column: SchemaColumn) -> SchemaColumn:
+    """Return a column in which a missing value stops nothing.
+
+    Derived features are rebuilt from such columns.
+    """
+    if isinstance(column, DerivedColumn) or column.missing != "error":
+        return column
+    return replace(column, missing="zero") if isinstance(column, Categorical) else replace(column, missing="center")
+
+
+def _expected(column: Numeric | Date | Boolean | Coordinate) -> tuple[float, float]:
+    """Return the expected range: the bounds, or the range of the mean with a scale range."""
+    if isinstance(column, Coordinate):
+        return -np.inf, np.inf
+    if isinstance(column, Numeric) and column.rough is not None:
+        _, _, center, radius = column.rough
+        return center - radius, center + radius
+    return column.bounds
+
+
+def _shortened(block: FloatArray) -> BoolArray:
+    """Mark encoded rows that are longer than the ball by more than rounding, shape (n,)."""
+    squares = np.zeros(len(block))
+    with np.errstate(over="ignore"):  # infinite squares are of long rows
+        for feature in block.T:
+            squares += feature * feature
+    return np.asarray(squares > (1.0 + _ROUNDING) ** 2)  # not of dropped rows, which are NaN
+
+
+def survey_table(
+    source: LocalSource[Any] | EngineSource,
+    *,
+    threads: int | None = None,
+    on_block: Callable[[int], None] | None = None,
+) -> tuple[SurveyCounts, list[str]]:
+    """Check a table in one pass, file by file.
+
+    Return also the files that could not be read to their end, in text that quotes no value; rows read before are
+    counted.
+    """
+    if isinstance(source, EngineSource):
+        found_there: tuple[SurveyCounts, list[str]]
+        found_there = source.mapped(_survey_of_partition, _merged_surveys, (SurveyCounts(), []), on_block)
+        return found_there
+    survey = _survey_of(source)
+    failures: list[str] = []
+    ragged = SurveyCounts()
+
+    def note_ragged_line() -> None:
+        ragged.counts["rows", "ragged"] += 1
+
+    parts = _parts(source, note_ragged_line, failures, on_block)
+    result = summarize_in_threads(survey, parts, lambda pair: _surveyed(*pair), threads)
+    return survey.merge(result, ragged), failures
+
+
+def _survey_of_partition(source: LocalSource[Any]) -> tuple[SurveyCounts, list[str]]:
+    return survey_table(source, threads=1)
+
+
+def _merged_surveys(
+    first: tuple[SurveyCounts, list[str]], second: tuple[SurveyCounts, list[str]]
+) -> tuple[SurveyCounts, list[str]]:
+    return first[0].merged(second[0]), [*first[1], *second[1]]
+
+
+def survey_units(
+    source: LocalSource[Any] | EngineSource,
+    *,
+    threads: int | None = None,
+    on_block: Callable[[int], None] | None = None,
+) -> UnitCounts:
+    """Count the units of kept rows that have one, in two or more passes.
+
+    Whatever else the table holds.
+
+    :func:`survey_table` reports files that cannot be read to their end.
+    """
+    unit = source.privacy_unit
+    assert unit is not None, "the table was opened for rows"
+    return counts_of_units(_SurveyedUnits(source), unit.max_rows, threads=threads, on_block=on_block)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _SurveyedUnits:
+    """Table of which no value stops a pass over its units."""
+
+    source: LocalSource[Any] | EngineSource
+
+    def summarize_units(
+        self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
+    ) -> Any:
+        if isinstance(self.source, EngineSource):
+            nothing = summary.finish(summary.start())
+            return self.source.mapped(partial(_units_of_partition, summary), summary.merge, nothing, on_block)
+        survey = _survey_of(self.source)
+        parts = _parts(self.source, lambda: None, [], on_block)
+
+        def block(pair: tuple[LocalSource[Any], Any]) -> Any:
+            ids = _candidate_units(survey, SurveyPart.of(*pair))
+            return UnitBlock(ids, np.zeros((len(ids), 0)))
+
+        return summarize_in_threads(summary, parts, block, threads)
+
+
+def _units_of_partition(summary: Summary[Any, Any], source: LocalSource[Any]) -> Any:
+    return _SurveyedUnits(source).summarize_units(summary, threads=1)
+
+
+def _survey_of(source: LocalSource[Any]) -> _Survey:
+    return _Survey(source.schema, source.mean, source.text_of_cells, source.privacy_unit)
+
+
+def _parts(
+    source: LocalSource[Any],
+    on_ragged_line: Callable[[], None],
+    failures: list[str],
+    on_block: Callable[[int], None] | None,
+) -> Iterator[tuple[LocalSource[Any], Any]]:
+    """Iterate over the parts of a table, file by file, with their sources.
+
+    A failing file does not stop the others.
+    """
+    for piece in source.unconverted(on_ragged_line).one_by_one():
+        try:
+            for part, length in piece.measured(piece.parts()):
+                yield piece, part
+                if on_block is not None:
+                    on_block(length)
+        except (ValueError, OSError, MemoryError) as error:  # what read_quietly raises
+            failures.append(str(error))
+
+
+def _surveyed(source: LocalSource[Any], part: Any) -> Any:
+    return SurveyPart.of(source, part)
+
 
 _MARK = "PRIVATE │ "
 """Mark of every line, so that a copied line stays marked."""

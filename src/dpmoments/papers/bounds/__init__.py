@@ -6,9 +6,6 @@ Arguments are public numbers or released values. Each file holds one family of t
 """
 
 from dpmoments.mechanisms.coinpress_schedule import normal_smallest_eigenvalue as normal_smallest_eigenvalue
-from dpmoments.papers.bounds.basic_mechanisms import exponential_mechanism_failure as exponential_mechanism_failure
-from dpmoments.papers.bounds.basic_mechanisms import largest_noise as largest_noise
-from dpmoments.papers.bounds.basic_mechanisms import noise_norm as noise_norm
 from dpmoments.papers.bounds.coinpress import coinpress_covariance_error as coinpress_covariance_error
 from dpmoments.papers.bounds.coinpress import coinpress_covariance_rows_needed as coinpress_covariance_rows_needed
 from dpmoments.papers.bounds.coinpress import coinpress_covariance_theorem as coinpress_covariance_theorem
@@ -21,8 +18,11 @@ from dpmoments.papers.bounds.eigenvectors import direction_failure as direction_
 from dpmoments.papers.bounds.eigenvectors import direction_shortfall as direction_shortfall
 from dpmoments.papers.bounds.eigenvectors import direction_shortfall_closed_form as direction_shortfall_closed_form
 from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error as eigenvector_release_error
+from dpmoments.papers.bounds.eigenvectors import exponential_mechanism_failure as exponential_mechanism_failure
+from dpmoments.papers.bounds.eigenvectors import largest_noise as largest_noise
 from dpmoments.papers.bounds.eigenvectors import least_leading_eigenvalue as least_leading_eigenvalue
 from dpmoments.papers.bounds.eigenvectors import log_partition_at_most as log_partition_at_most
+from dpmoments.papers.bounds.eigenvectors import noise_norm as noise_norm
 from dpmoments.papers.bounds.eigenvectors import rank_error as rank_error
 from dpmoments.papers.bounds.eigenvectors import reconstruction_error as reconstruction_error
 from dpmoments.papers.bounds.eigenvectors import released_eigenvector_error as released_eigenvector_error

@@ -20,8 +20,7 @@ from dpmoments.mechanisms.lattice_noise import count_scale
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import SyntheticSpectrum
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind
-from dpmoments.papers.bounds.basic_mechanisms import largest_noise
-from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, released_eigenvector_error
+from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, largest_noise, released_eigenvector_error
 from dpmoments.papers.mechanisms.spectral import (
     Calibration,
     SpectralPlan,
