@@ -24,6 +24,7 @@ import dpmoments as dpm
 from dpmoments.analysis import (
     components,
     confidence,
+    contrasts,
     correlations,
     description,
     functionals,
@@ -368,6 +369,44 @@ def coefficient_intervals() -> np.ndarray:
     return replications(250, one)
 
 
+TRUTH = np.append(CONSTANT, SLOPES)
+COMBINED = np.array([[0, 1.0, -1.0, 0, 0, 0], [1.0, 4.0, 1.0, 0, 0, 0]])
+
+
+def contrast_intervals() -> np.ndarray:
+    """Of a difference of two slopes that go together, and of the line at a row."""
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = [of_fit(rng, 1_000.0).contrast(weights, 0.95) for weights in COMBINED]
+        return of_interval([each.lower for each in found], [each.upper for each in found], COMBINED @ TRUTH)
+
+    return replications(250, one)
+
+
+def joint_tests() -> np.ndarray:
+    def one(rng: np.random.Generator) -> np.ndarray:
+        return of_p_value(of_fit(rng, 1_000.0).joint_test(COMBINED, COMBINED @ TRUTH).p_value)
+
+    return replications(300, one)
+
+
+PLANE = dpm.Schema(*(dpm.Numeric(name, -9, 9) for name in "aby"))
+
+
+def inverted_joint_tests() -> np.ndarray:
+    """Of two restrictions, where noise is too large for the delta method."""
+    matrix = np.array([[0.0, 1.0, -1.0], [1.0, 2.0, 1.0]])
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        x = rng.standard_normal((1_000, 2)) + [1.0, -2.0]
+        rows = np.column_stack([x, x @ [0.5, 0.4] + rng.standard_normal(1_000)])
+        equations = equations_of(drawn(template(PLANE, rho=10.0), rows, rng))
+        assert not equations.delta_method_valid
+        return of_p_value(equations.joint_test(matrix, np.array([0.1, 1.4])).p_value)
+
+    return replications(300, one)
+
+
 def unequal(rng: np.random.Generator, n_rows: int) -> np.ndarray:
     """Rows whose residuals vary with x and the flag, with their products: HC1 errors are 1.45 and 1.15 times the classical."""
     x, flag = rng.standard_normal(n_rows), (rng.random(n_rows) < 0.3).astype(float)
@@ -448,14 +487,15 @@ NEW = np.array([[4.0, 1.0, 0.0, 0.0, 0.0], [6.0, 2.0, 1.5, 0.5, -1.0]])
 
 
 def predicted(rng: np.random.Generator) -> Any:
-    return fitted(rng).prediction_intervals({name: NEW[:, place] for place, name in enumerate("abcde")})
+    equations, rows = of_fit(rng, 1_000.0), np.column_stack([np.ones(2), NEW])
+    return contrasts.Predictions.of(rows, equations, rows @ equations.coefficients, 0.95)
 
 
 def predictions_of_the_line() -> np.ndarray:
     truth = CONSTANT + NEW @ SLOPES
 
     def one(rng: np.random.Generator) -> np.ndarray:
-        return of_interval(*predicted(rng).mean.T, truth)
+        return of_interval(*predicted(rng).limits().T, truth)
 
     return replications(700, one)
 
@@ -464,7 +504,7 @@ def predictions_of_new_rows() -> np.ndarray:
     """The middle of an interval is right; its width allows for noise on the residuals, and is judged by misses."""
 
     def one(rng: np.random.Generator) -> np.ndarray:
-        found = predicted(rng).value
+        found = predicted(rng).limits(obs=True)
         new = CONSTANT + NEW @ SLOPES + math.sqrt(RESIDUAL) * rng.standard_normal(2)
         return of_interval(found[:, 0], found[:, 1], new)
 
@@ -611,6 +651,36 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         [Fault(normal_equations.NormalEquations._linear, "reach = float", "reach = 0.85 * float")],
     ),
     (
+        contrast_intervals,
+        0.05,
+        [
+            Fault(
+                normal_equations.NormalEquations.contrast,
+                "weights @ part @ weights",
+                "0.7 * (weights @ part @ weights)",
+            )
+        ],
+    ),
+    (
+        joint_tests,
+        0.05,
+        [
+            Fault(
+                normal_equations.NormalEquations.joint_test,
+                "statistic = max(float(excess @ solved), 0.0) / q",
+                "statistic = float(excess @ solved)",
+            )
+        ],
+    ),
+    (
+        inverted_joint_tests,
+        0.1,
+        [
+            Fault(normal_equations.NormalEquations._rotated, "np.linalg.inv(basis).T", "np.linalg.inv(basis)"),
+            Fault(normal_equations.NormalEquations.joint_test, "chdtrc(q, ", "chdtrc(1, "),
+        ],
+    ),
+    (
         robust_intervals,
         0.05,
         [
@@ -643,7 +713,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
     (
         whole_fits,
         0.1,
-        [Fault(normal_equations.NormalEquations.p_value_of_fit, "chdtrc(len(fixed)", "chdtrc(2 + len(fixed)")],
+        [Fault(normal_equations.NormalEquations.joint_test, "chdtrc(q, ", "chdtrc(2 + q, ")],
     ),
     (
         shares_explained,
@@ -653,12 +723,12 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
     (
         predictions_of_the_line,
         0.0,
-        [Fault(regression_results.Predictions.of, "equations.privacy_covariance + ", "")],
+        [Fault(contrasts.Predictions._line_at, "equations.privacy_covariance + ", "")],
     ),
     (
         predictions_of_new_rows,
         0.1,
-        [Fault(regression_results.Predictions.of, "variance + of_residual", "of_residual / 1.5")],
+        [Fault(contrasts.Predictions.limits, "residual = quantile", "residual = 0.7 * quantile")],
     ),
     (pooled_answers, 0.05, []),
     (
@@ -813,14 +883,14 @@ def robust_least_squares() -> tuple[Any, Any]:
 def predictions() -> tuple[Any, Any]:
     z, y = design()
     new = np.array([1.0, 3.0, 1.0])
-    found = few().ols("y", ["x", "flag"]).prediction_intervals({"x": [3.0], "flag": [True]})
+    found = few().ols("y", ["x", "flag"]).get_prediction({"x": [3.0], "flag": [True]})
     solution = np.linalg.solve(z.T @ z, z.T @ y)
     variance = float(((y - z @ solution) ** 2).sum()) / (FEW - 3)
     leverage = float(new @ np.linalg.solve(z.T @ z, new))
     middle, quantile = float(new @ solution), float(student.ppf(0.975, FEW - 3))
     line, row = (quantile * math.sqrt(variance * (added + leverage)) for added in (0.0, 1.0))
     return (
-        [*found.mean.ravel(), *found.value.ravel()],
+        [*found.limits().ravel(), *found.limits(obs=True).ravel()],
         [middle - line, middle + line, middle - row, middle + row],
     )
 
@@ -889,7 +959,7 @@ LIMITS: list[tuple[Callable[[], tuple[Any, Any]], list[Fault]]] = [
             ),
         ],
     ),
-    (predictions, [Fault(regression_results.Predictions.of, "variance + of_residual", "of_residual")]),
+    (predictions, [Fault(contrasts.Predictions.limits, "np.hypot(upper - middle, residual)", "residual")]),
     (
         means_and_deviations,
         [Fault(description.Description._mean_ends, "sampling, factor)", "sampling, 0.98 * factor)")],

@@ -322,11 +322,18 @@ def test_statsmodels_names() -> None:
     assert (fit.rsquared, fit.rsquared_adj, fit.nobs) == (fit.r_squared, fit.adjusted_r_squared, 5_000)
     assert fit.rsquared_adj < fit.rsquared
     intervals = fit.conf_int(0.9)
-    assert intervals.shape == (3, 2)
-    assert intervals["age"] == tuple(np.asarray(intervals)[0])
-    assert intervals["(intercept)"][0] < fit.intercept < intervals["(intercept)"][1]
-    with pytest.raises(KeyError, match="height"):
-        intervals["height"]
+    assert list(intervals.index) == names
+    assert list(intervals.columns) == ["lower", "upper"]
+    assert (intervals["lower"] < fit.params).all()
+    assert (fit.params < intervals["upper"]).all()
+    wider = fit.conf_int(0.9, adjust="bonferroni")
+    np.testing.assert_array_equal(wider, fit.conf_int(1.0 - 0.1 / len(names)))
+    with pytest.raises(ValueError, match="use 'bonferroni'"):
+        fit.conf_int(adjust="holm")  # type: ignore[arg-type]
+    assert (fit.df_resid, fit.df_model) == (5_000 - len(names), 3)
+    assert fit.residual_standard_deviation == pytest.approx(9.2, abs=0.2)
+    np.testing.assert_allclose(fit.tvalues, fit.params / fit.bse)
+    assert fit.f_pvalue == fit.p_value_of_fit
     for level in (0.05, 0.49, 1.0, "0.95"):
         with pytest.raises(ValueError, match="alpha is 1 − level"):
             fit.conf_int(level)  # type: ignore[arg-type]
@@ -365,14 +372,19 @@ def test_predictions_are_read_by_name() -> None:
 def test_prediction_intervals() -> None:
     fit = exact().ols("income", ["age", "smoker", "age:smoker", "region"])
     new = people().sample(2_000, random_state=1)
-    found = fit.prediction_intervals(new, 0.9)
-    inside = (found.value[:, 0] <= new["income"]) & (new["income"] <= found.value[:, 1])
+    found = fit.get_prediction(new, level=0.9)
+    line, row = found.limits(), found.limits(obs=True)
+    inside = (row[:, 0] <= new["income"]) & (new["income"] <= row[:, 1])
     assert 0.88 <= inside.mean() <= 0.92
-    assert ((found.mean[:, 1] - found.mean[:, 0]) < (found.value[:, 1] - found.value[:, 0])).all()
-    assert found.to_pandas().shape == (2_000, 5)
-    assert "1980 more rows" in found.summary()
-    with pytest.raises(ValueError, match="not available for ridge and lasso"):
-        exact().ridge("income", ["age"]).prediction_intervals(new)
+    assert ((line[:, 1] - line[:, 0]) < (row[:, 1] - row[:, 0])).all()
+    np.testing.assert_array_equal(found.predicted_mean, fit.predict(new))
+    frame = found.summary_frame()
+    names = ["mean", "mean_se", "mean_ci_lower", "mean_ci_upper", "obs_ci_lower", "obs_ci_upper"]
+    assert (list(frame.columns), len(frame)) == (names, 2_000)
+    np.testing.assert_array_equal(found.conf_int(obs=True)["upper"], frame["obs_ci_upper"])
+    assert "1,980 more rows" in found.summary()
+    with refused("penalized-errors", method="ridge"):
+        exact().ridge("income", ["age"]).get_prediction(new)
 
 
 def test_prediction_intervals_allow_for_noise_on_the_residual_variance() -> None:
@@ -386,10 +398,11 @@ def test_prediction_intervals_allow_for_noise_on_the_residual_variance() -> None
         fit = dpm.release(table, schema, epsilon=1.0, insecure_seed=seed).ols("y ~ x")
         if not fit.identified:
             continue
-        found = fit.prediction_intervals({"x": [-0.7, 0.1, 0.6]})
+        found = fit.get_prediction({"x": [-0.7, 0.1, 0.6]})
+        line, row = found.limits(), found.limits(obs=True)
         new = 0.5 * np.array([-0.7, 0.1, 0.6]) + rng.normal(0, 0.1, 3)
-        inside += ((found.value[:, 0] <= new) & (new <= found.value[:, 1])).tolist()
-        too_narrow += ((found.mean[:, 0] <= new) & (new <= found.mean[:, 1])).tolist()
+        inside += ((row[:, 0] <= new) & (new <= row[:, 1])).tolist()
+        too_narrow += ((line[:, 0] <= new) & (new <= line[:, 1])).tolist()
     assert np.mean(inside) > 0.9
     assert np.mean(too_narrow) < 0.8
 
@@ -407,7 +420,7 @@ def test_a_fit_that_noise_hides_says_so_and_bounds_nothing() -> None:
     fit = dpm.release(table, SCHEMA, epsilon=0.05, insecure_seed=1).ols("income", ["age", "smoker"])
     assert not fit.identified
     assert np.isnan(fit.standard_errors).all()
-    assert np.isinf(np.asarray(fit.conf_int())).any()
+    assert np.isinf(fit.conf_int()).to_numpy().any()
     text = fit.summary()
     assert text.startswith("WHOLE FIT: NOT CLEAR")
     assert "It takes fewer features" in text or "Noise hides how much" in text
@@ -416,8 +429,12 @@ def test_a_fit_that_noise_hides_says_so_and_bounds_nothing() -> None:
     assert fit.pvalues[["age", "smoker"]].isna().all()
     assert np.isfinite(fit.predict(table)).all()
     assert fit.to_dict()["standard_errors"] == {"age": None, "smoker": None}
-    with pytest.raises(ValueError, match="the noise is too large for standard errors"):
-        fit.prediction_intervals(table)
+    found = fit.get_prediction(table[:3])
+    np.testing.assert_array_equal(found.predicted_mean, fit.predict(table[:3]))
+    assert np.isinf(found.limits(obs=True)).all()
+    assert np.isnan(found.se_mean).all()
+    with refused("too-many-predictions", most=1_000):
+        fit.get_prediction(people(1_001))
 
 
 def test_an_interval_is_where_the_inverted_test_does_not_reject() -> None:

@@ -283,7 +283,7 @@ def components_in_units(scaling: str) -> Any:
 
 def numbers_of_least_squares(answer: Any) -> Numbers:
     """With standard errors and intervals, as statsmodels has them."""
-    limits = answer.conf_int().limits
+    limits = answer.conf_int().loc[list(answer.features)].to_numpy()
     return (
         numbers_of_ridge(answer)
         | by_name("error", answer.features, answer.standard_errors)

@@ -78,6 +78,96 @@ class Column(NamedTuple):
         return [value if isinstance(value, str) else number(value) for value in plain(self.values)]
 
 
+class Summary(str):
+    r"""The text of an answer, which notebooks and papers show as a table.
+
+    Examples
+    --------
+    >>> import dpmoments as dpm, numpy as np
+    >>> released = dpm.release(np.eye(2), dpm.Schema.unit_ball(2), epsilon=1e9, insecure_seed=0)
+    >>> summary = released.describe().summary()
+    >>> summary == summary.as_text(), summary.as_latex().splitlines()[0]
+    (True, '\\begin{table}')
+    """  # language: ok
+
+    _answer: Answer
+
+    def __new__(cls, answer: Answer) -> Summary:
+        """Make the summary of an answer."""
+        result = super().__new__(cls, answer.text())
+        result._answer = answer
+        return result
+
+    def as_text(self) -> str:
+        """Return plain text."""
+        return str(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def as_html(self) -> str:
+        """Return a table in HTML, with the lines above and below it."""
+        return self._repr_html_()
+
+    def _repr_html_(self) -> str:
+        return self._answer._repr_html_()
+
+    def as_latex(self) -> str:
+        """Return a LaTeX table, with the lines above and below it in its caption and notes."""
+        answer = self._answer
+        head, *rows = answer.table()
+        body = [r" & ".join(map(_latex, row)) + r" \\" for row in (head, *rows)]
+        return "\n".join(
+            [
+                r"\begin{table}",
+                *([rf"\caption{{{_latex(answer.heading[0])}}}"] if answer.heading else []),
+                rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
+                r"\hline",
+                body[0],
+                r"\hline",
+                *body[1:],
+                r"\hline",
+                r"\end{tabular}",
+                *(
+                    rf"\par\footnotesize {_latex(line)}"
+                    for said in (*answer.heading[1:], *answer.remarks)
+                    for line in said.splitlines()
+                ),
+                r"\end{table}",
+            ]
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Summary, (self._answer,)
+
+
+_LATEX = str.maketrans(
+    {sign: rf"\{sign}" for sign in "&%$#_{}"}
+    | {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": "$<$",
+        ">": "$>$",
+        "|": "$|$",
+    }
+    | {
+        "∞": r"$\infty$",
+        "−": "$-$",
+        "≤": r"$\le$",
+        "≥": r"$\ge$",
+        "±": r"$\pm$",
+        "²": r"\textsuperscript{2}",
+        "χ": r"$\chi$",
+    }
+    | {"–": "--", "…": r"\ldots{}", "η": r"$\eta$", "·": r"$\cdot$"}
+)
+
+
+def _latex(text: str) -> str:
+    return text.translate(_LATEX)
+
+
 class Answer:
     """The result of an analysis.
 
@@ -148,15 +238,19 @@ class Answer:
             result |= held if key == "**" else {key: held}
         return result
 
-    def summary(self) -> str:
-        """Return the answer as text."""
+    def text(self) -> str:
+        """Return the answer as plain text."""
         return "\n".join(filter(None, [*self.heading, aligned(self.table()), *self.remarks]))
 
+    def summary(self) -> Summary:
+        """Return the answer as text, which also has ``as_html()`` and ``as_latex()``."""
+        return Summary(self)
+
     def __str__(self) -> str:
-        return self.summary()
+        return self.text()
 
     def __repr__(self) -> str:
-        return self.summary()
+        return self.text()
 
     def to_arrow(self) -> pa.Table:
         """Return the table as an Arrow table."""

@@ -10,13 +10,15 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
+from dpmoments.analysis.confidence import format_probability
 from dpmoments.analysis.estimate import Estimate
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.analysis.robust_errors import ResidualProducts, robust_or_larger
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise.terms import NoiseLaw
 
 _AGREEMENT = 30.0
@@ -52,6 +54,61 @@ def _solution(equations: NormalEquations) -> FloatArray:
 
 def _unbounded(equations: NormalEquations, level: float) -> tuple[Estimate, ...]:
     return (Estimate.not_estimable(level),) * equations.n_regressors
+
+
+@dataclass(frozen=True)
+class JointTest:
+    """A test of several linear restrictions together.
+
+    Attributes
+    ----------
+    statistic : float
+        F where the delta method is valid, else the χ² of test inversion; NaN if it is not known.
+    numerator : int
+        Number of restrictions that do not follow from others.
+    denominator : float
+        Residual degrees of freedom of F; infinite for χ².
+    p_value : float
+    privacy_share : float
+        Fraction of the variance that the privacy noise causes, on average over the restrictions; NaN for χ².
+
+    Examples
+    --------
+    >>> JointTest(12.25, 2, 4994.0, 5e-6, 0.5).in_words
+    'F(2, 4,994) = 12.25, p < 0.001'
+    """
+
+    statistic: float
+    numerator: int
+    denominator: float
+    p_value: float
+    privacy_share: float
+
+    @property
+    def in_words(self) -> str:
+        """The statistic with its degrees of freedom, and the p-value."""
+        if math.isnan(self.statistic):
+            return "p unknown"
+        return f"{self.name} = {self.statistic:,.2f}, {format_probability(self.p_value, digits=3)}"
+
+    @property
+    def name(self) -> str:
+        """Name of the statistic with its degrees of freedom."""
+        if math.isinf(self.denominator):
+            return f"χ²({self.numerator})"
+        return f"F({self.numerator}, {self.denominator:,.0f})"
+
+
+def _no_test(_: NormalEquations, matrix: FloatArray, *__: object) -> JointTest:
+    return JointTest(math.nan, len(matrix), math.inf, math.nan, math.nan)
+
+
+def _unbounded_contrast(_: NormalEquations, __: FloatArray, level: float, *___: object) -> Estimate:
+    return Estimate.not_estimable(level)
+
+
+_DEPENDENT = 1e-9
+"""Relative size below which a restriction follows from others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -430,10 +487,30 @@ class NormalEquations:
 
     @unless_beyond_floating_point(_unbounded)
     def _estimated(self, level: float) -> tuple[Estimate, ...]:
+        return tuple(self.contrast(weights, level) for weights in np.eye(self.n_regressors))
+
+    @unless_beyond_floating_point(_unbounded_contrast)
+    def contrast(self, weights: FloatArray, level: float, value: float = 0.0) -> Estimate:
+        """Estimate c'β − v of the coefficients in original units; its p-value is of c'β = v.
+
+        By the delta method where it is valid, else by test inversion, after a change of basis in which c'β is a coefficient.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (k,)
+            c, the constant's first if there is one; not all 0.
+        level : float
+            Confidence level.
+        value : float
+            v.
+        """
         if self.delta_method_valid:
-            parts = zip(self.coefficients, self.privacy_errors, self.sampling_errors, strict=True)
-            return tuple(self._linear(float(value), float(one), float(other), level) for value, one, other in parts)
-        return tuple(self._inverted(place, level) for place in range(self.n_regressors))
+            privacy, sampling = (
+                math.sqrt(max(float(weights @ part @ weights), 0.0))
+                for part in (self.privacy_covariance, self.sampling_covariance)
+            )
+            return self._linear(float(weights @ self.coefficients) - value, privacy, sampling, level)
+        return self._inverted(weights, level, value)
 
     def _linear(self, value: float, privacy: float, sampling: float, level: float) -> Estimate:
         error, degrees = math.hypot(privacy, sampling), self.degrees_of_freedom
@@ -442,30 +519,120 @@ class NormalEquations:
         lower, upper = value - reach, value + reach
         return Estimate(value, lower, upper, _agreeing(p_value, lower, upper, level), privacy, sampling, level)
 
-    def _inverted(self, place: int, level: float) -> Estimate:
-        equations, unit = self._equations_of(place), float(self.units_map[place, place])
-        value, last, limit = (
-            float(self.coefficients[place]),
-            self.n_regressors,
-            float(scipy.special.chdtri(1, 1.0 - level)),
-        )
-        inside = self.beyond.copy()
-        inside[place] = -value / unit
+    def _inverted(self, weights: FloatArray, level: float, value: float = 0.0) -> Estimate:
+        equations, basis, places, units = self._rotated(weights[None, :])
+        place, unit = int(places[0]), float(units[0, 0])
+        total, last = float(weights @ self.coefficients), self.n_regressors
+        limit, excess = float(scipy.special.chdtri(1, 1.0 - level)), total - value
+        inside = np.append(-basis @ (self.coefficients / np.diag(self.units_map)), 1.0)
+        if equations is self:
+            inside = self.beyond.copy()
+        inside[place] = -total / unit
         # far out the target does not matter: both ends have one limit
         far_out = equations.search.at_infinity(place, limit)
         if far_out <= limit:
             return Estimate.not_estimable(level)
-        ends = [end * unit for end in equations.search.limits(place, limit, inside)]
+        ends = sorted(end * unit - value for end in equations.search.limits(place, limit, inside))
         if not all(map(math.isfinite, ends)):
             return Estimate.not_estimable(level)
-        lower, upper = min(ends[0], value), max(ends[1], value)
-        of_zero = equations.search.least({place: 0.0, last: 1.0}, [inside]).statistic
-        # beyond all bounds is refuted too, but perhaps less than 0 is
-        p_value = float(scipy.special.chdtrc(1, min(of_zero, far_out)))
-        privacy, sampling = (np.diag(part)[place] for part in (self.privacy_covariance, self.sampling_covariance))
-        share = max(float(privacy), 0.0) / max(float(privacy) + float(sampling), np.finfo(float).tiny)
+        lower, upper = min(ends[0], excess), max(ends[1], excess)
+        of_value = equations.search.least({place: -value / unit, last: 1.0}, [inside]).statistic
+        # beyond all bounds is refuted too, but perhaps less than v is
+        p_value = float(scipy.special.chdtrc(1, min(of_value, far_out)))
+        parts = (float(weights @ part @ weights) for part in (self.privacy_covariance, self.sampling_covariance))
+        privacy, sampling = (max(part, 0.0) for part in parts)
+        share = privacy / max(privacy + sampling, np.finfo(float).tiny)
         agreeing = _agreeing(p_value, lower, upper, level)
-        return Estimate.of_interval(value, lower, upper, agreeing, level, min(share, 1.0))
+        return Estimate.of_interval(excess, lower, upper, agreeing, level, min(share, 1.0))
+
+    def _rotated(self, matrix: FloatArray) -> tuple[NormalEquations, FloatArray, IntegerArray, FloatArray]:
+        """Change the basis of β so that q independent combinations of coefficients in original units are entries of it.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (q, k)
+
+        Returns
+        -------
+        equations : NormalEquations
+        basis : ndarray of shape (k, k)
+            The new β is ``basis`` times the coefficients in original units over their units.
+        places : ndarray of int, shape (q,)
+            Entries of β that the combinations span.
+        units : ndarray of shape (q, q)
+            The combinations are ``units`` times these entries.
+        """
+        base = self
+        if self.at_zero is not None and matrix[:, 0].any():
+            base = self.at_zero
+        encoded = matrix * np.diag(self.units_map)
+        scaled = encoded / np.linalg.norm(encoded, axis=1, keepdims=True)
+        places = np.asarray(scipy.linalg.qr(scaled, mode="r", pivoting=True)[1][: len(matrix)], dtype=int)
+        units = encoded[:, places]
+        basis = np.eye(self.n_regressors)
+        basis[places] = np.linalg.solve(units, encoded)
+        basis[places[:, None], places] = np.eye(len(places))
+        if (basis == np.eye(self.n_regressors)).all():
+            return base, basis, places, units
+        carried = np.eye(self.n_regressors + 1)
+        carried[:-1, :-1] = np.linalg.inv(basis).T
+        return base.mapped(carried), basis, places, units
+
+    @unless_beyond_floating_point(_no_test)
+    def joint_test(self, matrix: FloatArray, values: FloatArray) -> JointTest:
+        """Test Rβ = r of the coefficients in original units.
+
+        F with residual degrees of freedom where the delta method is valid; else the least test statistic over all β with
+        Rβ = r, by χ²: valid for every release.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (q, k)
+            R, the constant's column first if there is one; no row is 0. Rows that follow from others are not counted.
+        values : ndarray of shape (q,)
+            r.
+
+        Raises
+        ------
+        ValueError
+            If no β fulfills all restrictions.
+        """
+        matrix, values = self._independent(matrix, values)
+        q, degrees = len(matrix), self.degrees_of_freedom
+        if self.delta_method_valid:
+            parts = (self.privacy_covariance, self.sampling_covariance)
+            privacy, sampling = (matrix @ part @ matrix.T for part in parts)
+            total = np.maximum(np.diag(privacy) + np.diag(sampling), np.finfo(float).tiny)
+            share = float(np.mean(np.clip(np.diag(privacy) / total, 0.0, 1.0)))
+            own = 1.0 / np.sqrt(total)
+            excess = (matrix @ self.coefficients - values) * own
+            solved = np.linalg.solve((privacy + sampling) * np.outer(own, own), excess)
+            statistic = max(float(excess @ solved), 0.0) / q
+            return JointTest(statistic, q, degrees, float(scipy.special.fdtrc(q, degrees, statistic)), share)
+        equations, _, places, units = self._rotated(matrix)
+        entries = np.linalg.solve(units, values)
+        fixed = {int(place): -float(entry) for place, entry in zip(places, entries, strict=True)}
+        starts = [np.append(-equations.solution, 1.0)]
+        statistic = equations.search.least({**fixed, self.n_regressors: 1.0}, starts).statistic
+        if q == 1:  # as its interval has it
+            statistic = min(statistic, equations.search.at_infinity(int(places[0])))
+        return JointTest(statistic, q, math.inf, float(scipy.special.chdtrc(q, statistic)), math.nan)
+
+    def _independent(self, matrix: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Leave out restrictions that follow from others; raise if they contradict these."""
+        encoded = matrix * np.diag(self.units_map)
+        size = np.linalg.norm(encoded, axis=1)
+        scaled = encoded / size[:, None]
+        triangle, order = scipy.linalg.qr(scaled.T, mode="r", pivoting=True)
+        diagonal = np.abs(np.diag(triangle))
+        rank = int(np.count_nonzero(diagonal > _DEPENDENT * diagonal[0]))
+        kept, left = np.sort(order[:rank]), order[rank:]
+        stated = values / size
+        if len(left):
+            combined = np.linalg.lstsq(scaled[kept].T, scaled[left].T, rcond=None)[0]
+            if not np.allclose(combined.T @ stated[kept], stated[left], rtol=1e-7, atol=1e-12):
+                raise InputValueError("the restrictions contradict each other: no coefficients fulfill all of them")
+        return matrix[kept], values[kept]
 
     def intervals(self, level: float) -> FloatArray:
         """Return confidence intervals in the table's units, shape (k, 2); infinite if the release does not bound them."""
@@ -488,14 +655,15 @@ class NormalEquations:
         return float(scipy.special.chdtrc(1, equations.search.least(fixed, starts).statistic))
 
     @cached_property
-    @unless_beyond_floating_point(_unknown_value)
+    def overall_test(self) -> JointTest:
+        """Test of the hypothesis that all coefficients but the constant are 0; valid for every fit."""
+        slopes = np.eye(self.n_regressors)[1 if self.with_constant else 0 :]
+        return self.joint_test(slopes, np.zeros(len(slopes)))
+
+    @property
     def p_value_of_fit(self) -> float:
-        """P-value of the hypothesis that all coefficients but the constant are 0; valid for every fit."""
-        last = self.n_regressors
-        fixed = dict.fromkeys(range(1 if self.with_constant else 0, last), 0.0)
-        if not fixed:
-            return math.nan
-        return float(scipy.special.chdtrc(len(fixed), self.search.least(fixed | {last: 1.0}).statistic))
+        """P-value of the hypothesis that all coefficients but the constant are 0."""
+        return self.overall_test.p_value
 
     def _equations_of(self, place: int) -> NormalEquations:
         """Return equations in which a coefficient in original units is an entry of β, up to its unit."""

@@ -3,139 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
 from dpmoments.analysis.clipping import ClippingEffect
-from dpmoments.analysis.confidence import format_probability
+from dpmoments.analysis.contrasts import (
+    INTERCEPT,
+    ContrastTests,
+    Predictions,
+    Restrictable,
+    Restrictions,
+    WaldTests,
+    bonferroni,
+    estimate_cells,
+    statistic_of,
+)
 from dpmoments.analysis.estimate import Estimate
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided, not_clear, sign_verdicts
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputKeyError, InputValueError
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.schema.schema import Schema
 
-# Predictions with intervals.
-
-_SHOWN_ROWS = 20
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Predictions(Answer):
-    """Predictions for rows, with confidence intervals of the line there and intervals in which new rows lie.
-
-    Attributes
-    ----------
-    prediction : ndarray of shape (m,)
-    mean : ndarray of shape (m, 2)
-        Confidence interval of the population's line.
-    value : ndarray of shape (m, 2)
-        Prediction interval of a new row's target, for normal residuals of equal variance (its upper bound given the noise).
-    """
-
-    prediction: FloatArray
-    mean: FloatArray
-    value: FloatArray
-    level: float
-
-    facts = ("level", "**: *")
-
-    @classmethod
-    def of(cls, rows: FloatArray, equations: NormalEquations, prediction: FloatArray, level: float) -> Predictions:
-        """Predict for rows in original units, the constant first if there is one, shape (m, k)."""
-        covariance = equations.privacy_covariance + equations.sampling_covariance
-        variance = np.maximum(np.einsum("ij,jk,ik->i", rows, covariance, rows), 0.0)
-        quantile = float(scipy.special.stdtrit(equations.degrees_of_freedom, 0.5 + 0.5 * level))
-        of_residual = equations.residual_deviation(0.5 + 0.5 * level) ** 2
-        reaches = [quantile * np.sqrt(variance), quantile * np.sqrt(variance + of_residual)]
-        mean, value = (np.column_stack([prediction - reach, prediction + reach]) for reach in reaches)
-        return cls(prediction, mean, value, level)
-
-    def _columns(self) -> list[Column]:
-        return [
-            Column("prediction", self.prediction),
-            Column("mean_lower", self.mean[:, 0]),
-            Column("mean_upper", self.mean[:, 1]),
-            Column("lower", self.value[:, 0]),
-            Column("upper", self.value[:, 1]),
-        ]
-
-    def table(self) -> list[tuple[str, ...]]:
-        """Return the first twenty rows of text, the head first."""
-        rows = list(zip(*self.columns().values(), strict=True))[:_SHOWN_ROWS]
-        return [("row", *self.columns()), *((str(index), *map(number, row)) for index, row in enumerate(rows))]
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        return (f"… {len(self.prediction) - _SHOWN_ROWS} more rows",) if len(self.prediction) > _SHOWN_ROWS else ()
-
-
-# Confidence intervals with labels, and what a fit identifies.
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Intervals(Answer):
-    """Confidence intervals, read as an array of shape (k, 2) or by name.
-
-    Attributes
-    ----------
-    names : tuple of str
-    limits : ndarray of shape (k, 2)
-    beside : mapping of str to (float, float)
-        Intervals found by name only: the intercept's.
-
-    Examples
-    --------
-    >>> found = Intervals(("age", "smoker"), np.array([[0.0, 1.0], [2.0, 3.0]]), 0.95)
-    >>> found["smoker"], found[:, 0].tolist()
-    ((2.0, 3.0), [0.0, 2.0])
-    """  # language: ok
-
-    names: tuple[str, ...]
-    limits: FloatArray
-    level: float
-    beside: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    facts = ("level", "**: limits by names")
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
-        return np.array(self.limits, dtype=dtype) if copy else np.asarray(self.limits, dtype=dtype)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __iter__(self) -> Iterator[FloatArray]:
-        return iter(self.limits)
-
-    def __getitem__(self, key: Any) -> Any:
-        if not isinstance(key, str):
-            return self.limits[key]
-        if key in self.beside:
-            return self.beside[key]
-        if key not in self.names:
-            raise InputKeyError(f"{key!r} has no interval; these do: {', '.join(map(repr, self.names))}")
-        lower, upper = self.limits[self.names.index(key)]
-        return float(lower), float(upper)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(k, 2)."""
-        return self.limits.shape
-
-    def _columns(self) -> list[Column]:
-        return [
-            Column("feature", self.names, f"{self.level:.0%}", label=True),
-            Column("lower", self.limits[:, 0], "lower"),
-            Column("upper", self.limits[:, 1], "upper"),
-        ]
+# What a fit identifies.
 
 
 @dataclass(frozen=True)
@@ -266,9 +164,6 @@ class ExplainedVariance:
         return max(self.share - reach, 0.0), min(self.share + reach, 1.0)
 
 
-_CONSTANT = "(intercept)"
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedLine(Answer):
     """A linear regression computed from a release.
@@ -352,12 +247,13 @@ class FittedLine(Answer):
     @property
     def identified(self) -> Identification:
         """Estimability: of the whole fit by the delta method (as a truth value), and of each coefficient."""
-        estimable = [each.estimable for each in self.estimates]
+        unknown = self.equations is None
+        estimable = [not unknown and each.estimable for each in self._of_least_squares(self.level)]
         return Identification(self.features, tuple(self._slopes(estimable)), self._is_identified)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The least-squares coefficients of ``names`` with their intervals, errors and p-values; NaN if not estimable."""
+        """Coefficients of ``names`` with intervals, errors and p-values; not estimable if penalized, whose errors are unknown."""
         return self._estimates_at(self.level)
 
     @property
@@ -390,8 +286,8 @@ class FittedLine(Answer):
         """True if the whole fit is not clearly different from 0 at the fit's level, or noise is unknown."""
         return not self.p_value_of_fit < 1.0 - self.level
 
-    def conf_int(self, level: float | None = None) -> Intervals:
-        """Return confidence intervals of the coefficients, shape (k, 2), readable by feature name.
+    def conf_int(self, level: float | None = None, adjust: Literal["bonferroni"] | None = None) -> Any:
+        """Return confidence intervals as a pandas frame, indexed by the intercept and the features, with columns lower and upper.
 
         They are for the least-squares coefficients of these features in the population that the table is a sample of.
 
@@ -399,16 +295,159 @@ class FittedLine(Answer):
         ----------
         level : float, optional
             Default: the fit's.
+        adjust : {None, "bonferroni"}
+            ``"bonferroni"``: all intervals hold together with the confidence ``level``.
 
         Raises
         ------
         ValueError
-            If it is below 0.5: a level is a confidence (1 less statsmodels' ``alpha``).
+            If the level is below 0.5: a level is a confidence (1 less statsmodels' ``alpha``); for a penalized fit.
+
+        Examples
+        --------
+        >>> import numpy as np, dpmoments as dpm
+        >>> x = np.random.default_rng(0).uniform(-0.5, 0.5, 50_000)
+        >>> table = np.column_stack([x, 0.1 + 0.8 * x])
+        >>> released = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0)
+        >>> released.ols("x1 ~ x0").conf_int().loc["x0"].round(2).tolist()
+        [0.8, 0.8]
+        """
+        self._check_not_penalized()
+        level = self.level if level is None else confidence_level(level)
+        return self._frame(self._intervals(bonferroni(level, adjust, len(self.names))), ["lower", "upper"])
+
+    def cov_params(self) -> Any:
+        """Return the covariance of ``params``, privacy's noise and sampling together, as a pandas frame.
+
+        Raises
+        ------
+        ValueError
+            If noise is too large for the delta method, or its distribution is not known; for a penalized fit.
+        """
+        equations = self._tested()
+        if not equations.delta_method_valid:
+            raise InputValueError(
+                "noise is too large for a covariance matrix of the coefficients: use t_test() and wald_test(), by test inversion"
+            )
+        return self._frame(equations.privacy_covariance + equations.sampling_covariance, list(self.names))
+
+    @in_floating_point
+    def t_test(self, restrictions: Restrictable, *, level: float | None = None) -> ContrastTests:
+        """Test linear combinations of coefficients, one by one, with errors and intervals.
+
+        Parameters
+        ----------
+        restrictions : str, sequence of str, mapping, ndarray or tuple
+            ``"age + age:sex[Female]"`` (that it is 0), ``"age = 2*height"``, several with commas or in a list; a mapping of
+            names to their coefficients in one combination; an array with a column for each of ``params``; a pair of an array
+            and values. The coefficient of a reference level is 0.
+        level : float, optional
+            Confidence level of the intervals; default: the fit's.
+
+        Returns
+        -------
+        ContrastTests
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a name is not a coefficient, or what is given is not linear; for a penalized fit, or one of unknown noise.
+
+        Notes
+        -----
+        A combination has the interval of a coefficient: by the delta method where it is valid, else by test inversion, and is
+        not estimable if that is unbounded.
+
+        Examples
+        --------
+        >>> import numpy as np, dpmoments as dpm
+        >>> x = np.random.default_rng(0).uniform(-0.5, 0.5, (50_000, 2))
+        >>> table = np.column_stack([x, x @ [0.5, 0.3]])
+        >>> released = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=1.0, insecure_seed=0)
+        >>> released.ols("x2 ~ x0 + x1").t_test("x0 - x1").effect.round(1)
+        array([0.2])
         """
         level = self.level if level is None else confidence_level(level)
-        result = self._limits if level == self.level else self._intervals(level)
-        extra = {_CONSTANT: (float(result[0, 0]), float(result[0, 1]))} if self.with_intercept else {}
-        return Intervals(self.features, self._slopes(result), level, extra)
+        return ContrastTests(self._restrictions(restrictions), self._tested(), self.target, level)
+
+    @in_floating_point
+    def wald_test(self, restrictions: Restrictable) -> WaldTests:
+        """Test linear restrictions together.
+
+        Parameters
+        ----------
+        restrictions : str, sequence of str, mapping, ndarray or tuple
+            As for :meth:`t_test`.
+
+        Returns
+        -------
+        WaldTests
+            F with residual degrees of freedom, or the χ² of test inversion if noise is too large for the delta method.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for :meth:`t_test`; also if no coefficients fulfill all restrictions.
+
+        Examples
+        --------
+        >>> import numpy as np, dpmoments as dpm
+        >>> x = np.random.default_rng(0).uniform(-0.5, 0.5, (50_000, 2))
+        >>> table = np.column_stack([x, x @ [0.5, 0.3]])
+        >>> released = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=1.0, insecure_seed=0)
+        >>> bool(released.ols("x2 ~ x0 + x1").wald_test("x0 = x1 = 0").pvalue[0] < 1e-6)
+        True
+        """
+        found = self._restrictions(restrictions)
+        labels = (f"{label} = {value:.6g}" for label, value in zip(found.labels, found.values.tolist(), strict=True))
+        test = self._tested().joint_test(found.matrix, found.values)
+        return WaldTests((", ".join(labels),), (test,), self.target, "rejected")
+
+    @in_floating_point
+    def wald_test_terms(self) -> WaldTests:
+        """Test the coefficients of each column and each derived feature together.
+
+        Returns
+        -------
+        WaldTests
+            One test for each: all levels of a categorical, or of its product with another column, are 0.
+
+        Raises
+        ------
+        ValueError
+            For a penalized fit, or one of unknown noise.
+        """
+        equations = self._tested()
+        rows = np.eye(len(self.names))
+        terms = {
+            column.name: [index for index, name in enumerate(self.names) if name in column.feature_names]
+            for column in self.schema.columns
+        }
+        terms = {name: indices for name, indices in terms.items() if indices}
+        tests = tuple(equations.joint_test(rows[indices], np.zeros(len(indices))) for indices in terms.values())
+        return WaldTests(tuple(terms), tests, self.target)
+
+    def _restrictions(self, given: Restrictable) -> Restrictions:
+        self._tested()
+        return Restrictions.of(
+            given, self.names, schema=self.schema, references=tuple(self.references.values()), merged=self.too_few
+        )
+
+    def _check_not_penalized(self) -> None:
+        if self._is_penalized:
+            raise InputValueError(Message("penalized-errors", method=self.method))
+
+    def _tested(self) -> NormalEquations:
+        """Return the equations of a fit that has errors; raise for others."""
+        self._check_not_penalized()
+        if self.equations is None:
+            raise InputValueError(f"no standard errors: {self.error_bound_note or 'the noise distribution is unknown'}")
+        return self.equations
+
+    def _frame(self, values: FloatArray, columns: Sequence[str]) -> Any:
+        import pandas as pd
+
+        return pd.DataFrame(values, index=list(self.names), columns=list(columns))
 
     @property
     def r_squared(self) -> float:
@@ -442,7 +481,15 @@ class FittedLine(Answer):
         noise = ""
         if self.equations is not None and self.is_noise:
             noise = f"WHOLE FIT: {self._reason.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
-        p_value = "" if self.equations is None else f"; overall test: {_overall_p(self.p_value_of_fit)}"
+        p_value = "" if self.equations is None else f"; overall test: {self.equations.overall_test.in_words}"
+        residual = self.residual_standard_deviation
+        if (
+            not self._is_penalized
+            and self.equations is not None
+            and self.equations.delta_method_valid
+            and residual > 0.0
+        ):
+            r_squared += f"; residual standard deviation {number(residual)}"
         compared = "; ".join(f"levels of {name} are compared with {level}" for name, level in self._compared().items())
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
         title = f"{self.method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
@@ -452,19 +499,32 @@ class FittedLine(Answer):
         return tuple(filter(None, [noise, title, f"{r_squared}{p_value}", compared]))
 
     def table(self) -> list[tuple[str, ...]]:
-        """Return rows of text: coefficient, standard error and its parts, p-value, interval, verdict."""
-        tail = 0.5 * (1.0 - self.level)
-        head = ("", "coef", "std err", "privacy", "sampling", "P>|t|", f"[{tail:.3g}", f"{1.0 - tail:.3g}]", "")
+        """Return rows of text: coefficient, standard error and its parts, statistic, p-value, interval, verdict."""
         if self.equations is None or self._is_penalized:
             verdicts = self.verdict
             rows = zip(self.names, self._with_constant(self.intercept, self.coefficients), verdicts, strict=True)
             return [("", "coef", ""), *((name, number(value), verdict) for name, value, verdict in rows)]
-        lines = []
-        for name, verdict, each in zip(self.names, self.verdict, self.estimates, strict=True):
-            numbers = each.value, each.standard_error, each.privacy, each.sampling
-            shown = [*map(number, numbers), _format_p_value(each.p_value), _limit(each.lower), _limit(each.upper)]
-            lines.append((name, *shown, verdict))
-        return [head, *lines]
+        tail, letter = 0.5 * (1.0 - self.level), "t" if self.equations.delta_method_valid else "z"
+        head = (
+            "",
+            "coef",
+            "std err",
+            "privacy",
+            "sampling",
+            letter,
+            f"P>|{letter}|",
+            f"[{tail:.3g}",
+            f"{1.0 - tail:.3g}]",
+            "",
+        )
+        equations, estimates = self.equations, zip(self.names, self.verdict, self.estimates, strict=True)
+        return [
+            head,
+            *(
+                (name, *estimate_cells(each, statistic_of(each, equations)), verdict)
+                for name, verdict, each in estimates
+            ),
+        ]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -522,7 +582,7 @@ class FittedLine(Answer):
     @property
     def names(self) -> tuple[str, ...]:
         """Features, preceded by the intercept if there is one."""
-        return (_CONSTANT, *self.features) if self.with_intercept else self.features
+        return (INTERCEPT, *self.features) if self.with_intercept else self.features
 
     def _compared(self) -> Mapping[str, str]:
         """Return the reference levels of columns with another level in the fit."""
@@ -550,6 +610,12 @@ class FittedLine(Answer):
         return np.array([(each.lower, each.upper) for each in self._estimates_at(level)])
 
     def _estimates_at(self, level: float) -> tuple[Estimate, ...]:
+        if self._is_penalized:
+            return (Estimate.not_estimable(level),) * len(self.names)
+        return self._of_least_squares(level)
+
+    def _of_least_squares(self, level: float) -> tuple[Estimate, ...]:
+        """Return the estimates of least squares on the same features, which a penalized fit does not print."""
         if self.equations is None:
             return (Estimate.not_estimable(level),) * len(self.names)
         return self.equations.estimates(level)
@@ -575,7 +641,7 @@ class FittedLine(Answer):
                 np.nan_to_num(self._errors("privacy")) ** 2,
                 np.nan_to_num(self._errors("sampling")) ** 2,
                 bounded,
-                counted=np.array([name != _CONSTANT for name in self.names]),
+                counted=np.array([name != INTERCEPT for name in self.names]),
                 cutoff=self.cutoff,
             )
         )
@@ -611,18 +677,28 @@ class FittedLine(Answer):
         return np.asarray(values @ self.coefficients + self.intercept, dtype=np.float64)
 
     @in_floating_point
-    def prediction_intervals(self, frame: Any, level: float | None = None) -> Predictions:
-        """Predict with confidence intervals of the line and prediction intervals for new rows.
+    def get_prediction(self, frame: Any, *, level: float | None = None) -> Predictions:
+        """Predict with standard errors, confidence intervals of the line and prediction intervals for new rows.
+
+        Parameters
+        ----------
+        frame : frame or mapping
+            As for :meth:`predict`; at most 1,000 rows if noise is too large for the delta method.
+        level : float, optional
+            Confidence level of the intervals; default: the fit's.
+
+        Returns
+        -------
+        Predictions
+            ``predicted_mean``, ``se_mean``, ``conf_int(obs=False)`` and ``summary_frame()`` are statsmodels' names.
 
         Raises
         ------
-        ValueError
-            As :meth:`predict`; also for a penalized fit, or one that is not identified.
+        ValueError, TypeError
+            As :meth:`predict`; also for a penalized fit, or one of unknown noise.
         """
         level = self.level if level is None else confidence_level(level)
-        equations = self.equations
-        if equations is None or not equations.identified or self.method != "least squares":
-            raise InputValueError(Message("no-prediction-intervals", shrunk=self.method != "least squares"))
+        equations = self._tested()
         values = named_values(self.schema, frame, self.features)
         rows = np.column_stack([np.ones(len(values)), values]) if self.with_intercept else values
         return Predictions.of(rows, equations, self.predict(frame), level)
@@ -645,6 +721,42 @@ class FittedLine(Answer):
         return self._series(self._errors("p_value"))
 
     @property
+    def tvalues(self) -> Any:
+        """Statistics of ``pvalues``: t with ``df_resid`` degrees of freedom, or normal if errors are by test inversion."""
+        if self.equations is None:
+            return self._series(np.full(len(self.names), np.nan))
+        return self._series(np.array([statistic_of(each, self.equations) for each in self.estimates]))
+
+    @property
+    def df_resid(self) -> float:
+        """Residual degrees of freedom: rows less coefficients."""
+        return max(self.n_rows - len(self.names), 1.0) if self.equations is None else self.equations.degrees_of_freedom
+
+    @property
+    def df_model(self) -> float:
+        """Number of features."""
+        return float(len(self.features))
+
+    @property
+    def residual_standard_deviation(self) -> float:
+        """Standard deviation of the residuals of least squares, in units of the target; NaN if noise hides it."""
+        if self.equations is None or self.equations.residuals_are_noise:
+            return math.nan
+        return self.equations.residual_deviation()
+
+    @property
+    def fvalue(self) -> float:
+        """F of the test that all coefficients but the intercept are 0; NaN if noise is too large for the delta method."""
+        if self.equations is None or not self.equations.delta_method_valid:
+            return math.nan
+        return self.equations.overall_test.statistic
+
+    @property
+    def f_pvalue(self) -> float:
+        """``p_value_of_fit``, which F has where noise is small."""
+        return self.p_value_of_fit
+
+    @property
     def rsquared(self) -> float:
         """``r_squared``."""
         return self.r_squared
@@ -663,15 +775,3 @@ class FittedLine(Answer):
         import pandas as pd
 
         return pd.Series(values, index=list(self.names))
-
-
-def _format_p_value(value: float) -> str:
-    return "–" if math.isnan(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _overall_p(value: float) -> str:
-    return "p unknown" if math.isnan(value) else format_probability(value, digits=3)
-
-
-def _limit(value: float) -> str:
-    return ("−∞" if value < 0 else "∞") if math.isinf(value) else number(value)

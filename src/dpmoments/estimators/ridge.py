@@ -46,13 +46,11 @@ class DPRidge(RegressorMixin, PrivateEstimator):
         reference level.
     intercept_ : float
     coef_names_ : tuple of str
-    standard_errors_ : ndarray of shape (k,)
-        Total standard errors (privacy noise and sampling) of least squares on the same features; NaN if the noise is
-        unknown.
     alpha_ : float
         Penalty used.
     answer_ : FittedLine
-        ``print(model.answer_)`` shows a table as in statsmodels, with intervals and p-values.
+        ``print(model.answer_)`` shows a table. Errors of penalized coefficients are not known; least squares has
+        them, with intervals and p-values: ``model.release_.ols(target)``.
     release_, n_features_in_, feature_names_in_
         As for every estimator.
 
@@ -154,7 +152,6 @@ class DPRidge(RegressorMixin, PrivateEstimator):
         answer = self.release_.ridge(target, alpha=self.alpha, intercept=self.fit_intercept)
         self.coef_, self.intercept_ = answer.coefficients, answer.intercept
         self.coef_names_ = answer.features
-        self.standard_errors_ = answer.standard_errors
         self.alpha_ = answer.alpha
         self.answer_ = answer
 

@@ -176,7 +176,9 @@ _ERRORS: Mapping[str, Kinds] = {
     "unknown-mechanism": {"name": "name", "of_means": "flag", "close?": "name", "known": "names"},
     "target-needed": {"columns": "names"},
     "target-not-a-column": {"name": "name", "kind": "word", "columns": "names", "close?": "name"},
-    "no-prediction-intervals": {"shrunk": "flag"},
+    "unknown-coefficient": {"name": "name", "coefficients": "integer", "close?": "name"},
+    "penalized-errors": {"method": "word"},
+    "too-many-predictions": {"rows": "integer", "most": "integer"},
     "not-a-date": {"column": "name", "format?": "name"},
     "no-grant": {"dataset": "name", "datasets": "names"},
 }

@@ -423,10 +423,15 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
             facts,
             f"Its columns are {_columns(facts)}.",
         ),
-        "no-prediction-intervals": lambda facts: (
-            "Prediction intervals are not available for ridge and lasso; use ols()."
-            if facts["shrunk"]
-            else "No prediction intervals: the noise is too large for standard errors. Use fewer features."
+        "unknown-coefficient": lambda facts: _unknown(
+            f"'{facts['name']}' is not a coefficient of this fit.", facts, "`params` of the fit lists them all."
+        ),
+        "penalized-errors": (
+            "A {method} fit has no standard errors, intervals or tests: those of penalized coefficients are not known. Use ols()."
+        ),
+        "too-many-predictions": (
+            "At most {most:,} rows are predicted with intervals at once, since noise is so large that each needs a search; "
+            "got {rows:,}. Pass fewer, or use predict()."
         ),
         "not-a-date": _not_a_date,
         "no-grant": lambda facts: f"The ledger has no budget for dataset '{facts['dataset']}' ({_datasets(facts)}).",

@@ -579,7 +579,7 @@ class Forecast(Answer):
     def remarks(self) -> tuple[str, ...]:
         return (*self.in_words, *(() if self.noise is None else self.mechanisms_text), *self.mechanism_remarks)
 
-    def summary(self) -> str:
+    def text(self) -> str:
         """Return the forecast as text."""
         if self.noise is None:
             lines = [*self.heading, *self.mechanisms_text, aligned(self.mechanism_table()), *self.mechanism_remarks]

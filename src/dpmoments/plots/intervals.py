@@ -195,7 +195,7 @@ def draw_coefficients(
         value, lower, upper, half = fit.coefficients, unknown, unknown, unknown
         order = np.argsort(-np.abs(fit.coefficients * np.where(per > 0.0, per, 0.0)), kind="stable")
     else:
-        lower, upper = np.asarray(fit.conf_int()).T
+        lower, upper = fit.lower, fit.upper
         estimable = np.isfinite(lower) & np.isfinite(upper) if fit.equations is not None else np.isnan(unknown)
         value = np.where(estimable, fit.coefficients, np.nan)
         half = _privacy_part(lower, upper, fit.privacy_errors, fit.standard_errors)

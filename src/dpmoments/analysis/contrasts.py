@@ -1,0 +1,752 @@
+"""Linear restrictions on the coefficients of a regression: how they are written, and the tests and predictions they give.
+
+A contrast c'β has the interval and the test of a coefficient after a change of basis
+(``docs/derivations/regression-inference.md``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise, product
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+import scipy
+
+from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, rounded
+from dpmoments.analysis.estimate import Estimate
+from dpmoments.analysis.normal_equations import JointTest, NormalEquations
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided, not_clear, resolved, sign_verdicts
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.values import shown
+from dpmoments.messages.message import Message
+from dpmoments.messages.wording import closest
+from dpmoments.schema.columns import Categorical
+from dpmoments.schema.derived import DerivedColumn, Power
+from dpmoments.schema.schema import Schema
+
+INTERCEPT = "(intercept)"
+"""Name of the constant among the coefficients."""
+_INTERCEPTS = (INTERCEPT, "intercept", "Intercept", "const")
+
+Restrictable = str | Sequence[str] | Mapping[str, float] | FloatArray | tuple[Any, Any]
+"""What :meth:`Restrictions.of` reads."""
+
+# Numbers as a regression prints them.
+
+
+def format_p_value(value: float) -> str:
+    """Format a p-value as a cell of a table.
+
+    Examples
+    --------
+    >>> format_p_value(0.0432), format_p_value(1e-9), format_p_value(float("nan"))
+    ('0.043', '<0.001', '–')
+    """
+    return "–" if math.isnan(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def format_end(value: float, error: float) -> str:
+    """Format the end of an interval, rounded by the error of the estimate; ∞ if it is unbounded.
+
+    Examples
+    --------
+    >>> format_end(-float("inf"), float("nan")), format_end(1.23456, 0.21)
+    ('−∞', '1.23')
+    """
+    return ("−∞" if value < 0 else "∞") if math.isinf(value) else rounded(value, error)
+
+
+def estimate_cells(each: Estimate, statistic: float, added: float = 0.0) -> list[str]:
+    """Return the cells of an estimate in a table: value, errors, statistic, p-value and interval.
+
+    Parameters
+    ----------
+    statistic : float
+        The statistic of its p-value.
+    added : float
+        Added to the value and the interval.
+
+    Examples
+    --------
+    >>> estimate_cells(Estimate.of_interval(2.0, 1.0, 3.0, 0.00009, 0.95, 0.5), 3.92)
+    ['2.00', '0.51', '0.36', '0.36', '3.92', '<0.001', '1.00', '3.00']
+    """
+    error = each.standard_error
+    numbers = [rounded(value, error) for value in (each.value + added, error, each.privacy, each.sampling)]
+    of_test = ["–" if math.isnan(statistic) else f"{statistic:,.2f}", format_p_value(each.p_value)]
+    return [*numbers, *of_test, *(format_end(end + added, error) for end in (each.lower, each.upper))]
+
+
+def statistic_of(each: Estimate, equations: NormalEquations) -> float:
+    """Return the statistic of an estimate's p-value: t with residual degrees of freedom, or z for test inversion."""
+    if math.isnan(each.p_value):
+        return math.nan
+    if equations.delta_method_valid:
+        return each.value / each.standard_error if each.standard_error > 0.0 else math.nan
+    return math.copysign(float(-scipy.special.ndtri(each.p_value / 2.0)), each.value)
+
+
+def bonferroni(level: float, adjust: Literal["bonferroni"] | None, comparisons: int) -> float:
+    """Return the level of each interval of a family that covers all its numbers with the confidence ``level``.
+
+    Raises
+    ------
+    ValueError
+        If ``adjust`` is another word.
+
+    Examples
+    --------
+    >>> bonferroni(0.95, None, 5), bonferroni(0.95, "bonferroni", 5)
+    (0.95, 0.99)
+    """
+    if adjust is None:
+        return level
+    if adjust != "bonferroni":
+        raise InputValueError(f"adjust={shown(adjust)}: use 'bonferroni', or None for intervals that hold one by one")
+    return 1.0 - (1.0 - level) / max(comparisons, 1)
+
+
+# How restrictions are written.
+
+_NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?")
+_WORD = re.compile(r"(?:\[[^\]]*\]|[^\s*/()=,+\[])+")
+
+
+@dataclass(frozen=True, eq=False)
+class Restrictions:
+    """Linear restrictions Rβ = r on named coefficients.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        What each restriction combines.
+    matrix : ndarray of shape (q, k)
+        R; no row is 0.
+    values : ndarray of shape (q,)
+        r.
+    """
+
+    labels: tuple[str, ...]
+    matrix: FloatArray
+    values: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        given: Restrictable,
+        names: Sequence[str],
+        *,
+        schema: Schema | None = None,
+        references: Sequence[str] = (),
+        merged: Sequence[str] = (),
+    ) -> Restrictions:
+        """Read restrictions.
+
+        Parameters
+        ----------
+        given : str, sequence of str, mapping, ndarray or tuple
+            ``"age + age:sex[Female]"`` (which is to be 0), ``"age = 2*height"``, several with commas or in a list; a mapping
+            of names to their coefficients in one combination; an array of shape (k,) or (q, k), in the order of ``names``; a
+            pair (R, r). A name with other signs is written as it is, or in backticks.
+        names : sequence of str
+            The k coefficients.
+        schema : Schema, optional
+            For levels as ``sex[Female]``, and products with their factors in another order.
+        references : sequence of str
+            Features that others are compared with: their coefficient is 0.
+        merged : sequence of str
+            Levels without a coefficient of their own.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a name is not a coefficient, a restriction has none or is not linear, or a shape does not fit.
+
+        Examples
+        --------
+        >>> found = Restrictions.of("age = 2*height, height = 1", ["(intercept)", "age", "height"])
+        >>> found.labels, found.matrix.tolist(), found.values.tolist()
+        (('age - 2*height', 'height'), [[0.0, 1.0, -2.0], [0.0, 0.0, 1.0]], [0.0, 1.0])
+        """
+        known = _Names(tuple(names), _aliases(names, schema, references), tuple(merged))
+        table: Any = given
+        if isinstance(given, str):
+            rows = known.read(given)
+        elif hasattr(table, "columns") and hasattr(table, "to_dict"):  # a frame: one restriction a row, read by name
+            rows = [known.combined(row) for row in table.to_dict("records")]
+        elif isinstance(given, Mapping) or hasattr(given, "items"):
+            rows = [known.combined(dict(table))]
+        elif isinstance(given, list | tuple) and given and all(isinstance(one, str) for one in given):
+            rows = [row for one in given for row in known.read(one)]
+        else:
+            rows = _rows(given, len(names))
+        if not rows:
+            raise InputValueError("no restriction is given: name a coefficient, as in 'age = 0'")
+        matrix, values = np.array([row[:-1] for row in rows]), np.array([-row[-1] for row in rows])
+        if not (np.isfinite(matrix).all() and np.isfinite(values).all()):
+            raise InputValueError("the coefficients and values of restrictions are finite numbers")
+        if not matrix.any(axis=1).all():
+            raise InputValueError("a restriction has no coefficient of the fit: it says nothing of them")
+        return cls(tuple(_label(row, names) for row in matrix), matrix, values + 0.0)
+
+
+def _rows(given: Any, size: int) -> list[FloatArray]:
+    """Read an array, or a pair of array and values."""
+    values: Any = 0.0
+    if isinstance(given, tuple) and len(given) == 2 and np.ndim(given[0]) >= 1:
+        given, values = given
+    try:
+        matrix = np.atleast_2d(np.asarray(given, dtype=np.float64))
+        values = np.broadcast_to(np.asarray(values, dtype=np.float64), (len(matrix),))
+    except (TypeError, ValueError):
+        raise InputTypeError(
+            "restrictions are text such as 'age + height = 0', a mapping of names to coefficients, or an array with a column "
+            f"for each coefficient, not {type(given).__name__}"
+        ) from None
+    if matrix.ndim != 2 or matrix.shape[1] != size:
+        raise InputValueError(
+            f"an array of shape {np.shape(given)} is not one of restrictions: it has a column for each of the {size} "
+            "coefficients, the intercept first"
+        )
+    return [np.append(row, -value) for row, value in zip(matrix, values, strict=True)]
+
+
+def _label(row: FloatArray, names: Sequence[str]) -> str:
+    """Return the combination as text."""
+    result = ""
+    for name, weight in zip(names, row.tolist(), strict=True):
+        if weight == 0.0:
+            continue
+        factor = "" if abs(weight) == 1.0 else f"{abs(weight):.6g}*"
+        sign = (" - " if weight < 0 else " + ") if result else ("-" if weight < 0 else "")
+        result += f"{sign}{factor}{name}"
+    return result
+
+
+def _aliases(names: Sequence[str], schema: Schema | None, references: Sequence[str]) -> dict[str, str | None]:
+    """Return the name of the coefficient by each way to write it; None for a reference, whose coefficient is 0."""
+    result: dict[str, str | None] = {}
+    own = set(names)
+    if INTERCEPT in own:
+        result |= dict.fromkeys(_INTERCEPTS, INTERCEPT)
+    for column in () if schema is None else schema.columns:
+        for feature, written in _written(column):
+            if feature in own or feature in references:
+                result |= dict.fromkeys(written, feature if feature in own else None)
+    return result | {name: name for name in names}
+
+
+def _written(column: Any) -> list[tuple[str, list[str]]]:
+    """Return the features of a column with the ways to write each."""
+    if isinstance(column, Categorical):
+        return [
+            (feature, [feature, *_level_names(column.name, feature.removeprefix(f"{column.name}="))])
+            for feature in column.feature_names
+        ]
+    if not isinstance(column, DerivedColumn):
+        return [(feature, [feature]) for feature in column.feature_names]
+    if isinstance(column.stated, Power):
+        base, exponent = column.stated.column, column.stated.exponent
+        signs = ("**", "^", " ** ", " ^ ")
+        return [(column.name, [column.name, *(f"I({base}{sign}{exponent})" for sign in signs)])]
+    first, second = (_written(factor) for factor in column.factors)
+    return [
+        (f"{one}:{other}", [":".join(pair) for a, b in product(names, others) for pair in ((a, b), (b, a))])
+        for one, names in first
+        for other, others in second
+    ]
+
+
+def _level_names(column: str, level: str) -> list[str]:
+    return [f"{name}[{prefix}{level}]" for name in (column, f"C({column})") for prefix in ("", "T.")]
+
+
+def _next(tokens: Sequence[Any], signs: str) -> bool:
+    """Return True if the next token is one of these signs."""
+    return bool(tokens) and isinstance(tokens[0], str) and tokens[0] in signs
+
+
+class _Names:
+    """Names of coefficients, and text that combines them."""
+
+    def __init__(self, names: tuple[str, ...], aliases: dict[str, str | None], merged: tuple[str, ...]) -> None:
+        self.names, self.aliases, self.merged = names, aliases, merged
+        longest = sorted(aliases, key=len, reverse=True)
+        self._known = re.compile(rf"(?:{'|'.join(map(re.escape, longest))})(?![\w.:^\[])")
+
+    def weights(self, name: str) -> FloatArray:
+        """Return the combination that a name stands for, shape (k + 1,): coefficients, then a number."""
+        result = np.zeros(len(self.names) + 1)
+        if name not in self.aliases:
+            if name in self.merged:
+                raise InputValueError(f"{name!r} has too few rows: it is merged into the reference level")
+            levels = [other for other in self.names if other.startswith(f"{name}=")]
+            close = {"close": levels[0]} if levels else closest(name, self.aliases)
+            raise InputValueError(Message("unknown-coefficient", name=name, coefficients=len(self.names), **close))
+        feature = self.aliases[name]
+        if feature is not None:
+            result[self.names.index(feature)] = 1.0
+        return result
+
+    def combined(self, coefficients: Mapping[Any, Any]) -> FloatArray:
+        """Return the combination of a mapping."""
+        result = np.zeros(len(self.names) + 1)
+        for name, weight in coefficients.items():
+            if isinstance(weight, bool) or not isinstance(weight, Real):
+                raise InputTypeError("a mapping gives a number for each name: {'age': 1, 'height': -2}")
+            result += float(weight) * self.weights(str(name))
+        return result
+
+    def read(self, text: str) -> list[FloatArray]:
+        """Return the restrictions of a text, each left side less its right side."""
+        tokens = self._tokens(text)
+        result: list[FloatArray] = []
+        while True:
+            sides = [self._sum(tokens, text)]
+            while _next(tokens, "="):
+                tokens.pop(0)
+                sides.append(self._sum(tokens, text))
+            if len(sides) == 1:
+                result += sides
+            result += [one - other for one, other in pairwise(sides)]
+            if not tokens:
+                return result
+            if not _next(tokens, ","):
+                raise self._unreadable(text)
+            tokens.pop(0)
+
+    def _tokens(self, text: str) -> list[Any]:
+        """Split text into signs and combinations."""
+        result: list[Any] = []
+        place = 0
+        while place < len(text):
+            rest = text[place:]
+            if rest[0].isspace():
+                place += 1
+            elif rest[0] == "`" and "`" in rest[1:]:
+                end = rest.index("`", 1)
+                result.append(self.weights(rest[1:end]))
+                place += end + 1
+            elif found := self._known.match(rest):
+                result.append(self.weights(found[0]))
+                place += len(found[0])
+            elif found := _NUMBER.match(rest):
+                result.append(np.append(np.zeros(len(self.names)), float(found[0])))
+                place += len(found[0])
+            elif rest[0] in "+-*/()=,":
+                result.append(rest[0])
+                place += 1
+            else:
+                word = _WORD.match(rest)
+                result.append(self.weights(rest[0] if word is None else word[0]))
+                place += 1 if word is None else len(word[0])
+        return result
+
+    def _sum(self, tokens: list[Any], text: str) -> FloatArray:
+        result = self._product(tokens, text)
+        while _next(tokens, "+-"):
+            sign = 1.0 if tokens.pop(0) == "+" else -1.0
+            result = result + sign * self._product(tokens, text)
+        return result
+
+    def _product(self, tokens: list[Any], text: str) -> FloatArray:
+        result = self._factor(tokens, text)
+        while _next(tokens, "*/"):
+            divides = tokens.pop(0) == "/"
+            other = self._factor(tokens, text)
+            if other[:-1].any() and not divides and not result[:-1].any():
+                result, other = other, result
+            if other[:-1].any() or (divides and other[-1] == 0.0):
+                raise self._unreadable(text)
+            result = result / other[-1] if divides else result * other[-1]
+        return result
+
+    def _factor(self, tokens: list[Any], text: str) -> FloatArray:
+        if not tokens:
+            raise self._unreadable(text)
+        token = tokens.pop(0)
+        if not isinstance(token, str):
+            return np.asarray(token)
+        if token in "+-":
+            return (1.0 if token == "+" else -1.0) * self._factor(tokens, text)
+        if token == "(":
+            inside = self._sum(tokens, text)
+            if _next(tokens, ")"):
+                tokens.pop(0)
+                return inside
+        raise self._unreadable(text)
+
+    def _unreadable(self, text: str) -> InputValueError:
+        return InputValueError(
+            f"{shown(text)} is not a linear restriction: write it as 'age + 2*height = 1', names with other signs in backticks"
+        )
+
+
+# Tests of contrasts, one by one.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ContrastTests(Answer):
+    """Linear combinations of coefficients with errors, tests and intervals.
+
+    Attributes
+    ----------
+    restrictions : Restrictions
+    equations : NormalEquations
+    target : str
+    level : float
+        Confidence level of the intervals.
+    """
+
+    restrictions: Restrictions
+    equations: NormalEquations
+    target: str
+    level: float
+
+    facts = ("target", "level", "df_denom", "**: *")
+
+    @cached_property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The combinations less the values that they are tested against."""
+        return self._estimates_at(self.level)
+
+    def _estimates_at(self, level: float) -> tuple[Estimate, ...]:
+        rows = zip(self.restrictions.matrix, self.restrictions.values.tolist(), strict=True)
+        return tuple(self.equations.contrast(weights, level, value) for weights, value in rows)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What is combined."""
+        return self.restrictions.labels
+
+    @property
+    def effect(self) -> FloatArray:
+        """Estimated combinations, shape (q,); NaN if not estimable."""
+        return np.array([each.value for each in self.estimates]) + self.restrictions.values
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard errors (total), shape (q,)."""
+        return np.array([each.standard_error for each in self.estimates])
+
+    @property
+    def tvalue(self) -> FloatArray:
+        """Statistics of the p-values, shape (q,): t with ``df_denom`` degrees of freedom."""
+        return np.array([statistic_of(each, self.equations) for each in self.estimates])
+
+    @property
+    def pvalue(self) -> FloatArray:
+        """Two-sided p-values, shape (q,); NaN if not estimable."""
+        return np.array([each.p_value for each in self.estimates])
+
+    @property
+    def df_denom(self) -> float:
+        """Residual degrees of freedom; infinite for test inversion."""
+        return self.equations.degrees_of_freedom if self.equations.delta_method_valid else math.inf
+
+    def conf_int(self, level: float | None = None, adjust: Literal["bonferroni"] | None = None) -> Any:
+        """Return confidence intervals as a pandas frame, indexed by the combinations, with columns lower and upper.
+
+        Parameters
+        ----------
+        level : float, optional
+            Default: that of the table.
+        adjust : {None, "bonferroni"}
+            ``"bonferroni"``: all intervals hold together with the confidence ``level``.
+        """
+        import pandas as pd
+
+        level = self.level if level is None else confidence_level(level)
+        found = self._estimates_at(bonferroni(level, adjust, len(self.labels)))
+        ends = [(each.lower, each.upper) for each in found]
+        limits = np.array(ends) + self.restrictions.values[:, None]
+        return pd.DataFrame(limits, index=list(self.labels), columns=["lower", "upper"])
+
+    def summary_frame(self) -> Any:
+        """Return the table as a pandas frame (statsmodels' name of ``to_pandas``)."""
+        return self.to_pandas()
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        kind = "t-test" if self.equations.delta_method_valid else "test by test inversion"
+        count = f"{len(self.labels)} combination{'' if len(self.labels) == 1 else 's'} of coefficients"
+        degrees = f", {self.df_denom:,.0f} residual degrees of freedom" if math.isfinite(self.df_denom) else ""
+        return (f"{kind} of {count}, regression of {self.target}{degrees}",)
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Return rows of text, the head first."""
+        tail, statistic = 0.5 * (1.0 - self.level), "t" if math.isfinite(self.df_denom) else "z"
+        head = ("", "estimate", "std err", "privacy", "sampling", statistic, f"P>|{statistic}|", f"[{tail:.3g}")
+        rows = zip(
+            self.labels, self.estimates, self.tvalue.tolist(), self.restrictions.values, self.verdict, strict=True
+        )
+        return [
+            (*head, f"{1.0 - tail:.3g}]", ""),
+            *(
+                (name if value == 0.0 else f"{name} = {value:.6g}", *estimate_cells(each, tested, value), verdict)
+                for name, each, tested, value, verdict in rows
+            ),
+        ]
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """Sign of each difference from the tested value: at most 5 % chance that any is false."""
+        found = self.estimates
+        bounded = np.array([each.estimable for each in found])
+        privacy, sampling = (np.nan_to_num([getattr(each, part) for each in found]) for part in ("privacy", "sampling"))
+        p_values = np.where(bounded, self.pvalue, 1.0)
+        values = np.array([each.value for each in found])
+        words = ("positive", "negative") if not self.restrictions.values.any() else ("higher", "lower")
+        return tuple(sign_verdicts(values, p_values, privacy**2, sampling**2, bounded, words=words))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return (f"Standard errors are of privacy's noise and of sampling together{self.equations.about_sampling}",)
+
+    def _columns(self) -> list[Column]:
+        found, value = self.estimates, self.restrictions.values
+        return [
+            Column("contrast", self.labels, label=True),
+            Column("value", value),
+            Column("estimate", self.effect),
+            Column("std_err", self.sd),
+            Column("privacy_err", np.array([each.privacy for each in found])),
+            Column("sampling_err", np.array([each.sampling for each in found])),
+            Column("statistic", self.tvalue),
+            Column("p_value", self.pvalue),
+            Column("lower", np.array([each.lower for each in found]) + value),
+            Column("upper", np.array([each.upper for each in found]) + value),
+        ]
+
+
+# Joint tests.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WaldTests(Answer):
+    """Tests of several coefficients together: one, or one for each term of a regression.
+
+    Attributes
+    ----------
+    names : tuple of str
+        What each test is of.
+    tests : tuple of JointTest
+    target : str
+    finding : str
+        What is said of a hypothesis that is refuted.
+    """
+
+    names: tuple[str, ...]
+    tests: tuple[JointTest, ...]
+    target: str
+    finding: str = "related"
+
+    facts = ("target", "**: *")
+
+    @property
+    def statistic(self) -> FloatArray:
+        """F, or χ² of test inversion where ``df_denom`` is infinite, shape (m,)."""
+        return np.array([each.statistic for each in self.tests])
+
+    @property
+    def pvalue(self) -> FloatArray:
+        """P-values, shape (m,); NaN if the noise is not known."""
+        return np.array([each.p_value for each in self.tests])
+
+    @property
+    def df_num(self) -> FloatArray:
+        """Numbers of restrictions, shape (m,)."""
+        return np.array([float(each.numerator) for each in self.tests])
+
+    @property
+    def df_denom(self) -> FloatArray:
+        """Residual degrees of freedom, shape (m,); infinite for χ²."""
+        return np.array([each.denominator for each in self.tests])
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """What each test finds: at most 5 % chance that any finding is false."""
+        return tuple(
+            decided(each.p_value, self.finding if found else self._unclear(each))
+            for each, found in zip(self.tests, resolved(self.pvalue).tolist(), strict=True)
+        )
+
+    @staticmethod
+    def _unclear(test: JointTest) -> str:
+        return (
+            NOT_CLEAR_NOISE if math.isinf(test.denominator) else not_clear(test.privacy_share, 1.0 - test.privacy_share)
+        )
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        return (f"joint test{'' if len(self.tests) == 1 else 's'} of coefficients, regression of {self.target}",)
+
+    def _columns(self) -> list[Column]:
+        return [
+            Column("term", self.names, "term" if self.finding == "related" else "hypothesis", label=True),
+            Column("statistic", self.statistic),
+            Column("df", self.df_num),
+            Column("df_residual", self.df_denom),
+            Column("p_value", self.pvalue),
+            Column("", self.names, "statistic", [f"{each.name} = {_statistic(each.statistic)}" for each in self.tests]),
+            Column("", self.names, "p", [format_p_value(each.p_value) for each in self.tests]),
+            Column("", self.names, " ", self.verdict),
+        ]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        if all(math.isfinite(each.denominator) for each in self.tests):
+            return ("The covariance is of privacy's noise and of sampling together.",)
+        return ("χ² is the least statistic of test inversion, valid however large the noise is.",)
+
+
+def _statistic(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:,.2f}"
+
+
+# Predictions with intervals.
+
+_SHOWN_ROWS = 20
+MAX_INVERTED_ROWS = 1_000
+"""Rows that are predicted with intervals by test inversion, a search each."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(Answer):
+    """Predictions for rows, with confidence intervals of the line there and intervals in which new rows lie.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (m, k)
+        Regressors in original units, the constant first if there is one.
+    equations : NormalEquations
+    predicted_mean : ndarray of shape (m,)
+    level : float
+        Confidence level of the intervals.
+    """
+
+    rows: FloatArray
+    equations: NormalEquations
+    predicted_mean: FloatArray
+    level: float
+
+    facts = ("level", "**: *")
+
+    @classmethod
+    def of(cls, rows: FloatArray, equations: NormalEquations, prediction: FloatArray, level: float) -> Predictions:
+        """Predict for rows.
+
+        Raises
+        ------
+        ValueError
+            If intervals need test inversion and there are more than 1,000 rows.
+        """
+        if not equations.delta_method_valid and len(rows) > MAX_INVERTED_ROWS:
+            raise InputValueError(Message("too-many-predictions", rows=len(rows), most=MAX_INVERTED_ROWS))
+        return cls(rows, equations, prediction, level)
+
+    @property
+    def se_mean(self) -> FloatArray:
+        """Standard errors (total) of ``predicted_mean``, shape (m,); NaN if the interval is unbounded."""
+        return self._line[2]
+
+    @cached_property
+    def _line(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self._line_at(self.level)
+
+    def _line_at(self, level: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return lower ends, upper ends and standard errors of the line."""
+        rows, equations = self.rows, self.equations
+        known = np.isfinite(rows).all(axis=1)
+        if equations.delta_method_valid:
+            covariance = equations.privacy_covariance + equations.sampling_covariance
+            variance = np.einsum("ij,jk,ik->i", rows, covariance, rows)
+            error = np.sqrt(np.maximum(variance, 0.0))
+            reach = float(scipy.special.stdtrit(equations.degrees_of_freedom, 0.5 + 0.5 * level)) * error
+            return self.predicted_mean - reach, self.predicted_mean + reach, error
+        lower, upper, errors = (np.full(len(rows), np.nan) for _ in range(3))
+        for index in np.flatnonzero(known).tolist():
+            if not rows[index].any():
+                lower[index] = upper[index] = errors[index] = 0.0
+                continue
+            found = equations.contrast(rows[index], level)
+            lower[index], upper[index], errors[index] = found.lower, found.upper, found.standard_error
+        return lower, upper, errors
+
+    def limits(self, obs: bool = False, level: float | None = None) -> FloatArray:
+        """Return intervals of the line, or of new rows with ``obs``, shape (m, 2); infinite if the release gives none.
+
+        Intervals of new rows are for normal residuals of equal variance (its upper bound given the noise).
+        """
+        lower, upper, _ = self._line if level is None else self._line_at(confidence_level(level))
+        if obs:
+            level = self.level if level is None else level
+            quantile = float(scipy.special.stdtrit(self.equations.degrees_of_freedom, 0.5 + 0.5 * level))
+            residual = quantile * self.equations.residual_deviation(0.5 + 0.5 * level)
+            middle = self.predicted_mean
+            lower, upper = middle - np.hypot(middle - lower, residual), middle + np.hypot(upper - middle, residual)
+        return np.column_stack([lower, upper])
+
+    def conf_int(self, obs: bool = False, level: float | None = None) -> Any:
+        """Return intervals as a pandas frame with columns lower and upper.
+
+        Parameters
+        ----------
+        obs : bool
+            Intervals in which new rows lie, not those of the line.
+        level : float, optional
+            Default: that of the predictions.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.limits(obs, level), columns=["lower", "upper"])
+
+    def summary_frame(self) -> Any:
+        """Return the table as a pandas frame, with statsmodels' names of the columns."""
+        return self.to_pandas()
+
+    def _columns(self) -> list[Column]:
+        line, row, error = self.limits(), self.limits(obs=True), self.se_mean
+        percent = format_level(self.level)
+        value = [
+            rounded(middle, own) if math.isfinite(own) else "–"
+            for middle, own in zip(self.predicted_mean.tolist(), error.tolist(), strict=True)
+        ]
+
+        def ends(limits: FloatArray) -> list[str]:
+            return [
+                f"[{format_end(low, own)}, {format_end(high, own)}]"
+                for (low, high), own in zip(limits.tolist(), error.tolist(), strict=True)
+            ]
+
+        return [
+            Column("", np.arange(len(line)), "row", [f"{index:,}" for index in range(len(line))]),
+            Column("mean", self.predicted_mean, "prediction", value),
+            Column("mean_se", error, "std err", [rounded(own, own) for own in error.tolist()]),
+            Column("mean_ci_lower", line[:, 0]),
+            Column("mean_ci_upper", line[:, 1], f"line, {percent}", ends(line)),
+            Column("obs_ci_lower", row[:, 0]),
+            Column("obs_ci_upper", row[:, 1], f"new row, {percent}", ends(row)),
+        ]
+
+    def table(self) -> Sequence[Sequence[str]]:
+        """Return the first twenty rows of text, the head first."""
+        return list(super().table())[: _SHOWN_ROWS + 1]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        more = len(self.rows) - _SHOWN_ROWS
+        unbounded = np.isinf(self.limits()).any()
+        return (
+            f"… {more:,} more rows" if more > 0 else "",
+            "The release bounds no line where there is a dash; predict() has values without errors."
+            if unbounded
+            else "",
+        )

@@ -1,0 +1,342 @@
+"""Linear restrictions as they are written, and tests of contrasts: without noise as the textbooks have them, and identities."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import f as fisher
+from scipy.stats import t as student
+
+import dpmoments as dpm
+from dpmoments.analysis.contrasts import Restrictions
+from dpmoments.analysis.regression_results import FittedLine
+from support.drawn_releases import drawn
+from support.said import refused
+
+SCHEMA = dpm.Schema(
+    dpm.Numeric("age", 0, 100),
+    dpm.Numeric("hours-per-week", 0, 80),
+    dpm.Boolean("smoker"),
+    dpm.Categorical("region", ["north", "south", "far, east"]),
+    dpm.Numeric("income", 0, 200),
+    dpm.Power("age", 2),
+    dpm.Product("age", "region"),
+)
+FEATURES = ["age", "hours-per-week", "smoker", "region", "age:region"]
+N_ROWS = 400
+
+
+@cache
+def people() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    age, smoker = rng.uniform(20, 80, N_ROWS), rng.random(N_ROWS) < 0.3
+    region = rng.choice(SCHEMA.columns[3].levels, N_ROWS, p=[0.5, 0.3, 0.2])  # type: ignore[union-attr]
+    income = 20 + 0.8 * age + 10 * (region == "south") - 4.0 * smoker + rng.normal(0, 8, N_ROWS)
+    hours = rng.uniform(0, 60, N_ROWS)
+    columns = {"age": age, "hours-per-week": hours, "smoker": smoker, "region": region, "income": income}
+    return pd.DataFrame(columns)
+
+
+@cache
+def exact() -> FittedLine:
+    release = dpm.release(people(), SCHEMA, epsilon=1e13, repair="none", insecure_seed=0)
+    return release.ols("income", FEATURES, reference=["region=north"])
+
+
+@cache
+def noisy() -> FittedLine:
+    """A fit by test inversion whose coefficients are estimable."""
+    schema = dpm.Schema(*(dpm.Numeric(name, -9, 9) for name in "aby"))
+    template = dpm.release(np.zeros((1_000, 3)), schema, rho=10.0, mechanism="gaussian", insecure_seed=0)
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((1_000, 2)) + [1.0, -2.0]
+    y = x @ [0.5, 0.4] + rng.standard_normal(1_000) + 1.0
+    fit = drawn(template, np.column_stack([x, y]), rng).ols("y")
+    assert fit.equations is not None
+    assert not fit.equations.delta_method_valid
+    assert all(each.estimable for each in fit.estimates)
+    return fit
+
+
+def design() -> tuple[np.ndarray, np.ndarray]:
+    table = people()
+    levels = [(table["region"] == level).to_numpy(float) for level in ("south", "far, east")]
+    age = table["age"].to_numpy()
+    columns = [np.ones(N_ROWS), age, table["hours-per-week"], table["smoker"], *levels, *(age * one for one in levels)]
+    return np.column_stack(columns).astype(float), table["income"].to_numpy()
+
+
+def least_squares() -> tuple[np.ndarray, np.ndarray, int]:
+    """Textbook coefficients, their covariance and degrees of freedom."""
+    z, y = design()
+    inverse = np.linalg.inv(z.T @ z)
+    solution = inverse @ z.T @ y
+    degrees = N_ROWS - z.shape[1]
+    return solution, float(((y - z @ solution) ** 2).sum()) / degrees * inverse, degrees
+
+
+# How restrictions are written ---------------------------------------------------------------------------------------------
+
+NAMES = ("(intercept)", "age", "hours-per-week", "smoker", "region=south", "region=far, east")
+NAMES = (*NAMES, "age:region=south", "age:region=far, east")
+
+
+def row(**weights: float) -> list[float]:
+    names = dict(
+        zip(("one", "age", "hours", "smoker", "south", "east", "age_south", "age_east"), range(8), strict=True)
+    )
+    result = [0.0] * 8
+    for name, weight in weights.items():
+        result[names[name]] = weight
+    return result
+
+
+def read(given: Any) -> Restrictions:
+    return Restrictions.of(
+        given, NAMES, schema=SCHEMA, references=["region=north", "age:region=north"], merged=["x=rare"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "matrix", "values"),
+    [
+        ("age", [row(age=1)], [0]),
+        ("age = 2*hours-per-week", [row(age=1, hours=-2)], [0]),
+        ("age - hours-per-week = 3", [row(age=1, hours=-1)], [3]),
+        ("2 * (age + smoker) / 4 = -1.5e0 + smoker", [row(age=0.5, smoker=-0.5)], [-1.5]),
+        ("age + age:region[south]", [row(age=1, age_south=1)], [0]),
+        ("region[T.south]:age = C(region)[far, east]", [row(age_south=1, east=-1)], [0]),
+        ("region=south = region=far, east, age", [row(south=1, east=-1), row(age=1)], [0, 0]),
+        ("region[north] - region[south]", [row(south=-1)], [0]),
+        ("age = smoker = 1", [row(age=1, smoker=-1), row(smoker=1)], [0, 1]),
+        ("Intercept + `hours-per-week`*40", [row(one=1, hours=40)], [0]),
+        ("-age", [row(age=-1)], [0]),
+        (["age = 1", "const"], [row(age=1), row(one=1)], [1, 0]),
+        ({"age": 1, "region[south]": -2}, [row(age=1, south=-2)], [0]),
+        (pd.Series({"age": 1.0}), [row(age=1)], [0]),
+        (pd.DataFrame([{"age": 1.0, "smoker": 0.0}, {"age": 0.0, "smoker": 2.0}]), [row(age=1), row(smoker=2)], [0, 0]),
+        (np.eye(8)[1], [row(age=1)], [0]),
+        ((np.eye(8)[1:3], [1.0, 2.0]), [row(age=1), row(hours=1)], [1, 2]),
+        ((np.eye(8)[1:3], 4.0), [row(age=1), row(hours=1)], [4, 4]),
+    ],
+    ids=str,
+)
+def test_restrictions_are_read(given: Any, matrix: list[list[float]], values: list[float]) -> None:
+    found = read(given)
+    np.testing.assert_array_equal(found.matrix, matrix)
+    np.testing.assert_array_equal(found.values, values)
+    assert len(found.labels) == len(matrix)
+
+
+@pytest.mark.parametrize(
+    ("given", "close"),
+    [("agee = 1", "age"), ("2*region[sout]", "region[south]"), ("smoker + region", "region=south"), ({"ag": 1}, "age")],
+)
+def test_unknown_names_are_refused_with_the_closest(given: Any, close: str) -> None:
+    with refused("unknown-coefficient", close=close):
+        read(given)
+
+
+@pytest.mark.parametrize("given", ["age +", "age * smoker", "age / 0", "(age", "age smoker", "1 / age", "age , ", ")"])
+def test_what_is_not_linear_is_refused(given: str) -> None:
+    with pytest.raises(ValueError, match="is not a linear restriction"):
+        read(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        ("1 = 1", ValueError, "no coefficient"),
+        ("region[north]", ValueError, "no coefficient"),
+        ("x=rare", ValueError, "unknown|merged"),
+        ("`x=rare`", ValueError, "merged into the reference"),
+        (np.eye(3), ValueError, "shape"),
+        (np.full(8, np.nan), ValueError, "finite"),
+        ({"age": "1"}, TypeError, "a number for each name"),
+        ([], ValueError, "shape|no restriction"),
+        (object(), TypeError, "restrictions are"),
+    ],
+    ids=str,
+)
+def test_other_restrictions_that_say_nothing(given: Any, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind) as caught:
+        read(given)
+    assert any(word in str(caught.value) for word in (*words.split("|"), "is not a coefficient"))
+
+
+# Without noise: as the textbooks ------------------------------------------------------------------------------------------------
+
+
+def test_contrasts_without_noise_are_the_textbooks() -> None:
+    solution, covariance, degrees = least_squares()
+    matrix = np.array([row(age=1, age_south=1), row(south=1, east=-1), row(one=1, age=40, smoker=1)])
+    values = np.array([0.5, 0.0, 0.0])
+    found = exact().t_test((matrix, values), level=0.9)
+    effect, errors = matrix @ solution, np.sqrt(np.einsum("ij,jk,ik->i", matrix, covariance, matrix))
+    np.testing.assert_allclose(found.effect, effect, rtol=1e-4)
+    np.testing.assert_allclose(found.sd, errors, rtol=1e-4)
+    np.testing.assert_allclose(found.tvalue, (effect - values) / errors, rtol=1e-4)
+    np.testing.assert_allclose(found.pvalue, 2 * student.sf(np.abs(effect - values) / errors, degrees), rtol=1e-3)
+    assert found.df_denom == degrees
+    reach = student.ppf(0.95, degrees) * errors
+    np.testing.assert_allclose(found.conf_int(), np.column_stack([effect - reach, effect + reach]), rtol=1e-4)
+    wider = student.ppf(1.0 - 0.05 / 3, degrees) * errors
+    adjusted = found.conf_int(0.9, adjust="bonferroni")
+    np.testing.assert_allclose(adjusted["upper"] - adjusted["lower"], 2 * wider, rtol=1e-4)
+    assert list(adjusted.index) == list(found.labels)
+    frame = found.summary_frame()
+    np.testing.assert_array_equal(frame["estimate"], found.effect)
+
+
+def test_joint_tests_without_noise_are_the_textbooks() -> None:
+    solution, covariance, degrees = least_squares()
+    matrix, values = np.array([row(age=1, smoker=0.1), row(smoker=1)]), np.array([0.5, -3.0])
+    found = exact().wald_test((matrix, values))
+    excess = matrix @ solution - values
+    statistic = float(excess @ np.linalg.solve(matrix @ covariance @ matrix.T, excess)) / 2
+    assert found.statistic[0] == pytest.approx(statistic, rel=1e-4)
+    assert found.pvalue[0] == pytest.approx(fisher.sf(statistic, 2, degrees), rel=1e-3)
+    assert (found.df_num[0], found.df_denom[0]) == (2, degrees)
+    again = exact().wald_test(
+        (np.vstack([matrix, matrix.sum(axis=0)]), [*values, values.sum()])
+    )  # one follows from others
+    assert (again.df_num[0], again.statistic[0]) == (2, pytest.approx(statistic, rel=1e-4))
+    with pytest.raises(ValueError, match="contradict each other"):
+        exact().wald_test("age = 1, 2*age = 3")
+
+
+def test_terms_are_tested_together() -> None:
+    solution, covariance, _ = least_squares()
+    found = exact().wald_test_terms()
+    assert found.names == ("age", "hours-per-week", "smoker", "region", "age:region")
+    for term, places in (("smoker", [3]), ("region", [4, 5]), ("age:region", [6, 7])):
+        part = solution[places]
+        statistic = float(part @ np.linalg.solve(covariance[np.ix_(places, places)], part)) / len(places)
+        assert found.statistic[found.names.index(term)] == pytest.approx(statistic, rel=1e-4)
+    assert found.df_num.tolist() == [1, 1, 1, 2, 2]
+    assert list(found.to_pandas().index) == list(found.names)
+    whole = exact().wald_test(list(exact().features))
+    assert whole.statistic[0] == pytest.approx(exact().fvalue)
+    assert whole.pvalue[0] == exact().f_pvalue
+
+
+def test_covariances_and_predictions_without_noise_are_the_textbooks() -> None:
+    solution, covariance, degrees = least_squares()
+    frame = exact().cov_params()
+    assert tuple(frame.index) == tuple(frame.columns) == NAMES
+    size = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+    np.testing.assert_allclose(frame / size, covariance / size, atol=1e-4)
+    np.testing.assert_allclose(np.sqrt(np.diag(frame)), exact().bse)
+    z = design()[0][:3]
+    found = exact().get_prediction(people()[:3])
+    middle, error = z @ solution, np.sqrt(np.einsum("ij,jk,ik->i", z, covariance, z))
+    np.testing.assert_allclose(found.predicted_mean, middle, rtol=1e-4)
+    np.testing.assert_allclose(found.se_mean, error, rtol=1e-3)
+    residual = exact().residual_standard_deviation
+    reach = student.ppf(0.975, degrees) * np.hypot(error, residual)
+    np.testing.assert_allclose(found.conf_int(obs=True)["upper"], middle + reach, rtol=1e-4)
+
+
+# Identities ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fit", [exact, noisy], ids=["delta method", "test inversion"])
+def test_a_contrast_of_one_coefficient_is_the_coefficient(fit: Any) -> None:
+    line = fit()
+    found = line.t_test(np.eye(len(line.names)))
+    for one, other in zip(found.estimates, line.estimates, strict=True):
+        assert one == other
+    np.testing.assert_array_equal(found.conf_int(0.8), line.conf_int(0.8))
+    np.testing.assert_array_equal(found.tvalue, line.tvalues)
+    twice = line.t_test(-2.0 * np.eye(len(line.names)))
+    np.testing.assert_allclose(twice.conf_int()["upper"], -2.0 * line.conf_int()["lower"].to_numpy())
+
+
+@pytest.mark.parametrize("fit", [exact, noisy], ids=["delta method", "test inversion"])
+def test_one_restriction_has_the_square_of_t(fit: Any) -> None:
+    line = fit()
+    for place, value in ((0, 0.0), (1, 0.3), (2, 0.0)):
+        restriction = (np.eye(len(line.names))[place], value)
+        one, joint = line.t_test(restriction), line.wald_test(restriction)
+        assert joint.statistic[0] == pytest.approx(one.tvalue[0] ** 2, rel=1e-6)
+        assert joint.pvalue[0] == pytest.approx(one.pvalue[0], rel=1e-6)
+
+
+def test_an_inverted_contrast_ends_where_the_test_rejects() -> None:
+    line = noisy()
+    for text in ("a - b", "a + b", "(intercept) + a - 2*b"):
+        ends = line.t_test(text, level=0.9).conf_int().iloc[0]
+        for end in ends:
+            assert line.wald_test(f"{text} = {end:.15g}").pvalue[0] == pytest.approx(0.1, rel=1e-4)
+        found = line.t_test(text)
+        assert ends["lower"] < found.effect[0] < ends["upper"]
+        assert line.t_test(f"{text} = {found.effect[0]:.15g}").pvalue[0] > 0.5
+
+
+def test_a_contrast_is_the_coefficient_of_mapped_regressors() -> None:
+    """With a + b and b for a and b, the coefficient of b is that of b less that of a."""
+    line = noisy()
+    assert line.equations is not None
+    matrix = np.eye(4)
+    matrix[1, 2] = 1.0
+    other = line.equations.mapped(matrix)
+    unit = line.equations.units_map[1, 1]
+    for place, text in ((2, "b - a"), (1, "a")):
+        limits = line.t_test(text).conf_int().iloc[0].to_numpy()
+        for end in limits:
+            assert other.inverted_p_value(place, end / unit) == pytest.approx(0.05, rel=1e-3)
+
+
+def test_the_joint_test_of_all_slopes_is_that_of_the_fit() -> None:
+    line = noisy()
+    assert line.wald_test("a, b").pvalue[0] == line.p_value_of_fit
+    assert math.isinf(line.wald_test("a, b").df_denom[0])
+    assert math.isnan(line.fvalue)
+    new = {"a": [0.5, 1.0], "b": [0.0, -1.0]}
+    found = line.get_prediction(new)
+    contrasts = line.t_test(np.array([[1.0, 0.5, 0.0], [1.0, 1.0, -1.0]]))
+    np.testing.assert_array_equal(found.conf_int(), contrasts.conf_int())
+    np.testing.assert_allclose(found.predicted_mean, contrasts.effect)
+
+
+# Fits without errors ------------------------------------------------------------------------------------------------------
+
+
+def test_penalized_fits_have_no_errors() -> None:
+    release = dpm.release(people(), SCHEMA, epsilon=1e13, repair="none", insecure_seed=0)
+    for fit in (release.ridge("income", ["age"]), release.lasso("income", ["age"], alpha=1e-6)):
+        for ask in (
+            fit.conf_int,
+            fit.cov_params,
+            fit.wald_test_terms,
+            lambda: fit.t_test("age"),  # noqa: B023
+            lambda: fit.wald_test("age"),  # noqa: B023
+        ):
+            with refused("penalized-errors", method=fit.method):
+                ask()
+        assert np.isnan(fit.standard_errors).all()
+        assert fit.bse.isna().all()
+        assert fit.to_dict()["standard_errors"] == {"age": None}
+        assert fit.params.notna().all()
+
+
+def test_a_covariance_matrix_needs_the_delta_method() -> None:
+    with pytest.raises(ValueError, match="test inversion"):
+        noisy().cov_params()
+
+
+def test_summaries_are_text_html_and_latex() -> None:
+    summary = exact().summary()
+    assert isinstance(summary, str)
+    assert summary == summary.as_text() == str(exact())
+    assert summary.as_html() == exact()._repr_html_() == summary._repr_html_()
+    latex = summary.as_latex()
+    assert r"\begin{tabular}{lrrrrrrrrr}" not in latex.splitlines()[0]
+    assert r"hours-per-week" in latex
+    assert latex.count(r"\\") == len(exact().names) + 1
+    assert "95\\%" in latex
