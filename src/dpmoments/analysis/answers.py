@@ -90,12 +90,12 @@ class Summary(str):
     (True, '\\begin{table}')
     """  # language: ok
 
-    _answer: Answer
+    _result: Answer
 
     def __new__(cls, answer: Answer) -> Summary:
         """Make the summary of an answer."""
         result = super().__new__(cls, answer.text())
-        result._answer = answer
+        result._result = answer
         return result
 
     def as_text(self) -> str:
@@ -110,11 +110,11 @@ class Summary(str):
         return self._repr_html_()
 
     def _repr_html_(self) -> str:
-        return self._answer._repr_html_()
+        return self._result._repr_html_()
 
     def as_latex(self) -> str:
         """Return a LaTeX table, with the lines above and below it in its caption and notes."""
-        answer = self._answer
+        answer = self._result
         head, *rows = answer.table()
         body = [r" & ".join(map(_latex, row)) + r" \\" for row in (head, *rows)]
         return "\n".join(
@@ -137,8 +137,8 @@ class Summary(str):
             ]
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Summary, (self._answer,)
+    def __getnewargs__(self) -> tuple[Any]:
+        return (self._result,)
 
 
 _LATEX = str.maketrans(

@@ -36,7 +36,7 @@ INTERCEPT = "(intercept)"
 _INTERCEPTS = (INTERCEPT, "intercept", "Intercept", "const")
 
 Restrictable = str | Sequence[str] | Mapping[str, float] | FloatArray | tuple[Any, Any]
-"""What :meth:`Restrictions.of` reads."""
+"""Forms of restrictions that :meth:`Restrictions.of` reads."""
 
 # Numbers as a regression prints them.
 
@@ -423,7 +423,7 @@ class ContrastTests(Answer):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What is combined."""
+        """Texts of the combinations."""
         return self.restrictions.labels
 
     @property
@@ -572,7 +572,7 @@ class WaldTests(Answer):
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """What each test finds: at most 5 % chance that any finding is false."""
+        """Finding of each test: at most 5 % chance that any finding is false."""
         return tuple(
             decided(each.p_value, self.finding if found else self._unclear(each))
             for each, found in zip(self.tests, resolved(self.pvalue).tolist(), strict=True)
@@ -746,7 +746,5 @@ class Predictions(Answer):
         unbounded = np.isinf(self.limits()).any()
         return (
             f"… {more:,} more rows" if more > 0 else "",
-            "The release bounds no line where there is a dash; predict() has values without errors."
-            if unbounded
-            else "",
+            "–: the release does not bound the line there; predict() has values without errors." if unbounded else "",
         )
