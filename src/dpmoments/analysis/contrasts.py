@@ -1,4 +1,4 @@
-"""Linear restrictions on the coefficients of a regression: how they are written, and the tests and predictions they give.
+"""Linear restrictions on coefficients of a regression: their tests, and predictions.
 
 A contrast c'β has the interval and the test of a coefficient after a change of basis
 (``docs/derivations/regression-inference.md``).
@@ -64,7 +64,7 @@ def format_end(value: float, error: float) -> str:
 
 
 def estimate_cells(each: Estimate, statistic: float, added: float = 0.0) -> list[str]:
-    """Return the cells of an estimate in a table: value, errors, statistic, p-value and interval.
+    """Return the table cells of an estimate: value, errors, statistic, p-value, interval.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def estimate_cells(each: Estimate, statistic: float, added: float = 0.0) -> list
 
 
 def statistic_of(each: Estimate, equations: NormalEquations) -> float:
-    """Return the statistic of an estimate's p-value: t with residual degrees of freedom, or z for test inversion."""
+    """Return the statistic of an estimate's p-value: t, or z for test inversion."""
     if math.isnan(each.p_value):
         return math.nan
     if equations.delta_method_valid:
@@ -94,7 +94,7 @@ def statistic_of(each: Estimate, equations: NormalEquations) -> float:
 
 
 def bonferroni(level: float, adjust: Literal["bonferroni"] | None, comparisons: int) -> float:
-    """Return the level of each interval of a family that covers all its numbers with the confidence ``level``.
+    """Return the level of each interval of a family that holds with confidence ``level``.
 
     Raises
     ------
@@ -231,7 +231,7 @@ def _label(row: FloatArray, names: Sequence[str]) -> str:
 
 
 def _aliases(names: Sequence[str], schema: Schema | None, references: Sequence[str]) -> dict[str, str | None]:
-    """Return the name of the coefficient by each way to write it; None for a reference, whose coefficient is 0."""
+    """Return coefficients by each way to write them; None for a reference level."""
     result: dict[str, str | None] = {}
     own = set(names)
     if INTERCEPT in own:
@@ -282,7 +282,7 @@ class _Names:
         self._known = re.compile(rf"(?:{'|'.join(map(re.escape, longest))})(?![\w.:^\[])")
 
     def weights(self, name: str) -> FloatArray:
-        """Return the combination that a name stands for, shape (k + 1,): coefficients, then a number."""
+        """Return the combination of a name, shape (k + 1,): coefficients, then a number."""
         result = np.zeros(len(self.names) + 1)
         if name not in self.aliases:
             if name in self.merged:
@@ -452,7 +452,7 @@ class ContrastTests(Answer):
         return self.equations.degrees_of_freedom if self.equations.delta_method_valid else math.inf
 
     def conf_int(self, level: float | None = None, adjust: Literal["bonferroni"] | None = None) -> Any:
-        """Return confidence intervals as a pandas frame, indexed by the combinations, with columns lower and upper.
+        """Return confidence intervals as a frame, with columns lower and upper.
 
         Parameters
         ----------
@@ -620,7 +620,7 @@ MAX_INVERTED_ROWS = 1_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions(Answer):
-    """Predictions for rows, with confidence intervals of the line there and intervals in which new rows lie.
+    """Predictions for rows, with intervals of the line there and of new rows.
 
     Attributes
     ----------
@@ -654,7 +654,7 @@ class Predictions(Answer):
 
     @property
     def se_mean(self) -> FloatArray:
-        """Standard errors (total) of ``predicted_mean``, shape (m,); NaN if the interval is unbounded."""
+        """Standard errors (total) of ``predicted_mean``, shape (m,); NaN if not estimable."""
         return self._line[2]
 
     @cached_property
@@ -681,9 +681,9 @@ class Predictions(Answer):
         return lower, upper, errors
 
     def limits(self, obs: bool = False, level: float | None = None) -> FloatArray:
-        """Return intervals of the line, or of new rows with ``obs``, shape (m, 2); infinite if the release gives none.
+        """Return intervals of the line, or of new rows with ``obs``, shape (m, 2).
 
-        Intervals of new rows are for normal residuals of equal variance (its upper bound given the noise).
+        Infinite if the release bounds none.         Intervals of new rows are for normal residuals of equal variance (its upper bound given the noise).
         """
         lower, upper, _ = self._line if level is None else self._line_at(confidence_level(level))
         if obs:

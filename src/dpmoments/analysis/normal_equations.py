@@ -546,7 +546,7 @@ class NormalEquations:
         return Estimate.of_interval(excess, lower, upper, agreeing, level, min(share, 1.0))
 
     def _rotated(self, matrix: FloatArray) -> tuple[NormalEquations, FloatArray, IntegerArray, FloatArray]:
-        """Return equations in a basis in which q independent combinations of coefficients in original units are entries of it.
+        """Return equations in which q combinations of coefficients are entries of β.
 
         Parameters
         ----------
@@ -619,7 +619,7 @@ class NormalEquations:
         return JointTest(statistic, q, math.inf, float(scipy.special.chdtrc(q, statistic)), math.nan)
 
     def _independent(self, matrix: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the restrictions without those that follow from others; raise if these contradict them."""
+        """Return the restrictions without those that follow from others."""
         encoded = matrix * np.diag(self.units_map)
         size = np.linalg.norm(encoded, axis=1)
         scaled = encoded / size[:, None]

@@ -253,7 +253,7 @@ class FittedLine(Answer):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Coefficients of ``names`` with intervals, errors and p-values; not estimable if penalized, whose errors are unknown."""
+        """Coefficients of ``names`` with intervals and errors; not estimable if penalized."""
         return self._estimates_at(self.level)
 
     @property
@@ -287,7 +287,7 @@ class FittedLine(Answer):
         return not self.p_value_of_fit < 1.0 - self.level
 
     def conf_int(self, level: float | None = None, adjust: Literal["bonferroni"] | None = None) -> Any:
-        """Return confidence intervals as a pandas frame, indexed by the intercept and the features, with columns lower and upper.
+        """Return confidence intervals as a pandas frame with columns lower and upper.
 
         They are for the least-squares coefficients of these features in the population that the table is a sample of.
 
@@ -317,7 +317,7 @@ class FittedLine(Answer):
         return self._frame(self._intervals(bonferroni(level, adjust, len(self.names))), ["lower", "upper"])
 
     def cov_params(self) -> Any:
-        """Return the covariance of ``params``, privacy's noise and sampling together, as a pandas frame.
+        """Return the covariance of ``params``, of noise and sampling together, as a frame.
 
         Raises
         ------
@@ -499,7 +499,7 @@ class FittedLine(Answer):
         return tuple(filter(None, [noise, title, f"{r_squared}{p_value}", compared]))
 
     def table(self) -> list[tuple[str, ...]]:
-        """Return rows of text: coefficient, standard error and its parts, statistic, p-value, interval, verdict."""
+        """Return rows of text: coefficient, errors, statistic, p-value, interval, verdict."""
         if self.equations is None or self._is_penalized:
             verdicts = self.verdict
             rows = zip(self.names, self._with_constant(self.intercept, self.coefficients), verdicts, strict=True)
@@ -615,7 +615,7 @@ class FittedLine(Answer):
         return self._of_least_squares(level)
 
     def _of_least_squares(self, level: float) -> tuple[Estimate, ...]:
-        """Return the estimates of least squares on the same features, which a penalized fit does not print."""
+        """Return the estimates of least squares, which a penalized fit does not print."""
         if self.equations is None:
             return (Estimate.not_estimable(level),) * len(self.names)
         return self.equations.estimates(level)
@@ -678,7 +678,7 @@ class FittedLine(Answer):
 
     @in_floating_point
     def get_prediction(self, frame: Any, *, level: float | None = None) -> Predictions:
-        """Predict with standard errors, confidence intervals of the line and prediction intervals for new rows.
+        """Predict with standard errors, and intervals of the line and of new rows.
 
         Parameters
         ----------
@@ -722,7 +722,7 @@ class FittedLine(Answer):
 
     @property
     def tvalues(self) -> Any:
-        """Statistics of ``pvalues``: t with ``df_resid`` degrees of freedom, or normal if errors are by test inversion."""
+        """Statistics of ``pvalues``: t with ``df_resid``, or normal for test inversion."""
         if self.equations is None:
             return self._series(np.full(len(self.names), np.nan))
         return self._series(np.array([statistic_of(each, self.equations) for each in self.estimates]))
@@ -739,14 +739,14 @@ class FittedLine(Answer):
 
     @property
     def residual_standard_deviation(self) -> float:
-        """Standard deviation of the residuals of least squares, in units of the target; NaN if noise hides it."""
+        """Standard deviation of least squares' residuals; NaN if noise hides it."""
         if self.equations is None or self.equations.residuals_are_noise:
             return math.nan
         return self.equations.residual_deviation()
 
     @property
     def fvalue(self) -> float:
-        """F of the test that all coefficients but the intercept are 0; NaN if noise is too large for the delta method."""
+        """F of the test that all slopes are 0; NaN if the delta method is not valid."""
         if self.equations is None or not self.equations.delta_method_valid:
             return math.nan
         return self.equations.overall_test.statistic
