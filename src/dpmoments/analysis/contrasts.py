@@ -683,7 +683,8 @@ class Predictions(Answer):
     def limits(self, obs: bool = False, level: float | None = None) -> FloatArray:
         """Return intervals of the line, or of new rows with ``obs``, shape (m, 2).
 
-        Infinite if the release bounds none.         Intervals of new rows are for normal residuals of equal variance (its upper bound given the noise).
+        Infinite if the release bounds none. Intervals of new rows are for normal residuals of equal variance (its upper
+        bound given the noise).
         """
         lower, upper, _ = self._line if level is None else self._line_at(confidence_level(level))
         if obs:
