@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpmoments.papers import bounds as utility_bounds
     from dpmoments.papers import metrics
     from dpmoments.planning.forecast import forecast
+    from dpmoments.planning.forecast_counts import forecast_counts
     from dpmoments.planning.forecast_mean import forecast_mean
     from dpmoments.privacy.budget import PrivacyBudget
     from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -67,6 +68,7 @@ __all__ = [
     "__version__",
     "datasets",
     "forecast",
+    "forecast_counts",
     "forecast_mean",
     "load",
     "mechanisms",
@@ -121,6 +123,7 @@ _NAMES: dict[str, str] = {
     "TextFormat": "foundation.text_format",
     "UnsavedReleaseError": "spending.run",
     "forecast": "planning.forecast",
+    "forecast_counts": "planning.forecast_counts",
     "forecast_mean": "planning.forecast_mean",
     "load": "releases.loading",
     "pool": "releases.pooling",

@@ -42,6 +42,7 @@ COMMANDS = (
     "preflight",
     "forecast",
     "forecast-mean",
+    "forecast-counts",
     "release",
     "release-mean",
     "release-counts",

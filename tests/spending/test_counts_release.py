@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.stats
 
@@ -17,6 +18,7 @@ import dpmoments as dpm
 from dpmoments.analysis.count_table import CountTable
 from dpmoments.audit.replay import replay
 from dpmoments.audit.verification import checks
+from dpmoments.cli import main
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise import insecure_generator
@@ -294,6 +296,74 @@ def test_a_margin_adds_counts_and_noise_and_the_best_table_answers() -> None:
     assert list(frame.columns)[1:] == ["count", "noisy_count", "noise", "share", "lower", "upper"]
     assert frame["share"].sum() == pytest.approx(1.0)
     assert ((frame["lower"] <= frame["count"]) & (frame["count"] <= frame["upper"])).all()
+
+
+@pytest.mark.parametrize(("budget", "neighbors"), CASES.values(), ids=CASES)
+def test_the_forecast_is_the_noise_of_the_release(budget: dict[str, float], neighbors: str) -> None:
+    tables: dict[str, Any] = dict(by=[["region", "smoker"], ["sex", "region"]], split=[2, 1])
+    forecast = dpm.forecast_counts(SCHEMA, neighbors=neighbors, n_rows=600, **tables, **budget)
+    made = counted(neighbors=neighbors, **budget)
+    assert forecast.noise == tuple(table.noise for table in made.tables)
+    assert forecast.to_dict()["tables"]["typical_count"] == [100.0, 100.0]
+    unit = dpm.PrivacyUnit("person", 3)
+    if neighbors == "add_remove":
+        of_unit = dpm.forecast_counts(SCHEMA, privacy_unit=unit, **tables, **budget)
+        assert of_unit.standard_errors[0] > 2.0 * forecast.standard_errors[0]
+
+
+def test_the_command_makes_what_the_library_makes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(people(), tmp_path / "people.parquet")
+    SCHEMA.save(tmp_path / "people.yaml")
+    schema, output = ("--schema", str(tmp_path / "people.yaml")), tmp_path / "counts.json"
+    budget = (
+        "--epsilon",
+        "2",
+        "--neighbors",
+        "replace_one",
+        "--by",
+        "smoker:region",
+        "--by",
+        "sex",
+        "--split",
+        "3",
+        "--split",
+        "1",
+    )
+    assert main(["forecast-counts", *schema, *budget, "--json"]) == 0
+    forecast = json.loads(capsys.readouterr().out)
+    given = (
+        "release-counts",
+        str(tmp_path / "people.parquet"),
+        *schema,
+        *budget,
+        "--insecure-seed",
+        "3",
+        "--output",
+        str(output),
+    )
+    assert main([*given]) == 0
+    made = counted(
+        by=[["smoker", "region"], ["sex"]], split=[3, 1], epsilon=2.0, neighbors="replace_one", insecure_seed=3
+    )
+    loaded = dpm.load(output)
+    assert json.dumps(loaded.to_dict()) == json.dumps(made.to_dict())
+    assert forecast["tables"]["noise"] == [table.standard_error for table in made.tables]
+    capsys.readouterr()
+    for arguments, part in (
+        (("show",), "smoker  region"),
+        (("show", "--json"), '"noise_deviation"'),
+        (("describe", "--column", "region"), "north"),
+        (("cross-table", "smoker", "region"), "smoker=true"),
+        (("verify",), "ok        counts"),
+    ):
+        name, *rest = arguments
+        assert main([name, str(output), *rest]) == 0, arguments
+        assert part.replace('"noise_deviation"', '"standard_error"') in capsys.readouterr().out
+    assert main(["pca", str(output)]) == 1
+    assert "contingency tables" in capsys.readouterr().err
+    page = tmp_path / "report.html"
+    dpm.report(loaded, page)
+    assert "Counts by smoker, region" in page.read_text(encoding="utf-8")
 
 
 def test_mistakes_are_refused_before_a_row_is_read() -> None:

@@ -180,7 +180,7 @@ class CountTable(Answer):
         error = rounded(self.standard_error, self.standard_error)
         lowest = self.conf_int()[..., 0]
         empty = int(np.count_nonzero(lowest <= 0.0))
-        unknown = f"{empty:,} of {lowest.size:,} cells are not distinguishable from empty ones." if empty else ""
+        unknown = f"Not distinguishable from empty cells: {empty:,} of {lowest.size:,}." if empty else ""
         return (
             f"Privacy noise on each count: ± {error} (SD, before repair: whole numbers, none negative, with an unbiased total).",
             f"{format_level(self.level)} intervals are for the counts of this table's rows; they do not include sampling error.",

@@ -37,6 +37,10 @@ _COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "forecasts:forecast_mean",
             "Show the expected error of every mean-only estimator. Reads no data.",
         ),
+        "forecast-counts": (
+            "forecasts:forecast_counts",
+            "Show the noise on the counts of contingency tables. Reads no data.",
+        ),
         "release": ("spending:release", "Release a table's count, mean and second moment, once: this spends budget."),
         "release-mean": ("spending:release_mean", "Release only the mean of a table, once: this spends budget."),
         "release-counts": ("spending:release_counts", "Release only contingency tables, once: this spends budget."),

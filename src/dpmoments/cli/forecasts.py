@@ -10,8 +10,17 @@ import typer
 
 import dpmoments
 from dpmoments.analysis.answers import number
-from dpmoments.cli.options import AsJson, Option, Overwrite, budget_of, options_of
-from dpmoments.cli.tables import print_json, print_table, print_text
+from dpmoments.cli.options import (
+    SPLIT,
+    TABLES,
+    AsJson,
+    Option,
+    Overwrite,
+    budget_of,
+    columns_of_table,
+    options_of,
+)
+from dpmoments.cli.tables import print_json, print_lines, print_table, print_text
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.planning.forecast_table import Forecast
@@ -273,6 +282,38 @@ def forecast_mean(options: dict[str, Any], as_json: AsJson = False) -> None:
         print_text(table.assumption_text)
     for line in table.refusals():
         print_text(line)
+
+
+# What a release of tables alone would be worth: forecast-counts.
+
+
+@options_of(
+    dpmoments.forecast_counts,
+    leave_out=("missing_unit",),
+    own={
+        "n_rows": Option("Expected number of rows, for the noise relative to an average cell.", least=1),
+        "by": TABLES,
+        "split": SPLIT,
+    },
+)
+def forecast_counts(options: dict[str, Any], as_json: AsJson = False) -> None:
+    """Show the noise on the counts of contingency tables. Reads no data.
+
+    It does not depend on the table, so that it is known exactly: the standard
+    deviation of the noise on each count, and the 95 % interval.
+
+    Example:
+
+      dpmoments forecast-counts --schema people.yaml --by region:sex \\
+        --epsilon 1 --neighbors add_remove
+    """
+    budget_of(options["epsilon"], options["delta"], options["rho"])
+    options["by"] = [columns_of_table(text, options["schema"]) for text in options["by"]]
+    found = dpmoments.forecast_counts(**options)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    print_lines(found.summary())
 
 
 def _deviations(given: list[str]) -> float | dict[str, float] | None:

@@ -13,7 +13,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism
-from dpmoments.mechanisms.lattice_noise import noise_scale_for, with_noise
+from dpmoments.mechanisms.lattice_noise import finer_bits, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.noise.counts import CountNoise
@@ -48,12 +48,12 @@ class CountsPlan(CalibratedPlan[NoisyCounts]):
 
     @property
     def noise(self) -> tuple[CountNoise, ...]:
-        """Noise of a cell of every table, before any data is read.
-
-        Its lattice may be finer in a run.
-        """
-        law = "laplace" if self._pure else "gaussian"
-        return tuple(CountNoise(law, self._scale(loss)) for loss in self._losses)
+        """Noise of a cell of every table, known before any data is read."""
+        scales = [self._scale(loss) for loss in self._losses]
+        if self._pure:
+            return tuple(CountNoise("laplace", scale) for scale in scales)
+        least = self.loss_unit.least_lattice_scale
+        return tuple(CountNoise("gaussian", scale, 2.0 ** -finer_bits(scale, least)) for scale in scales)
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyCounts:
         self.check_rows(rows)

@@ -95,7 +95,7 @@ def with_gaussian_noise(
     units of 1; ``off_diagonal_scale`` is the SD off the diagonal of a symmetric matrix.
     """
     least = scale if off_diagonal_scale is None else min(scale, off_diagonal_scale)
-    finer = _finer_bits(math.ldexp(least, bits), privacy_filter.unit.least_lattice_scale)
+    finer = finer_bits(math.ldexp(least, bits), privacy_filter.unit.least_lattice_scale)
     exact = np.asarray(query)
     if finer:
         exact = exact.astype(object) * (1 << finer)  # Python integers: nothing overflows
@@ -125,7 +125,7 @@ def under_law(
     return np.asarray(noisy, dtype=np.float64) * 2.0**-bits
 
 
-def _finer_bits(scale: float, least: float) -> int:
+def finer_bits(scale: float, least: float) -> int:
     """Return the powers of two by which a noise scale must grow to reach ``least``."""
     if scale >= least:
         return 0
