@@ -18,7 +18,7 @@ import dpmoments as dpm
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100),
-    dpm.Numeric("income", 0, 200_000, missing="center"),
+    dpm.Numeric("income", 0, 200_000, missing="fill", fill=30_000),
     dpm.Categorical("region", ["north", "south", "east", "west"], missing="zero", other="zero"),
 )
 

@@ -34,9 +34,9 @@ class Terminal:
         assert main(command.split(" ")) in (1, 2)
         return self.capsys.readouterr().err
 
-    def printed(self, command: str) -> str:
+    def printed(self, command: str, code: int = 0) -> str:
         self.capsys.readouterr()
-        assert main(command.split(" ")) == 0
+        assert main(command.split(" ")) == code
         return self.capsys.readouterr().out
 
 
@@ -140,17 +140,29 @@ def test_times_of_the_history_are_whole_in_a_narrow_terminal(terminal: Terminal)
     assert re.search(r"\d{16}", str(reserved.to_dict()))  # exact there
 
 
-def test_init_says_what_comes_next_with_the_text_options_given(terminal: Terminal) -> None:
+def test_init_writes_the_text_options_into_the_schema(terminal: Terminal) -> None:
     printed = terminal.printed(
         "init visits.csv --output my.yaml --delimiter ; --encoding latin-1 --decimal , --null k.A. --null ?"
     )
     first, second = re.findall(r"(?m)^  dpmoments (.*)$", printed)
-    options = ["--delimiter", ";", "--encoding", "latin-1", "--decimal", ",", "--null", "k.A.", "--null", "?"]
-    assert shlex.split(first) == ["preflight", "visits.csv", "--schema", "my.yaml", *options]
+    assert shlex.split(first) == ["preflight", "visits.csv", "--schema", "my.yaml"]
     assert second.startswith("forecast --schema my.yaml")
     written = Path("my.yaml").read_text()
     assert "--privacy-unit patient_id --max-rows-per-unit K" in written
     assert "docs/people-not-rows.md" in written
+    stated = 'text_format:\n  delimiter: ";"\n  encoding: "latin-1"\n  decimal: ","\n  nulls: ["k.A.", "?"]\n'
+    assert stated in written
+
+
+def test_options_override_the_schemas_text_format_one_by_one(terminal: Terminal) -> None:
+    schema = dpm.Schema(dpm.Numeric("a", 0, 1), text_format=dpm.TextFormat(delimiter=";", decimal=",", nulls=["?"]))
+    schema.save("f.yaml")
+    Path("f.csv").write_text("a;b\n0,5;1\n?;2\n")
+    assert "1 of 2 cells of a" in terminal.printed("preflight f.csv --schema f.yaml", code=1)
+    Path("f.csv").write_text("a;b\n0.5;1\n?;2\n")
+    assert "1 of 2 cells of a (50.0%) are empty" in terminal.printed(
+        "preflight f.csv --schema f.yaml --decimal .", code=1
+    )
 
 
 def test_commands_follow_the_signatures_of_functions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 import scipy.sparse
 
 import dpmoments as dpm
-from contracts.odd_rows import COLUMNS, ODD_CELLS, RULES, NotHeldError, Row, same_cell, schema
+from contracts.odd_rows import COLUMNS, ODD_CELLS, RULES, NotHeldError, Row, cleaned_schema, same_cell, schema
 from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge
 from support.table_forms import FILES, FORMS, duckdb_connection
 
@@ -57,6 +57,8 @@ class Entrance:
     text_format : TextFormat or None
     date_format : str or None
         How its dates are written.
+    cleaned : bool
+        True if the schema has every cleaning rule.
     coordinates : bool
         True if the schema is of coordinates, whose cells reach the kernel unencoded.
     singly : bool
@@ -79,6 +81,7 @@ class Entrance:
     ids: str = "cells"
     text_format: dpm.TextFormat | None = None
     date_format: str | None = None
+    cleaned: bool = False
     coordinates: bool = False
     singly: bool = False
     refused: type[Exception] | None = None
@@ -90,6 +93,8 @@ class Entrance:
 
     def schema(self, rule: str) -> dpm.Schema:
         """The schema under one set of rules."""
+        if self.cleaned:
+            return cleaned_schema(rule, self.names)
         if self.coordinates:
             return dpm.Schema.unit_ball(len(self.names), names=list(self.names), missing=RULES[rule][0])
         return schema(rule, self.names, date_format=self.date_format)
@@ -464,6 +469,24 @@ def _duckdb_table(rows: Sequence[Row], _: Path) -> Any:
     return connection.table("people")
 
 
+def _as_german_text(rows: Sequence[Row]) -> list[Row]:
+    """The rows with numbers and truths as text, in German but for prices; odd texts stay."""
+
+    def text(cell: Any, *, point: str = ",") -> Any:
+        if isinstance(cell, bool) or cell is None:
+            return {True: "ja", False: "nein", None: None}[cell]
+        return str(cell).replace(".", point) if type(cell) in (int, float) and abs(cell) < 10**400 else cell
+
+    return [
+        row | {"age": text(row["age"]), "price": text(row["price"], point="."), "member": text(row["member"])}
+        for row in rows
+    ]
+
+
+_SEMICOLONS = dpm.TextFormat(delimiter=";", decimal=",", nulls=["k.A."])
+_GERMAN_TYPES: Types = {"age": pa.string(), "price": pa.large_string(), "member": pa.string(), "code": pa.string()}
+
+
 SEVERAL_LIBRARIES = "columns of several libraries"
 """Has neither a day nor, of integers with gaps, a declared type."""
 NUMBERS = ("age", "visits", "price", "code")
@@ -631,6 +654,40 @@ LOCAL: dict[str, Entrance] = {
         unit=True,
     ),
     "polars of objects": Entrance(_polars_objects, singly=True, unit=True),
+    "cleaned, pandas of objects": Entrance(
+        lambda rows, _: frame_of_objects(rows), singly=True, unit=True, cleaned=True
+    ),
+    "cleaned, arrow": Entrance(_typed({}), cleaned=True, unit=True),
+    "cleaned, arrow text": Entrance(lambda rows, _: arrow(_as_german_text(rows), _GERMAN_TYPES), cleaned=True),
+    "cleaned, arrow dictionaries": Entrance(
+        lambda rows, _: (
+            made := arrow(_as_german_text(rows), _GERMAN_TYPES),
+            pa.table(
+                {name: made[name].combine_chunks().dictionary_encode() for name in ("age", "member", "region", "code")}
+            ),
+        )[1],
+        ("age", "member", "region", "code"),
+        cleaned=True,
+    ),
+    "cleaned, parquet of text": Entrance(
+        lambda rows, folder: (
+            pq.write_table(arrow(_as_german_text(rows), _GERMAN_TYPES), folder / "t.parquet"),
+            folder / "t.parquet",
+        )[1],
+        cleaned=True,
+    ),
+    "cleaned, array of objects": Entrance(_array(object, COLUMNS), cleaned=True),
+    "cleaned, csv": Entrance(
+        lambda rows, folder: csv()(_as_german_text(rows), folder), cleaned=True, singly=True, unit=True, ids="text"
+    ),
+    "cleaned, csv of one format": Entrance(
+        csv("t.csv", _SEMICOLONS),
+        cleaned=True,
+        text_format=_SEMICOLONS,
+        names=("visits", "member", "region", "code", "day"),
+    ),
+    "cleaned, folders of regions": Entrance(keyed("region"), cleaned=True),
+    "cleaned, folders of members": Entrance(keyed("member"), cleaned=True),
     "polars small types": Entrance(
         _polars({"age": pl.Float32, "visits": pl.Int8, "code": pl.UInt16, "day": pl.Date, "person": pl.Categorical}),
         unit=True,

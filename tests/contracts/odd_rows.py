@@ -25,6 +25,7 @@ __all__ = [
     "NotHeldError",
     "OddRow",
     "Row",
+    "cleaned_schema",
     "odd_rows",
     "odd_units",
     "same_cell",
@@ -62,6 +63,31 @@ def schema(rule: str, names: Sequence[str] = COLUMNS, *, date_format: str | None
         "day": dpm.Date("day", "2020-01-01", "2021-01-01", missing=number, format=date_format),
     }
     return dpm.Schema(*(columns[name] for name in names))
+
+
+def cleaned_schema(rule: str, names: Sequence[str] = COLUMNS) -> dpm.Schema:
+    """The same columns with every cleaning rule, under one set of rules; numbers are filled where the others are centered."""
+    number, missing, other = RULES[rule]
+
+    def fill(value: Any) -> dict[str, Any]:
+        return {"missing": "fill", "fill": value} if number == "center" else {"missing": number}
+
+    levels: Any = {"missing": missing, "other": other}
+    aliases = {"north": ["N", "Größe", "nor\nth"], "7": ["seven"]}
+    columns: dict[str, Any] = {
+        "age": dpm.Numeric("years", 0, 100, decimal=",", thousands=".", source="age", **fill(30)),
+        "visits": dpm.Numeric("visits", -5, 5, missing_values=[-99, 2**53, "abc"], **fill(-5)),
+        "price": dpm.Numeric("price", 0, 20, decimal=".", **fill(0.5)),
+        "member": dpm.Boolean("member", true_values=["ja", "True", 7], false_values=["nein", 2, -0.5], **fill(False)),
+        "region": dpm.Categorical(
+            "area", LEVELS, aliases=aliases, strip=True, casefold=True, source="region", **levels
+        ),
+        "code": dpm.Categorical(
+            "code", [1, 2, 30], aliases={2: ["abc", 2**53 - 1]}, missing_values=[30.5, 7], **levels
+        ),
+        "day": dpm.Date("day", "2020-01-01", "2021-01-01", missing_values=["2020-03-01", "abc"], **fill("2020-07-01")),
+    }
+    return dpm.Schema(*(columns[name] for name in names), missing_values=["north ", "ja", -99, 0.1])
 
 
 def table(*, gaps: bool, n_rows: int = 40) -> list[Row]:

@@ -100,8 +100,13 @@ def column(kind: str, properties: Mapping[str, Node], optional: tuple[str, ...])
 
 def definitions() -> Node:
     """Everything that several entries share."""
-    missing = typed("string", "What a missing value does: error, drop its row, center, or zero.")
-    described = {"description": typed(["string", "null"], "What the column holds, in the curator's words.")}
+    missing = typed("string", "What a missing value does: error, drop its row, fill, center, or zero.")
+    marks = typed("array", "Values that mean a missing one.", items=typed(["string", "number"]))
+    described = {
+        "description": typed("string", "What the column holds, in the curator's words."),
+        "missing_values": marks,
+        "source": typed("string", "Name of the column in the table, if it is another one."),
+    }
     pair = typed("array", items=NUMBER, minItems=2, maxItems=2)
     numeric = {
         "name": TEXT,
@@ -112,6 +117,9 @@ def definitions() -> Node:
         "radius": NUMBER,
         "typical": pair,
         "missing": missing,
+        "fill": NUMBER,
+        "decimal": TEXT,
+        "thousands": TEXT,
         **described,
     }
     dates = {
@@ -122,8 +130,37 @@ def definitions() -> Node:
         "origin": TEXT,
         "format": TEXT,
         "missing": missing,
+        "fill": TEXT,
     }
-    levels = typed("array", items=typed(["string", "integer", "boolean"]))
+    codes = typed("array", items=typed(["string", "number"]))
+    flags = {
+        "name": TEXT,
+        "missing": missing,
+        "fill": typed("boolean"),
+        "true_values": codes,
+        "false_values": codes,
+        **described,
+    }
+    categories = {
+        "name": TEXT,
+        "levels": typed("array", items=typed(["string", "integer", "boolean"])),
+        "missing": missing,
+        "other": missing,
+        "aliases": typed(
+            "object",
+            "Other spellings of levels.",
+            additionalProperties=typed("array", items=typed(["string", "integer"])),
+        ),
+        "strip": typed("boolean", "True if spaces around a value are ignored."),
+        "casefold": typed("boolean", "True if case is ignored."),
+        **described,
+    }
+    written = {
+        **dict.fromkeys(("delimiter", "encoding", "decimal", "thousands"), TEXT),
+        "quote": typed(["string", "null"]),
+        **{option: typed("array", items=TEXT) for option in ("nulls", "true", "false")},
+        "skip_lines": INTEGER,
+    }
     assert {"numeric", "categorical", "boolean", "date", "coordinate", "power", "product"} == set(_KINDS)
     neighbors = one_of(Neighbors, "add_remove: the number of rows is private; replace_one: the table's size is public.")
     unit = record({"column": TEXT, "max_rows": INTEGER, "missing": one_of(["error", "drop"])})
@@ -166,14 +203,14 @@ def definitions() -> Node:
             items={
                 "oneOf": [
                     column("numeric", numeric, tuple(numeric.keys() - {"name"})),
+                    column("categorical", categories, tuple(categories.keys() - {"name", "levels"})),
+                    column("boolean", flags, tuple(flags.keys() - {"name"})),
+                    column("date", {**dates, **described}, ("unit", "origin", "format", "missing", "fill", *described)),
                     column(
-                        "categorical",
-                        {"name": TEXT, "levels": levels, "missing": missing, "other": missing, **described},
-                        ("missing", "other", "description"),
+                        "coordinate",
+                        {"name": TEXT, "missing": missing, "description": described["description"]},
+                        ("missing", "description"),
                     ),
-                    column("boolean", {"name": TEXT, "missing": missing, **described}, ("missing", "description")),
-                    column("date", {**dates, **described}, ("unit", "origin", "format", "missing", "description")),
-                    column("coordinate", {"name": TEXT, "missing": missing, **described}, ("missing", "description")),
                     column("power", {"column": TEXT, "exponent": INTEGER}, ()),
                     column("product", {"factors": typed("array", items=TEXT)}, ()),
                 ]
@@ -184,8 +221,15 @@ def definitions() -> Node:
                 "format": {"const": "dpmoments-schema"},
                 "version": {"const": 1},
                 "row_norm": typed(["number", "null"], "Bound on the norm of an encoded row; null: no public bound."),
+                "missing_values": typed(
+                    "array",
+                    "Missing values of columns that state none of their own.",
+                    items=typed(["string", "number"]),
+                ),
+                "text_format": record(written, "How the table's text files are written.", tuple(written)),
                 "columns": ref("columns", "The columns, in order."),
-            }
+            },
+            optional=("missing_values", "text_format"),
         ),
         "features": record(
             {

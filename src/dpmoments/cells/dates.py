@@ -19,6 +19,7 @@ from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
+from dpmoments.schema.cleaning import texts_of
 from dpmoments.schema.dates import MICROSECONDS, MONTHS, Date, date_pattern
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": MICROSECONDS, "ns": 1_000_000_000}
@@ -66,7 +67,7 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
         )
     result = column.numbers(times)
     result[_nulls(chunk)] = np.nan
-    return result, None
+    return _without_marks(result, column), None
 
 
 def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArray, BoolArray | None]:
@@ -88,7 +89,7 @@ def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArr
         parsed, wrong = date_numbers(pa.array(texts, pa.large_string()), column)
         result = np.where(np.isnan(parsed), result, parsed)
         unreadable |= False if wrong is None else wrong
-    return result, unreadable if unreadable.any() else None
+    return _without_marks(result, column), unreadable if unreadable.any() else None
 
 
 def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty: bool = False) -> TextCells:
@@ -116,11 +117,19 @@ def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty:
 
 
 def _distinct_dates(texts: Any, column: Date, text_format: TextFormat, *, only_empty: bool) -> TextCells:
-    nothing = is_nothing(texts, ("",) if only_empty else text_format.null_words)
+    marks = texts_of(column.missing_values or ())
+    nothing = is_nothing(texts, (*(("",) if only_empty else text_format.null_words), *marks))
     pattern = date_pattern(column.format)
     parts = pc.extract_regex(pc.utf8_trim(texts, " \t"), pattern)
     times, possible = _times(parts, re.findall(r"\(\?P<(\w+)>", pattern))
-    return TextCells.of(pa.array(column.numbers(times)), nothing, pa.array(possible))
+    return TextCells.of(pa.array(_without_marks(column.numbers(times), column)), nothing, pa.array(possible))
+
+
+def _without_marks(values: FloatArray, column: Date) -> FloatArray:
+    """Replace the dates that mean a missing value by NaN."""
+    if column.missing_numbers:
+        values[np.isin(values, column.missing_numbers)] = np.nan
+    return values
 
 
 def _moment(cell: object) -> Any:

@@ -7,18 +7,20 @@ whole number matches the text of its integer. No error names a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpmoments.cells.dates import date_numbers, object_dates
-from dpmoments.cells.objects import object_numbers, object_texts
+from dpmoments.cells.objects import object_numbers, object_texts, plain_text, read_objects
+from dpmoments.cells.text_numbers import column_format, decoded_bytes, text_flags, text_numbers
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.messages.message import Message
+from dpmoments.schema.cleaning import MarkedMissing, folded, numbers_of, texts_of
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
@@ -41,44 +43,126 @@ def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | N
     >>> numbers(np.array([True, "yes"], dtype=object), Boolean("smoker"))
     (array([ 1., nan]), array([False,  True]))
     """
-    if isinstance(cells, np.ndarray):
-        return object_dates(cells, column) if isinstance(column, Date) else object_numbers(cells)
     if isinstance(column, Date):
-        unreadable: list[BoolArray] = []
+        if isinstance(cells, np.ndarray):
+            return object_dates(cells, column)
+        return _gather_pairs(cells, lambda chunk: date_numbers(chunk, column))
+    if isinstance(cells, np.ndarray):
+        return _object_numbers(cells, column)
+    return _gather_pairs(cells, lambda chunk: _plain_numbers(chunk, column))
 
-        def read_dates(chunk: Any) -> FloatArray:
-            values, wrong = date_numbers(chunk, column)
-            unreadable.append(np.zeros(len(values), dtype=bool) if wrong is None else wrong)
-            return values
 
-        result = _gather(cells, read_dates, np.nan)
-        if not any(part.any() for part in unreadable):
-            return result, None
-        parts = iter(unreadable)  # by chunk, in the same order
-        wrong = _gather(cells, lambda _: next(parts), False)
-        return result, wrong if wrong.any() else None
+def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[FloatArray, BoolArray | None]:
+    """Convert an Arrow array to float64, NaN if missing or unreadable; and mark the unreadable ones, None without any."""
+    kind = chunk.type
+    if pa.types.is_boolean(kind):
+        return _as_floats(pc.cast(chunk, pa.uint8())), None
+    if _is_text(kind) and not isinstance(column, Coordinate) and column.reads_text:
+        return _numbers_of_text(chunk, column)
+    if pa.types.is_decimal(kind):
+        # Through text, which rounds each cell correctly: the direct cast's rounding depends on the type's scale.
+        chunk = pc.cast(chunk, pa.string())
+    elif pa.types.is_temporal(kind):
+        raise InputTypeError(
+            f"column {column.name!r} holds dates or times, and a {column.kind} column needs numbers: "
+            f"describe it as Date, with dates for bounds"
+        )
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
+        advice = "convert it, or describe it as Categorical"
+        if _is_text(kind):
+            stated = {"numeric": 'decimal="."', "boolean": "true_values and false_values"}.get(column.kind)
+            advice += "" if stated is None else f"; or state {stated} in the schema, and text is read"
+        raise InputTypeError(
+            f"column {column.name!r} has type {_type_name(kind)} in the table and a {column.kind} column needs numbers: "
+            f"{advice}"
+        )
+    return _cleaned(_as_floats(chunk), column, _FLOATS.get(str(kind)))
 
-    def read(chunk: Any) -> FloatArray:
-        kind = chunk.type
-        if pa.types.is_boolean(kind):
-            chunk = pc.cast(chunk, pa.uint8())
-        elif pa.types.is_decimal(kind):
-            # Through text, which rounds each cell correctly: the direct cast's rounding depends on the type's scale.
-            chunk = pc.cast(chunk, pa.string())
-        elif pa.types.is_temporal(kind):
-            raise InputTypeError(
-                f"column {column.name!r} holds dates or times, and a {column.kind} column needs numbers: "
-                f"describe it as Date, with dates for bounds"
-            )
-        elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
-            raise InputTypeError(
-                f"column {column.name!r} has type {_type_name(kind)} in the table and a {column.kind} column needs numbers: "
-                "convert it, or describe it as Categorical"
-            )
-        values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return np.asarray(values, dtype=np.float64)
 
-    return _gather(cells, read, np.nan), None
+_FLOATS: Mapping[str, type[np.floating[Any]]] = {"float": np.float32, "halffloat": np.float16}
+"""Types of floats that round a number of the schema."""
+
+
+def _as_floats(chunk: Any) -> FloatArray:
+    values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return np.asarray(values, dtype=np.float64)
+
+
+def _numbers_of_text(chunk: Any, column: Numeric | Boolean) -> tuple[FloatArray, BoolArray | None]:
+    """Read text in the column's own format."""
+    texts, broken = decoded_bytes(chunk)
+    read = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, column_format(column))
+    unreadable = read.unparsable | broken
+    values, wrong = np.where(unreadable, np.nan, read.values), None
+    if isinstance(column, Numeric):
+        values, wrong = _cleaned(values, column)
+    unreadable = unreadable if wrong is None else unreadable | wrong
+    return values, unreadable if unreadable.any() else None
+
+
+def _object_numbers(
+    cells: npt.NDArray[np.object_], column: Numeric | Boolean | Coordinate
+) -> tuple[FloatArray, BoolArray | None]:
+    values, unreadable = object_numbers(cells)
+    if isinstance(column, Coordinate):
+        return values, unreadable
+    flags = _flags_among(cells) if isinstance(column, Boolean) else None
+    cleaned, wrong = _cleaned(values.copy(), column)
+    if flags is not None:  # true and false themselves are no codes
+        cleaned[flags] = values[flags]
+        wrong = None if wrong is None else wrong & ~flags
+    if unreadable is None:
+        return cleaned, wrong if wrong is not None and wrong.any() else None
+    texts = read_objects(cells[unreadable], _whole_text, None)
+    held = pa.array(texts, pa.large_string())
+    indices = np.flatnonzero(unreadable)
+    unreadable = unreadable.copy() if wrong is None else unreadable | wrong
+    if column.reads_text:
+        read, unread = _numbers_of_text(held, column)
+        cleaned[indices] = read
+        absent = np.array([text is None for text in texts])
+        unreadable[indices] = absent if unread is None else unread | absent
+    elif column.missing_values:
+        marks = pa.array(texts_of(column.missing_values), pa.large_string())
+        unreadable[indices] = ~np.asarray(pc.is_in(held, marks).to_numpy(zero_copy_only=False), dtype=bool)
+    return cleaned, unreadable if unreadable.any() else None
+
+
+def _whole_text(cell: object) -> str | None:
+    return plain_text(cell) if isinstance(cell, str) else None
+
+
+def _flags_among(cells: npt.NDArray[np.object_]) -> BoolArray:
+    """Mark Booleans among objects."""
+    return np.array(read_objects(cells, lambda cell: isinstance(cell, bool | np.bool_), False), dtype=bool)
+
+
+def _cleaned(
+    values: FloatArray, column: Numeric | Boolean | Coordinate, held_as: type[np.floating[Any]] | None = None
+) -> tuple[FloatArray, BoolArray | None]:
+    """Apply the column's missing values and codes to numbers, in place; mark numbers that a list of codes leaves out.
+
+    Numbers of the schema are compared as the type ``held_as`` of the column holds them.
+    """
+    if isinstance(column, Coordinate):
+        return values, None
+
+    def among(marks: MarkedMissing) -> BoolArray:
+        numbers = np.array(numbers_of(marks))
+        if held_as is not None:
+            with np.errstate(over="ignore"):
+                numbers = numbers.astype(held_as).astype(np.float64)
+        return np.isin(values, numbers)
+
+    missing = among(column.missing_values or ())
+    wrong = None
+    if isinstance(column, Boolean) and numbers_of((*(column.true_values or ()), *(column.false_values or ()))):
+        true, false = among(column.true_values or ()), among(column.false_values or ())
+        wrong = np.isfinite(values) & ~missing & ~true & ~false & (values != 0.0) & (values != 1.0)
+        values = np.where(true, 1.0, np.where(false, 0.0, np.where(wrong, np.nan, values)))
+    if missing.any():
+        values = np.where(missing, np.nan, values)
+    return values, wrong if wrong is not None and wrong.any() else None
 
 
 def strict_numbers(cells: Any, column: NumberColumn) -> FloatArray:
@@ -94,6 +178,13 @@ def _unreadable_cell(column: NumberColumn) -> Message | str:
     if isinstance(column, Date):
         written = {} if column.format is None else {"format": column.format}
         return Message("not-a-date", column=column.name, **written)
+    if isinstance(column, Boolean) and (column.true_values or column.false_values):
+        return f"column {column.name!r} holds a value that is neither in true_values nor in false_values: list what it means"
+    if isinstance(column, Numeric) and column.reads_text:
+        return (
+            f"column {column.name!r} holds a text that is not a number with the decimal mark {column.decimal or '.'!r}: list "
+            "what means a missing value in missing_values, or choose missing='drop' or 'fill'"
+        )
     return (
         f"column {column.name!r} holds objects, one of which is not a number: convert the column to numbers first, or "
         "describe it as Categorical"
@@ -109,37 +200,74 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
     integers = isinstance(column.levels[0], int)
     if isinstance(cells, np.ndarray):
         cells = object_texts(cells, integers=integers)
-    texts = [str(level) for level in column.levels]
-    value_set = pa.array(texts + [f"{text}.0" for text in texts] if integers else texts, pa.large_string())
+    known = _known_texts(column, integers=integers)
+    value_set, code_of = pa.array(list(known), pa.large_string()), np.array([*known.values(), UNKNOWN], dtype=np.int64)
 
     def read(chunk: Any) -> CodeArray:
         kind = chunk.type
-        known = value_set
         if _is_text(kind) or pa.types.is_null(kind) or (pa.types.is_integer(kind) and not integers):
             chunk = pc.cast(chunk, pa.large_string())
+            if column.strip or column.casefold:
+                return _folded_codes(chunk, column, known)
             missing = pc.is_null(chunk)
-            if _is_text(kind) and "" not in texts:
+            if _is_text(kind) and "" not in known:
                 missing = pc.fill_null(pc.equal(chunk, ""), True)
         elif pa.types.is_floating(kind) and not integers:
             chunk, missing = _whole_number_texts(chunk), pc.is_null(chunk, nan_is_null=True)
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            chunk = pc.add(
-                pc.cast(chunk, pa.float64(), safe=False), 0.0
-            )  # −0.0, which Arrow does not find, becomes 0.0
-            missing = pc.is_null(chunk, nan_is_null=True)
-            known = pa.array([float(level) for level in column.levels], pa.float64())
+            by_number = {float(text): code for text, code in known.items() if _is_integer(text)}
+            values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            of_number = np.array([*by_number.values(), UNKNOWN], dtype=np.int64)[_index_of(values, list(by_number))]
+            return np.where(np.isnan(values), MISSING, of_number)
         else:
             raise InputTypeError(
                 f"column {column.name!r} has type {_type_name(kind)} in the table and a categorical column needs text or "
                 "integers: convert it, or describe it as Numeric or Boolean"
             )
-        position = pc.fill_null(pc.index_in(chunk, value_set=known), UNKNOWN)
-        codes: CodeArray = position.to_numpy(zero_copy_only=False).astype(np.int64)
-        codes[codes >= len(texts)] -= len(texts)
+        position = pc.fill_null(pc.index_in(chunk, value_set=value_set), len(known))
+        codes: CodeArray = code_of[position.to_numpy(zero_copy_only=False)]
         codes[missing.to_numpy(zero_copy_only=False).astype(bool)] = MISSING
         return codes
 
     return _gather(cells, read, MISSING)
+
+
+def _known_texts(column: Categorical, *, integers: bool) -> dict[str, int]:
+    """Return the code of every text that is a level or means a missing value."""
+    spellings, nothing = column.spellings
+    known = spellings | dict.fromkeys(nothing, MISSING)
+    if integers:  # such as a frame with gaps writes
+        known = {f"{text}.0": code for text, code in known.items() if _is_integer(text)} | known
+    return known
+
+
+def _is_integer(text: str) -> bool:
+    """Return True for the text of an integer as Python writes it, of at most 17 digits."""
+    return len(text) < 18 and text.removeprefix("-").isdecimal() and str(int(text)) == text
+
+
+def _index_of(values: FloatArray, keys: list[float]) -> npt.NDArray[np.int64]:
+    """Return the index of each value among keys, shape (n,); the number of keys if no key equals it."""
+    if not keys:
+        return np.zeros(len(values), dtype=np.int64)
+    order = np.argsort(keys)
+    place = np.minimum(np.searchsorted(np.array(keys)[order], values), len(keys) - 1)
+    found: npt.NDArray[np.int64] = np.where(np.array(keys)[order][place] == values, order[place], len(keys))
+    return found
+
+
+def _folded_codes(chunk: Any, column: Categorical, known: Mapping[str, int]) -> CodeArray:
+    """Return the codes of folded texts; each distinct text is looked up once."""
+    distinct = pc.dictionary_encode(chunk)
+    held = pc.cast(distinct.dictionary, pa.large_binary()).to_pylist()
+    codes = []
+    for cell in held:
+        # what is not UTF-8 gets halves of surrogate pairs, which no level has
+        text = folded(cell.decode(errors="surrogateescape"), strip=column.strip, casefold=column.casefold)
+        codes.append(known.get(text, MISSING if text == "" else UNKNOWN))
+    indices = pc.fill_null(distinct.indices, len(codes)).to_numpy(zero_copy_only=False)
+    found: CodeArray = np.array([*codes, MISSING], dtype=np.int64)[indices]
+    return found
 
 
 def _whole_number_texts(chunk: Any) -> Any:
@@ -168,6 +296,25 @@ def _gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: float) ->
         indices = pc.fill_null(pc.cast(chunk.indices, pa.int64()), len(of_values))
         parts.append(np.take(np.append(of_values, of_values.dtype.type(null)), indices.to_numpy(zero_copy_only=False)))
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _gather_pairs(
+    cells: Any, read: Callable[[Any], tuple[FloatArray, BoolArray | None]]
+) -> tuple[FloatArray, BoolArray | None]:
+    """Apply ``read``, which returns values and a mask, to the plain arrays of ``cells``."""
+    masks: list[BoolArray] = []
+
+    def values_of(chunk: Any) -> FloatArray:
+        values, marked = read(chunk)
+        masks.append(np.zeros(len(values), dtype=bool) if marked is None else marked)
+        return values
+
+    result = _gather(cells, values_of, np.nan)
+    if not any(mask.any() for mask in masks):
+        return result, None
+    parts = iter(masks)  # by chunk, in the same order
+    marked = _gather(cells, lambda _: next(parts), False)
+    return result, marked if marked.any() else None
 
 
 def _is_text(kind: Any) -> bool:

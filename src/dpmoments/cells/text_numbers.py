@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,10 @@ from dpmoments.cells.objects import NO_LEVEL
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.schema.columns import Categorical
+from dpmoments.schema.cleaning import texts_of
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
+from dpmoments.schema.numeric import Numeric
 
 _BLANKS = " \t"
 
@@ -55,6 +57,48 @@ class TextCells:
         result = np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
         result[empty | unparsable] = np.nan
         return cls(result, ~np.isfinite(result) & ~unparsable, unparsable)
+
+
+def column_format(column: Numeric | Date | Boolean | Coordinate, of_file: TextFormat | None = None) -> TextFormat:
+    """Return the format of a column's text: what the column states, else that of its file.
+
+    >>> german = Numeric("pay", 0, 100, decimal=",", missing_values=["k.A.", -9])
+    >>> column_format(german, TextFormat(thousands=" ", nulls=["-"]))
+    TextFormat(decimal=',', nulls=('-', 'k.A.', '-9', '-9.0'))
+    """
+    stated = TextFormat() if of_file is None else of_file
+    if isinstance(column, Coordinate):
+        return stated
+    options: dict[str, Any] = {}
+    nulls = (*stated.nulls, *texts_of(column.missing_values or ()))
+    if isinstance(column, Numeric) and column.reads_text:
+        options = {"decimal": column.decimal or ".", "thousands": column.thousands}
+    if isinstance(column, Boolean):
+        true, false = (texts_of(values or ()) for values in (column.true_values, column.false_values))
+        if true or false:
+            options = {"true": true, "false": false}
+        nulls = tuple(text for text in nulls if text not in (*true, *false))
+        options |= {
+            "true": tuple(text for text in options.get("true", stated.true) if text not in nulls),
+            "false": tuple(text for text in options.get("false", stated.false) if text not in nulls),
+        }
+    return replace(stated, nulls=tuple(dict.fromkeys(nulls)), **options)
+
+
+def needs_text(column: Numeric | Date | Boolean | Coordinate) -> bool:
+    """Return True if numbers in a text file are to be read in a format of the column's own.
+
+    >>> needs_text(Numeric("pay", 0, 100, missing_values=[-9])), needs_text(Numeric("pay", 0, 100, missing_values=["-"]))
+    (False, True)
+    """
+    if isinstance(column, Coordinate):
+        return False
+    marks = column.missing_values or ()
+    if isinstance(column, Boolean):
+        return bool(marks or column.true_values or column.false_values)
+    usual = TextFormat().null_words
+    stated = any(isinstance(mark, str) and mark not in usual for mark in marks)
+    return stated or (isinstance(column, Numeric) and column.reads_text)
 
 
 def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:

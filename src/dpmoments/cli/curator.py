@@ -13,7 +13,6 @@ import dpmoments
 from dpmoments.cli.options import REQUIRED, Option, options_of
 from dpmoments.cli.tables import complain, print_command, print_text, printing
 from dpmoments.foundation.errors import InputFileExistsError
-from dpmoments.foundation.text_format import TextFormat
 from dpmoments.inspection.messages import Outcome
 from dpmoments.schema.drafting import default_output
 from dpmoments.schema.schema import Schema
@@ -23,9 +22,7 @@ _DRAFTED = Option(
 )
 
 
-@options_of(
-    Schema.draft, leave_out=("engine", "true", "false"), own={"data": _DRAFTED}, objects={"data": (("data",), str)}
-)
+@options_of(Schema.draft, leave_out=("engine",), own={"data": _DRAFTED}, objects={"data": (("data",), str)})
 def init(
     options: dict[str, Any],
     output: Annotated[
@@ -37,13 +34,14 @@ def init(
 
     Reads only the header of the file: names of columns, and types if the file
     declares them (Parquet, Feather). Fill in the blanks from public knowledge;
-    comments in the file explain how.
+    comments in the file explain how. The text format that options state, such as
+    --delimiter, is written into the schema, so that no later command needs it.
 
     Example:
 
       dpmoments init people.parquet --output people.yaml
     """
-    table, written = options["data"], options["text_format"] or TextFormat()
+    table = options["data"]
     path = default_output(table) if output is None else output
     drafted = Schema.draft(**options)
     try:
@@ -53,13 +51,7 @@ def init(
             f"{path} exists already and is not overwritten: name another file with --output"
         ) from None
     print_text(f"{path}: fill in its blanks from public knowledge, delete unwanted columns, then")
-    flags = [
-        f"--{name} {shlex.quote('tab' if mark == chr(9) else mark)}"
-        for name in ("delimiter", "encoding", "decimal", "thousands")
-        if (mark := getattr(written, name)) != getattr(TextFormat, name)
-    ]
-    flags += [f"--null {shlex.quote(text)}" for text in written.nulls]
-    print_command(" ".join(["dpmoments preflight", shlex.quote(table), "--schema", shlex.quote(str(path)), *flags]))
+    print_command(f"dpmoments preflight {shlex.quote(table)} --schema {shlex.quote(str(path))}")
     print_command(
         f"dpmoments forecast --schema {shlex.quote(str(path))} --n-rows ROWS --epsilon 1 --neighbors add_remove"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from types import UnionType
@@ -228,12 +228,15 @@ def options_of(
         shown.sort(key=lambda parameter: parameter.default is not REQUIRED)
 
         def command(**written: Any) -> None:
+            given = {name: [written.pop(part) for part in parts[name]] for name in parts}
             arguments = {}
             for name in sorted(
                 parts, key="schema".__eq__
             ):  # its file is read when all else is known to be well written
-                values = [written.pop(part) for part in parts[name]]
-                arguments[name] = objects[name][1](*values) if name in objects else values[0]
+                arguments[name] = objects[name][1](*given[name]) if name in objects else given[name][0]
+            schema = arguments.get("schema")
+            if isinstance(schema, Schema) and arguments.get("text_format") is not None:
+                arguments["text_format"] = text_format_of(*given["text_format"], of_schema=schema.text_format)
             body(arguments, **written)
 
         command.__name__, command.__doc__ = body.__name__, body.__doc__
@@ -407,8 +410,10 @@ def text_format_of(
     null: Sequence[str] | None,
     true: Sequence[str] | None = None,
     false: Sequence[str] | None = None,
+    *,
+    of_schema: TextFormat | None = None,
 ) -> TextFormat | None:
-    r"""Return the text format that the options describe; None without any.
+    r"""Return the text format that the options describe, the rest as the schema states it; None without any.
 
     >>> text_format_of("tab", None, ",", None, ["k.A."])
     TextFormat(delimiter='\t', decimal=',', nulls=('k.A.',))
@@ -421,7 +426,7 @@ def text_format_of(
     if delimiter in ("tab", "\\t"):
         given["delimiter"] = "\t"
     try:
-        return TextFormat(**given)
+        return replace(of_schema or TextFormat(), **given)
     except (TypeError, ValueError) as error:
         raise typer.BadParameter(
             str(error), param_hint=", ".join(f"--{'null' if key == 'nulls' else key}" for key in given)

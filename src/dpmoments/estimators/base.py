@@ -346,7 +346,7 @@ class PrivateEstimator(BaseEstimator):
         expected = tuple(column.name for column in feature_columns(schema, target))
         self._require_columns(own, expected, named=features.names is not None)
         self._check_analysis(schema)
-        return features.beside(expected, target, y), schema, _shaped(X, features, own)
+        return features.beside(expected, target, y), schema.by_own_names, _shaped(X, features, own)
 
     @property
     def _n_columns_stated(self) -> int | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import shown
@@ -153,6 +154,40 @@ class TextFormat:
     def is_utf8(self) -> bool:
         """True if the bytes are UTF-8, with or without a byte order mark."""
         return codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for a file: the options that are not the usual ones.
+
+        >>> TextFormat(decimal=",", nulls=["k.A."]).to_dict()
+        {'decimal': ',', 'nulls': ['k.A.']}
+        """
+        return {
+            option.name: list(value) if isinstance(value, tuple) else value
+            for option in fields(self)
+            if (value := getattr(self, option.name)) != option.default
+        }
+
+    @classmethod
+    def from_dict(cls, values: object) -> TextFormat:
+        """Invert :meth:`to_dict`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the values are not those of a text format.
+        """
+        known = [option.name for option in fields(cls)]
+        if not isinstance(values, Mapping):
+            raise InputTypeError(f"text_format must be a mapping of {', '.join(known)}")
+        if unknown := [key for key in values if key not in known]:
+            from difflib import get_close_matches
+
+            close = get_close_matches(str(unknown[0]), known, n=1)
+            meant = f" (did you mean {close[0]!r}?)" if close else ""
+            raise InputValueError(
+                f"text_format has unknown entries {', '.join(map(shown, unknown))}{meant}: use {', '.join(known)}"
+            )
+        return cls(**values)
 
     def __repr__(self) -> str:
         stated = ((option.name, getattr(self, option.name), option.default) for option in fields(self))

@@ -132,9 +132,9 @@ def _of_column(facts: ColumnFacts, n_rows: int) -> Iterator[Verdict]:
             f" or infinite ({facts.infinite:,})" if facts.infinite else ""
         )
         if column.missing == "error":
-            instead = "zero" if isinstance(column, Categorical) else "center"
+            instead = "zero" if isinstance(column, Categorical) else "fill with a public value"
             words = (
-                f"a release stops: {words}, and the column's rule is missing: error. Choose {instead} or drop in the schema, or "
+                f"a release stops: {words}, and the column's rule is missing: error. Choose drop or {instead} in the schema, or "
                 "clean the table"
             )
             yield Verdict(Seriousness.STOPS, facts.missing / n_rows, words)
@@ -277,7 +277,10 @@ def _fate(rule: str, column: object) -> str:
     filled = "count as the middle of the bounds" if isinstance(column, Numeric | Boolean) else "count as 0"
     if isinstance(column, Numeric) and column.rough is not None:
         filled = "count as the center"
-    return {"drop": "their rows are dropped", "zero": "count as no level", "center": filled}[rule]
+    if rule == "fill" and isinstance(column, Numeric | Date | Boolean):
+        filled = f"count as {column.replacement:g}" if not isinstance(column, Date) else f"count as {column.fill}"
+    fates = {"drop": "their rows are dropped", "zero": "count as no level", "center": filled, "fill": filled}
+    return fates[rule]
 
 
 def _edge(column: Numeric | Date | Boolean, side: str) -> str:

@@ -13,7 +13,7 @@ import textwrap
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from heapq import nsmallest
 from typing import Any, NoReturn, SupportsIndex, TextIO
@@ -45,7 +45,7 @@ from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.rows.units import ROUNDS, UnitBlock, UnitCounts, counts_of_units
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, changed
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.encoding import may_be_shortened
@@ -135,11 +135,11 @@ class SurveyPart:
     def of(cls, source: LocalSource[Any], part: Any) -> SurveyPart:
         """Return the columns of a part; a column that cannot be read does not affect the others."""
         cells: dict[str, Any] = {}
-        for name in source.names:
+        for name, own in source.names_read.items():
             try:
-                cells[name] = source.written_cells(part, name)
+                cells[own] = source.written_cells(part, name)
             except TypeError:
-                cells[name] = UnreadableColumn("neither plain numbers nor text", len(part))
+                cells[own] = UnreadableColumn("neither plain numbers nor text", len(part))
         return cls(len(part), cells)
 
 
@@ -192,7 +192,8 @@ class _Survey(Summary[SurveyCounts, SurveyCounts]):
         """Schema without rules that stop, if a row may exceed the row-norm bound; else None."""
         if not may_be_shortened(self.schema.columns, self.schema.row_norm):
             return None
-        return Schema(*map(_lenient, self.schema.columns), row_norm=self.schema.row_norm)
+        plain = self.schema.without_cleaning
+        return plain.with_columns([_lenient(column) for column in plain.columns])
 
 
 def _candidate_units(survey: _Survey, part: SurveyPart) -> Any:
@@ -339,9 +340,15 @@ def _lenient(column: SchemaColumn) -> SchemaColumn:
 
     Derived features are rebuilt from such columns.
     """
-    if isinstance(column, DerivedColumn) or column.missing != "error":
+    if isinstance(column, DerivedColumn):
         return column
-    return replace(column, missing="zero") if isinstance(column, Categorical) else replace(column, missing="center")
+    if isinstance(column, Date):  # whose values are read already
+        column = Numeric(
+            column.name, *column.bounds, column.missing, fill=None if column.fill is None else column.replacement
+        )
+    if column.missing != "error":
+        return column
+    return changed(column, missing="zero" if isinstance(column, Categorical) else "center")
 
 
 def _expected(column: Numeric | Date | Boolean | Coordinate) -> tuple[float, float]:
@@ -557,7 +564,7 @@ def preflight(
             "dpm.Schema.load('people.yaml')"
         )
     if privacy_unit is not None:
-        require_unit(privacy_unit, {column.name for column in schema.columns}, Neighbors.ADD_REMOVE)
+        require_unit(privacy_unit, schema.reserved_names, Neighbors.ADD_REMOVE)
     with watched(progress) as on_block:
         source = open_source(data, schema, mean, privacy_unit, text_format)
         with on_block.passing(source.pass_length):

@@ -22,6 +22,7 @@ from dpmoments.cells.objects import read_objects
 from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, NumberColumn, level_codes, numbers
 from dpmoments.cells.text_numbers import (
     TextCells,
+    column_format,
     decoded_bytes,
     decoded_levels,
     decoded_without,
@@ -128,7 +129,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
         unreadable = np.zeros(len(cells), dtype=bool) if wrong is None else wrong
         if wrong is None:
             return NumberCells(values, unreadable)
-        result, like_numbers = _forms(Counter(_written_objects(cells[unreadable])), column)
+        result, like_numbers = _forms(_counted(cells, unreadable), column)
         return NumberCells(values, unreadable, found=result, like_numbers=like_numbers)
     kind = _describe_type(cells.type)
     if (texts := _as_texts(cells)) is None:
@@ -170,7 +171,11 @@ def _of_texts(texts: Any, column: NumberColumn, read: TextCells) -> NumberCells:
 def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCells:
     if isinstance(column, Date):
         return text_dates(texts, column, written)
-    return (text_flags if isinstance(column, Boolean) else text_numbers)(texts, written)
+    read = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, column_format(column, written))
+    if isinstance(column, Boolean):
+        return read
+    values = numbers(pa.array(read.values), column)[0]  # without those that mean a missing one
+    return TextCells(values, np.isnan(values) & ~read.unparsable | read.missing, read.unparsable)
 
 
 def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:

@@ -96,10 +96,35 @@ def _values_clipped(facts: Facts) -> str:
     typical = ""
     if "typical_lower" in facts and "typical_upper" in facts:
         typical = f" Typical range: {facts['typical_lower']:g} to {facts['typical_upper']:g}."
+    return f"{facts['column']}: values clipped to [{facts['lower']:g}, {facts['upper']:g}]; {_missing(facts)}.{typical}"
+
+
+def _missing(facts: Facts) -> str:
+    if "fill" not in facts:
+        return f"missing values: {facts['missing']}"
+    fill = facts["fill"]
+    return f"missing values count as {fill if isinstance(fill, str) else f'{fill:g}'}"
+
+
+def _dates_clipped(facts: Facts) -> str:
     return (
-        f"{facts['column']}: values clipped to [{facts['lower']:g}, {facts['upper']:g}]; missing values: "
-        f"{facts['missing']}.{typical}"
+        f"{facts['column']}: {facts['unit']} since {facts['origin']} (UTC), clipped to [{facts['lower']}, {facts['upper']}]; "
+        f"{_missing(facts)}."
     )
+
+
+def _scale_range(facts: Facts) -> str:
+    return (
+        f"{facts['column']}: values not clipped to public bounds. Expected: standard deviation from {facts['least']:g} to "
+        f"{facts['largest']:g}, mean within {facts['radius']:g} of {facts['center']:g} (accuracy depends on whether this is right, privacy "
+        f"does not); {_missing(facts)}."
+    )
+
+
+def _two_values(facts: Facts) -> str:
+    if "fill" in facts:
+        return f"{facts['column']}: true or false; missing values count as {'true' if facts['fill'] else 'false'}."
+    return f"{facts['column']}: true or false; missing values: {facts['missing']}."
 
 
 def _ball(facts: Facts) -> str:
@@ -255,15 +280,9 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         ),
         # Rules
         "values-clipped-to-bounds": _values_clipped,
-        "dates-clipped-to-bounds": (
-            "{column}: {unit} since {origin} (UTC), clipped to [{lower}, {upper}]; missing values: {missing}."
-        ),
-        "scale-range": (
-            "{column}: values not clipped to public bounds. Expected: standard deviation from {least:g} to {largest:g}, mean "
-            "within {radius:g} of {center:g} (accuracy depends on whether this is right, privacy does not); missing values: "
-            "{missing}."
-        ),
-        "two-values": "{column}: true or false; missing values: {missing}.",
+        "dates-clipped-to-bounds": _dates_clipped,
+        "scale-range": _scale_range,
+        "two-values": _two_values,
         "public-levels": "{column}: {levels:,} public levels; missing values: {missing}; other values: {other}.",
         "derived-feature": "{column}: computed from {factors:plain}, after the rules for them.",
         "coordinates": "{coordinates:,} coordinates, not clipped one by one; missing values: {missing:plain}.",

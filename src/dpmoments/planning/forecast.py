@@ -143,7 +143,7 @@ def forecast(
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     relation = Neighbors.of(neighbors)
     if privacy_unit is not None:
-        require_unit(privacy_unit, {column.name for column in schema.columns}, relation)
+        require_unit(privacy_unit, schema.reserved_names, relation)
     # Where the number of rows is private a release plans without it, and so does its forecast.
     shape = MomentShape.of(schema, mean=mean, n_rows=n_rows if relation.table_size_is_public else None)
     assumption = Assumption.of(schema, mean=mean, spectrum=spectrum, decay=decay)

@@ -231,7 +231,7 @@ def forecast_mean(
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     relation = Neighbors.of(neighbors)
     if privacy_unit is not None:
-        require_unit(privacy_unit, {column.name for column in schema.columns}, relation)
+        require_unit(privacy_unit, schema.reserved_names, relation)
     shape = MomentShape.of(schema, mean=True, n_rows=n_rows if relation.table_size_is_public else None)
     units = schema.encoding(mean=True).scale
     assumed = _assumed_deviations(schema, units, scale, standard_deviation)

@@ -234,7 +234,7 @@ def _check(parts: tuple[MomentRelease, ...]) -> None:
             )
     for part in parts[1:]:
         words = f"{first.origin.label} and {part.origin.label}"
-        if part.schema != first.schema:
+        if part.schema.without_cleaning != first.schema.without_cleaning:
             raise InputValueError(
                 f"{words} have different schemas ({_where_schemas_differ(first, part)}), so that their numbers are in different "
                 "units: release all tables with one schema file"
@@ -290,7 +290,7 @@ def _of_one_run(one: MomentRelease, other: MomentRelease) -> bool:
 def _where_schemas_differ(one: MomentRelease, other: MomentRelease) -> str:
     if one.schema.names != other.schema.names:
         return "other columns, or in another order"
-    for first, second in zip(one.schema.columns, other.schema.columns, strict=True):
+    for first, second in zip(one.schema.without_cleaning.columns, other.schema.without_cleaning.columns, strict=True):
         if first != second:
             return f"column {first.name!r}"
     return "row_norm"

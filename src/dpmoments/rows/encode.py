@@ -10,15 +10,17 @@ value                             outcome
 number inside the bounds          mapped affinely
 number outside the bounds         clipped to the bounds, then mapped
 number in a column with a scale   mapped affinely, as ±1e200 if beyond it
-null, NaN, +inf, −inf             the column's ``missing`` rule: error, midpoint or center, or row dropped
+null, NaN, +inf, −inf             the column's ``missing`` rule: error, a public value, or row dropped
+listed in ``missing_values``      the same rule
 unreadable, in a column of these  the same rule: text, bytes or a list among numbers; text that is not a date
-level of a categorical            one-hot
+level of a categorical, or alias  one-hot
 unknown level, unreadable value   the column's ``other`` rule: row dropped, or no level
 null or empty text (categorical)  the column's ``missing`` rule: error, no level, or row dropped
 ================================  ==========================================================================
 
 A number beyond the range of float64 is infinite; :mod:`dpmoments.cells.reading` defines how each type is read. A
-Boolean column also accepts numbers, like a numeric column with bounds 0 and 1. So a value stops a pass only if the
+Boolean column also accepts numbers, like a numeric column with bounds 0 and 1, and the values that it lists for true and
+false. A column of text is read as numbers if the schema states their format. So a value stops a pass only if the
 column's rule is "error". Before any value is read, a column is refused if its declared type contains no usable value,
 such as text for a Numeric. Derived features are computed after those rules and have none of their own. A dropped row is
 NaN here; the kernel turns it into zeros. No error names a value.
@@ -136,7 +138,7 @@ def _apply_rules(cells: Any, column: Numeric | Date | Boolean | Coordinate, out:
             _move_within_bounds(values, None, column, out)
             return None
         missing = ~finite
-        dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="center")
+        dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="fill")
         _move_within_bounds(values, missing, column, out)
         return dropped
     raise InputTypeError(_not_plain(column))
@@ -149,12 +151,12 @@ def _not_plain(column: Column) -> str:
 def _move_within_bounds(
     values: FloatArray, missing: BoolArray | None, column: Numeric | Date | Boolean | Coordinate, out: FloatArray
 ) -> None:
-    """Replace missing values by the column's center, and clip the others to its bounds.
+    """Replace missing values as the column's rule says, and clip the others to its bounds.
 
     Coordinates have none.
     """
     if missing is not None:
-        values = np.where(missing, column.offset(mean=True)[0], values)
+        values = np.where(missing, 0.0 if isinstance(column, Coordinate) else column.replacement, values)
     if isinstance(column, Coordinate):
         out[:] = values
     elif isinstance(column, Numeric) and column.scale is not None:

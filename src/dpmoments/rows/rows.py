@@ -202,8 +202,9 @@ class Rows:
             raise InputTypeError(f"schema must be a dpmoments.Schema, got {type(schema).__name__}")
         neighbors = Neighbors.of(neighbors)
         if privacy_unit is not None:
-            require_unit(privacy_unit, {column.name for column in schema.columns}, neighbors)
+            require_unit(privacy_unit, schema.reserved_names, neighbors)
         source = open_source(data, schema, mean, privacy_unit, text_format)
+        schema = schema.with_text_format(text_format)
         return cls(
             schema, neighbors, source, stated_threads(threads), on_block, on_pass=on_pass, privacy_unit=privacy_unit
         )

@@ -148,8 +148,8 @@ def dropped_by_missing(missing: BoolArray, rule: str, column: str, *, cell: str,
     """
     if rule == "error" and missing.any():
         raise InputValueError(
-            f"column {column!r} has an {cell} cell and its rule is missing='error': choose missing={instead!r} or "
-            "missing='drop' in the schema, or clean the table"
+            f"column {column!r} has an {cell} cell and its rule is missing='error': choose missing='drop' or "
+            f"missing={instead!r}{' with a public fill value' if instead == 'fill' else ''} in the schema, or clean the table"
         )
     return missing if rule == "drop" else np.zeros_like(missing)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -12,8 +13,17 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_choice, check_description, check_name, check_text, shown
 from dpmoments.messages.message import Message
+from dpmoments.schema.cleaning import (
+    MarkedMissing,
+    check_source,
+    checked_aliases,
+    checked_codes,
+    checked_marks,
+    plain_marks,
+    spellings_of,
+)
 from dpmoments.schema.dates import Date
-from dpmoments.schema.numeric import MissingNumber, Numeric
+from dpmoments.schema.numeric import MISSING_NUMBER, MissingNumber, Numeric, check_fill_is_stated
 
 MissingLevel = Literal["error", "zero", "drop"]
 
@@ -24,16 +34,22 @@ Data frames hold integer columns with gaps in float64, exact up to here.
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Boolean:
     """True/false column: one feature, 0 or 1 in original units.
 
     Parameters
     ----------
     name : str
-    missing : {"error", "center", "drop"}
+    missing : {"error", "fill", "drop", "center"}
         As for :class:`Numeric`; ``"center"`` counts as one half.
-    description : str, optional
+    fill : bool, optional
+        With ``missing="fill"``: the value of missing ones.
+    true_values, false_values : list of str or float, optional
+        Values that mean true and false, such as ``true_values=["yes", 1], false_values=["no", 2]``, besides true and
+        false, and besides 1 and 0 unless these are listed. Other numbers then count as missing ones. In text files they
+        take the place of the file's.
+    missing_values, source, description : optional
         As for :class:`Numeric`.
 
     Examples
@@ -45,6 +61,11 @@ class Boolean:
     name: str
     missing: MissingNumber = "error"
     description: str | None = field(default=None, kw_only=True, compare=False, repr=False)
+    fill: bool | None = field(default=None, kw_only=True)
+    true_values: MarkedMissing | None = field(default=None, kw_only=True)
+    false_values: MarkedMissing | None = field(default=None, kw_only=True)
+    missing_values: MarkedMissing | None = field(default=None, kw_only=True)
+    source: str | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "boolean"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -52,7 +73,29 @@ class Boolean:
     def __post_init__(self) -> None:
         check_name(self.name)
         check_description(self.name, self.description)
-        check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
+        check_choice(self.name, "missing", self.missing, MISSING_NUMBER)
+        check_source(self.name, self.source)
+        check_fill_is_stated(self.name, self.missing, self.fill)
+        if self.fill is not None and not isinstance(self.fill, bool):
+            raise InputTypeError(f"column {self.name!r}: fill={shown(self.fill)} must be true or false")
+        true, false = checked_codes(self.name, self.true_values, self.false_values)
+        marks = checked_marks(self.name, self.missing_values)
+        if both := set(marks or ()) & {*(true or ()), *(false or ())}:
+            raise InputValueError(
+                f"column {self.name!r}: {shown(next(iter(both)))} is in missing_values and means true or false"
+            )
+        for option, value in (("true_values", true), ("false_values", false), ("missing_values", marks)):
+            object.__setattr__(self, option, value)
+
+    @property
+    def replacement(self) -> float:
+        """Value that replaces a missing one under the rules ``fill`` and ``center``."""
+        return 0.5 if self.fill is None else float(self.fill)
+
+    @property
+    def reads_text(self) -> bool:
+        """True if text in the column is read as true and false."""
+        return any(isinstance(value, str) for value in (*(self.true_values or ()), *(self.false_values or ())))
 
     @property
     def is_flag(self) -> bool:
@@ -67,7 +110,8 @@ class Boolean:
     @property
     def rule(self) -> Message:
         """Treatment of the column's values, for the privacy statement."""
-        return Message("two-values", column=self.name, missing=self.missing)
+        fill = {} if self.fill is None else {"fill": float(self.fill)}
+        return Message("two-values", column=self.name, missing=self.missing, **fill)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -86,8 +130,11 @@ class Boolean:
         """Return plain values for a file."""
         return _to_dict(self)
 
+    def __repr__(self) -> str:
+        return _repr(self)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Categorical:
     """Column of k public levels, encoded as k features ``name=level``.
 
@@ -102,8 +149,12 @@ class Categorical:
         Treatment of a missing value: stop the release, set all k features to 0, or drop its row.
     other : {"drop", "zero"}
         Treatment of a value outside ``levels``, or one that cannot be read: drop its row, or set all k features to 0.
-    description : str, optional
-        As for :class:`Numeric`.
+    aliases : dict of level to list of str, optional
+        Other spellings of levels: ``{"east": ["E", "Est"]}``.
+    strip, casefold : bool
+        True to ignore spaces around a value, and to ignore its case.
+    missing_values, source, description : optional
+        As for :class:`Numeric`. A level or an alias is never a missing value of the table's.
 
     Examples
     --------
@@ -116,6 +167,11 @@ class Categorical:
     missing: MissingLevel = "error"
     other: Literal["drop", "zero"] = "drop"
     description: str | None = field(default=None, kw_only=True, compare=False, repr=False)
+    aliases: Mapping[str | int, Sequence[str | int]] | None = field(default=None, kw_only=True, hash=False)
+    strip: bool = field(default=False, kw_only=True)
+    casefold: bool = field(default=False, kw_only=True)
+    missing_values: MarkedMissing | None = field(default=None, kw_only=True)
+    source: str | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "categorical"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -158,6 +214,25 @@ class Categorical:
             if isinstance(level, str):
                 check_text(level, f"column {self.name!r}: a level")
         object.__setattr__(self, "levels", levels)
+        self._check_cleaning()
+
+    def _check_cleaning(self) -> None:
+        check_source(self.name, self.source)
+        for option in ("strip", "casefold"):
+            if not isinstance(getattr(self, option), bool):
+                raise InputTypeError(
+                    f"column {self.name!r}: {option}={shown(getattr(self, option))} must be true or false"
+                )
+        aliases = checked_aliases(self.name, self.aliases, self.levels)
+        object.__setattr__(self, "aliases", aliases or None)
+        object.__setattr__(self, "missing_values", checked_marks(self.name, self.missing_values))
+        _ = self.spellings
+
+    @cached_property
+    def spellings(self) -> tuple[dict[str, int], frozenset[str]]:
+        """Every text of a level with the level's index, and the texts of missing values, folded as stated."""
+        rules: dict[str, Any] = {"strip": self.strip, "casefold": self.casefold}
+        return spellings_of(self.name, self.levels, self.aliases or {}, self.missing_values or (), **rules)
 
     @property
     def public_values_text(self) -> str:
@@ -188,7 +263,16 @@ class Categorical:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
-        return _to_dict(self) | {"levels": list(self.levels)}
+        values = _to_dict(self)
+        for option in ("strip", "casefold"):
+            if not values[option]:
+                del values[option]
+        if self.aliases is not None:
+            values["aliases"] = {str(level): list(texts) for level, texts in self.aliases.items()}
+        return values
+
+    def __repr__(self) -> str:
+        return _repr(self)
 
 
 @dataclass(frozen=True)
@@ -207,7 +291,7 @@ class Coordinate:
     """
 
     name: str
-    missing: MissingNumber = "error"
+    missing: Literal["error", "center", "drop"] = "error"
     description: str | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     kind: ClassVar[str] = "coordinate"
@@ -243,6 +327,32 @@ class Coordinate:
 
 
 Column = Numeric | Date | Categorical | Boolean | Coordinate
+OneColumn = TypeVar("OneColumn", bound=Column)
+
+_CLEANING: Mapping[str, Mapping[str, Any]] = {
+    "numeric": dict.fromkeys(("missing_values", "decimal", "thousands", "source")),
+    "date": dict.fromkeys(("missing_values", "source", "format")),
+    "boolean": dict.fromkeys(("missing_values", "true_values", "false_values", "source")),
+    "categorical": {**dict.fromkeys(("missing_values", "aliases", "source")), "strip": False, "casefold": False},
+    "coordinate": {},
+}
+"""Options that say how a table writes a column's values, as they are when nothing is stated."""
+
+
+def changed(column: OneColumn, **options: Any) -> OneColumn:
+    """Return a column with other options.
+
+    >>> changed(Date("day", "2020-01-01", "2021-01-01", unit="weeks"), missing="drop")
+    Date(name='day', lower='2020-01-01', upper='2021-01-01', unit='weeks', missing='drop')
+    """
+    result: Any = Date(**(column.stated | options)) if isinstance(column, Date) else replace(column, **options)
+    made: OneColumn = result
+    return made
+
+
+def without_cleaning(column: OneColumn) -> OneColumn:
+    """Return a column without the options that say how a table writes its values; the rules stay."""
+    return changed(column, **_CLEANING[column.kind])
 
 
 def coordinates(
@@ -260,8 +370,13 @@ def coordinates(
     return [Coordinate(name, missing=missing) for name in names]
 
 
+def _repr(column: Boolean | Categorical | Coordinate) -> str:
+    usual: dict[str, Any] = {**_CLEANING[column.kind], "fill": None}
+    stated = ((option.name, getattr(column, option.name)) for option in fields(column) if option.repr)
+    shown_options = (f"{name}={value!r}" for name, value in stated if name not in usual or value != usual[name])
+    return f"{type(column).__name__}({', '.join(shown_options)})"
+
+
 def _to_dict(column: Boolean | Categorical | Coordinate) -> dict[str, Any]:
     values = {option.name: getattr(column, option.name) for option in fields(column)}
-    if column.description is None:
-        del values["description"]
-    return {"kind": column.kind} | values
+    return {"kind": column.kind} | plain_marks(values)

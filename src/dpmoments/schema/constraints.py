@@ -191,7 +191,7 @@ def schema_of_groups(schema: Schema, by: str) -> Schema:
             f"by={shown(by)} is the schema's only column: add another, whose moments each group will have"
         )
     # A bound of its own is kept; one that is the default of more columns comes out as the default of these.
-    return Schema(*columns, row_norm="default" if schema.row_norm is None else schema.row_norm)
+    return schema.with_columns(columns, row_norm=schema.row_norm is not None)
 
 
 def schema_of_tables(schema: Schema, tables: Sequence[Sequence[str]]) -> Schema:
@@ -202,7 +202,7 @@ def schema_of_tables(schema: Schema, tables: Sequence[Sequence[str]]) -> Schema:
     ('smoker', 'region')
     """
     wanted = {grouping_column(schema, name).name for by in tables for name in by}
-    return Schema(*(column for column in schema.columns if column.name in wanted))
+    return schema.with_columns([column for column in schema.columns if column.name in wanted], row_norm=False)
 
 
 def may_lack_levels(schema: Schema) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +19,8 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_choice, check_description, check_name, shown
 from dpmoments.messages.message import Message
-from dpmoments.schema.numeric import MissingNumber
+from dpmoments.schema.cleaning import MarkedMissing, check_source, checked_marks, plain_marks
+from dpmoments.schema.numeric import MISSING_NUMBER, MissingNumber, check_fill_is_stated
 
 # How dates and times are written in text: formats as of ``strptime``, as patterns with a group for each part.
 
@@ -114,7 +116,7 @@ class Date:
     lower, upper : str, date or datetime
         Public bounds, ISO 8601 if text; values outside are clipped to them. They must come from public knowledge, as
         for :class:`~dpmoments.Numeric`. A date means its midnight: later hours of the last day are clipped to it.
-    missing : {"error", "center", "drop"}
+    missing : {"error", "fill", "drop", "center"}
         As for :class:`~dpmoments.Numeric`.
     unit : {"seconds", "minutes", "hours", "days", "weeks", "months", "years"}
         Unit of counting. A year is 365.2425 days and a month a twelfth of it, so equal durations get equal numbers.
@@ -126,6 +128,12 @@ class Date:
         ``2020-01-31T12:30:00+01:00``.
     description : str, optional
         Public description of the column: one line, published with the schema.
+    fill : str, date or datetime, optional
+        With ``missing="fill"``: the date of missing ones.
+    missing_values : list of str, optional
+        Texts that mean a missing value, and dates that do, as ISO 8601: ``["unknown", "1900-01-01"]``.
+    source : str, optional
+        As for :class:`~dpmoments.Numeric`.
 
     Raises
     ------
@@ -153,6 +161,9 @@ class Date:
     origin: str
     format: str | None
     description: str | None = field(compare=False)
+    fill: str | None
+    missing_values: MarkedMissing | None
+    source: str | None
 
     kind: ClassVar[str] = "date"
     scale: ClassVar[None] = None
@@ -171,9 +182,14 @@ class Date:
         origin: DateLike | None = None,
         format: str | None = None,
         description: str | None = None,
+        fill: DateLike | None = None,
+        missing_values: Sequence[str] | None = None,
+        source: str | None = None,
     ) -> None:
         check_name(name)
-        check_choice(name, "missing", missing, ("error", "center", "drop"))
+        check_choice(name, "missing", missing, MISSING_NUMBER)
+        check_source(name, source)
+        check_fill_is_stated(name, missing, fill)
         check_choice(name, "unit", unit, tuple(_SECONDS))
         check_description(name, description)
         dates = {option: _iso_date(name, option, value) for option, value in (("lower", lower), ("upper", upper))}
@@ -186,6 +202,9 @@ class Date:
             "counted_in": unit,
             "format": format,
             "description": description,
+            "fill": None if fill is None else _iso_date(name, "fill", fill),
+            "missing_values": checked_marks(name, missing_values),
+            "source": source,
         }
         for option, value in stated.items():
             object.__setattr__(self, option, value)
@@ -197,6 +216,26 @@ class Date:
             raise InputValueError(f"column {name!r}: {error}") from None
         if not self.bounds[0] < self.bounds[1]:
             raise InputValueError(f"column {name!r}: lower={self.lower!r} must be before upper={self.upper!r}")
+        if self.fill is not None and not self.bounds[0] <= self.replacement <= self.bounds[1]:
+            raise InputValueError(
+                f"column {name!r}: fill={self.fill!r} is outside the bounds {self.lower!r} to {self.upper!r}"
+            )
+
+    @property
+    def replacement(self) -> float:
+        """Number that replaces a missing value under the rules ``fill`` and ``center``."""
+        if self.fill is None:
+            return float(self.offset(mean=True)[0])
+        return float(self.numbers(np.array([_microseconds(self.fill)]))[0])
+
+    @cached_property
+    def missing_numbers(self) -> tuple[float, ...]:
+        """Numbers of the dates that mean a missing value."""
+        moments: list[int] = []
+        for text in self.missing_values or ():
+            with suppress(ValueError):
+                moments.append(_microseconds(_iso_date(self.name, "missing_values", text)))
+        return tuple(self.numbers(np.array(moments, dtype=np.int64)).tolist())
 
     @cached_property
     def origin_microseconds(self) -> int:
@@ -242,6 +281,8 @@ class Date:
     def rule(self) -> Message:
         """Treatment of the column's values, for the privacy statement."""
         facts = {"column": self.name, "missing": self.missing, "unit": self.counted_in, "origin": str(self.origin)}
+        if self.fill is not None:
+            facts["fill"] = self.fill
         return Message("dates-clipped-to-bounds", **facts, lower=str(self.lower), upper=str(self.upper))
 
     @property
@@ -266,12 +307,20 @@ class Date:
             stated["origin"] = self.origin
         if self.format is not None:
             stated["format"] = self.format
-        return stated | {"missing": self.missing}
+        cleaning = {"fill": self.fill, "missing_values": self.missing_values, "source": self.source}
+        return (
+            stated | {"missing": self.missing} | {name: value for name, value in cleaning.items() if value is not None}
+        )
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """Arguments that make this column."""
+        return self._stated() | {"description": self.description}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
         description = {} if self.description is None else {"description": self.description}
-        return {"kind": self.kind} | self._stated() | description
+        return {"kind": self.kind} | plain_marks(self._stated()) | description
 
     def __repr__(self) -> str:
         return f"Date({', '.join(f'{option}={value!r}' for option, value in self._stated().items())})"

@@ -42,7 +42,7 @@ class Power:
 
     Notes
     -----
-    Computed after the column's own rules: clipped to its bounds, their midpoint if missing under ``"center"``. Its
+    Computed after the column's own rules: clipped to its bounds, the fill value if missing under ``"fill"``. Its
     bounds follow from those of the column. It counts as one column in the row-norm bound, so all other features get
     more noise; :func:`dpmoments.forecast` shows how much.
 

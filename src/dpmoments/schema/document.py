@@ -409,7 +409,7 @@ def mistakes_in(text: str, values: object) -> str | None:
     >>> from dpmoments.schema.document import parse_yaml
     >>> for mistake in mistakes_in(text, parse_yaml(text)).split("; "):
     ...     print(mistake)
-    line 2: column 'age' has unknown entries 'uper' (did you mean 'upper'?): use center, description, kind, lower, ...
+    line 2: column 'age' has unknown entries 'uper' (did you mean 'upper'?): use center, decimal, ...
     line 6: column 'pay': upper must be a number, got the text '200,000': write 200000
     """
     if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):

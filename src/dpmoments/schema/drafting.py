@@ -253,8 +253,14 @@ _HEADING = """\
 # product      factors: [age, smoker] (no name): a feature age:smoker, computed from two columns: numeric, boolean, and at
 #              most one categorical. Both are computed after the rules of their columns, and add noise to the others.
 # description  one public line about a column, such as "Age at admission in years"; published with the release.
-# missing      treatment of missing values: error (stop, which reveals that there is one), drop (the row),
-#              center (numeric, date, boolean: use the midpoint) or zero (categorical: no level).
+# missing      treatment of missing values: error (stop, which reveals that there is one), drop (the row), fill (numeric,
+#              date, boolean: replaced by fill: 30000, a public value) or zero (categorical: no level).
+#
+# How the table writes values can be stated too; each value is read by itself. For a column: missing_values: [-9, "n/a"];
+# source: INC_TOT, its name in the table; of a number, decimal: "," and thousands: "."; of a level, aliases:
+# {{east: [E, Est]}}, strip: true and casefold: true (ignore spaces around it, and case); of a boolean, true_values: ["yes"]
+# and false_values: ["no"]. For the table, above the columns: missing_values, and text_format: {{delimiter: ";"}} of text files
+# (also encoding, decimal, thousands, nulls, quote, skip_lines).
 #
 # people       A column that identifies people, such as patient_id, does not belong in the schema: if a person may have several
 #              rows, delete it here and pass --privacy-unit patient_id --max-rows-per-unit K, which protects people and not
@@ -271,13 +277,15 @@ _FIRST_LINE_NOTE = """\
 """
 
 
-def _schema_template(header: Header, source: str, what: str = "file") -> str:
+def _schema_template(header: Header, source: str, what: str = "file", text_format: TextFormat | None = None) -> str:
     """Format YAML with an explanation of every blank."""
     typed = any(column.declared is not None for column in header.columns)
     heading = _HEADING.format(source="".join(letter if letter.isprintable() else "?" for letter in source))
     notes = _TYPES_NOTE.format(what=what) if typed else _FIRST_LINE_NOTE
     lines = [heading + notes, "format: dpmoments-schema", "version: 1"]
     lines += ["# row_norm: 1.5  # optional: a public bound on the length of an encoded row, below √(number of columns)"]
+    if text_format is not None and (stated := text_format.to_dict()):
+        lines += ["text_format:", *(f"  {option}: {_scalar(value)}" for option, value in stated.items())]
     lines += ["columns:"]
     if header.nameless:
         lines += [
@@ -286,6 +294,12 @@ def _schema_template(header: Header, source: str, what: str = "file") -> str:
     for column in header.columns:
         lines += ["", f"  - name: {_quoted(column.name)}", *(f"    {entry}" for entry in _entries(column, what))]
     return "\n".join(lines) + "\n"
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_scalar, value))}]"
+    return "null" if value is None else _quoted(value) if isinstance(value, str) else str(value)
 
 
 def default_output(pattern: str) -> Path:
@@ -375,4 +389,4 @@ def draft(data: Any, text_format: TextFormat | None = None) -> SchemaDraft:
     else:
         header, source, what = _frame_header(data), "a table", "frame"
     names = tuple(column.name for column in header.columns)
-    return SchemaDraft(_schema_template(header, source, what), names)
+    return SchemaDraft(_schema_template(header, source, what, text_format), names)

@@ -13,7 +13,7 @@ from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import Power, Product
 from dpmoments.schema.numeric import Numeric
 
-ENTRIES = ("format", "version", "row_norm", "columns")
+ENTRIES = ("format", "version", "row_norm", "missing_values", "text_format", "columns")
 """Top-level entries of a schema file."""
 FILL_IN = (
     "Fill these in from public knowledge (they are never read from the data, because that would leak it), or "
@@ -33,6 +33,8 @@ _NEEDED = {
     "product": ("factors",),
 }
 """Required entries of each kind; other kinds need only a name and a kind."""
+_MAY_BE_EMPTY = ("missing_values",)
+"""Lists that say something when they are empty: none of the table's values are missing ones here."""
 
 
 def column_from_dict(values: object) -> Column | Power | Product:
@@ -85,7 +87,11 @@ def blank_entries(values: object) -> str | None:
         return None
     kind = values.get("kind")
     needed = _NEEDED.get(kind if isinstance(kind, str) else "", ("name", "kind"))
-    blank = [key for key in dict.fromkeys((*needed, *values)) if values.get(key) in (None, [])]
+    blank = [
+        key
+        for key in dict.fromkeys((*needed, *values))
+        if values.get(key) is None or (values[key] == [] and key not in _MAY_BE_EMPTY)
+    ]
     if values.get("scale") is not None:  # in place of bounds
         blank = [key for key in blank if key not in ("lower", "upper")]
     bounds = [key for key in blank if key in ("lower", "upper")]

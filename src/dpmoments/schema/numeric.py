@@ -16,8 +16,16 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_choice, check_description, check_name, number_as_text, shown
 from dpmoments.messages.message import Message
+from dpmoments.schema.cleaning import (
+    MarkedMissing,
+    check_number_format,
+    check_source,
+    checked_marks,
+    plain_marks,
+)
 
-MissingNumber = Literal["error", "center", "drop"]
+MissingNumber = Literal["error", "fill", "drop", "center"]
+MISSING_NUMBER: tuple[str, ...] = ("error", "fill", "drop", "center")
 
 MAX_BOUND = 1e100
 """Max magnitude of bounds, and of 1/width.
@@ -48,10 +56,13 @@ class Numeric:
         Public bounds, lower < upper; values outside are clipped to them. They must come from public knowledge (a
         codebook, physics, legislation), never from the table: a bound computed from the data leaks information about
         it.
-    missing : {"error", "center", "drop"}
+    missing : {"error", "fill", "drop", "center"}
         Treatment of a missing, NaN, infinite or unreadable value: stop the release (``"error"``; a stopped release
-        reveals that such a value exists), replace it by the midpoint of the bounds or by ``center`` (``"center"``), or
-        drop its row (``"drop"``).
+        reveals that such a value exists), replace it by ``fill`` (``"fill"``), drop its row (``"drop"``), or replace it by
+        the midpoint of the bounds or by ``center`` (``"center"``). A replaced value pulls mean, variance and correlations
+        towards it: a midpoint far from the mean shifts the mean by (midpoint − mean) times the fraction missing.
+    fill : float, optional
+        With ``missing="fill"``: a public value within the bounds, such as a typical one.
     scale : (float, float), optional
         In place of bounds: a public range of the column's standard deviation, as wide as needed; accuracy falls only
         with its logarithm. Values are not clipped, and the schema needs the mechanism ``coinpress``. Privacy does not
@@ -65,6 +76,15 @@ class Numeric:
         others a little more: at most twice as much, however wrong the range (``docs/typical-ranges.md``).
     description : str, optional
         Public description of the column: one line, published with the schema; ignored when columns are compared.
+    missing_values : list of str or float, optional
+        Values that mean a missing one, such as ``[-9, "unknown"]``: numbers, and texts as they are written. They take the
+        place of the table's (:class:`~dpmoments.Schema`).
+    decimal, thousands : str, optional
+        Decimal mark, and mark between groups of three digits, of numbers written as text: ``decimal=","``. With either, a
+        column of text is read as numbers in every kind of table, not only in text files, where they take the place of the
+        file's.
+    source : str, optional
+        Name of the column in the table, if it is another one.
 
     Raises
     ------
@@ -79,8 +99,8 @@ class Numeric:
 
     Examples
     --------
-    >>> Numeric("income", 0, 200_000, missing="center")
-    Numeric(name='income', lower=0.0, upper=200000.0, missing='center')
+    >>> Numeric("income", 0, 200_000, missing="fill", fill=30_000)
+    Numeric(name='income', lower=0.0, upper=200000.0, missing='fill', fill=30000.0)
     >>> Numeric("age", 0, 120, typical=(20, 75))
     Numeric(name='age', lower=0.0, upper=120.0, typical=(20.0, 75.0), missing='error')
     >>> Numeric("income", scale=(1, 1e6))
@@ -96,15 +116,24 @@ class Numeric:
     radius: float | None = field(default=None, kw_only=True)
     typical: tuple[float, float] | None = field(default=None, kw_only=True)
     description: str | None = field(default=None, kw_only=True, compare=False)
+    fill: float | None = field(default=None, kw_only=True)
+    missing_values: MarkedMissing | None = field(default=None, kw_only=True)
+    decimal: str | None = field(default=None, kw_only=True)
+    thousands: str | None = field(default=None, kw_only=True)
+    source: str | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "numeric"
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
+        check_choice(self.name, "missing", self.missing, MISSING_NUMBER)
         check_description(self.name, self.description)
+        check_source(self.name, self.source)
+        check_number_format(self.name, self.decimal, self.thousands)
+        object.__setattr__(self, "missing_values", checked_marks(self.name, self.missing_values))
         if self.scale is not None:
             self._check_scale()
+            self._check_fill()
             return
         if (self.center, self.radius) != (None, None):
             raise InputValueError(f"column {self.name!r}: center and radius need scale: with bounds they are redundant")
@@ -125,6 +154,17 @@ class Numeric:
             )
         if self.typical is not None:
             self._check_typical(lower, upper)
+        self._check_fill()
+
+    def _check_fill(self) -> None:
+        check_fill_is_stated(self.name, self.missing, self.fill)
+        if self.fill is None:
+            return
+        fill = self._number("fill", self.fill)
+        lower, upper = self.bounds
+        if not lower <= fill <= upper:
+            raise InputValueError(f"column {self.name!r}: fill={fill!r} is outside the bounds {lower!r} to {upper!r}")
+        object.__setattr__(self, "fill", fill)
 
     def _check_typical(self, lower: float, upper: float) -> None:
         ends = self._pair("typical", self.typical, "the ends of the typical range")
@@ -216,6 +256,16 @@ class Numeric:
         return max(lower, self.typical[0]), min(upper, self.typical[1])
 
     @property
+    def replacement(self) -> float:
+        """Value that replaces a missing one under the rules ``fill`` and ``center``."""
+        return float(self.offset(mean=True)[0]) if self.fill is None else self.fill
+
+    @property
+    def reads_text(self) -> bool:
+        """True if text in the column is read as numbers, in a stated format."""
+        return self.decimal is not None or self.thousands is not None
+
+    @property
     def public_values_text(self) -> str:
         """Column's values according to the schema, for people."""
         if self.rough is None:
@@ -228,7 +278,9 @@ class Numeric:
     @property
     def rule(self) -> Message:
         """Treatment of the column's values, for the privacy statement."""
-        column = {"column": self.name, "missing": self.missing}
+        column: dict[str, Any] = {"column": self.name, "missing": self.missing}
+        if self.fill is not None:
+            column["fill"] = self.fill
         if self.rough is not None:
             least, largest, center, radius = self.rough
             return Message("scale-range", **column, least=least, largest=largest, center=center, radius=radius)
@@ -269,16 +321,29 @@ class Numeric:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
         values = self._stated()
-        for option in ("scale", "typical"):
-            if option in values:
-                values[option] = list(values[option])
+        values = plain_marks(values)
         description = {} if self.description is None else {"description": self.description}
         return {"kind": self.kind} | values | description
 
     def _stated(self) -> dict[str, Any]:
         stated = ("lower", "upper") if self.scale is None else ("scale", "center", "radius")
         typical = () if self.typical is None else ("typical",)
-        return {option: getattr(self, option) for option in ("name", *stated, *typical, "missing")}
+        stated_alone = ("fill", "missing_values", "decimal", "thousands", "source")
+        cleaning = (option for option in stated_alone if getattr(self, option) is not None)
+        return {option: getattr(self, option) for option in ("name", *stated, *typical, "missing", *cleaning)}
 
     def __repr__(self) -> str:
         return f"Numeric({', '.join(f'{option}={value!r}' for option, value in self._stated().items())})"
+
+
+def check_fill_is_stated(column: str, missing: str, fill: object) -> None:
+    """Raise unless there is a fill value exactly if missing values are replaced by it."""
+    if missing == "fill" and fill is None:
+        raise InputValueError(
+            f"column {column!r}: missing='fill' needs fill=, a public value that replaces missing ones (never one computed from "
+            "the table)"
+        )
+    if missing != "fill" and fill is not None:
+        raise InputValueError(
+            f"column {column!r}: fill={shown(fill)} goes with missing='fill', and the rule is {missing!r}"
+        )

@@ -25,11 +25,22 @@ from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, coordinates
+from dpmoments.schema.cleaning import MarkedMissing, checked_marks, spellings_of
+from dpmoments.schema.columns import (
+    Boolean,
+    Categorical,
+    Column,
+    Coordinate,
+    changed,
+    coordinates,
+    without_cleaning,
+)
+from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn, with_factors
 from dpmoments.schema.drafting import SchemaDraft, draft
 from dpmoments.schema.encoding import Encoding, checked_row_norm, lattice_weights
 from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
+from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.typical import RoughScale, check_typical_ranges, column_weights, typical_center
 
 _FORMAT = "dpmoments-schema"
@@ -52,6 +63,11 @@ class Schema:
         and lowers the noise in proportion to B². It must come from public knowledge: choosing it from the table leaks
         information. None if a column has a ``scale`` range in place of bounds: nothing bounds its rows. Cannot be
         combined with a ``typical`` range.
+    missing_values : list of str or float, optional
+        Values that mean a missing one in every column that states none of its own, such as ``[-9, "NA", ""]``: numbers, and
+        texts as they are written. Levels of a categorical column are never missing.
+    text_format : TextFormat, optional
+        Format of the table's text files, if it is not the usual one; ignored for other tables.
 
     Raises
     ------
@@ -73,12 +89,18 @@ class Schema:
 
     columns: tuple[SchemaColumn, ...]
     row_norm: float | None
+    missing_values: MarkedMissing
+    text_format: TextFormat | None
 
     def __init__(
         self,
         *stated: Column | Power | Product | DerivedColumn,
         row_norm: float | Literal["default"] | None = "default",
+        missing_values: Sequence[str | float] | None = None,
+        text_format: TextFormat | None = None,
     ) -> None:
+        if text_format is not None and not isinstance(text_format, TextFormat):
+            raise InputTypeError(f"text_format must be a dpmoments.TextFormat, got {type(text_format).__name__}")
         for column in stated:
             if not isinstance(column, Column | Power | Product | DerivedColumn):
                 raise InputTypeError(
@@ -88,17 +110,25 @@ class Schema:
                 )
         if not stated:
             raise InputValueError("a schema needs at least one column")
-        columns = with_factors(stated)
+        marks = checked_marks("", missing_values) or ()
+        columns = with_factors([_with_missing_values(column, marks) for column in stated])
         names = [column.name for column in columns]
         if repeated := _repeated(names):
             raise InputValueError(f"duplicate column names in the schema: {', '.join(map(repr, repeated))}")
         features = [feature for column in columns for feature in column.feature_names]
         if repeated := _repeated(features):
             raise InputValueError(f"two columns give the same feature name: {', '.join(map(repr, repeated))}")
+        read = [_source_of(column) for column in columns if not isinstance(column, DerivedColumn)]
+        if repeated := _repeated(read):
+            raise InputValueError(
+                f"two columns of the schema are read from the same column: {', '.join(map(repr, repeated))}"
+            )
         row_norm = checked_row_norm(columns, row_norm)
         check_typical_ranges(columns, row_norm)
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "row_norm", row_norm)
+        object.__setattr__(self, "missing_values", marks)
+        object.__setattr__(self, "text_format", text_format)
 
     @classmethod
     def unit_ball(
@@ -159,6 +189,7 @@ class Schema:
         data : frame, path or relation
             As for :func:`dpmoments.release`; an array has no names.
         text_format : TextFormat, optional
+            Format of text files; the draft states it.
 
         Raises
         ------
@@ -190,7 +221,34 @@ class Schema:
     @property
     def without_derived(self) -> Schema:
         """Schema without its derived features; a stated row-norm bound stays."""
-        return Schema(*self.table_columns, row_norm=self.row_norm)
+        return self.with_columns(self.table_columns)
+
+    def with_columns(self, columns: Sequence[SchemaColumn | Power | Product], *, row_norm: bool = True) -> Schema:
+        """Return a schema of other columns of the same table; without the row-norm bound if not ``row_norm``."""
+        norm: float | Literal["default"] | None = self.row_norm if row_norm else "default"
+        return Schema(*columns, row_norm=norm, missing_values=self.missing_values, text_format=self.text_format)
+
+    def with_text_format(self, text_format: TextFormat | None) -> Schema:
+        """Return the schema of a table in another text format; of the same one if it is None."""
+        if text_format is None or text_format == self.text_format:
+            return self
+        rest: dict[str, Any] = {"row_norm": self.row_norm, "missing_values": self.missing_values}
+        return Schema(*self.columns, text_format=text_format, **rest)
+
+    @property
+    def without_cleaning(self) -> Schema:
+        """Schema of the same features, without the rules on how a table writes them; equal ones can be pooled."""
+        columns = [column if isinstance(column, DerivedColumn) else without_cleaning(column) for column in self.columns]
+        return Schema(*columns, row_norm=self.row_norm)
+
+    @property
+    def by_own_names(self) -> Schema:
+        """Schema of a table whose columns have the schema's names."""
+        columns = [
+            column if isinstance(column, Coordinate | DerivedColumn) else changed(column, source=None)
+            for column in self.columns
+        ]
+        return self.with_columns(columns)
 
     def with_products(self, names: Sequence[str]) -> Schema:
         """Return this schema with squares and products of some columns.
@@ -238,13 +296,28 @@ class Schema:
             *(product for product in products if tuple(sorted(product.factors)) not in present),
         ]
         if self.row_norm is None or self.row_norm == checked_row_norm(self.columns, "default"):
-            return Schema(*self.columns, *added)
-        return Schema(*self.columns, *added, row_norm=self.row_norm)
+            return self.with_columns([*self.columns, *added], row_norm=False)
+        return self.with_columns([*self.columns, *added])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the table's columns."""
+        """Names of the schema's columns, without derived features."""
         return tuple(column.name for column in self.table_columns)
+
+    @cached_property
+    def columns_by_source(self) -> Mapping[str, Column]:
+        """Columns by their names in the table, in order."""
+        return {_source_of(column): column for column in self.table_columns}
+
+    @property
+    def names_in_table(self) -> tuple[str, ...]:
+        """Names of the columns in the table, in order."""
+        return tuple(self.columns_by_source)
+
+    @property
+    def reserved_names(self) -> frozenset[str]:
+        """Names that a privacy unit's column cannot have."""
+        return frozenset({*self.names_in_table, *(column.name for column in self.columns)})
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
@@ -354,12 +427,12 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
-        return {
-            "format": _FORMAT,
-            "version": _FORMAT_VERSION,
-            "row_norm": self.row_norm,
-            "columns": [column.to_dict() for column in self.columns],
-        }
+        values: dict[str, Any] = {"format": _FORMAT, "version": _FORMAT_VERSION, "row_norm": self.row_norm}
+        if self.missing_values:
+            values["missing_values"] = list(self.missing_values)
+        if self.text_format is not None:
+            values["text_format"] = self.text_format.to_dict()
+        return values | {"columns": [_stated(column, self.missing_values).to_dict() for column in self.columns]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Schema:
@@ -382,7 +455,13 @@ class Schema:
         if blanks := [blank for column in values["columns"] if (blank := blank_entries(column)) is not None]:
             raise InputValueError(f"{'; '.join(blanks)}. {FILL_IN}")
         columns = [column_from_dict(column) for column in values["columns"]]
-        return cls(*columns, row_norm=values.get("row_norm", "default"))
+        text_format = values.get("text_format")
+        return cls(
+            *columns,
+            row_norm=values.get("row_norm", "default"),
+            missing_values=values.get("missing_values"),
+            text_format=None if text_format is None else TextFormat.from_dict(text_format),
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the schema as YAML."""
@@ -415,7 +494,42 @@ class Schema:
     def __repr__(self) -> str:
         shown = ", ".join(repr(column) for column in self.columns[:8])
         more = f", … {len(self.columns) - 8} more" if len(self.columns) > 8 else ""
-        return f"Schema({shown}{more}, row_norm={self.row_norm!r})"
+        missing = f", missing_values={self.missing_values!r}" if self.missing_values else ""
+        text_format = "" if self.text_format is None else f", text_format={self.text_format!r}"
+        return f"Schema({shown}{more}, row_norm={self.row_norm!r}{missing}{text_format})"
+
+
+def _source_of(column: Column) -> str:
+    return column.name if isinstance(column, Coordinate) else column.source or column.name
+
+
+def _with_missing_values(column: Any, of_table: MarkedMissing) -> Any:
+    """Return a column with the table's missing values that apply to it, if it states none of its own."""
+    if (
+        not of_table
+        or not isinstance(column, Numeric | Date | Categorical | Boolean)
+        or column.missing_values is not None
+    ):
+        return column
+    values = of_table
+    if isinstance(column, Categorical):
+        rules: dict[str, Any] = {"strip": column.strip, "casefold": column.casefold}
+        known = column.spellings[0].keys()
+        values = tuple(
+            value for value in of_table if not known & spellings_of(column.name, (), {}, (value,), **rules)[1]
+        )
+    if isinstance(column, Boolean):
+        codes = {*(column.true_values or ()), *(column.false_values or ())}
+        values = tuple(value for value in of_table if value not in codes)
+    return changed(column, missing_values=values)
+
+
+def _stated(column: SchemaColumn, of_table: MarkedMissing) -> SchemaColumn:
+    """Return a column without the missing values that it has of the table."""
+    if not of_table or isinstance(column, Coordinate | DerivedColumn) or column.missing_values is None:
+        return column
+    plain = changed(column, missing_values=None)
+    return plain if _with_missing_values(plain, of_table) == column else column
 
 
 def _repeated(names: Sequence[str]) -> list[str]:

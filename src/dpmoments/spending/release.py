@@ -171,7 +171,7 @@ def release(
             plan,
             noisy,
             receipt,
-            schema,
+            rows.schema,
             repair=repair,
             origin=held.origin,
             private=insecure_seed is None,

@@ -237,7 +237,7 @@ def release_groups(
                     plan,
                     noisy[level],
                     receipt.of_group(group_label(by, level)),
-                    of_groups,
+                    of_groups.with_text_format(text_format),
                     repair=repair,
                     origin=held.origin.of_group(by, level, len(levels)),
                     private=insecure_seed is None,

@@ -134,7 +134,7 @@ def release_mean(
     with cost_spent(rows):
         count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
         released = MeanRelease(
-            schema=schema,
+            schema=rows.schema,
             privacy=privacy_statement(plan, schema, receipt, private=insecure_seed is None),
             receipt=receipt,
             mechanism=chosen.name,

@@ -98,7 +98,7 @@ class FileSource(ArrowSource):
             own = self.names_in(path)
             names = [name for name in self.names if name in own]
             added = [name for name in self.names if name not in own]
-            columns = {column.name: column for column in self.schema.table_columns}
+            columns = self.schema.columns_by_source
             for batch in self.batches(path, names or own[:1]):  # of which the number of rows alone is wanted
                 cells = [key_cells(keys[name], columns.get(name), batch.num_rows) for name in added]
                 whole = [*(batch.column(name) for name in names), *cells]
@@ -152,11 +152,9 @@ class ParquetSource(FileSource):
         footer = read_quietly(partial(pq.read_metadata, path), path)
         held = read_quietly(footer.schema.to_arrow_schema, path)
         levels = [
-            column.name
-            for column in self.schema.table_columns
-            if isinstance(column, Categorical)
-            and column.name in names
-            and pa.types.is_string(held.field(column.name).type)
+            name
+            for name, column in self.schema.columns_by_source.items()
+            if isinstance(column, Categorical) and name in names and pa.types.is_string(held.field(name).type)
         ]
         # Buffered reads keep a column chunk's pages out of memory until they are wanted.
         open_file = partial(
@@ -217,7 +215,7 @@ class DatasetSource(ArrowSource):
                 f"cells, and one row would decide how others are read: pass the path of CSV files, or a dataset "
                 f"of Parquet or Feather files"
             )
-        require_keys_of_text(self.dataset, self.names, {column.name: column for column in self.schema.table_columns})
+        require_keys_of_text(self.dataset, self.names, self.schema.columns_by_source)
         if problem := read_quietly(partial(differing_types, self.dataset, self.names), "the dataset"):
             raise InputTypeError(problem)
 

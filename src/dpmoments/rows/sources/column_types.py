@@ -15,10 +15,9 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from dpmoments.cells.text_numbers import text_flags, text_numbers
+from dpmoments.cells.text_numbers import column_format, text_flags, text_numbers
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa
-from dpmoments.foundation.text_format import TextFormat
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
@@ -186,10 +185,13 @@ def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
     if column is None or isinstance(column, Categorical | Date):
         return pa.repeat(pa.scalar(text), n_rows)
     read = text_flags if isinstance(column, Boolean) else text_numbers
-    result = read(pa.array([text]), TextFormat())
+    result = read(pa.array([text]), column_format(column))
     if result.unparsable[0] and column.missing == "error":
         raise InputValueError(
             f"column {column.name!r} is in the names of folders, one of which is not a value of a {column.kind} "
             f"column: describe it as Categorical"
         )
-    return pa.array(np.full(n_rows, result.values[0]))
+    value = result.values[0]
+    if isinstance(column, Boolean):  # whose codes are read: 0 and 1 are none
+        return pa.array([None if np.isnan(value) else bool(value)] * n_rows, pa.bool_())
+    return pa.array(np.full(n_rows, value))

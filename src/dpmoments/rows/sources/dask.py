@@ -169,7 +169,7 @@ def _require_keys_of_text(reader: Any, reading: Reading, only_columns: bool) -> 
 
     Types that do not matter are accepted.
     """
-    columns = {column.name: column for column in reading.schema.columns}
+    columns = reading.schema.columns_by_source
     filters = "" if reader.operand("filters") is None else str(reader.operand("filters"))
     for name in sorted(_guessed_keys(reader)):
         a_number = only_columns and isinstance(columns.get(name), Numeric)
@@ -207,13 +207,13 @@ def _require_exact_integers(reader: Any, reading: Reading, only_columns: bool) -
     A missing value turns a partition's integers into floats.
     """
     exact = {
-        column.name: f"column {column.name!r} has levels"
-        for column in reading.schema.columns
+        name: f"column {name!r} has levels"
+        for name, column in reading.schema.columns_by_source.items()
         if isinstance(column, Categorical) and any(_is_long(level) for level in column.levels)
     }
     if reading.privacy_unit is not None:
         exact[reading.privacy_unit.column] = f"the privacy unit's column {reading.privacy_unit.column!r} may have ids"
-    known = {column.name for column in reading.schema.columns}
+    known = set(reading.schema.columns_by_source)
     for name in sorted(_rounded_columns(reader)):
         if name in exact:
             what = exact[name]

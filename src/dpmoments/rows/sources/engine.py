@@ -157,8 +157,9 @@ class Reading:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Columns that are read."""
-        return self.schema.names if self.privacy_unit is None else (*self.schema.names, self.privacy_unit.column)
+        """Columns that are read, by their names in the table."""
+        names = self.schema.names_in_table
+        return names if self.privacy_unit is None else (*names, self.privacy_unit.column)
 
     def opened(self, partition: Any) -> LocalSource[Any]:
         """Return a source of a partition's rows.

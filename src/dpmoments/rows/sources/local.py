@@ -50,8 +50,14 @@ class LocalSource(ABC, Generic[Part]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Columns that are read."""
-        return self.schema.names if self.privacy_unit is None else (*self.schema.names, self.privacy_unit.column)
+        """Columns that are read, by their names in the table."""
+        names = self.schema.names_in_table
+        return names if self.privacy_unit is None else (*names, self.privacy_unit.column)
+
+    @property
+    def names_read(self) -> Mapping[str, str]:
+        """Names of the columns that are read: in the table → in the schema."""
+        return dict(zip(self.names, (*self.schema.names, self.names[-1]), strict=False))
 
     def restricted(self, restriction: Restriction) -> Self:
         """Return the table limited to some rows."""
@@ -105,11 +111,11 @@ class LocalSource(ABC, Generic[Part]):
 
     @abstractmethod
     def written_cells(self, part: Part, name: str) -> Any:
-        """Return a column of a part before any rule: an Arrow array, or an array of Python objects."""
+        """Return a column of a part, by its name in the table, before any rule: an Arrow array, or one of Python objects."""
 
     def cells(self, part: Part) -> Mapping[str, Any]:
-        """Return the columns of a part, read by the schema's kinds."""
-        return {name: self.written_cells(part, name) for name in self.names}
+        """Return the columns of a part by their names in the schema, read by the schema's kinds."""
+        return {own: self.written_cells(part, name) for name, own in self.names_read.items()}
 
     def encode(self, part: Part, memory: BlockMemory | None = None) -> npt.NDArray[Any]:
         """Return encoded rows, (n, d), read-only, NaN if dropped.

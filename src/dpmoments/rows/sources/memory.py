@@ -20,6 +20,7 @@ from dpmoments.rows.sources.column_types import require_no_guess_of_polars
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
+from dpmoments.schema.columns import Coordinate
 
 _RAW_ROWS_PER_BLOCK = 1 << 20
 _MIN_ROWS_PER_PART = 16_384
@@ -76,9 +77,11 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
 
     @property
     def missing(self) -> Missing:
-        rule = self.schema.table_columns[0].missing if self.raw else "drop"
-        assert rule != "zero", "only coordinates reach the kernel unencoded"
-        return rule
+        if not self.raw:
+            return "drop"
+        column = self.schema.table_columns[0]
+        assert isinstance(column, Coordinate), "only coordinates reach the kernel unencoded"
+        return column.missing
 
     def parts(self) -> Iterator[npt.NDArray[Any]]:
         return self._slices(_RAW_ROWS_PER_BLOCK if self.raw else _rows_per_part(self))
@@ -95,7 +98,7 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         return part if self.raw else super().encode(part, memory)
 
     def written_cells(self, part: npt.NDArray[Any], name: str) -> Any:
-        return array_cells(part[:, self.schema.names.index(name)])
+        return array_cells(part[:, self.names.index(name)])
 
     def __repr__(self) -> str:
         return f"ArraySource({self.array.shape[1]} columns)"

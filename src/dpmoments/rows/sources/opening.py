@@ -45,6 +45,7 @@ def open_source(
 
     Reads only names, types and footers.
 
+    A ``text_format`` that is given takes the place of the schema's, which other tables than text files ignore.
     Tables of Dask or Spark, and files given to one of them, are read by that engine's workers.
     """
     if text_format is not None and not isinstance(text_format, TextFormat):
@@ -85,7 +86,7 @@ def open_source(
         raise InputTypeError("sparse matrices are not supported: pass a dense array or a frame")
     if library == "polars" and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         return LazySource(schema, mean, data, privacy_unit=privacy_unit)
-    names = schema.names if privacy_unit is None else (*schema.names, privacy_unit.column)
+    names = schema.names_in_table if privacy_unit is None else (*schema.names_in_table, privacy_unit.column)
     # narwhals refuses a frame with repeated names, wanted or not, in a message that lists them.
     if isinstance(data, pa.Table):
         require_columns(data.column_names, names, "the table")
@@ -113,7 +114,8 @@ def _file_source(
     paths, folder = tuple(expand_paths(pattern)), fixed_folder(pattern)
     endings = {file_ending(path) for path in paths}
     if len(endings) == 1 and endings <= set(CSV_DELIMITERS):
-        return CsvSource(schema, mean, paths, folder, text_format or TextFormat(), privacy_unit=privacy_unit)
+        written = text_format or schema.text_format or TextFormat()
+        return CsvSource(schema, mean, paths, folder, written, privacy_unit=privacy_unit)
     if text_format is not None and endings <= {*PARQUET_ENDINGS, *FEATHER_ENDINGS}:
         raise InputValueError(
             f"a text format was given for {', '.join(sorted(endings))} files, which state their own format: "

@@ -57,13 +57,13 @@ class Source(Protocol):
 
 DAMAGED_FILE = "damaged, truncated, or not what its name says"
 NUMBER_ADVICE = (
-    "state the file's format, text_format=TextFormat(decimal=',', thousands='.', nulls=[...]) (or --decimal, "
-    "--thousands, "
-    "--null)"
+    "state the file's format, text_format=TextFormat(decimal=',', thousands='.', nulls=[...]) (or --decimal, --thousands, "
+    "--null), or decimal, thousands and missing_values of the column in the schema"
 )
 _ADVICE = {
     "double": f"its cells are not all numbers with a decimal point; {NUMBER_ADVICE}",
-    "bool": "state the texts for true and false, text_format=TextFormat(true=[...], false=[...]) (--true, --false)",
+    "bool": "state the texts for true and false, text_format=TextFormat(true=[...], false=[...]) (--true, --false), or "
+    "true_values and false_values of the column in the schema",
     "string": "it is not all text in UTF-8; pass text_format=TextFormat(encoding=...) (--encoding)",
 }
 """Advice if a value cannot be converted to the type that Arrow expects."""

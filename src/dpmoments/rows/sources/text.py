@@ -17,9 +17,11 @@ from typing import Any, Self
 from weakref import WeakSet
 
 from dpmoments.cells.text_numbers import (
+    column_format,
     decoded_bytes,
     decoded_levels,
     decoded_without,
+    needs_text,
     null_words,
     text_flags,
     text_numbers,
@@ -205,6 +207,8 @@ class CsvSource(StreamedFileSource):
             return pa.binary()
         if column is None or isinstance(column, Categorical | Date):
             return pa.string()
+        if needs_text(column):
+            return pa.string()
         if isinstance(column, Boolean):
             return pa.bool_()
         return pa.string() if self._keeps_numbers_as_text else pa.float64()
@@ -232,16 +236,25 @@ class CsvSource(StreamedFileSource):
         return pa.RecordBatch.from_arrays(made, names=part.schema.names)
 
     @cached_property
-    def _columns(self) -> dict[str, Column]:
-        return {column.name: column for column in self.schema.table_columns}
+    def _columns(self) -> Mapping[str, Column]:
+        return self.schema.columns_by_source
 
     def _numbers(self, texts: Any, column: Numeric | Boolean | Coordinate) -> Any:
-        result = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, self.text_format)
+        written = column_format(column, self.text_format)
+        result = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, written)
         if column.missing == "error" and result.unparsable.any():
+            if isinstance(column, Boolean):
+                raise InputValueError(
+                    f"column {column.name!r} of the file has a value that is neither true nor false: state the texts for both, "
+                    "true_values=[...] and false_values=[...] in the schema"
+                )
+            marks = "" if written.thousands is None else f" and {written.thousands!r} between groups of three digits"
             raise InputValueError(
                 f"column {column.name!r} of the file has a value that is not a number with the decimal mark "
-                f"{self.text_format.decimal!r} and {self.text_format.thousands!r} between groups of three digits: {NUMBER_ADVICE}"
+                f"{written.decimal!r}{marks}: {NUMBER_ADVICE}"
             )
+        if isinstance(column, Boolean):  # whose codes are read: 0 and 1 are none
+            return pc.equal(pa.array(result.values, from_pandas=True), 1.0)
         return pa.array(result.values)
 
     def _delimiter(self, path: Path) -> str:
