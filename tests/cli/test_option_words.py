@@ -82,7 +82,7 @@ def test_cures_are_options(terminal: Terminal) -> None:
     assert "grant more with 'dpmoments ledger grant'" in terminal.refused(asked)
     Path("visits.csv").write_text("a;seen\n0.5;31.01.2020\n")
     refusal = terminal.refused(f"{RELEASE} --output r.json")
-    assert "Set format: '%d.%m.%Y'" in refusal
+    assert "format: '%d.%m.%Y'" in refusal
     Path("visits.csv").write_text("a;seen\n0,5;2020-01-31\n")
     refusal = terminal.refused(f"{RELEASE} --output r.json")
     assert "state the file's format, --decimal, --thousands, --null" in refusal

@@ -53,7 +53,7 @@ def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | N
 
 
 def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[FloatArray, BoolArray | None]:
-    """Convert an Arrow array to float64, NaN if missing or unreadable; and mark the unreadable ones, None without any."""
+    """Convert an Arrow array to float64, and mark unreadable values, like :func:`numbers`."""
     kind = chunk.type
     if pa.types.is_boolean(kind):
         return _as_floats(pc.cast(chunk, pa.uint8())), None
@@ -140,8 +140,9 @@ def _flags_among(cells: npt.NDArray[np.object_]) -> BoolArray:
 def _cleaned(
     values: FloatArray, column: Numeric | Boolean | Coordinate, held_as: type[np.floating[Any]] | None = None
 ) -> tuple[FloatArray, BoolArray | None]:
-    """Apply the column's missing values and codes to numbers, in place; mark numbers that a list of codes leaves out.
+    """Apply the column's missing values and codes to numbers; mark numbers outside its codes.
 
+    Only a column with codes marks any, None without any.
     Numbers of the schema are compared as the type ``held_as`` of the column holds them.
     """
     if isinstance(column, Coordinate):
@@ -247,7 +248,10 @@ def _is_integer(text: str) -> bool:
 
 
 def _index_of(values: FloatArray, keys: list[float]) -> npt.NDArray[np.int64]:
-    """Return the index of each value among keys, shape (n,); the number of keys if no key equals it."""
+    """Return the index of each value among keys, shape (n,).
+
+    It is the number of keys if no key equals the value.
+    """
     if not keys:
         return np.zeros(len(values), dtype=np.int64)
     order = np.argsort(keys)

@@ -413,7 +413,9 @@ def text_format_of(
     *,
     of_schema: TextFormat | None = None,
 ) -> TextFormat | None:
-    r"""Return the text format that the options describe, the rest as the schema states it; None without any.
+    r"""Return the text format that the options describe; None without any.
+
+    What no option states is as in the schema.
 
     >>> text_format_of("tab", None, ",", None, ["k.A."])
     TextFormat(delimiter='\t', decimal=',', nulls=('k.A.',))

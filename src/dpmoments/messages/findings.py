@@ -116,8 +116,8 @@ def _dates_clipped(facts: Facts) -> str:
 def _scale_range(facts: Facts) -> str:
     return (
         f"{facts['column']}: values not clipped to public bounds. Expected: standard deviation from {facts['least']:g} to "
-        f"{facts['largest']:g}, mean within {facts['radius']:g} of {facts['center']:g} (accuracy depends on whether this is right, privacy "
-        f"does not); {_missing(facts)}."
+        f"{facts['largest']:g}, mean within {facts['radius']:g} of {facts['center']:g} (accuracy depends on whether this is "
+        f"right, privacy does not); {_missing(facts)}."
     )
 
 

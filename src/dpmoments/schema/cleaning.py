@@ -1,4 +1,4 @@
-"""Cleaning rules of a column: public statements on how a table writes its values, applied to each value by itself."""
+"""Cleaning rules: public statements on how a table writes its values, one by one."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def spellings_of(
     strip: bool,
     casefold: bool,
 ) -> tuple[dict[str, int], frozenset[str]]:
-    """Return every text of a level with the level's index, and the texts that mean a missing value.
+    """Return the texts of levels with the levels' indices, and the texts of missing values.
 
     Raises
     ------

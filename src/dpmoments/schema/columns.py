@@ -230,7 +230,7 @@ class Categorical:
 
     @cached_property
     def spellings(self) -> tuple[dict[str, int], frozenset[str]]:
-        """Every text of a level with the level's index, and the texts of missing values, folded as stated."""
+        """Texts of levels with the levels' indices, and texts of missing values; folded."""
         rules: dict[str, Any] = {"strip": self.strip, "casefold": self.casefold}
         return spellings_of(self.name, self.levels, self.aliases or {}, self.missing_values or (), **rules)
 
@@ -351,7 +351,7 @@ def changed(column: OneColumn, **options: Any) -> OneColumn:
 
 
 def without_cleaning(column: OneColumn) -> OneColumn:
-    """Return a column without the options that say how a table writes its values; the rules stay."""
+    """Return a column without its cleaning rules; the other rules stay."""
     return changed(column, **_CLEANING[column.kind])
 
 

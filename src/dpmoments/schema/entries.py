@@ -34,7 +34,7 @@ _NEEDED = {
 }
 """Required entries of each kind; other kinds need only a name and a kind."""
 _MAY_BE_EMPTY = ("missing_values",)
-"""Lists that say something when they are empty: none of the table's values are missing ones here."""
+"""Entries that may be empty lists: they overrule the table's."""
 
 
 def column_from_dict(values: object) -> Column | Power | Product:

@@ -224,12 +224,15 @@ class Schema:
         return self.with_columns(self.table_columns)
 
     def with_columns(self, columns: Sequence[SchemaColumn | Power | Product], *, row_norm: bool = True) -> Schema:
-        """Return a schema of other columns of the same table; without the row-norm bound if not ``row_norm``."""
+        """Return a schema of other columns of the same table.
+
+        If not ``row_norm``, the row-norm bound is the default of these columns.
+        """
         norm: float | Literal["default"] | None = self.row_norm if row_norm else "default"
         return Schema(*columns, row_norm=norm, missing_values=self.missing_values, text_format=self.text_format)
 
     def with_text_format(self, text_format: TextFormat | None) -> Schema:
-        """Return the schema of a table in another text format; of the same one if it is None."""
+        """Return the schema with another text format; itself if it is None."""
         if text_format is None or text_format == self.text_format:
             return self
         rest: dict[str, Any] = {"row_norm": self.row_norm, "missing_values": self.missing_values}
@@ -237,7 +240,7 @@ class Schema:
 
     @property
     def without_cleaning(self) -> Schema:
-        """Schema of the same features, without the rules on how a table writes them; equal ones can be pooled."""
+        """Schema of the same features without cleaning rules; equal ones can be pooled."""
         columns = [column if isinstance(column, DerivedColumn) else without_cleaning(column) for column in self.columns]
         return Schema(*columns, row_norm=self.row_norm)
 
@@ -504,7 +507,7 @@ def _source_of(column: Column) -> str:
 
 
 def _with_missing_values(column: Any, of_table: MarkedMissing) -> Any:
-    """Return a column with the table's missing values that apply to it, if it states none of its own."""
+    """Return a column with the table's missing values, unless it states its own."""
     if (
         not of_table
         or not isinstance(column, Numeric | Date | Categorical | Boolean)

@@ -111,10 +111,13 @@ class LocalSource(ABC, Generic[Part]):
 
     @abstractmethod
     def written_cells(self, part: Part, name: str) -> Any:
-        """Return a column of a part, by its name in the table, before any rule: an Arrow array, or one of Python objects."""
+        """Return a column of a part before any rule: an Arrow array, or one of Python objects.
+
+        ``name`` is the column's name in the table.
+        """
 
     def cells(self, part: Part) -> Mapping[str, Any]:
-        """Return the columns of a part by their names in the schema, read by the schema's kinds."""
+        """Return the columns of a part, by their names in the schema and read by its kinds."""
         return {own: self.written_cells(part, name) for name, own in self.names_read.items()}
 
     def encode(self, part: Part, memory: BlockMemory | None = None) -> npt.NDArray[Any]:
