@@ -163,6 +163,14 @@ def test_a_number_outside_the_codes_of_a_boolean_is_missing() -> None:
         Rows.of(pa.table({"smoker": [1, 2, 9]}), strict).count()
 
 
+def test_a_filled_value_has_a_group() -> None:
+    smoker = dpm.Boolean("smoker", "fill", fill=False, true_values=["ja"], false_values=["nein"])
+    rows = Rows.of(
+        pa.table({"smoker": ["ja", "nein", "?", None], "a": [1.0] * 4}), dpm.Schema(smoker, dpm.Numeric("a", 0, 2))
+    )
+    assert [rows.where("smoker", level).count() for level in (True, False)] == [1, 3]
+
+
 def test_codes_are_applied_once(tmp_path: Path) -> None:
     """True is 2 and false is 1: what is read as 0 or 1 is no code any more."""
     (tmp_path / "t.csv").write_text("smoker\n2\n1\n2\n")

@@ -132,6 +132,7 @@ def definitions() -> Node:
         "missing": missing,
         "fill": TEXT,
     }
+    levels = typed("array", items=typed(["string", "integer", "boolean"]))
     codes = typed("array", items=typed(["string", "number"]))
     flags = {
         "name": TEXT,
@@ -143,7 +144,7 @@ def definitions() -> Node:
     }
     categories = {
         "name": TEXT,
-        "levels": typed("array", items=typed(["string", "integer", "boolean"])),
+        "levels": levels,
         "missing": missing,
         "other": missing,
         "aliases": typed(

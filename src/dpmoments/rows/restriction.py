@@ -59,6 +59,8 @@ class Restriction:
             strict = self.column.missing == "error"
             values = strict_numbers(cells, self.column) if strict else numbers(cells, self.column)[0]
             missing, instead = ~np.isfinite(values), "fill"
+            if self.column.missing == "fill":
+                values, missing = np.where(missing, self.column.replacement, values), np.zeros_like(missing)
             # as the cell would be encoded: beyond 0 and 1 at the nearer; between them it is no level
             codes = np.where(values >= 1.0, 1, np.where(values <= 0.0, 0, -1))
         dropped_by_missing(missing, self.column.missing, self.column.name, cell="empty", instead=instead)

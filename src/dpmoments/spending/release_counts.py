@@ -140,7 +140,7 @@ def release_counts(
         noisy, receipt = execute_plan(run, rows, watch, insecure_seed, held, public_rows)
     with cost_spent(rows):
         released = CountsRelease(
-            schema=counted,
+            schema=rows.schema,
             privacy=replace(
                 privacy_statement(plan, counted, receipt, private=insecure_seed is None), rules=rules_of_counts(counted)
             ),
