@@ -46,6 +46,13 @@ def test_the_page_on_groups_and_sites_runs(
     assert {path.name for path in tmp_path.iterdir()} == {"regions.json", "all-sites.json"}
 
 
+@pytest.mark.parametrize("name", ["coming-from-pandas", "noise-and-regression", "cite-a-result"])
+def test_the_blocks_of_a_page_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They continue one another."""
+    monkeypatch.chdir(tmp_path)
+    run_in_order(ROOT / "docs" / f"{name}.md")
+
+
 def test_the_page_on_preflight_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
     """Its blocks continue one another."""
     page = ROOT / "docs" / "preflight.md"

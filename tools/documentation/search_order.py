@@ -8,7 +8,6 @@ LAST = (
     "derivations/",
     "papers.md",
     "reproduction.md",
-    "mutation-score.md",
     "repository/",
     "beside-the-figures.md",
     "sheffet-",

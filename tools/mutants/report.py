@@ -1,4 +1,4 @@
-"""``docs/mutation-score.md``: the score by module and package, the survivors, those that are no faults, what is left alone."""
+"""``tools/mutants/mutation-score.md``: scores by module and package, survivors, and what is left alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.mutants.targets import PACKAGES, modules, package_of
 
 __all__ = ["EQUIVALENT", "Equivalent", "is_reviewed", "reviewed", "write"]
 
-REPORT = ROOT / "docs" / "mutation-score.md"
+REPORT = ROOT / "tools" / "mutants" / "mutation-score.md"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 
 HEAD = """\
