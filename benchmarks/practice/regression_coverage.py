@@ -205,7 +205,7 @@ def measured(setting: Setting) -> tuple[Setting, Outcome | None]:
             widths.append(np.median(fit.standard_errors / fit.sampling_errors))
         linear = equations.delta_method_valid
         if linear:
-            limits = np.asarray(fit.conf_int(LEVEL))
+            limits = fit.conf_int(LEVEL).to_numpy()[-len(truth) :]
             covered = (limits[:, 0] <= truth) & (truth <= limits[:, 1])
         else:
             # an interval is the hull of the values that the test does not reject; two coefficients in turn

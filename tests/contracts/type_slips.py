@@ -18,6 +18,8 @@ def right() -> None:
     released: dpm.MomentRelease = dpm.release(np.zeros((3, 2)), schema, epsilon=1.0, mechanism=mechanism, mean=True)
     fit = released.ridge("age", ["smoker"], alpha=0.1, level=0.9)
     slope: float = float(fit.coefficients[0])
+    wide = fit.conf_int(0.9, adjust="bonferroni").loc[["smoker"]]
+    mean_of_params: float = fit.params.mean()
     released.pca(1, scaling="bounds").components
     again: dpm.MomentRelease = dpm.load("people.json")
     mean: dpm.MeanRelease = dpm.release_mean(
@@ -37,4 +39,5 @@ def slips() -> None:
     # What a file holds may be a release of either kind.
     dpm.load("a.json").ridg("age")  # type: ignore[union-attr]
     dpm.release(None, dpm.Schema.unit_ball(1), rho=1.0).ridg("age")  # type: ignore[attr-defined]
+    dpm.release(None, dpm.Schema.unit_ball(1), rho=1.0).ols("age").conf_int(adjust="holm")  # type: ignore[arg-type]
     dpm.load("a.json").ridge("age", alfa=1.0)  # type: ignore[call-arg]

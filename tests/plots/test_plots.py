@@ -493,3 +493,111 @@ def test_cards_escape_names() -> None:
         assert "<b>" not in shown
     assert "&lt;script&gt;" in release._repr_html_()
     assert "&lt;b&gt;" in groups._repr_html_()
+
+
+# Order, size and captions -------------------------------------------------------------------------------------------------------
+
+
+def labels_of(ax: Axes) -> list[str]:
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def captions_of(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.texts if text.get_gid() == "caption"]
+
+
+def test_pictures_are_sorted_on_request() -> None:
+    release = release_of("moments")
+    plain, sized, clear = (
+        release.plot.coefficients("income", method="ols", sort=sort) for sort in ("fit", "size", "p")
+    )
+    assert sorted(labels_of(plain)) == sorted(labels_of(sized)) == sorted(labels_of(clear))
+    fit, spread = release.ols("income"), release.describe().to_pandas()["standard_deviation"]
+    effects = np.nan_to_num(fit.params[1:] * spread[list(fit.features)]).__abs__()
+    assert labels_of(sized)[0] == fit.features[int(np.argmax(effects))]
+    assert labels_of(clear)[0] == fit.features[int(np.argmin(fit.p_values))]
+    means = release.group_means("region", of=["income"])
+    largest = means.groups[int(np.argmax(means.mean[0]))].removeprefix("region=")
+    assert labels_of(release.plot.groups("region", "income", sort="mean"))[0].startswith(largest)
+    order = labels_of(release.plot.correlation(sort="alike"))
+    assert sorted(order) == sorted(labels_of(release.plot.correlation()))
+    for draw in (
+        lambda: release.plot.coefficients("income", sort="name"),
+        lambda: release.plot.groups("region", "income", sort="name"),
+        lambda: release.plot.correlation(sort="name"),
+    ):
+        with pytest.raises(ValueError, match="sort='name': use"):
+            draw()
+    plt.close("all")
+
+
+def test_correlations_alike_are_neighbors() -> None:
+    rng = np.random.default_rng(0)
+    common = rng.normal(0, 1, (20_000, 2))
+    table = pa.table({name: common[:, place % 2] + 0.3 * rng.normal(0, 1, 20_000) for place, name in enumerate("abcd")})
+    schema = dpm.Schema(*(dpm.Numeric(name, -6, 6) for name in "abcd"))
+    release = dpm.release(table, schema, epsilon=1e6, **SEED)
+    assert "".join(labels_of(release.plot.correlation(sort="alike"))) in (
+        "acbd",
+        "cabd",
+        "acdb",
+        "cadb",
+        "bdac",
+        "dbac",
+        "bdca",
+        "dbca",
+    )
+    plt.close("all")
+
+
+def test_a_triangle_shows_each_pair_once() -> None:
+    release = release_of("moments")
+    whole, half = (
+        release.plot.correlation(["age", "income", "employed"], triangle=triangle) for triangle in (False, True)
+    )
+    drawn = [np.ma.count(ax.images[0].get_array()) for ax in (whole, half)]
+    assert drawn == [9, 3]
+    plt.close("all")
+
+
+def test_size_and_caption_are_as_asked() -> None:
+    release = release_of("moments")
+    draws: list[Callable[..., Axes]] = [
+        release.plot.correlation,
+        release.plot.covariance,
+        release.plot.spectrum,
+        release.plot.components,
+        lambda **how: release.plot.coefficients("income", **how),
+        lambda **how: release.plot.groups("region", "income", **how),
+    ]
+    for draw in draws:
+        ax = draw(figsize=(5.0, 4.0))
+        figure = ax.get_figure(root=True)
+        assert figure is not None
+        assert figure.get_size_inches().tolist() == [5.0, 4.0]
+        assert captions_of(ax)
+        assert not captions_of(draw(caption=False))
+        with pytest.raises(ValueError, match="give one of them"):
+            draw(ax=ax, figsize=(5.0, 4.0))
+        with pytest.raises(ValueError, match="a width and a height"):
+            draw(figsize=(5.0, -1.0))
+    plt.close("all")
+
+
+def test_estimates_lie_in_their_bars() -> None:
+    for kind in ("moments", "few rows", "adaptive ball"):
+        release = release_of(kind)
+        names = release.schema.names
+        asked = [release.plot.coefficients(names[-1])]
+        if kind != "adaptive ball":
+            asked.append(release.plot.groups("region", "income"))
+        for ax in asked:
+            dots = {line.get_ydata()[0]: line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"}
+            bars = {
+                line.get_ydata()[0]: line.get_xdata()
+                for line in ax.lines
+                if len(line.get_xdata()) == 2 and line.get_linewidth() == 1.2
+            }
+            for row, dot in dots.items():
+                assert bars[row][0] <= dot <= bars[row][1]
+    plt.close("all")

@@ -10,13 +10,16 @@ from functools import wraps
 from numbers import Real
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Tables for notebooks: one that is wider than the screen scrolls in a box of its own.
 
@@ -262,9 +265,9 @@ class Answer:
             }
         )
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return the table as a pandas frame indexed by its labels (pandas must be installed)."""
-        frame = self.to_arrow().to_pandas()
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
         if labels := [column.values for column in self._columns() if column.label]:
             import pandas as pd
 
@@ -495,13 +498,30 @@ MAX_LABEL_LENGTH = 26
 
 
 def label(name: str, longest: int = MAX_LABEL_LENGTH) -> str:
-    r"""Limit a name to the width of a plot label and escape its control characters.
+    r"""Limit a name to the width of a plot label, and escape its control characters.
+
+    The name of a column is cut before the level of one of its categories.
 
     Examples
     --------
     >>> print(label("income $"), label("a\x1b[2Jb\n"), label("capital-gain-of-the-whole-household"))
     income $ a\x1b[2Jb\n capital-gain-of-the-whole…
+    >>> print(label("marital-status-of-the-person=Never-married"), label("n=" + 40 * "x"))
+    marital-sta…=Never-married n=xxxxxxxxxxxxxxxxxxxxxxx…
     """
+    column, equals, level = name.rpartition("=")
+    if len(name) > longest and equals and len(column) > _MIN_COLUMN_LENGTH:
+        room = max(longest - len(level) - 1, _MIN_COLUMN_LENGTH)
+        name = f"{_cut(column, room)}={level}"
+    return _cut(name, longest)
+
+
+_MIN_COLUMN_LENGTH = 8
+"""Letters that are left of a column's name if both it and the level are long."""
+
+
+def _cut(name: str, longest: int) -> str:
+    """Return at most ``longest`` letters, without control characters."""
     shown = "".join(letter if letter.isprintable() else escaped(letter) for letter in name[: longest + 1])
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 

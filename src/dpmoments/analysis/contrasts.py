@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
 from numbers import Real
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy
@@ -30,6 +30,9 @@ from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, Power
 from dpmoments.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 INTERCEPT = "(intercept)"
 """Name of the constant among the coefficients."""
@@ -451,7 +454,7 @@ class ContrastTests(Answer):
         """Residual degrees of freedom; infinite for test inversion."""
         return self.equations.degrees_of_freedom if self.equations.delta_method_valid else math.inf
 
-    def conf_int(self, level: float | None = None, adjust: Literal["bonferroni"] | None = None) -> Any:
+    def conf_int(self, level: float | None = None, adjust: Literal["bonferroni"] | None = None) -> pd.DataFrame:
         """Return confidence intervals as a frame, with columns lower and upper.
 
         Parameters
@@ -469,7 +472,7 @@ class ContrastTests(Answer):
         limits = np.array(ends) + self.restrictions.values[:, None]
         return pd.DataFrame(limits, index=list(self.labels), columns=["lower", "upper"])
 
-    def summary_frame(self) -> Any:
+    def summary_frame(self) -> pd.DataFrame:
         """Return the table as a pandas frame (statsmodels' name of ``to_pandas``)."""
         return self.to_pandas()
 
@@ -695,7 +698,7 @@ class Predictions(Answer):
             lower, upper = middle - np.hypot(middle - lower, residual), middle + np.hypot(upper - middle, residual)
         return np.column_stack([lower, upper])
 
-    def conf_int(self, obs: bool = False, level: float | None = None) -> Any:
+    def conf_int(self, obs: bool = False, level: float | None = None) -> pd.DataFrame:
         """Return intervals as a pandas frame with columns lower and upper.
 
         Parameters
@@ -709,7 +712,7 @@ class Predictions(Answer):
 
         return pd.DataFrame(self.limits(obs, level), columns=["lower", "upper"])
 
-    def summary_frame(self) -> Any:
+    def summary_frame(self) -> pd.DataFrame:
         """Return the table as a pandas frame, with statsmodels' names of the columns."""
         return self.to_pandas()
 

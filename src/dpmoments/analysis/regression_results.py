@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy
@@ -32,6 +32,9 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # What a fit identifies.
 
@@ -286,7 +289,7 @@ class FittedLine(Answer):
         """True if the whole fit is not clearly different from 0 at the fit's level, or noise is unknown."""
         return not self.p_value_of_fit < 1.0 - self.level
 
-    def conf_int(self, level: float | None = None, adjust: Literal["bonferroni"] | None = None) -> Any:
+    def conf_int(self, level: float | None = None, adjust: Literal["bonferroni"] | None = None) -> pd.DataFrame:
         """Return confidence intervals as a pandas frame with columns lower and upper.
 
         They are for the least-squares coefficients of these features in the population that the table is a sample of.
@@ -316,7 +319,7 @@ class FittedLine(Answer):
         level = self.level if level is None else confidence_level(level)
         return self._frame(self._intervals(bonferroni(level, adjust, len(self.names))), ["lower", "upper"])
 
-    def cov_params(self) -> Any:
+    def cov_params(self) -> pd.DataFrame:
         """Return the covariance of ``params``, of noise and sampling together, as a frame.
 
         Raises
@@ -444,7 +447,7 @@ class FittedLine(Answer):
             raise InputValueError(f"no standard errors: {self.error_bound_note or 'the noise distribution is unknown'}")
         return self.equations
 
-    def _frame(self, values: FloatArray, columns: Sequence[str]) -> Any:
+    def _frame(self, values: FloatArray, columns: Sequence[str]) -> pd.DataFrame:
         import pandas as pd
 
         return pd.DataFrame(values, index=list(self.names), columns=list(columns))
@@ -704,24 +707,24 @@ class FittedLine(Answer):
         return Predictions.of(rows, equations, self.predict(frame), level)
 
     @property
-    def params(self) -> Any:
+    def params(self) -> pd.Series[float]:
         """Coefficients with the intercept first, as a pandas Series (statsmodels' name); NaN if not estimable."""
         if self._is_penalized or self.equations is None:
             return self._series(self._with_constant(self.intercept, self.coefficients))
         return self._series(self._errors("value"))
 
     @property
-    def bse(self) -> Any:
+    def bse(self) -> pd.Series[float]:
         """Standard errors of ``params``."""
         return self._series(self._errors("standard_error"))
 
     @property
-    def pvalues(self) -> Any:
+    def pvalues(self) -> pd.Series[float]:
         """p-values of ``params``."""
         return self._series(self._errors("p_value"))
 
     @property
-    def tvalues(self) -> Any:
+    def tvalues(self) -> pd.Series[float]:
         """Statistics of ``pvalues``: t with ``df_resid``, or normal for test inversion."""
         if self.equations is None:
             return self._series(np.full(len(self.names), np.nan))
@@ -771,7 +774,7 @@ class FittedLine(Answer):
         """``n_rows``."""
         return self.n_rows
 
-    def _series(self, values: FloatArray) -> Any:
+    def _series(self, values: FloatArray) -> pd.Series[float]:
         import pandas as pd
 
         return pd.Series(values, index=list(self.names))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn, feature_slices
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Stated(Protocol):
@@ -485,15 +488,15 @@ class Moments(Release):
         """
         return correlation_of(self.unit_ball_covariance)
 
-    def covariance_frame(self) -> Any:
+    def covariance_frame(self) -> pd.DataFrame:
         """Return :attr:`covariance` as a pandas frame, rows and columns labeled by feature."""
         return self._labeled(self.covariance)
 
-    def correlation_frame(self) -> Any:
+    def correlation_frame(self) -> pd.DataFrame:
         """Return :attr:`correlation` as a pandas frame, rows and columns labeled by feature."""
         return self._labeled(self.correlation)
 
-    def _labeled(self, matrix: FloatArray) -> Any:
+    def _labeled(self, matrix: FloatArray) -> pd.DataFrame:
         import pandas as pd
 
         return pd.DataFrame(matrix, index=list(self.feature_names), columns=list(self.feature_names))

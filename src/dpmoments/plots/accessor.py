@@ -11,6 +11,7 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.components import Scaling
 from dpmoments.analysis.released import Released, Stated
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.plots.canvas import captioned, sized
 from dpmoments.plots.components import plot_components, plot_spectrum
 from dpmoments.plots.intervals import plot_coefficients, plot_groups
 from dpmoments.plots.letters import with_fonts_for_names
@@ -44,7 +45,17 @@ class ReleasePlots:
 
     @in_floating_point
     @with_fonts_for_names
-    def correlation(self, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    def correlation(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        level: float = 0.95,
+        sort: Literal["schema", "alike"] = "schema",
+        triangle: bool = False,
+        ax: Axes | None = None,
+        figsize: tuple[float, float] | None = None,
+        caption: bool = True,
+    ) -> Axes:
         """Plot correlations as colored cells, hatched if their sign is not clear.
 
         Parameters
@@ -53,8 +64,16 @@ class ReleasePlots:
             At least two columns or features; default: all.
         level : float
             Confidence level of the intervals.
+        sort : {"schema", "alike"}
+            Order of the features: the schema's, or related ones together, by clustering.
+        triangle : bool
+            Show each pair once, below the diagonal.
         ax : matplotlib.axes.Axes, optional
             Axes to draw into; default: those of a new figure.
+        figsize : pair of float, optional
+            Width and height of the new figure in inches; default: what the cells need.
+        caption : bool
+            Say below the title what marks mean, and what speaks against the numbers.
 
         Returns
         -------
@@ -65,11 +84,22 @@ class ReleasePlots:
         ValueError
             If a name is unknown, the level is below 0.5, or no mean was released.
         """
-        return plot_correlation(self.release, columns, level=level, ax=ax)
+        ax = sized(ax, figsize)
+        return captioned(
+            plot_correlation(self.release, columns, level=level, sort=sort, triangle=triangle, ax=ax), caption
+        )
 
     @in_floating_point
     @with_fonts_for_names
-    def covariance(self, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    def covariance(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        level: float = 0.95,
+        ax: Axes | None = None,
+        figsize: tuple[float, float] | None = None,
+        caption: bool = True,
+    ) -> Axes:
         """Plot covariances as colored cells, each column relative to half its range.
 
         Cells show numbers in original units if they have room. Variances are hatched if ``release.describe()`` shows
@@ -78,7 +108,7 @@ class ReleasePlots:
 
         Parameters
         ----------
-        columns, level, ax
+        columns, level, ax, figsize, caption
             As for :meth:`correlation`; one column suffices.
 
         Returns
@@ -90,12 +120,18 @@ class ReleasePlots:
         ValueError
             As for :meth:`correlation`.
         """
-        return plot_covariance(self.release, columns, level=level, ax=ax)
+        return captioned(plot_covariance(self.release, columns, level=level, ax=sized(ax, figsize)), caption)
 
     @in_floating_point
     @with_fonts_for_names
     def spectrum(
-        self, columns: Sequence[str] | None = None, *, scaling: Scaling = "bounds", ax: Axes | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        scaling: Scaling = "bounds",
+        ax: Axes | None = None,
+        figsize: tuple[float, float] | None = None,
+        caption: bool = True,
     ) -> Axes:
         """Plot variances of the principal components and the noise floor; hollow below it.
 
@@ -106,7 +142,8 @@ class ReleasePlots:
         scaling : {"bounds", "units", "correlation"}
             As for ``release.pca()``. The default here is ``"bounds"``, every column relative to half its range, so that
             one axis fits all and the floor is nearly level.
-        ax : matplotlib.axes.Axes, optional
+        ax, figsize, caption
+            As for :meth:`correlation`.
 
         Returns
         -------
@@ -117,7 +154,7 @@ class ReleasePlots:
         ValueError
             If a name is unknown, or no number of rows was released.
         """
-        return plot_spectrum(self.release, columns, scaling=scaling, ax=ax)
+        return captioned(plot_spectrum(self.release, columns, scaling=scaling, ax=sized(ax, figsize)), caption)
 
     @in_floating_point
     @with_fonts_for_names
@@ -129,6 +166,8 @@ class ReleasePlots:
         scaling: Scaling = "bounds",
         n_features: int = 25,
         ax: Axes | None = None,
+        figsize: tuple[float, float] | None = None,
+        caption: bool = True,
     ) -> Axes:
         """Plot loadings of the first principal components; hatched if a component is noise.
 
@@ -136,7 +175,7 @@ class ReleasePlots:
         ----------
         n_components : int, optional
             Default: 5, or all if there are fewer.
-        columns, scaling, ax
+        columns, scaling, ax, figsize, caption
             As for :meth:`spectrum`.
         n_features : int
             Number of features to show, those with the largest loadings.
@@ -150,7 +189,10 @@ class ReleasePlots:
         ValueError
             As for :meth:`spectrum`; also if ``n_components`` or ``n_features`` is out of range.
         """
-        return plot_components(self.release, n_components, columns, scaling=scaling, n_features=n_features, ax=ax)
+        ax = sized(ax, figsize)
+        return captioned(
+            plot_components(self.release, n_components, columns, scaling=scaling, n_features=n_features, ax=ax), caption
+        )
 
     @in_floating_point
     @with_fonts_for_names
@@ -162,7 +204,10 @@ class ReleasePlots:
         method: Literal["ols", "ridge", "lasso"] = "ols",
         per: Literal["deviation", "unit"] = "deviation",
         n_coefficients: int = 25,
+        sort: Literal["fit", "size", "p"] = "fit",
         ax: Axes | None = None,
+        figsize: tuple[float, float] | None = None,
+        caption: bool = True,
         **options: Any,
     ) -> Axes:
         """Plot regression coefficients with intervals.
@@ -178,7 +223,10 @@ class ReleasePlots:
             Show coefficients per standard deviation of their feature, so that one axis fits all, or per unit.
         n_coefficients : int
             Number of coefficients to show, the clearest ones.
-        ax : matplotlib.axes.Axes, optional
+        sort : {"fit", "size", "p"}
+            Order: the fit's, the largest first, or the clearest first.
+        ax, figsize, caption
+            As for :meth:`correlation`.
         **options
             Options of the regression: ``level``, ``intercept``, ``reference``, ``alpha``.
 
@@ -191,13 +239,24 @@ class ReleasePlots:
         ValueError
             As for the regression; also if ``method``, ``per`` or ``n_coefficients`` is invalid.
         """
-        return plot_coefficients(
-            self.release, target, features, method=method, per=per, n_coefficients=n_coefficients, ax=ax, **options
+        ax, how = sized(ax, figsize), {"method": method, "per": per, "sort": sort, **options}
+        return captioned(
+            plot_coefficients(self.release, target, features, n_coefficients=n_coefficients, ax=ax, **how), caption
         )
 
     @in_floating_point
     @with_fonts_for_names
-    def groups(self, by: str, of: str, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    def groups(
+        self,
+        by: str,
+        of: str,
+        *,
+        level: float = 0.95,
+        sort: Literal["schema", "mean", "rows"] = "schema",
+        ax: Axes | None = None,
+        figsize: tuple[float, float] | None = None,
+        caption: bool = True,
+    ) -> Axes:
         """Plot means of a feature by group with intervals; hatched if a group is lost in noise.
 
         Parameters
@@ -206,7 +265,9 @@ class ReleasePlots:
             A categorical or Boolean column.
         of : str
             A feature.
-        level, ax
+        sort : {"schema", "mean", "rows"}
+            Order of the groups: the schema's, or the largest mean or number of rows first.
+        level, ax, figsize, caption
             As for :meth:`correlation`.
 
         Returns
@@ -218,7 +279,7 @@ class ReleasePlots:
         ValueError
             As for ``release.group_means()``.
         """
-        return plot_groups(self.release, by, of, level=level, ax=ax)
+        return captioned(plot_groups(self.release, by, of, level=level, sort=sort, ax=sized(ax, figsize)), caption)
 
     @in_floating_point
     @with_fonts_for_names

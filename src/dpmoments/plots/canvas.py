@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dpmoments.analysis.functionals import NO_MEAN
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.values import is_finite_number, shown
 from dpmoments.plots.letters import ESCAPED, drawable, literal_text
 
 if TYPE_CHECKING:
@@ -51,6 +52,31 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
         raise InputTypeError(
             f"ax must be a matplotlib axes, got {type(ax).__name__}: pass one from plt.subplots(), or none"
         )
+    return ax
+
+
+def sized(ax: Axes | None, figsize: tuple[float, float] | None) -> Axes | None:
+    """Return the axes of a new figure of this size in inches, or the given ones."""
+    if figsize is None:
+        return ax
+    if ax is not None:
+        raise InputValueError("figsize= is the size of a new figure, and ax= is of another one: give one of them")
+    if len(figsize) != 2 or not all(is_finite_number(side) and 0.0 < float(side) <= _LARGEST for side in figsize):
+        raise InputValueError(f"figsize={shown(figsize)} must be a width and a height in inches")
+    return axes_of(None, *map(float, figsize))
+
+
+_CAPTION = "caption"
+_LARGEST = 300.0
+"""Longest side of a figure in inches."""
+
+
+def captioned(ax: Axes, caption: bool) -> Axes:
+    """Return the axes; without ``caption``, remove the lines below the title."""
+    if not caption:
+        for text in [text for text in ax.texts if text.get_gid() == _CAPTION]:
+            text.remove()
+        ax.set_title(ax.get_title(loc="left"), loc="left", fontsize=TEXT_SIZE + 2.0, pad=6.0, **literal_text())
     return ax
 
 
@@ -127,6 +153,7 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
         linespacing=_LINE_HEIGHT - 0.15,
         color=SECONDARY,
         annotation_clip=False,
+        gid=_CAPTION,
         in_layout=False,  # the title keeps its height free, and its width is no matter of the axes
         **literal_text(),
     )

@@ -155,6 +155,7 @@ def plot_coefficients(
     method: Literal["ols", "ridge", "lasso"] = "ols",
     per: Literal["deviation", "unit"] = "deviation",
     n_coefficients: int = _MAX_COEFFICIENTS,
+    sort: Literal["fit", "size", "p"] = "fit",
     ax: Axes | None = None,
     **options: Any,
 ) -> Axes:
@@ -165,6 +166,10 @@ def plot_coefficients(
         raise InputValueError(
             f"per={per!r}: use 'deviation', a feature's standard deviation, or 'unit', one unit of it"
         )
+    if sort not in ("fit", "size", "p"):
+        raise InputValueError(
+            f"sort={sort!r}: use 'fit', the order of the fit, 'size', largest first, or 'p', clearest first"
+        )
     if n_coefficients < 1:
         raise InputValueError(f"n_coefficients must be at least 1, got {n_coefficients!r}")
     require_count(release, "coefficients")
@@ -174,7 +179,7 @@ def plot_coefficients(
     assert spread is not None
     of_feature = dict(zip(result.feature_names, spread.tolist(), strict=True))
     deviations = np.array([of_feature[name] for name in fit.features])
-    return draw_coefficients(fit, deviations if per == "deviation" else None, n_coefficients, ax)
+    return draw_coefficients(fit, deviations if per == "deviation" else None, n_coefficients, ax, sort=sort)
 
 
 def draw_coefficients(
@@ -182,6 +187,8 @@ def draw_coefficients(
     deviations: FloatArray | None = None,
     n_coefficients: int = _MAX_COEFFICIENTS,
     ax: Axes | None = None,
+    *,
+    sort: Literal["fit", "size", "p"] = "fit",
 ) -> Axes:
     """Plot the coefficients of a fit.
 
@@ -201,6 +208,11 @@ def draw_coefficients(
         half = _privacy_part(lower, upper, fit.privacy_errors, fit.standard_errors)
         order = np.argsort(np.nan_to_num(fit.p_values, nan=2.0), kind="stable")
     order = order[:n_coefficients]
+    if sort == "fit":
+        order = np.sort(order)
+    elif sort == "size":
+        size = np.abs(np.nan_to_num(value, nan=0.0) * np.where(per > 0.0, per, 0.0))
+        order = order[np.argsort(-size[order], kind="stable")]
     lines = [
         _IntervalLine(
             label(fit.features[index]),
@@ -210,7 +222,7 @@ def draw_coefficients(
             _times(half[index], per[index]),
             verdict[index] if verdict[index] in UNCLEAR else "",
         )
-        for index in np.sort(order).tolist()
+        for index in order.tolist()
     ]
     grow = ax is None
     ax = _interval_axes(ax, len(lines))
@@ -263,21 +275,35 @@ def _title_and_marks(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[st
 # The picture of the means of a feature by group.
 
 
-def plot_groups(release: Released, by: str, of: str, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+def plot_groups(
+    release: Released,
+    by: str,
+    of: str,
+    *,
+    level: float = 0.95,
+    sort: Literal["schema", "mean", "rows"] = "schema",
+    ax: Axes | None = None,
+) -> Axes:
     """Plot means by group; see :meth:`dpmoments.plots.accessor.ReleasePlots.groups`."""
     require_mean(release, "means of groups")
     if not isinstance(of, str):
         raise InputTypeError(f"of={of!r}: a plot shows the means of one feature; name one")
     of = release.feature_names[feature_place(release, of)]
-    return draw_groups(group_means(release, by, [of], level=level), ax)
+    if sort not in ("schema", "mean", "rows"):
+        raise InputValueError(f"sort={sort!r}: use 'schema', the order of the levels, 'mean' or 'rows', largest first")
+    return draw_groups(group_means(release, by, [of], level=level), ax, sort=sort)
 
 
-def draw_groups(answer: GroupMeans, ax: Axes | None = None) -> Axes:
+def draw_groups(
+    answer: GroupMeans, ax: Axes | None = None, *, sort: Literal["schema", "mean", "rows"] = "schema"
+) -> Axes:
     """Plot an answer of ``release.group_means()`` for one feature."""
     total = np.hypot(answer.privacy_noise[0], answer.sampling_noise[0])
     half = _privacy_part(answer.lower[0], answer.upper[0], answer.privacy_noise[0], total)
     lines = []
-    for index, name in enumerate(answer.groups):
+    largest = {"mean": answer.mean[0], "rows": answer.counts}.get(sort, np.zeros(len(answer.groups)))
+    for index in np.argsort(-np.nan_to_num(largest, nan=-np.inf), kind="stable").tolist():
+        name = answer.groups[index]
         noise = f" ± {answer.count_noise[index]:,.0f}" if np.isfinite(answer.count_noise[index]) else ""
         level = name.removeprefix(f"{answer.by}=")
         lines.append(

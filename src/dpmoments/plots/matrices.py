@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import scipy
 
 from dpmoments.analysis.correlations import Correlations, correlations
 from dpmoments.analysis.description import describe
@@ -22,6 +23,7 @@ from dpmoments.analysis.functionals import (
 from dpmoments.analysis.released import Released, chosen_features, columns_of
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.plots.canvas import (
     DIVERGING,
     FAINT,
@@ -82,25 +84,31 @@ def draw_matrix(
     is_noise: BoolArray,
     groups: Sequence[str] = (),
     cells: NumberedCells | None = None,
+    left_out: BoolArray | None = None,
 ) -> AxesImage:
     """Draw the cells, their marks and labels, and lines between columns of the table.
 
     Cells of ``values`` that are NaN are crossed out, those in ``is_noise`` hatched. ``groups`` is the table's column of
-    each row, if rows and columns are the same features. ``cells`` are written only if they are few.
+    each row, if rows and columns are the same features. ``cells`` are written only if they are few. Cells of ``left_out``
+    stay empty.
     """
     from matplotlib import colormaps
 
     colors = colormaps[DIVERGING].with_extremes(bad=FAINT)
-    lost = np.asarray(is_noise) & np.isfinite(values)
+    drawn = np.ones(values.shape, dtype=bool) if left_out is None else ~left_out
+    lost = np.asarray(is_noise) & np.isfinite(values) & drawn
     few = max(values.shape) <= _MAX_LABELLED
     # among many cells hatching alone is not enough for what stands out to be seen
     shown = np.ma.masked_invalid(values if few else np.where(lost, 0.0, values))
+    shown = np.ma.masked_array(shown, np.ma.getmaskarray(shown) | ~drawn)
+    if not drawn.all():
+        colors = colors.with_extremes(bad="white")
     image = ax.imshow(shown, cmap=colors, norm=norm, interpolation="nearest", aspect="auto")
     _hatched(ax, lost, HATCH, "noise decides", "#555555" if few else "#b5b5b5")
-    _hatched(ax, ~np.isfinite(values), "xxxx", "no number", "#555555" if few else "#8c8c8c")
+    _hatched(ax, ~np.isfinite(values) & drawn, "xxxx", "no number", "#555555" if few else "#8c8c8c")
     numbered = cells is not None and max(values.shape) <= _MAX_NUMBERED
     if cells is not None and numbered:
-        _write(ax, values, norm, cells, is_noise)
+        _write(ax, values, norm, cells, is_noise, drawn)
     _separate(ax, groups)
     _name(ax, rows, columns, groups)
     return image
@@ -161,11 +169,13 @@ def _draw_as_one(ax: Axes, mesh: Collection) -> None:
     ax.add_patch(shape).set_rasterized(True)
 
 
-def _write(ax: Axes, values: FloatArray, norm: Normalize, cells: NumberedCells, is_noise: BoolArray) -> None:
+def _write(
+    ax: Axes, values: FloatArray, norm: Normalize, cells: NumberedCells, is_noise: BoolArray, drawn: BoolArray
+) -> None:
     from matplotlib import colormaps
 
     colors = colormaps[DIVERGING](norm(values))
-    for row, column in np.ndindex(values.shape):
+    for row, column in np.argwhere(drawn).tolist():
         on_paper = is_noise[row, column] or not np.isfinite(values[row, column])
         paper = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "boxstyle": "round,pad=0.1"}
         below = cells.noise[row][column]
@@ -227,16 +237,38 @@ def _labels(names: Sequence[str], groups: Sequence[str]) -> tuple[list[float], l
 
 
 def plot_correlation(
-    release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None
+    release: Released,
+    columns: Sequence[str] | None = None,
+    *,
+    level: float = 0.95,
+    sort: Literal["schema", "alike"] = "schema",
+    triangle: bool = False,
+    ax: Axes | None = None,
 ) -> Axes:
     """Plot correlations; see :meth:`dpmoments.plots.accessor.ReleasePlots.correlation`."""
     require_mean(release, "correlations")
+    if sort not in ("schema", "alike"):
+        raise InputValueError(
+            f"sort={sort!r}: use 'schema', the order of the columns, or 'alike', related ones together"
+        )
     result = correlations(release, columns, level=level)
-    return draw_correlations(result, ax)
+    if sort == "alike":
+        result = result[[result.feature_names[index] for index in _alike(result.correlation)]]
+    return draw_correlations(result, ax, triangle=triangle)
 
 
-def draw_correlations(answer: Correlations, ax: Axes | None = None) -> Axes:
-    """Plot an answer of ``release.correlations()``."""
+def _alike(correlation: FloatArray) -> list[int]:
+    """Return the order of the leaves of a hierarchical clustering by 1 − |r|."""
+    if len(correlation) < 3:
+        return list(range(len(correlation)))
+    distance = 1.0 - np.minimum(np.abs(np.nan_to_num(correlation, nan=0.0)), 1.0)
+    pairs = distance[np.triu_indices(len(distance), 1)]
+    tree = scipy.cluster.hierarchy.linkage(pairs, "average", optimal_ordering=len(distance) <= _MAX_LABELLED)
+    return [int(index) for index in scipy.cluster.hierarchy.leaves_list(tree)]
+
+
+def draw_correlations(answer: Correlations, ax: Axes | None = None, *, triangle: bool = False) -> Axes:
+    """Plot an answer of ``release.correlations()``; with ``triangle``, each pair once."""
     from matplotlib.colors import Normalize
 
     size = len(answer.feature_names)
@@ -254,6 +286,7 @@ def draw_correlations(answer: Correlations, ax: Axes | None = None) -> Axes:
         is_noise=_unclear(verdict),
         groups=answer.columns_of_features,
         cells=NumberedCells(_numbers(answer.correlation), _numbers(half, "±")),
+        left_out=np.triu(np.ones((size, size), dtype=bool)) if triangle else None,
     )
     reported = half[np.isfinite(answer.privacy_noise) & off]  # where a variance is lost the interval is all of [-1, 1]
     typical = float(np.median(reported)) if len(reported) else float("nan")
