@@ -649,14 +649,59 @@ def test_a_line_with_too_many_cells_is_told(tmp_path: Path) -> None:
 
 def test_what_cannot_be_opened_is_refused_as_by_a_release(tmp_path: Path) -> None:
     schema = dpm.Schema(dpm.Numeric("age", 0, 9), dpm.Numeric("height", 0, 9))
-    with pytest.raises(ValueError, match="has no column 'height'"):
-        dpm.preflight(pa.table({"age": [1.0]}), schema)
+    with pytest.raises(ValueError, match="has no column 'age', 'height'"):
+        dpm.preflight(pa.table({"weight": [1.0]}), schema)
     with pytest.raises(ValueError, match="more than one column named 'age'"):
         dpm.preflight(pd.DataFrame([[1.0, 2.0, 3.0]], columns=["age", "age", "height"]), schema)
     with pytest.raises(FileNotFoundError):
         dpm.preflight(tmp_path / "none.csv", schema)
     with pytest.raises(TypeError, match=r"must be a dpmoments\.Schema"):
         dpm.preflight(pa.table({"age": [1.0]}), {"age": (0, 9)})  # type: ignore[arg-type]
+
+
+def probable_causes(**columns: object) -> dict[str, Any]:
+    """What preflight finds of a table under a schema of four columns, one of them renamed."""
+    schema = dpm.Schema(
+        dpm.Numeric("age", 0, 120, missing="drop"),
+        dpm.Numeric("income", 0, 9_999, missing="drop", decimal=".", source="INC_TOT"),
+        dpm.Categorical("region", ["north", "south"]),
+        dpm.Boolean("smoker"),
+        dpm.Product("age", "smoker"),
+    )
+    return dpm.preflight(pa.table(columns), schema).private_facts()
+
+
+def test_a_column_that_is_absent_hides_no_other_finding() -> None:
+    facts = probable_causes(age=[200.0, 30.0], INC_TOT=["1.5", "x"], region=["north", "west"], Smoker=[True, False])
+    assert facts["a_release_stops"]
+    assert facts["absent_columns"] == [{"column": "smoker", "name": "smoker", "close": "Smoker"}]
+    assert facts["columns"]["age"]["above"] == facts["columns"]["region"]["unknown"] == 1
+    assert facts["columns"]["income"]["unreadable"] == 1
+    assert list(facts["derived"]) == []
+
+
+def test_a_number_that_is_repeated_outside_the_bounds_is_probably_a_code() -> None:
+    def codes(*ages: float) -> list[str]:
+        n = len(ages)
+        facts = probable_causes(age=ages, INC_TOT=["1"] * n, region=["north"] * n, smoker=[True] * n)
+        codes: list[str] = facts["columns"]["age"]["probable_codes"]
+        return codes
+
+    assert codes(*[999.0] * 20, *[-9.0] * 3, *range(100)) == ["-9", "999"]
+    assert codes(*range(100, 200)) == []  # values of people
+    assert codes(999.0, *range(100)) == []  # may be one of them
+    assert codes(*[999.0] * 20, *range(120, 150)) == []
+
+
+def test_numbers_that_parse_with_the_other_decimal_mark_are_counted() -> None:
+    def marks(*incomes: str) -> dict[tuple[str, str | None], int]:
+        n = len(incomes)
+        facts = probable_causes(age=[1.0] * n, INC_TOT=incomes, region=["north"] * n, smoker=[True] * n)
+        found = facts["columns"]["income"]["numbers_with_other_marks"]
+        return {(entry["decimal"], entry["thousands"]): entry["cells"] for entry in found}
+
+    assert marks("1,5", "1.234,5", "x", "7") == {(",", None): 1, (",", "."): 2}
+    assert marks("1.5", "7") == {}
 
 
 def test_progress_is_a_fraction() -> None:

@@ -66,6 +66,11 @@ class ColumnFacts:
         refused type stops a release. In a categorical column such a value is an unknown level.
     like_numbers : int
         Those that are text and would be numbers if the column were converted.
+    marks : tuple of (str, str, int)
+        Decimal mark, mark between groups of three digits, and the number of those that are text and would be numbers with
+        them.
+    codes : tuple of CellValue
+        Repeated numbers that make up nearly all of the values below or above the bounds.
     types : tuple of str
         Types of the column that stop a release.
     unreadable_values, unknown_values : tuple of FoundValue
@@ -86,6 +91,8 @@ class ColumnFacts:
     between: int
     unreadable: int
     like_numbers: int
+    marks: tuple[tuple[str, str, int], ...]
+    codes: tuple[CellValue, ...]
     types: tuple[str, ...]
     unreadable_values: tuple[FoundValue, ...]
     unknown: int
@@ -109,6 +116,18 @@ class ColumnFacts:
         if not isinstance(self.column, Categorical):
             return ()
         return tuple(level for level, cells in zip(self.column.levels, self.levels, strict=True) if not cells)
+
+
+@dataclass(frozen=True, repr=False)
+class AbsentColumn:
+    """Column of the schema that the table lacks: its name there and in the table.
+
+    ``close`` is the similar name of a column of the table, if any.
+    """
+
+    column: str
+    name: str
+    close: str | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,6 +212,8 @@ class TableFacts:
         Files that could not be read to their end.
     unit : UnitFacts or None
         With a privacy unit.
+    absent : tuple of AbsentColumn
+        Columns of the schema that the table lacks; ``schema`` has the others.
     """
 
     schema: Schema
@@ -207,12 +228,15 @@ class TableFacts:
     ragged: int
     failures: tuple[str, ...]
     unit: UnitFacts | None = None
+    absent: tuple[AbsentColumn, ...] = ()
 
     @property
     def stops(self) -> bool:
         """True if a release of this table stops with an error."""
         of_unit = self.unit is not None and self.unit.stops
-        return bool(self.failures or self.ragged) or of_unit or any(column.stops for column in self.columns)
+        return (
+            bool(self.failures or self.ragged or self.absent) or of_unit or any(column.stops for column in self.columns)
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain values, private."""
@@ -229,6 +253,7 @@ class TableFacts:
             "derived": dict(self.derived),
             "lines_with_more_or_fewer_cells": self.ragged,
             "files_not_read_to_their_end": list(self.failures),
+            "absent_columns": [vars(column).copy() for column in self.absent],
             "privacy_unit": None if self.unit is None else self.unit.to_plain(),
         }
 
@@ -249,6 +274,11 @@ def _plain_column(facts: ColumnFacts) -> dict[str, Any]:
         return plain | {"unknown": facts.unknown, "unknown_values": unknown, "levels": levels}
     return plain | {
         "infinite": facts.infinite,
+        "probable_codes": [text for _, text in facts.codes],
+        "numbers_with_other_marks": [
+            {"decimal": decimal, "thousands": thousands or None, "cells": cells}
+            for decimal, thousands, cells in facts.marks
+        ],
         "below": facts.below,
         "above": facts.above,
         "between": facts.between,

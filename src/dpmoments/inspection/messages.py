@@ -84,6 +84,15 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
     for failure in facts.failures:
         words = f"{failure}. The following covers the {facts.rows:,} rows that could be read"
         yield Verdict(Seriousness.UNREAD, 1.0, words)
+    for column in facts.absent:
+        names = visible(column.name, quoted=False)
+        if column.name != column.column:
+            names += f", which is {visible(column.column, quoted=False)} in the schema"
+        words = f"a release stops: the table has no column {names}"
+        if column.close is not None:
+            close = visible(column.close, quoted=False)
+            words += f". Did you mean {close}? Then state source: {close} for it in the schema"
+        yield Verdict(Seriousness.STOPS, 1.0, words)
     if facts.ragged:
         lines = "line has" if facts.ragged == 1 else "lines have"
         words = (
@@ -204,10 +213,40 @@ def _of_numbers(
             words += ": values are not clipped, but the column's mean must not be there"
             yield Verdict(Seriousness.REMARK, outside / n_numbers, words)
         else:
-            yield Verdict(Seriousness.PARTLY_LOST, outside / n_numbers, f"{words}, and are clipped to it")
+            words += f", and are clipped to it{_codes(facts)}"
+            yield Verdict(Seriousness.PARTLY_LOST, outside / n_numbers, words)
     if facts.between:
         words = f"{_of(facts.between, n_numbers, f'numbers of {name}')} are between 0 and 1: they count as fractions"
         yield _graded(facts.between, n_numbers, words)
+
+
+def _codes(facts: ColumnFacts) -> str:
+    """Ask whether repeated numbers outside the bounds are codes."""
+    if not facts.codes:
+        return ""
+    codes = ", ".join(text for _, text in facts.codes)
+    question = "are these codes" if len(facts.codes) > 1 else "is this a code"
+    return (
+        f". Nearly all of them are {codes}: {question} for a missing value in the codebook? Then state missing_values: [{codes}] "
+        "in the schema"
+    )
+
+
+def _spelling_advice(values: Sequence[FoundValue]) -> str:
+    """Return advice on values that differ from levels in spelling only."""
+    alike = [(value.value[1], str(value.nearest)) for value in values if value.same]
+    if not alike:
+        return ""
+    strip = any(text.strip() != text and text.strip() == level.strip() for text, level in alike)
+    folded = any(
+        text.strip() != level.strip() and text.strip().casefold() == level.strip().casefold() for text, level in alike
+    )
+    rest = any(text.strip().casefold() != level.strip().casefold() for text, level in alike)
+    rules = [rule for rule, needed in (("strip: true", strip), ("casefold: true", folded), ("aliases", rest)) if needed]
+    return (
+        f". Some values and levels differ only in spelling: state {' and '.join(rules)} for the column in the schema, or use one "
+        "spelling"
+    )
 
 
 def _of_levels(facts: ColumnFacts, column: Categorical, name: str, n_rows: int) -> Iterator[Verdict]:
@@ -219,12 +258,9 @@ def _of_levels(facts: ColumnFacts, column: Categorical, name: str, n_rows: int) 
             else f"{_of(facts.unknown, n_values, f'cells of {name}')} are not levels of the schema"
         )
         words += f", and {_fate(column.other, column)}: {_listed(facts.unknown_values, facts.complete)}"
-        if any(value.same for value in facts.unknown_values):
-            words += (
-                ". Some values and levels differ only in spelling: use the same spelling in the table and in the schema"
-            )
+        words += _spelling_advice(facts.unknown_values)
         yield _graded(facts.unknown, n_values, words)
-    if facts.never_seen and n_values:
+    if facts.never_seen and facts.unknown < n_values:
         levels = ", ".join(
             visible(str(level)) if isinstance(level, str) else str(level) for level in facts.never_seen[:_MAX_LISTED]
         )
@@ -246,6 +282,15 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
     if facts.like_numbers:
         words += (
             f". {_of(facts.like_numbers, facts.unreadable, 'of these cells')} are text that could be read as a number"
+        )
+        if facts.types and isinstance(facts.column, Numeric):
+            words += ', and is if the schema states decimal: "." for the column'
+    if facts.marks and (most := max(facts.marks, key=lambda mark: (mark[2], not mark[1])))[2]:
+        decimal, thousands, cells = most
+        marks = f'decimal: "{decimal}"' + (f' and thousands: "{thousands}"' if thousands else "")
+        words += (
+            f"; {_of(cells, facts.unreadable, 'of these cells')} can be read with {marks}, which can be stated for the column in "
+            "the schema"
         )
     if facts.unreadable_values:
         words += f". They hold {_listed(facts.unreadable_values, facts.complete)}"

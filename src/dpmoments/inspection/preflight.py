@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from heapq import nsmallest
+from os import PathLike
 from typing import Any, NoReturn, SupportsIndex, TextIO
 from zlib import crc32
 
@@ -28,7 +29,15 @@ from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.progress import watched
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.inspection.facts import ColumnFacts, FoundValue, RuleFacts, TableFacts, UnitFacts, nearest_level
+from dpmoments.inspection.facts import (
+    AbsentColumn,
+    ColumnFacts,
+    FoundValue,
+    RuleFacts,
+    TableFacts,
+    UnitFacts,
+    nearest_level,
+)
 from dpmoments.inspection.messages import BLANK, Outcome, Seriousness, column_lines, row_lines, verdicts, visible
 from dpmoments.inspection.unreadable import (
     CellValue,
@@ -36,7 +45,9 @@ from dpmoments.inspection.unreadable import (
     read_level_cells,
     read_number_cells,
     read_unit_cells,
+    written_value,
 )
+from dpmoments.messages.wording import closest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.sources.engine import EngineSource
@@ -48,6 +59,7 @@ from dpmoments.rows.units import ROUNDS, UnitBlock, UnitCounts, counts_of_units
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, changed
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
+from dpmoments.schema.drafting import draft
 from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
@@ -56,6 +68,9 @@ from dpmoments.schema.schema import Schema
 
 _MAX_VALUES = 256
 _MAX_TEXT_LENGTH = 80
+_MAX_CODES = 3
+_CODES_SHARE = 0.95
+"""Fraction of the values beyond a bound that at most ``_MAX_CODES`` codes make up."""
 """Max characters kept of a value."""
 
 
@@ -103,6 +118,12 @@ class ValueSample:
     def most_frequent_first(self) -> list[tuple[CellValue, int]]:
         """Return the sampled values and counts, by count, then by text."""
         return sorted(self.counts.values(), key=lambda entry: (-entry[1], entry[0]))
+
+    def dominant(self, cells: int) -> list[tuple[CellValue, int]]:
+        """Return up to three values that are repeated and make up nearly all of ``cells`` values."""
+        frequent = self.most_frequent_first()[:_MAX_CODES]
+        repeated = [(value, times) for value, times in frequent if times > 1]
+        return repeated if sum(times for _, times in repeated) >= _CODES_SHARE * cells > 0 else []
 
     def _limit(self) -> bytes | None:
         """Return the prefix of the largest hash kept, above which no value is kept.
@@ -246,6 +267,11 @@ class _Look:
         for what, cells in (("empty", empty), ("infinite", infinite), ("below", below), ("above", above)):
             self._count(cells, "column", column.name, what)
         self._add(("column", column.name, "like numbers"), read.like_numbers)
+        for (decimal, thousands), number in read.marks.items():
+            self._add(("marks", column.name, decimal, thousands), number)
+        if isinstance(column, Numeric):
+            self._values(column.name, "below", _counted_numbers(values[below]))
+            self._values(column.name, "above", _counted_numbers(values[above]))
         missing = empty | infinite
         self._values(column.name, "unreadable", read.found)
         self._note(column, read.unreadable, read.kind, missing)
@@ -333,6 +359,12 @@ class _Look:
     def _add(self, key: tuple[str | int, ...], number: int) -> None:
         if number:
             self._running.counts[key] += number
+
+
+def _counted_numbers(values: FloatArray) -> dict[CellValue, int]:
+    """Count numbers by their text."""
+    numbers, times = np.unique(values, return_counts=True)
+    return {written_value(number): count for number, count in zip(numbers.tolist(), times.tolist(), strict=True)}
 
 
 def _lenient(column: SchemaColumn) -> SchemaColumn:
@@ -566,6 +598,7 @@ def preflight(
     if privacy_unit is not None:
         require_unit(privacy_unit, schema.reserved_names, Neighbors.ADD_REMOVE)
     with watched(progress) as on_block:
+        schema, absent = _without_absent(data, schema, privacy_unit, text_format)
         source = open_source(data, schema, mean, privacy_unit, text_format)
         with on_block.passing(source.pass_length):
             result, failures = survey_table(source, threads=threads, on_block=on_block)
@@ -574,7 +607,37 @@ def preflight(
             with on_block.passing(source.pass_length, ROUNDS):
                 units = survey_units(source, threads=threads, on_block=on_block)
     unit = None if privacy_unit is None or units is None else _unit_facts(privacy_unit, result, units)
-    return Preflight(_facts(schema, result, failures, unit))
+    return Preflight(_facts(schema, result, failures, unit, absent))
+
+
+def _without_absent(
+    data: Any, schema: Schema, privacy_unit: PrivacyUnit | None, text_format: TextFormat | None
+) -> tuple[Schema, tuple[AbsentColumn, ...]]:
+    """Return the schema of the columns that the table has, so that the others hide nothing.
+
+    If the table cannot be opened for another reason, the schema is returned as it is.
+    """
+    try:
+        open_source(data, schema, True, privacy_unit, text_format)
+    except ValueError:
+        try:
+            names = draft(data, text_format or schema.text_format if isinstance(data, str | PathLike) else None).names
+        except (TypeError, ValueError, OSError):
+            return schema, ()
+    else:
+        return schema, ()
+    absent = {column.name: name for name, column in schema.columns_by_source.items() if name not in names}
+    kept = [
+        column
+        for column in schema.columns
+        if column.name not in absent
+        and not (isinstance(column, DerivedColumn) and absent.keys() & set(column.stated.factors))
+    ]
+    if not absent or not kept or (privacy_unit is not None and privacy_unit.column not in names):
+        return schema, ()
+    free = [name for name in names if name not in schema.columns_by_source]
+    found = tuple(AbsentColumn(own, name, closest(name, free).get("close")) for own, name in absent.items())
+    return schema.with_columns(kept, row_norm=False), found
 
 
 class Preflight:
@@ -713,7 +776,13 @@ def _as_wide_as_shown(character: str) -> str:
     return character + _FILLER if unicodedata.east_asian_width(character) in "WF" else character
 
 
-def _facts(schema: Schema, found: SurveyCounts, failures: list[str], unit: UnitFacts | None) -> TableFacts:
+def _facts(
+    schema: Schema,
+    found: SurveyCounts,
+    failures: list[str],
+    unit: UnitFacts | None,
+    absent: tuple[AbsentColumn, ...],
+) -> TableFacts:
     counts = found.counts
     dropping = [pair for column in schema.table_columns for pair in _dropping_rules(column)]
     if unit is not None and unit.privacy_unit.missing == "drop":
@@ -737,6 +806,7 @@ def _facts(schema: Schema, found: SurveyCounts, failures: list[str], unit: UnitF
         ragged=counts["rows", "ragged"],
         failures=tuple(failures),
         unit=unit,
+        absent=absent,
     )
 
 
@@ -778,6 +848,12 @@ def _column_facts(column: Column, found: SurveyCounts) -> ColumnFacts:
         between=cells("between"),
         unreadable=cells("unreadable"),
         like_numbers=cells("like numbers"),
+        marks=tuple((str(key[2]), str(key[3]), n) for key, n in found.counts.items() if key[:2] == ("marks", name)),
+        codes=tuple(
+            code
+            for side in ("below", "above")
+            for code, _ in found.values.get((name, side), ValueSample()).dominant(cells(side))
+        ),
         types=tuple(sorted(str(key[2]) for key in found.counts if key[:2] == ("type", name))),
         unreadable_values=tuple(FoundValue(value, times) for value, times in unreadable.most_frequent_first()),
         unknown=cells("unknown"),

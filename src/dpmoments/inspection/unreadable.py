@@ -36,6 +36,7 @@ from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.dates import Date
+from dpmoments.schema.numeric import Numeric
 
 CellValue = tuple[Literal["text", "number", "form", "type"], str]
 """Kind and text of a value.
@@ -75,6 +76,9 @@ class NumberCells:
         Counts of the unreadable values; text by its form, so that it reveals no number.
     like_numbers : int
         Count of those that are text and would be numbers.
+    marks : mapping of (str, str) to int
+        Count of those that are text and would be numbers with another decimal mark, and another mark between groups of three
+        digits.
     """
 
     values: FloatArray
@@ -82,6 +86,7 @@ class NumberCells:
     kind: str | None = None
     found: Mapping[CellValue, int] = field(default_factory=dict)
     like_numbers: int = 0
+    marks: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,7 +123,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
         return NumberCells(np.full(cells.n_cells, np.nan), np.ones(cells.n_cells, dtype=bool), cells.kind)
     if written is not None:
         texts, _ = decoded_bytes(cells)  # what is not UTF-8 is no number either
-        return _of_texts(texts, column, _read_texts(texts, column, written))
+        return _of_texts(texts, column, _read_texts(texts, column, written), written)
     if isinstance(column, Date) and (dates := _as_texts(cells)) is not None:
         return _of_texts(dates, column, text_dates(dates, column, TextFormat(), only_empty=True))
     try:
@@ -129,14 +134,18 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
         unreadable = np.zeros(len(cells), dtype=bool) if wrong is None else wrong
         if wrong is None:
             return NumberCells(values, unreadable)
-        result, like_numbers = _forms(_counted(cells, unreadable), column)
-        return NumberCells(values, unreadable, found=result, like_numbers=like_numbers)
+        counted = _counted(cells, unreadable)
+        result, like_numbers = _forms(counted, column)
+        return NumberCells(
+            values, unreadable, found=result, like_numbers=like_numbers, marks=_other_marks(counted, column)
+        )
     kind = _describe_type(cells.type)
     if (texts := _as_texts(cells)) is None:
         return NumberCells(values, wrong, kind)
     unreadable = ~_flags(pc.is_null(texts))
-    result, like_numbers = _forms(_counted(texts, unreadable), column)
-    return NumberCells(values, unreadable, kind, result, like_numbers)
+    counted = _counted(texts, unreadable)
+    result, like_numbers = _forms(counted, column)
+    return NumberCells(values, unreadable, kind, result, like_numbers, _other_marks(counted, column))
 
 
 def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | None = None) -> LevelCells:
@@ -163,9 +172,33 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
     return LevelCells(codes, np.zeros(len(cells), dtype=bool), None, unknown)
 
 
-def _of_texts(texts: Any, column: NumberColumn, read: TextCells) -> NumberCells:
-    result, _ = _forms(_counted(texts, read.unparsable), column) if read.unparsable.any() else ({}, 0)
-    return NumberCells(read.values, read.unparsable, found=result)
+def _of_texts(texts: Any, column: NumberColumn, read: TextCells, written: TextFormat | None = None) -> NumberCells:
+    if not read.unparsable.any():
+        return NumberCells(read.values, read.unparsable)
+    counted = _counted(texts, read.unparsable)
+    found, _ = _forms(counted, column)
+    return NumberCells(read.values, read.unparsable, found=found, marks=_other_marks(counted, column, written))
+
+
+def _other_marks(
+    found: Mapping[CellValue, int], column: NumberColumn, written: TextFormat | None = None
+) -> dict[tuple[str, str], int]:
+    """Count the texts that would be numbers with the other decimal mark.
+
+    >>> from dpmoments.schema.columns import Numeric
+    >>> _other_marks({("text", "1,5"): 3, ("text", "1.234,5"): 2, ("text", "x"): 9}, Numeric("pay", 0, 1))
+    {(',', ''): 3, (',', '.'): 5}
+    """
+    if not isinstance(column, Numeric):
+        return {}
+    texts = [text for kind, text in found if kind == "text"]
+    cells, decimal = pa.array(texts, pa.large_string()), "," if column_format(column, written).decimal == "." else "."
+    counts: dict[tuple[str, str], int] = {}
+    for thousands in ("", "." if decimal == "," else ","):
+        values = text_numbers(cells, TextFormat(decimal=decimal, thousands=thousands or None)).values
+        like = {text for text, value in zip(texts, values.tolist(), strict=True) if np.isfinite(value)}
+        counts[decimal, thousands] = sum(found["text", text] for text in like)
+    return counts
 
 
 def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCells:
@@ -202,7 +235,7 @@ def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
         else:
             broken = np.zeros(len(values), dtype=bool)
         for value, is_broken, number in zip(values.to_pylist(), broken.tolist(), times.tolist(), strict=True):
-            result[_NOT_UTF8 if is_broken else _written(value)] += number
+            result[_NOT_UTF8 if is_broken else written_value(value)] += number
     return result
 
 
@@ -228,10 +261,10 @@ def _forms(found: Mapping[CellValue, int], column: NumberColumn) -> tuple[Counte
 
 
 def _written_objects(cells: npt.NDArray[Any]) -> list[CellValue]:
-    return read_objects(cells, _written, ("type", "object"))
+    return read_objects(cells, written_value, ("type", "object"))
 
 
-def _written(cell: object) -> CellValue:
+def written_value(cell: object) -> CellValue:
     """Describe a value as text; what is neither text nor a number, by its type only."""
     if isinstance(cell, str):
         return "text", str.__str__(cell).encode(errors="replace").decode()
