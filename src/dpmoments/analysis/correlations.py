@@ -307,7 +307,7 @@ class Correlations(Answer):
 
     @cached_property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
-        """Conclusion for each pair: at most 5 % chance that any sign of the table is false.
+        """Conclusion for each pair. The chance that any sign in the table is false is at most 5 %.
 
         Empty if not comparable.
         """

@@ -78,7 +78,7 @@ class GroupDifferences(Answer):
     def verdict(self) -> tuple[tuple[str, ...], ...]:
         """Conclusion for each difference, feature by feature.
 
-        At most 5 % chance that any of the table is false.
+        The chance that any conclusion of the table is false is at most 5 %.
         """
         signs = sign_verdicts(
             np.sign(self.lower + self.upper).ravel(),
@@ -192,7 +192,7 @@ def _combined(first: FloatArray, second: FloatArray, correlation: FloatArray) ->
 
 
 _SHOWN_DIFFERENCES = 30
-"""The text of the means ends with their differences where there are no more than these."""
+"""Max number of differences for which the text of the means ends with them."""
 LOST = "lost in noise"
 
 
@@ -306,14 +306,14 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     by : str
         A categorical or Boolean column.
     of : sequence of str, optional
-        Columns or features; default: all that are not of that column.
+        Columns or features; default: all except those of that column.
     level : float
         Confidence of the intervals.
 
     Returns
     -------
     GroupMeans
-        With ``differences``, of every two groups.
+        Its ``differences`` compare every two groups.
 
     Raises
     ------

@@ -326,8 +326,8 @@ class Ledger:
     et al. 2016; ``docs/derivations/ledger.md``). Arithmetic is exact on numbers as written (0.1 is one tenth).
 
     Every entry carries a hash of all entries before it, and every release the hash of its own. Anyone who holds a
-    release or an earlier head can therefore detect a ledger that was cut, edited or restored from an old copy. Someone
-    who can write the file and knows of no release can write another history.
+    release or an earlier head can therefore detect a ledger that was cut, edited or restored from an old copy. Without
+    one, a history that was rewritten as a whole cannot be detected.
 
     Examples
     --------
@@ -400,7 +400,8 @@ class Ledger:
             The privacy unit; releases for another unit are refused.
         composition : {"auto", "basic", "zcdp", "gaussian"}
             How costs add up under (ε, δ): ``basic`` adds ε and δ; ``zcdp`` and ``gaussian`` add ρ or μ², converted with all of δ.
-            ``auto``: basic with half of δ, or in ρ or μ with a quarter each; basic with all of δ if the first release has no ρ.
+            ``auto``: a release must fit one of three sums, ``basic`` with half of δ, or ``zcdp`` or ``gaussian`` with a
+            quarter each; if the first release has no ρ, it is ``basic`` with all of δ.
 
         Returns
         -------

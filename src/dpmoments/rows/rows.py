@@ -175,10 +175,10 @@ class Rows:
         threads : int, optional
             Threads of a pass; default: ``DPMOMENTS_THREADS``, else the usable cores. The result does not depend on it.
         on_block : callable, optional
-            Called with the progress of every batch: its rows, or the unit of the length given to ``on_pass``.
+            Called with the progress of every batch, in the unit of the length that ``on_pass`` gets (rows if it is None).
         on_pass : callable, optional
-            Called with the length of a pass, None if unknown, and the number of passes in a row; returns a context
-            manager that encloses them.
+            Called with the length of a pass (None if unknown) and the number of passes that follow one another. It
+            returns a context manager that encloses them.
         privacy_unit : PrivacyUnit, optional
             Unit whose rows are protected together; default: each row by itself.
         text_format : TextFormat, optional
@@ -262,7 +262,7 @@ class Rows:
     def where(self, by: str, *levels: Level) -> Rows:
         """Return the rows with one of these levels in the column ``by``, without that column.
 
-        Rows of other levels, or none, are left out before they are encoded: no rule for their other values applies.
+        Rows of other levels, or of none, are left out before they are encoded, so the column rules do not apply to them.
 
         Parameters
         ----------
@@ -285,8 +285,8 @@ class Rows:
 
         The rows themselves if none can be longer.
 
-        Sums about 0 scale them down anyway. About a center, a long row would otherwise count at its full length, and a
-        missing value that counts as 0 as the center.
+        Sums about 0 scale them down anyway. Sums about a center would otherwise take a long row at its full length, and a
+        missing value as the center instead of 0.
         """
         return replace(self, shortened=True) if may_be_shortened(self.schema.columns, self.schema.row_norm) else self
 

@@ -71,9 +71,10 @@ class Numeric:
         With ``scale``: the column's mean is within ``radius`` of ``center``. Default: within 10 times the largest
         standard deviation of 0.
     typical : (float, float), optional
-        With bounds: the range of nearly all rows, about the mean ± 2 standard deviations; from public knowledge, as the
-        bounds. No value is clipped to it. A column that varies little within its bounds then gets less noise, the
-        others a little more: at most twice as much, however wrong the range (``docs/typical-ranges.md``).
+        With bounds: the range of nearly all rows (about the mean ± 2 standard deviations), which must come from public
+        knowledge, like the bounds. No value is clipped to it. A column that varies little within its bounds then gets
+        less noise. Other columns get a little more, and at most twice as much if the range is wrong
+        (``docs/typical-ranges.md``).
     description : str, optional
         Public description of the column: one line, published with the schema; ignored when columns are compared.
     missing_values : list of str or float, optional

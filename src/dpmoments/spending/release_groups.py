@@ -173,8 +173,8 @@ def release_groups(
     one group, so all releases together have the guarantee of one (parallel composition, McSherry 2009;
     ``docs/derivations/composition.md``). One privacy filter serves the run and enforces this.
 
-    Under ``replace_one`` a row's new values may put it into another group: two releases would change, at twice the budget, and
-    the number of rows of a group would be as private as under ``add_remove``.
+    ``replace_one`` is refused: a row's new values may put it into another group, so two releases would change, which costs
+    twice the budget. Nor would the number of rows of a group be public.
 
     **Cost.** Every group needs the passes of one release over the data, and one pass comes first if a column's rule is
     ``"error"``.
