@@ -714,7 +714,7 @@ def test_the_command_names_a_measured_temperature(
     assert main(["audit", "laplace", "--neighbors", "add_remove"]) == 1
     printed = " ".join(capsys.readouterr().out.split())
     assert "EXCEEDED" in printed
-    assert "directions are at temperature 0.812 or more where 0.4 is stated; exact ε there 1.625" in printed
+    assert "directions are at temperature 0.812 or more (0.4 is stated); exact ε there 1.625" in printed
 
 
 @pytest.mark.parametrize(

@@ -215,9 +215,9 @@ USUAL = dpm.TextFormat()
 CSV_CELLS = st.one_of(
     st.sampled_from(
         [
-            *USUAL.null_words,
-            *USUAL.true_words,
-            *USUAL.false_words,
+            *USUAL.null_markers,
+            *USUAL.true_markers,
+            *USUAL.false_markers,
             " 1",
             "1 ",
             "\t2",
@@ -260,7 +260,7 @@ def test_texts_become_the_numbers_that_arrow_reads(cells: list[str]) -> None:
     for cell, value, bad in zip(cells, values.tolist(), unreadable.tolist(), strict=True):
         text = csv_text(pa.table({"v": [cell], "w": ["x"]}), quote="all_valid")
         options = pa_csv.ConvertOptions(
-            column_types={"v": pa.float64()}, null_values=list(USUAL.null_words), strings_can_be_null=False
+            column_types={"v": pa.float64()}, null_values=list(USUAL.null_markers), strings_can_be_null=False
         )
         try:
             (expected,) = pa_csv.read_csv(io.BytesIO(text), convert_options=options)["v"].to_pylist()

@@ -41,7 +41,7 @@ NUMBERS = [dpm.Numeric("x", 0, 1), dpm.Date("x", "2000-01-01", "2001-01-01"), dp
 def test_no_number_is_read_and_none_stops(form: str, column: Any) -> None:
     read = read_number_cells(FORMS[form](), column)
     assert read.unreadable.tolist() == [True, True, True, False, True]
-    assert sum(read.found.values()) + read.like_numbers == 4
+    assert sum(read.counts.values()) + read.like_numbers == 4
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -35,6 +35,7 @@ BY_KIND: Mapping[str, Any] = {
     "level": "north",
     "word": "drop",
     "words": ("center", "drop"),
+    "amount": "ε = 1",
 }
 BY_NAME: Mapping[str, Any] = {
     "column": "visits",
@@ -59,6 +60,7 @@ BY_NAME: Mapping[str, Any] = {
     "typical_upper": 60.0,
     "unit_rows": 5,
     "name": "my-query",
+    "query": "Gram matrix",
     "entry": 2,
 }
 BY_CODE: Mapping[str, Mapping[str, Any]] = {
@@ -95,7 +97,29 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
     "penalized-errors": {"method": "ridge"},
     "too-many-predictions": {"rows": 2_000, "most": 1_000},
     "not-a-date": {"column": "visit_date", "format": "%d.%m.%Y"},
+    "unknown-column": {"name": "agee"},
+    "unknown-level": {"column": "region", "names": ("nort",), "levels": ("north", "south"), "close": "north"},
     "no-grant": {"dataset": "people-2027", "datasets": ("people-2026",)},
+    "budget-exceeded": {
+        "dataset": "people-2026",
+        "cost": "ε = 1, pure",
+        "granted": "ε = 3",
+        "spent": "ε = 2.5",
+        "releases": 3,
+        "remaining": "ε = 0.5",
+    },
+    "cost-not-countable": {
+        "dataset": "people-2026",
+        "cost": "0.5-zCDP",
+        "granted": "ε = 3",
+        "reason": "no-delta",
+        "max_gaussian": 128,
+    },
+    "grant-of-other-unit": {"dataset": "people-2026", "granted": "row", "unit": "patient_id", "spent": True},
+    "grant-of-other-relation": {"dataset": "people-2026", "granted": "add_remove", "neighbors": "replace_one"},
+    "grant-fixed": {"dataset": "people-2026", "what": "unit", "granted": "row", "asked": "patient_id"},
+    "grant-below-spent": {"dataset": "people-2026", "spent": "ε = 2.5", "asked": "ε = 1"},
+    "draw-invalid": {"query": "count", "reason": "the scale is 0"},
     "directions-lost": {"directions": 2, "features": 4},
     "numbers-rarely-fill-bounds": {"mechanism": "adaptive-ball", "spent": 0.39},
 }

@@ -20,6 +20,7 @@ import pytest
 from scipy import special, stats
 from threadpoolctl import threadpool_limits
 
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
@@ -976,7 +977,7 @@ def test_no_law_falls_back_to_a_looser_profile(name: str) -> None:
 def test_a_new_gaussian_law_composes_as_the_others() -> None:
     one = count(Neighbors.ADD_REMOVE)
     laws = GaussianDraw(3.0), UnevenGaussian(3.0, (3.0,))
-    draws = [Draw("count", law, one, law.loss(one, LossUnit.RHO), 1) for law in laws]
+    draws = [Draw(Message("count"), law, one, law.loss(one, LossUnit.RHO), 1) for law in laws]
     known, new = (_concentrated_bounds(draw.loss, [draw], settled=True) for draw in draws)
     assert [bound.how for bound in known] == [bound.how for bound in new]
     assert known[-1].delta(0.1) == new[-1].delta(0.1) < known[0].delta(0.1)

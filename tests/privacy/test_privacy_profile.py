@@ -15,6 +15,7 @@ from scipy import stats
 
 import dpmoments as dpm
 from contracts.cases import CASES, N_ROWS, Case
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -340,7 +341,7 @@ def test_outcomes_of_draws_keep_the_profile() -> None:
 def count_receipt(scale: float) -> Receipt:
     sensitivity, law = count_l1(Neighbors.ADD_REMOVE), DiscreteLaplace(scale)
     loss = law.loss(sensitivity, LossUnit.EPSILON)
-    draw = Draw("count", law, sensitivity, loss, 1)
+    draw = Draw(Message("count"), law, sensitivity, loss, 1)
     return Receipt(Neighbors.ADD_REMOVE, PrivacyBudget.pure(1.001 / scale), LossUnit.EPSILON, (draw,))
 
 
@@ -359,7 +360,7 @@ def test_the_order_of_bounds_never_hides_a_better_one() -> None:
 def test_what_follows_the_first_draw_may_be_anything() -> None:
     """Two counts: of a settled run both are known, of any other the second might have been randomized response."""
     law, sensitivity = DiscreteLaplace(32.0), count_l1(Neighbors.ADD_REMOVE).in_units(8.0)
-    one = Draw("count", law, sensitivity, law.loss(sensitivity, LossUnit.EPSILON), 1)
+    one = Draw(Message("count"), law, sensitivity, law.loss(sensitivity, LossUnit.EPSILON), 1)
     receipt = Receipt(Neighbors.ADD_REMOVE, PrivacyBudget.pure(0.5), LossUnit.EPSILON, (one, one))
     known = composed([curve_of_laplace(8, 32.0)] * 2)
     anything = composed([curve_of_laplace(8, 32.0), PrivacyCurve(lambda e: randomized_response_delta(e, 0.25), 0.25)])
@@ -381,7 +382,7 @@ def concentrated(*laws: DiscreteGaussian | Choice) -> Receipt:
     draws = []
     for law in laws:
         sensitivity = (count if isinstance(law, DiscreteGaussian) else rank_score)(Neighbors.ADD_REMOVE)
-        draws.append(Draw("part", law, sensitivity, law.loss(sensitivity, LossUnit.RHO), 1))
+        draws.append(Draw(Message("query", name="part"), law, sensitivity, law.loss(sensitivity, LossUnit.RHO), 1))
     return Receipt(Neighbors.ADD_REMOVE, PrivacyBudget.zcdp(1.0), LossUnit.RHO, tuple(draws))
 
 
@@ -421,7 +422,7 @@ def in_groups(neighbors: Neighbors, kind: type[Receipt]) -> Receipt:
     for group in (None, "north", "south"):
         law = Choice(0.5) if group is None else DiscreteLaplace(4.0)
         sensitivity = rank_score(neighbors) if group is None else histogram_l1(neighbors)
-        draws.append(Draw("part", law, sensitivity, law.loss(sensitivity, unit), 5, None, group))
+        draws.append(Draw(Message("query", name="part"), law, sensitivity, law.loss(sensitivity, unit), 5, None, group))
     return kind(neighbors, budget, unit, tuple(draws))
 
 

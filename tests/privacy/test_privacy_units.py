@@ -40,6 +40,7 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows import units
 from dpmoments.rows.rows import Rows
 from support.forged_files import forge
+from support.said import refused
 
 ADD_REMOVE = Neighbors.ADD_REMOVE
 UNIT = PrivacyUnit("person_id", 3)
@@ -256,7 +257,7 @@ def test_the_filter_refuses_a_run_that_spends_on_a_row_what_is_for_a_unit() -> N
         plan = UnitsPlan.of(honest, cost, UNIT)
         object.__setattr__(plan, "of_row", full)
         rows = Rows.of(long_table(2), dpm.Schema.unit_ball(2), privacy_unit=UNIT, threads=1)
-        with pytest.raises(PrivacyFilterError, match="would spend more than the plan states"):
+        with refused("draw-over-budget", PrivacyFilterError):
             plan.run(rows, PrivacyFilter(plan, insecure_generator(0)))
 
 

@@ -171,7 +171,7 @@ def test_text_numbers_are_those_of_arrows_reader(decimal: str, delimiter: str, c
                 io.BytesIO(f"a{delimiter}b\n{cell}{delimiter}1\n".encode()),
                 parse_options=pa_csv.ParseOptions(delimiter=delimiter, quote_char=False),
                 convert_options=pa_csv.ConvertOptions(
-                    column_types={"a": pa.float64()}, null_values=list(stated.null_words), decimal_point=decimal
+                    column_types={"a": pa.float64()}, null_values=list(stated.null_markers), decimal_point=decimal
                 ),
             )
         except pa.ArrowInvalid:

@@ -14,6 +14,7 @@ from dpmoments.mechanisms.laplace import LaplacePlan
 from dpmoments.rows import threads as passes
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.threads import _blas_libraries, blas_threads, single_threaded_blas
+from dpmoments.spending.run import NOTHING_SPENT
 
 TABLE = np.random.default_rng(0).uniform(-0.5, 0.5, (40, 2))
 
@@ -68,7 +69,7 @@ def test_what_is_no_number_of_threads_is_refused_before_anything_is_reserved(
     told = "DPMOMENTS_THREADS=.* is not a number of threads: set it to a whole number from 1 up, or unset it"
     with pytest.raises(ValueError, match=told) as caught:
         dpm.release(TABLE, dpm.Schema.unit_ball(2), **options)
-    assert caught.value.__notes__ == ["nothing was spent"]
+    assert caught.value.__notes__ == [NOTHING_SPENT]
     monkeypatch.delenv("DPMOMENTS_THREADS")
     with pytest.raises(ValueError, match="threads=0 must be at least 1: leave it out"):
         dpm.release(TABLE, dpm.Schema.unit_ball(2), threads=0, **options)

@@ -17,6 +17,7 @@ import dpmoments as dpm
 from dpmoments.foundation.errors import InputError
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.spending.run import NOTHING_SPENT
 from mechanisms.test_means import OPTIONS
 
 ODD: dict[str, Any] = {
@@ -55,7 +56,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dpm.Ledger:
 
 
 def require_nothing_spent(ledger: dpm.Ledger, error: BaseException) -> None:
-    assert "nothing was spent" in "".join(getattr(error, "__notes__", ())) + str(error)
+    assert NOTHING_SPENT in "".join((*getattr(error, "__notes__", ()), str(error))).casefold()
     assert all(ledger.spent(neighbors).epsilon == 0.0 for neighbors in ("add_remove", "replace_one"))
     assert "4711" not in repr((str(error), getattr(error, "__notes__", ())))
 

@@ -688,7 +688,7 @@ def _not_identified(release: Released, features: Sequence[int], level: float) ->
     )
 
 
-def _privacy_variances(standardized: Standardized, scaled: FloatArray, found: FloatArray) -> FloatArray:
+def _privacy_variances(standardized: Standardized, scaled: FloatArray, correlation: FloatArray) -> FloatArray:
     """Return Var(q_iᵀ N q_j + ρ(q_iᵀ N q_i + q_jᵀ N q_j)/2), q_i = P_i/√P_ii, P the inverse."""
     moments, features = standardized.moments, standardized.features
     k = len(features)
@@ -700,7 +700,7 @@ def _privacy_variances(standardized: Standardized, scaled: FloatArray, found: Fl
         product = vectors[i][None, :, None] * vectors[:i, None, :]
         weights = np.zeros((i, k + 1, k + 1))
         weights[:, 1:, 1:] = (product + np.swapaxes(product, 1, 2)) / 2.0
-        weights[:, 1:, 1:] += found[i, :i, None, None] * (own[i] + own[:i]) / 2.0
+        weights[:, 1:, 1:] += correlation[i, :i, None, None] * (own[i] + own[:i]) / 2.0
         indices = np.broadcast_to(np.concatenate([[0], features + 1]), (i, k + 1))
         variances[i, :i] = variances[:i, i] = moments.variances(indices, weights) / moments.n_rows**2
     return variances

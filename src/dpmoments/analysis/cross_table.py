@@ -271,5 +271,5 @@ def _feasible_counts(release: Released, first: Levels, second: Levels) -> Intege
     return whole
 
 
-def _ratio(wanted: FloatArray, found: FloatArray) -> FloatArray:
-    return np.divide(wanted, found, out=np.ones_like(wanted), where=found > 0.0)
+def _ratio(wanted: FloatArray, actual: FloatArray) -> FloatArray:
+    return np.divide(wanted, actual, out=np.ones_like(wanted), where=actual > 0.0)

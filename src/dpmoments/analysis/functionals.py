@@ -126,27 +126,27 @@ class LocalMoments:
         location[own] = (1.0 + self.location[own] - self.location[other]) / 2.0
         return replace(self, moments=halves @ self.moments @ halves.T, location=location, opposite=opposite)
 
-    def variances(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
+    def variances(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
         """Return the variances of the noise on P functionals, shape (P,).
 
         None of them uses both of two opposites.
 
-        ``places`` are (P, m) indices, the first of each 0 and −1 for none; ``weights`` have shape (P, m, m).
+        ``indices`` are (P, m) indices, the first of each 0 and −1 for none; ``weights`` have shape (P, m, m).
         """
         if self.law is None:
             return np.full(len(weights), np.nan)
         if self.opposite is not None:
-            places, weights = _on_both(places, weights, self.opposite)
-        return self.law.variance(places, self._of_released(places, weights))
+            indices, weights = _on_both(indices, weights, self.opposite)
+        return self.law.variance(indices, self._of_released(indices, weights))
 
-    def covariance(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
+    def covariance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
         """Return the noise covariance of P functionals of the same m indices, the first 0, (P, P)."""
         if self.opposite is not None:
             raise InputValueError("covariances are defined for unrepaired moments only")
         if self.law is None:
             return np.full((len(weights), len(weights)), np.nan)
-        result = self._of_released(np.broadcast_to(places, (len(weights), len(places))), weights)
-        return self.law.covariance(places, result)
+        result = self._of_released(np.broadcast_to(indices, (len(weights), len(indices))), weights)
+        return self.law.covariance(indices, result)
 
     def cell_variances(self, chosen: IntegerArray) -> FloatArray:
         """Return the variances of the noise on the entries of Σ w wᵀ of some features, (k, k)."""
@@ -156,19 +156,19 @@ class LocalMoments:
         weights = np.zeros((len(first), 3, 3))
         weights[:, 1, 2] = weights[:, 2, 1] = 0.5
         on_diagonal = first == second
-        indices[on_diagonal, 2] = -1  # none: a place stands once
+        indices[on_diagonal, 2] = -1  # none: an index occurs once
         weights[on_diagonal] = 0.0
         weights[on_diagonal, 1, 1] = 1.0
         result = np.empty((size, size))
         result[first, second] = result[second, first] = self.variances(indices, weights)
         return result
 
-    def _of_released(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
+    def _of_released(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
         """Convert weights on Σ w wᵀ to weights on Σ z zᵀ, z = (1, x)."""
-        chosen = places[:, 1:] - 1
+        chosen = indices[:, 1:] - 1
         used = chosen >= 0
         chosen = np.maximum(chosen, 0)
-        shift = np.concatenate([np.ones((len(places), 1)), np.where(used, self.shift[chosen], 0.0)], axis=1)
+        shift = np.concatenate([np.ones((len(indices), 1)), np.where(used, self.shift[chosen], 0.0)], axis=1)
         stretch = np.where(used, self.stretch[chosen], 0.0)
         on_shift = np.einsum("pij,pj->pi", weights, shift)
         result = np.empty_like(weights)
@@ -221,21 +221,21 @@ def describe_law(law: NoiseLaw | None) -> str:
     return "" if law is not None else f"{WHY_NOISE_UNKNOWN}; so nothing here has an interval"
 
 
-def _on_both(places: IntegerArray, weights: FloatArray, opposite: IntegerArray) -> tuple[IntegerArray, FloatArray]:
+def _on_both(indices: IntegerArray, weights: FloatArray, opposite: IntegerArray) -> tuple[IntegerArray, FloatArray]:
     """Convert weights on (1, (w_f − w_g)/2) to weights on (1, w).
 
     The opposites are last, −1 for none.
     """
-    others = np.where(places[:, 1:] > 0, opposite[places[:, 1:] - 1], -1)
+    others = np.where(indices[:, 1:] > 0, opposite[indices[:, 1:] - 1], -1)
     has_one = others >= 0
-    own = np.concatenate([np.ones((len(places), 1)), np.where(has_one, 0.5, 1.0)], axis=1)
+    own = np.concatenate([np.ones((len(indices), 1)), np.where(has_one, 0.5, 1.0)], axis=1)
     spread = np.concatenate(
-        [np.eye(places.shape[1]) * own[:, :, None], np.zeros((*places.shape, others.shape[1]))], axis=2
+        [np.eye(indices.shape[1]) * own[:, :, None], np.zeros((*indices.shape, others.shape[1]))], axis=2
     )
-    row = np.arange(1, places.shape[1])
-    spread[:, row, places.shape[1] + row - 1] = np.where(has_one, -0.5, 0.0)
+    row = np.arange(1, indices.shape[1])
+    spread[:, row, indices.shape[1] + row - 1] = np.where(has_one, -0.5, 0.0)
     result = np.einsum("pij,pik,pjl->pkl", weights, spread, spread, optimize=True)
-    return np.concatenate([places, np.where(has_one, others + 1, -1)], axis=1), result
+    return np.concatenate([indices, np.where(has_one, others + 1, -1)], axis=1), result
 
 
 # Variances of features as inference reads them: of a level or a Boolean by its share, of others by the second moment.
@@ -462,8 +462,8 @@ def precision(release: Released) -> tuple[FloatArray, int]:
     --------
     >>> import numpy as np, dpmoments as dpm
     >>> table = np.random.default_rng(0).normal(0, 0.2, (50_000, 2))
-    >>> found, n_noise = precision(dpm.release(table, dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0))
-    >>> found.round() + 0.0, n_noise
+    >>> inverse, n_noise = precision(dpm.release(table, dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0))
+    >>> inverse.round() + 0.0, n_noise
     (array([[25.,  0.],
            [ 0., 25.]]), 0)
     """

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilinear, indicators
-from dpmoments.analysis.released import Released, columns_with_places, did_you_mean, shown_names
+from dpmoments.analysis.released import Released, columns_with_places
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.values import shown
+from dpmoments.messages.message import Message
+from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Boolean, Categorical
 
 # Columns that sort rows into groups: the levels of a categorical, and the two of a Boolean.
@@ -60,13 +63,13 @@ class Levels:
                     return cls(name, column.feature_names, indices, np.eye(len(indices) + 1)[1:])
                 if isinstance(column, Boolean):
                     return cls(name, (f"{name}=false", f"{name}=true"), indices, np.array([[1.0, -1.0], [0.0, 1.0]]))
-        which = f"of columns that do there are {shown_names(sorting)}" if sorting else "no column of this release does"
-        if name in [column.name for column in release.schema.columns]:
-            raise InputValueError(
-                f"{name!r} holds numbers, and groups are made by a categorical or Boolean column: {which}"
-            )
-        close = did_you_mean(name, sorting)
-        raise InputValueError(f"the release has no column {name!r} that sorts rows into groups{close or ':'} {which}")
+        for column in release.schema.columns:
+            if column.name == name:
+                raise InputValueError(Message("not-a-grouping-column", name=name, kind=column.kind, columns=sorting))
+        given = name if isinstance(name, str) else shown(name)
+        raise InputValueError(
+            Message("unknown-grouping-column", name=given, columns=sorting, **closest(given, sorting))
+        )
 
     def chosen(self, names: Sequence[str]) -> Levels:
         """Select groups by full name or by level."""
@@ -74,10 +77,9 @@ class Levels:
             raise InputTypeError("groups are a list of names, not one string")
         full = [self._full(name) for name in map(str, names)]
         if unknown := [name for name in full if name not in self.names]:
-            close = did_you_mean(unknown[0], self.names) or ":"
-            listed = ", ".join(repr(name.removeprefix(f"{self.column}=")) for name in unknown)
+            facts = {"names": [name.removeprefix(f"{self.column}=") for name in unknown], "levels": self.names}
             raise InputValueError(
-                f"{self.column!r} has no level {listed}{close} its levels are {shown_names(self.names)}"
+                Message("unknown-level", column=self.column, **facts, **closest(unknown[0], self.names))
             )
         if len(set(full)) < len(full):
             raise InputValueError("a level is named twice")

@@ -53,11 +53,11 @@ def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | 
     from formulaic import Formula
     from formulaic.errors import FormulaicError
 
-    for found in _NAME.finditer(_CALL.sub("", formula)):
-        name, exponent = found.groups()
+    for match in _NAME.finditer(_CALL.sub("", formula)):
+        name, exponent = match.groups()
         if exponent is None:
             continue
-        facts = {"term": found[0], "column": name.strip("`"), "exponent": int(exponent)}
+        facts = {"term": match[0], "column": name.strip("`"), "exponent": int(exponent)}
         raise InputValueError(Message("power-outside-i", **facts))
     try:
         read: Any = Formula(formula)
@@ -283,18 +283,18 @@ def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str
         for index in indices
     }
 
-    def floor(place: int) -> float:
+    def floor(feature: int) -> float:
         direction = np.zeros(len(mean) + 1)
-        direction[0], direction[place + 1] = -mean[place], 1.0
+        direction[0], direction[feature + 1] = -mean[feature], 1.0
         return 2.0 * math.sqrt(0.5 * noise.variance_of_square(direction) * (len(kept) + 1))
 
     return {index for index in kept if index in levels and spread[index] < floor(index)}
 
 
-def _most_frequent(release: Released, places: range) -> int:
+def _most_frequent(release: Released, levels: range) -> int:
     """Return the level of the largest released share (the largest square without a mean)."""
     shares = release.mean if release.noisy_sum is not None else np.diag(release.second_moment)
-    return places[int(np.argmax(shares[places.start : places.stop]))]
+    return levels[int(np.argmax(shares[levels.start : levels.stop]))]
 
 
 # The matrix that a regression solves with, as the release's repair leaves it.

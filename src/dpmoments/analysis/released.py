@@ -567,8 +567,8 @@ def did_you_mean(name: object, known: Sequence[str]) -> str:
     >>> did_you_mean("incom", ["age", "income"]), did_you_mean("Age", ["age"]), did_you_mean("height", ["age"])
     (". Did you mean 'income'?", ". Did you mean 'age'?", '')
     """
-    found = closest(name, known)
-    return f". Did you mean {found['close']!r}?" if found else ""
+    match = closest(name, known)
+    return f". Did you mean {match['close']!r}?" if match else ""
 
 
 def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:

@@ -257,7 +257,7 @@ def sign_verdicts(
     return [str(word) for word in result]
 
 
-def format_findings(verdicts: Sequence[str], what: str, found: str) -> str:
+def format_findings(verdicts: Sequence[str], what: str, finding: str) -> str:
     """Return the heading of a table of verdicts.
 
     Examples
@@ -268,4 +268,4 @@ def format_findings(verdicts: Sequence[str], what: str, found: str) -> str:
     counted = [word for word in verdicts if word]
     certain = sum(word not in UNCLEAR for word in counted)
     chance = f" ({100.0 * ERROR_RATE:.0f} % chance that any of these is false)" if certain else ""
-    return f"{certain:,} of {len(counted):,} {what} are {found}{chance}"
+    return f"{certain:,} of {len(counted):,} {what} are {finding}{chance}"

@@ -89,24 +89,24 @@ class _Block:
     """The features of one column: where they stand, and what makes values of their latents."""
 
     column: Numeric | Date | Boolean | Categorical | Coordinate
-    places: npt.NDArray[np.intp]
+    indices: npt.NDArray[np.intp]
     margin: _Margin | None
     shares: FloatArray
     may_be_none: bool = False
 
     def values(self, latents: FloatArray, offsets: FloatArray) -> FloatArray:
-        """Return features, shape (n, len(places)), from the latents of all features."""
-        own = latents[:, self.places]
+        """Return features, shape (n, len(indices)), from the latents of all features."""
+        own = latents[:, self.indices]
         if self.margin is not None:
             return self.margin.of_latents(own)
         if isinstance(self.column, Boolean):
-            return (own + offsets[self.places] > 0.0).astype(float)
-        heights = own + offsets[self.places]
+            return (own + offsets[self.indices] > 0.0).astype(float)
+        heights = own + offsets[self.indices]
         if self.may_be_none:
             heights = np.column_stack([heights, np.zeros(len(own))])
         result = np.zeros((len(own), heights.shape[1]))
         result[np.arange(len(own)), heights.argmax(axis=1)] = 1.0
-        return result[:, : len(self.places)]
+        return result[:, : len(self.indices)]
 
 
 @in_floating_point
@@ -169,7 +169,7 @@ def synthetic_rows(
     result = np.zeros((n_rows, len(drawn)))
     latents = rng.standard_normal((n_rows, len(root))) @ root.T
     for block in blocks:
-        result[:, block.places] = block.values(latents, offsets)
+        result[:, block.indices] = block.values(latents, offsets)
     _shorten(result, blocks, release.schema.row_norm)
     table = pa.table({block.column.name: _cells(block, result) for block in blocks})
     about = {"synthetic": True, "private": release.privacy.private, "seed": int(seed), "about": _WHAT_THEY_ARE}
@@ -227,14 +227,14 @@ def _calibrated(
     offsets, deviation, stretch = np.zeros(d), np.sqrt(np.maximum(np.diag(target), 0.0)), np.ones(d)
     across = np.ones((d, d), dtype=bool)
     for block in blocks:
-        across[np.ix_(block.places, block.places)] = False
+        across[np.ix_(block.indices, block.indices)] = False
         if block.margin is None:
             share = np.clip(block.shares, 1e-9, 1.0 - 1e-9)
-            offsets[block.places] = scipy.special.ndtri(share)
-            deviation[block.places] = np.sqrt(share * (1.0 - share))
+            offsets[block.indices] = scipy.special.ndtri(share)
+            deviation[block.indices] = np.sqrt(share * (1.0 - share))
             # a correlation with a threshold of a normal is so much less than one with the normal
             density = np.exp(-0.5 * scipy.special.ndtri(share) ** 2) / math.sqrt(2.0 * math.pi)
-            stretch[block.places] = deviation[block.places] / np.maximum(density, 1e-12)
+            stretch[block.indices] = deviation[block.indices] / np.maximum(density, 1e-12)
     scale = np.outer(deviation, deviation)
     across &= scale > 0.0
     wanted_correlation = np.divide(target, scale, out=np.zeros((d, d)), where=across)
@@ -247,7 +247,7 @@ def _calibrated(
         correlated = latents @ root.T
         offsets = _with_shares(blocks, correlated, offsets)
         for block in blocks:
-            values[:, block.places] = block.values(correlated, offsets)
+            values[:, block.indices] = block.values(correlated, offsets)
         result = np.cov(values.T, bias=True).reshape(d, d)
         missed = np.divide(target - result, scale, out=np.zeros((d, d)), where=across)
         error = float((missed**2).sum())
@@ -270,9 +270,9 @@ def _with_shares(blocks: Sequence[_Block], latents: FloatArray, offsets: FloatAr
         wanted = scipy.special.ndtri(np.clip(block.shares, least, 1.0 - least))
         for _ in range(rounds):
             result = block.values(latents, offsets).mean(axis=0)
-            offsets[block.places] += wanted - scipy.special.ndtri(np.clip(result, least, 1.0 - least))
+            offsets[block.indices] += wanted - scipy.special.ndtri(np.clip(result, least, 1.0 - least))
             if not block.may_be_none:  # offsets matter by their differences alone
-                offsets[block.places] -= offsets[block.places].mean()
+                offsets[block.indices] -= offsets[block.indices].mean()
     return offsets
 
 
@@ -292,7 +292,7 @@ def _root(latent: FloatArray) -> FloatArray:
 
 def _shorten(rows: FloatArray, blocks: Sequence[_Block], row_norm: float | None) -> None:
     """Scale rows of coordinates down to their row-norm bound."""
-    indices = [index for block in blocks if isinstance(block.column, Coordinate) for index in block.places]
+    indices = [index for block in blocks if isinstance(block.column, Coordinate) for index in block.indices]
     if indices and row_norm is not None:
         lengths = np.linalg.norm(rows[:, indices], axis=1, keepdims=True)
         rows[:, indices] *= np.minimum(1.0, row_norm / np.maximum(lengths, row_norm))
@@ -300,7 +300,7 @@ def _shorten(rows: FloatArray, blocks: Sequence[_Block], row_norm: float | None)
 
 def _cells(block: _Block, rows: FloatArray) -> Any:
     """Convert the column to an Arrow array."""
-    values, column = rows[:, block.places], block.column
+    values, column = rows[:, block.indices], block.column
     if isinstance(column, Categorical):
         kind = pa.int64() if isinstance(column.levels[0], int) else pa.string()
         levels = [*column.levels, None if column.missing == "zero" else _no_level(column)]

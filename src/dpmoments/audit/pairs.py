@@ -179,11 +179,11 @@ def everyday_pairs(
     }
     pairs = []
     for index, ((of, whole), (what, row)) in enumerate(product(tables.items(), rows.items())):
-        place = (0, _EVERYDAY_ROWS // 2, _EVERYDAY_ROWS - 1)[index % 3]
-        second = np.insert(whole, place, row, axis=0)
+        row_index = (0, _EVERYDAY_ROWS // 2, _EVERYDAY_ROWS - 1)[index % 3]
+        second = np.insert(whole, row_index, row, axis=0)
         if neighbors is Neighbors.REPLACE_ONE:
-            second = np.delete(second, place + 1, axis=0)
-        pairs.append(NeighboringPair(f"{of} | {what} in place {place}", neighbors, whole, second))
+            second = np.delete(second, row_index + 1, axis=0)
+        pairs.append(NeighboringPair(f"{of} | {what} at row {row_index}", neighbors, whole, second))
     shuffled = NeighboringPair("sorted table | shuffled", neighbors, tables["sorted table"], table, same_rows=True)
     reversed_table = NeighboringPair("random table | reversed", neighbors, table, table[::-1].copy(), same_rows=True)
     return (*pairs, shuffled, reversed_table)

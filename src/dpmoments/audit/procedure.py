@@ -264,9 +264,9 @@ def audit(
     Examples
     --------
     >>> from dpmoments.noise import insecure_generator
-    >>> found = audit("matrix-laplace", PrivacyBudget.pure(1.0), "add_remove", insecure_generator(0),
+    >>> measured = audit("matrix-laplace", PrivacyBudget.pure(1.0), "add_remove", insecure_generator(0),
     ...               effort=AuditEffort(200, 1000))
-    >>> found.lower_bound <= 1.0, round(found.exact, 9)
+    >>> measured.lower_bound <= 1.0, round(measured.exact, 9)
     (True, 1.0)
     """
     started = time.process_time()

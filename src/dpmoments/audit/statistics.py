@@ -60,8 +60,8 @@ def _gram_statistics(grams: FloatArray, first: FloatArray, second: FloatArray) -
         result[f"{label}ᵀĜ{label}"] = np.einsum("nij,i,j->n", grams, u, u)
         with np.errstate(divide="ignore", invalid="ignore"):
             result[f"{label}ᵀĜ⁻¹{label}"] = (overlaps / eigenvalues).sum(axis=1)
-        for place, name in ((-1, "leading"), (0, "last")):
-            result[f"overlap of {label} and the {name} eigenvector"] = overlaps[:, place]
+        for column, name in ((-1, "leading"), (0, "last")):
+            result[f"overlap of {label} and the {name} eigenvector"] = overlaps[:, column]
     for label, matrix in (("G₁", first), ("G₂", second)):
         spread = np.linalg.eigvalsh(grams - matrix)
         result[f"smallest eigenvalue of Ĝ − {label}"] = spread[:, 0]

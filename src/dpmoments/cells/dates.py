@@ -118,7 +118,7 @@ def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty:
 
 def _distinct_dates(texts: Any, column: Date, text_format: TextFormat, *, only_empty: bool) -> TextCells:
     marks = texts_of(column.missing_values or ())
-    nothing = is_nothing(texts, (*(("",) if only_empty else text_format.null_words), *marks))
+    nothing = is_nothing(texts, (*(("",) if only_empty else text_format.null_markers), *marks))
     pattern = date_pattern(column.format)
     parts = pc.extract_regex(pc.utf8_trim(texts, " \t"), pattern)
     times, possible = _times(parts, re.findall(r"\(\?P<(\w+)>", pattern))

@@ -96,7 +96,7 @@ def needs_text(column: Numeric | Date | Boolean | Coordinate) -> bool:
     marks = column.missing_values or ()
     if isinstance(column, Boolean):
         return bool(marks or column.true_values or column.false_values)
-    usual = TextFormat().null_words
+    usual = TextFormat().null_markers
     stated = any(isinstance(mark, str) and mark not in usual for mark in marks)
     return stated or (isinstance(column, Numeric) and column.reads_text)
 
@@ -111,7 +111,7 @@ def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:
     False])
     """
     texts = _plain_texts(cells)
-    nothing = is_nothing(texts, text_format.null_words)
+    nothing = is_nothing(texts, text_format.null_markers)
     trimmed = pc.utf8_trim(pc.fill_null(texts, ""), _BLANKS)
     readable = pc.match_substring_regex(trimmed, _pattern(text_format))
     trimmed = _with_a_point(trimmed, text_format)
@@ -127,9 +127,9 @@ def text_flags(cells: Any, text_format: TextFormat) -> TextCells:
     array([ 1.,  0., nan, nan])
     """
     texts = _plain_texts(cells)
-    nothing = is_nothing(texts, text_format.null_words)
+    nothing = is_nothing(texts, text_format.null_markers)
     true, false = (
-        pc.is_in(texts, pa.array(words, texts.type)) for words in (text_format.true_words, text_format.false_words)
+        pc.is_in(texts, pa.array(words, texts.type)) for words in (text_format.true_markers, text_format.false_markers)
     )
     return TextCells.of(pc.cast(true, pa.float64()), nothing, pc.or_(true, false))
 
@@ -163,20 +163,20 @@ def decoded_levels(cells: Any, nulls: Sequence[str]) -> tuple[Any, BoolArray]:
     return pc.if_else(pa.array(broken), pa.scalar(NO_LEVEL, texts.type), texts), broken
 
 
-def null_words(column: Categorical | Date, text_format: TextFormat) -> list[str]:
+def null_markers(column: Categorical | Date, text_format: TextFormat) -> list[str]:
     """Return the null markers of a column of text; of a categorical only stated ones.
 
     ``NA`` may be a level.
     """
     if isinstance(column, Date):
-        return list(text_format.null_words)
+        return list(text_format.null_markers)
     levels = set(map(str, column.levels))
     return [word for word in text_format.nulls if word not in levels]
 
 
-def is_nothing(texts: Any, null_words: tuple[str, ...]) -> Any:
+def is_nothing(texts: Any, null_markers: tuple[str, ...]) -> Any:
     """Mark texts that are null or a null marker."""
-    return pc.or_(pc.is_null(texts), pc.is_in(texts, pa.array(null_words, texts.type)))
+    return pc.or_(pc.is_null(texts), pc.is_in(texts, pa.array(null_markers, texts.type)))
 
 
 def _plain_texts(cells: Any) -> Any:

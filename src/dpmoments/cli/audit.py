@@ -106,10 +106,11 @@ def audit(
             print_text(f"{name} ({shown})" if shown else name)
             print_table(_HEADERS, (_row(result) for result in results if result.mechanism == name), numbers=_NUMBERS)
             for result in results:
-                if result.mechanism == name and (found := result.direction) is not None:
+                if result.mechanism == name and (direction := result.direction) is not None:
                     print_text(
                         f"{result.neighbors}, {result.cost}{', mean' if result.mean else ''}: directions are at temperature "
-                        f"{found.at_least:.3g} or more where {found.stated:.3g} is stated; exact ε there {found.epsilon:.3f}"
+                        f"{direction.at_least:.3g} or more ({direction.stated:.3g} is stated); exact ε there "
+                        f"{direction.epsilon:.3f}"
                     )
             print_text()
         for name, words in plan.refusals.items():

@@ -21,16 +21,16 @@ from dpmoments.foundation.errors import InputError, place_of
 _Words = str | Callable[[re.Match[str]], str]
 
 
-def _option(found: re.Match[str]) -> str:
+def _option(match: re.Match[str]) -> str:
     """Convert only arguments to pass: a message may also quote a file's neighbors='…'."""
-    return f"{found[1]}--{found[2]} {shlex.quote(found[4])}"
+    return f"{match[1]}--{match[2]} {shlex.quote(match[4])}"
 
 
 _PHRASES: tuple[tuple[str, _Words], ...] = (
     (
         r"the ledger (.+) does not exist: create it with ledger\.grant\('people-2026', epsilon=…\)",
-        lambda found: (
-            f"the ledger {found[1]} does not exist: create it with 'dpmoments ledger grant {shlex.quote(found[1])} people-2026 "
+        lambda match: (
+            f"the ledger {match[1]} does not exist: create it with 'dpmoments ledger grant {shlex.quote(match[1])} people-2026 "
             "--epsilon 1 --neighbors add_remove'"
         ),
     ),
@@ -40,7 +40,7 @@ _PHRASES: tuple[tuple[str, _Words], ...] = (
     (r"text_format=TextFormat\([^()]*\) \((?:or )?(--[^()]*)\)", r"\1"),
     (
         r"privacy_unit=PrivacyUnit\((['\"])(.*?)\1, max_rows=…\)",
-        lambda found: f"--privacy-unit {shlex.quote(found[2])} --max-rows-per-unit K",
+        lambda match: f"--privacy-unit {shlex.quote(match[2])} --max-rows-per-unit K",
     ),
     (r"\bprivacy_unit=(?=[, ])", "--privacy-unit"),
     (r"choose another name, or pass overwrite=True", "name another, or pass --overwrite"),

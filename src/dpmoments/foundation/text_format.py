@@ -135,18 +135,18 @@ class TextFormat:
         return _DELIMITERS[ending] if self.delimiter is None else self.delimiter
 
     @property
-    def null_words(self) -> tuple[str, ...]:
+    def null_markers(self) -> tuple[str, ...]:
         """Null markers in columns of numbers, Booleans and dates."""
         reported = {*self.true, *self.false}
         return tuple(dict.fromkeys((*(word for word in _ALWAYS_NULL if word not in reported), *self.nulls)))
 
     @property
-    def true_words(self) -> tuple[str, ...]:
+    def true_markers(self) -> tuple[str, ...]:
         """Texts for true."""
         return (*(word for word in _TRUE if word not in (*self.false, *self.nulls)), *self.true)
 
     @property
-    def false_words(self) -> tuple[str, ...]:
+    def false_markers(self) -> tuple[str, ...]:
         """Texts for false."""
         return (*(word for word in _FALSE if word not in (*self.true, *self.nulls)), *self.false)
 

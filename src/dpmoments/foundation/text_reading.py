@@ -90,8 +90,8 @@ class LineLengths:
         self._place += len(block)
         self._end_line(self._place)
 
-    def _end_line(self, place: int) -> None:
-        if place - self._line > self._longest:
+    def _end_line(self, end: int) -> None:
+        if end - self._line > self._longest:
             raise LongLineError(f"one of its lines is longer than {_in_words(self._longest)}")
 
 

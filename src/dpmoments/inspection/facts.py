@@ -285,9 +285,9 @@ def _plain_column(facts: ColumnFacts) -> dict[str, Any]:
     }
 
 
-def _plain_value(found: FoundValue) -> dict[str, Any]:
-    kind, text = found.value
-    return {"kind": kind, "text": text, "cells": found.cells}
+def _plain_value(sample: FoundValue) -> dict[str, Any]:
+    kind, text = sample.value
+    return {"kind": kind, "text": text, "cells": sample.cells}
 
 
 def nearest_level(value: CellValue, levels: Sequence[str | int]) -> tuple[str | int | None, bool]:

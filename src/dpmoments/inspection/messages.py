@@ -307,14 +307,14 @@ def _listed(values: Sequence[FoundValue], complete: bool) -> str:
     return ", ".join(shown) + (f" and {left} other values" if left else "")
 
 
-def _value(found: FoundValue) -> str:
-    kind, text = found.value
+def _value(sample: FoundValue) -> str:
+    kind, text = sample.value
     shown = {"number": text, "type": f"<{visible(text, quoted=False)}>"}.get(kind) or visible(text)
     near = ""
-    if found.nearest is not None:
-        level = visible(found.nearest) if isinstance(found.nearest, str) else str(found.nearest)
-        near = f"; the level {level}?" if found.same else f"; nearest level {level}"
-    return f"{shown} ({found.cells:,}{near})"
+    if sample.nearest is not None:
+        level = visible(sample.nearest) if isinstance(sample.nearest, str) else str(sample.nearest)
+        near = f"; the level {level}?" if sample.same else f"; nearest level {level}"
+    return f"{shown} ({sample.cells:,}{near})"
 
 
 def _fate(rule: str, column: object) -> str:

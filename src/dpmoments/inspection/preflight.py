@@ -87,10 +87,10 @@ class ValueSample:
     counts: dict[bytes, tuple[CellValue, int]] = field(default_factory=dict)
     complete: bool = True
 
-    def add(self, found: Mapping[CellValue, int]) -> None:
+    def add(self, values: Mapping[CellValue, int]) -> None:
         """Add values with their counts."""
         limit = self._limit()
-        for (kind, text), times in found.items():
+        for (kind, text), times in values.items():
             whole = f"{kind} {text}".encode()
             first = crc32(whole).to_bytes(4)
             if limit is not None and first > limit:
@@ -273,7 +273,7 @@ class _Look:
             self._values(column.name, "below", _counted_numbers(values[below]))
             self._values(column.name, "above", _counted_numbers(values[above]))
         missing = empty | infinite
-        self._values(column.name, "unreadable", read.found)
+        self._values(column.name, "unreadable", read.counts)
         self._note(column, read.unreadable, read.kind, missing)
         self._changed[column.name] = missing | below | above | read.unreadable
         if self._survey.lenient_schema is not None:
@@ -349,12 +349,12 @@ class _Look:
                 whole & _shortened(encode_columns(self._read, lenient, mean=self._survey.mean)), "rows", "shortened"
             )
 
-    def _values(self, name: str, what: str, found: Mapping[CellValue, int]) -> None:
-        if found:
-            self._running.values.setdefault((name, what), ValueSample()).add(found)
+    def _values(self, name: str, what: str, values: Mapping[CellValue, int]) -> None:
+        if values:
+            self._running.values.setdefault((name, what), ValueSample()).add(values)
 
-    def _count(self, found: BoolArray, *key: str | int) -> None:
-        self._add(key, int(np.count_nonzero(found)))
+    def _count(self, mask: BoolArray, *key: str | int) -> None:
+        self._add(key, int(np.count_nonzero(mask)))
 
     def _add(self, key: tuple[str | int, ...], number: int) -> None:
         if number:
@@ -584,10 +584,10 @@ def preflight(
     --------
     >>> import pyarrow as pa
     >>> from dpmoments import Numeric
-    >>> found = preflight(pa.table({"height": [171.0, 183.0]}), Schema(Numeric("height", 0.3, 2.3)))
-    >>> found
+    >>> checked = preflight(pa.table({"height": [171.0, 183.0]}), Schema(Numeric("height", 0.3, 2.3)))
+    >>> checked
     Preflight(<private>: call .show())
-    >>> found.private_facts()["columns"]["height"]["above"]
+    >>> checked.private_facts()["columns"]["height"]["above"]
     2
     """
     if not isinstance(schema, Schema):
@@ -650,10 +650,10 @@ class Preflight:
     --------
     >>> import pyarrow as pa
     >>> from dpmoments import Categorical
-    >>> found = preflight(pa.table({"ward": ["a", "b", "icu"]}), Schema(Categorical("ward", ["A", "B", "ICU"])))
-    >>> str(found)
+    >>> checked = preflight(pa.table({"ward": ["a", "b", "icu"]}), Schema(Categorical("ward", ["A", "B", "ICU"])))
+    >>> str(checked)
     'Preflight(<private>: call .show())'
-    >>> found.stops_a_release
+    >>> checked.stops_a_release
     False
     """
 
@@ -747,8 +747,8 @@ class Preflight:
             yield f"A release of this table works: it counts {facts.kept:,} of {facts.rows:,} rows."
         if not result:
             yield "Every cell fits the schema."
-        for place, verdict in enumerate(result, 1):
-            yield f"  {place}. {verdict.words[0].upper()}{verdict.words[1:]}{'' if verdict.words.endswith('?') else '.'}"
+        for number, verdict in enumerate(result, 1):
+            yield f"  {number}. {verdict.words[0].upper()}{verdict.words[1:]}{'' if verdict.words.endswith('?') else '.'}"
         yield ""
         yield from row_lines(facts)
         yield ""
@@ -778,12 +778,12 @@ def _as_wide_as_shown(character: str) -> str:
 
 def _facts(
     schema: Schema,
-    found: SurveyCounts,
+    survey: SurveyCounts,
     failures: list[str],
     unit: UnitFacts | None,
     absent: tuple[AbsentColumn, ...],
 ) -> TableFacts:
-    counts = found.counts
+    counts = survey.counts
     dropping = [pair for column in schema.table_columns for pair in _dropping_rules(column)]
     if unit is not None and unit.privacy_unit.missing == "drop":
         dropping.append((unit.privacy_unit.column, "missing"))
@@ -800,7 +800,7 @@ def _facts(
         stopping=counts["rows", "stopping"],
         whole=counts["rows", "whole"],
         shortened=counts["rows", "shortened"],
-        columns=tuple(_column_facts(column, found) for column in schema.table_columns),
+        columns=tuple(_column_facts(column, survey) for column in schema.table_columns),
         rules=tuple(rules),
         derived={column.name: counts["derived", column.name] for column in schema.derived_columns},
         ragged=counts["rows", "ragged"],
@@ -810,12 +810,12 @@ def _facts(
     )
 
 
-def _unit_facts(privacy_unit: PrivacyUnit, found: SurveyCounts, units: UnitCounts) -> UnitFacts:
+def _unit_facts(privacy_unit: PrivacyUnit, survey: SurveyCounts, units: UnitCounts) -> UnitFacts:
     return UnitFacts(
         privacy_unit,
-        missing=found.counts["unit", "missing"],
-        unreadable=found.counts["unit", "unreadable"],
-        types=tuple(sorted(str(key[1]) for key in found.counts if key[0] == "unit type")),
+        missing=survey.counts["unit", "missing"],
+        unreadable=survey.counts["unit", "unreadable"],
+        types=tuple(sorted(str(key[1]) for key in survey.counts if key[0] == "unit type")),
         units=units.units,
         rows=units.rows,
         units_over=units.units_over,
@@ -831,14 +831,14 @@ def _dropping_rules(column: Column) -> Iterator[tuple[str, str]]:
         yield column.name, "other"
 
 
-def _column_facts(column: Column, found: SurveyCounts) -> ColumnFacts:
+def _column_facts(column: Column, survey: SurveyCounts) -> ColumnFacts:
     name = column.name
 
     def cells(what: str) -> int:
-        return found.counts["column", name, what]
+        return survey.counts["column", name, what]
 
     levels = column.levels if isinstance(column, Categorical) else ()
-    unknown, unreadable = (found.values.get((name, what), ValueSample()) for what in ("unknown", "unreadable"))
+    unknown, unreadable = (survey.values.get((name, what), ValueSample()) for what in ("unknown", "unreadable"))
     return ColumnFacts(
         column=column,
         empty=cells("empty"),
@@ -848,18 +848,18 @@ def _column_facts(column: Column, found: SurveyCounts) -> ColumnFacts:
         between=cells("between"),
         unreadable=cells("unreadable"),
         like_numbers=cells("like numbers"),
-        marks=tuple((str(key[2]), str(key[3]), n) for key, n in found.counts.items() if key[:2] == ("marks", name)),
+        marks=tuple((str(key[2]), str(key[3]), n) for key, n in survey.counts.items() if key[:2] == ("marks", name)),
         codes=tuple(
             code
             for side in ("below", "above")
-            for code, _ in found.values.get((name, side), ValueSample()).dominant(cells(side))
+            for code, _ in survey.values.get((name, side), ValueSample()).dominant(cells(side))
         ),
-        types=tuple(sorted(str(key[2]) for key in found.counts if key[:2] == ("type", name))),
+        types=tuple(sorted(str(key[2]) for key in survey.counts if key[:2] == ("type", name))),
         unreadable_values=tuple(FoundValue(value, times) for value, times in unreadable.most_frequent_first()),
         unknown=cells("unknown"),
         unknown_values=tuple(
             FoundValue(value, times, *nearest_level(value, levels)) for value, times in unknown.most_frequent_first()
         ),
         complete=unknown.complete and unreadable.complete,
-        levels=tuple(found.counts["level", name, index] for index in range(len(levels))),
+        levels=tuple(survey.counts["level", name, index] for index in range(len(levels))),
     )

@@ -26,7 +26,7 @@ from dpmoments.cells.text_numbers import (
     decoded_bytes,
     decoded_levels,
     decoded_without,
-    null_words,
+    null_markers,
     text_flags,
     text_numbers,
 )
@@ -72,7 +72,7 @@ class NumberCells:
         Values that stop a release.
     kind : str or None
         The column's type, if it stops a release, whatever the values.
-    found : mapping of CellValue to int
+    counts : mapping of CellValue to int
         Counts of the unreadable values; text by its form, so that it reveals no number.
     like_numbers : int
         Count of those that are text and would be numbers.
@@ -84,7 +84,7 @@ class NumberCells:
     values: FloatArray
     unreadable: BoolArray
     kind: str | None = None
-    found: Mapping[CellValue, int] = field(default_factory=dict)
+    counts: Mapping[CellValue, int] = field(default_factory=dict)
     like_numbers: int = 0
     marks: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
@@ -116,7 +116,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
 
     >>> from dpmoments.schema.columns import Numeric
     >>> read = read_number_cells(np.array([1, "12.5", "n/a", None], dtype=object), Numeric("age", 0, 120))
-    >>> read.values.tolist(), read.unreadable.tolist(), read.like_numbers, dict(read.found)
+    >>> read.values.tolist(), read.unreadable.tolist(), read.like_numbers, dict(read.counts)
     ([1.0, nan, nan, nan], [False, True, True, False], 1, {('form', 'n/a'): 1})
     """
     if isinstance(cells, UnreadableColumn):
@@ -137,7 +137,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
         counted = _counted(cells, unreadable)
         result, like_numbers = _forms(counted, column)
         return NumberCells(
-            values, unreadable, found=result, like_numbers=like_numbers, marks=_other_marks(counted, column)
+            values, unreadable, counts=result, like_numbers=like_numbers, marks=_other_marks(counted, column)
         )
     kind = _describe_type(cells.type)
     if (texts := _as_texts(cells)) is None:
@@ -161,7 +161,7 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
         return LevelCells(np.full(cells.n_cells, MISSING), np.ones(cells.n_cells, dtype=bool), cells.kind)
     held, broken = cells, np.zeros(len(cells), dtype=bool)
     if written is not None:
-        held, broken = decoded_levels(cells, null_words(column, written))
+        held, broken = decoded_levels(cells, null_markers(column, written))
     try:
         codes = level_codes(held, column)
     except _raised_by_reading():  # by the column's type
@@ -176,12 +176,12 @@ def _of_texts(texts: Any, column: NumberColumn, read: TextCells, written: TextFo
     if not read.unparsable.any():
         return NumberCells(read.values, read.unparsable)
     counted = _counted(texts, read.unparsable)
-    found, _ = _forms(counted, column)
-    return NumberCells(read.values, read.unparsable, found=found, marks=_other_marks(counted, column, written))
+    result, _ = _forms(counted, column)
+    return NumberCells(read.values, read.unparsable, counts=result, marks=_other_marks(counted, column, written))
 
 
 def _other_marks(
-    found: Mapping[CellValue, int], column: NumberColumn, written: TextFormat | None = None
+    values: Mapping[CellValue, int], column: NumberColumn, written: TextFormat | None = None
 ) -> dict[tuple[str, str], int]:
     """Count the texts that would be numbers with the other decimal mark.
 
@@ -191,13 +191,13 @@ def _other_marks(
     """
     if not isinstance(column, Numeric):
         return {}
-    texts = [text for kind, text in found if kind == "text"]
+    texts = [text for kind, text in values if kind == "text"]
     cells, decimal = pa.array(texts, pa.large_string()), "," if column_format(column, written).decimal == "." else "."
     counts: dict[tuple[str, str], int] = {}
     for thousands in ("", "." if decimal == "," else ","):
-        values = text_numbers(cells, TextFormat(decimal=decimal, thousands=thousands or None)).values
-        like = {text for text, value in zip(texts, values.tolist(), strict=True) if np.isfinite(value)}
-        counts[decimal, thousands] = sum(found["text", text] for text in like)
+        numbers = text_numbers(cells, TextFormat(decimal=decimal, thousands=thousands or None)).values
+        like = {text for text, value in zip(texts, numbers.tolist(), strict=True) if np.isfinite(value)}
+        counts[decimal, thousands] = sum(values["text", text] for text in like)
     return counts
 
 
@@ -225,8 +225,8 @@ def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
         plain = pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part
         if pa.types.is_dictionary(plain.type):
             values, indices = plain.dictionary, pc.fill_null(plain.indices, 0).to_numpy(zero_copy_only=False)
-            places, times = np.unique(indices[chosen], return_counts=True)
-            values = _countable(values).take(pa.array(places))
+            unique, times = np.unique(indices[chosen], return_counts=True)
+            values = _countable(values).take(pa.array(unique))
         else:
             counted = _countable(plain).take(pa.array(np.flatnonzero(chosen))).value_counts()
             values, times = counted.field("values"), counted.field("counts").to_numpy()
@@ -246,18 +246,18 @@ def _countable(cells: Any) -> Any:
     return pc.cast(cells, pa.float32()) if pa.types.is_float16(cells.type) else cells
 
 
-def _forms(found: Mapping[CellValue, int], column: NumberColumn) -> tuple[Counter[CellValue], int]:
+def _forms(counts: Mapping[CellValue, int], column: NumberColumn) -> tuple[Counter[CellValue], int]:
     """Return counts of texts by form, and the count of those that are numbers, which have none."""
-    texts = [text for kind, text in found if kind == "text"]
+    texts = [text for kind, text in counts if kind == "text"]
     numeric = ~np.isnan(_read_texts(pa.array(texts, pa.large_string()), column, TextFormat()).values)
     like = {text for text, is_number in zip(texts, numeric.tolist(), strict=True) if is_number}
     forms: Counter[CellValue] = Counter()
-    for (kind, text), times in found.items():
+    for (kind, text), times in counts.items():
         if kind != "text":
             forms[kind, text] += times
         elif text not in like:
             forms["form", _DIGITS.sub("9", text)] += times
-    return forms, sum(times for (kind, text), times in found.items() if kind == "text" and text in like)
+    return forms, sum(times for (kind, text), times in counts.items() if kind == "text" and text in like)
 
 
 def _written_objects(cells: npt.NDArray[Any]) -> list[CellValue]:

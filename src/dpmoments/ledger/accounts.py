@@ -255,37 +255,20 @@ def _most(allowed: Callable[[float], bool], likely: float, most: float) -> float
 
 
 def _why_not_counted(grant: Grant, sums: Sums) -> str:
-    """Return why no composition rule covers these releases, or an empty text if one does."""
+    """Return why no composition rule covers these releases, as a word; empty if one does."""
     if any(all(sums.total(name) is not None for name in rule) for rule in sums.rules(grant)):
         return ""
     if grant.kind is GrantKind.PURE:
-        return "a pure budget has no δ to spend. Release with epsilon only, or grant epsilon and delta"
+        return "pure-grant"
     if grant.kind is GrantKind.ZCDP:
-        return (
-            "its noise draws are not zCDP, so it has no ρ. Release with rho, with epsilon only, or with a "
-            "mechanism whose draws are Gaussian"
-        )
+        return "draws-not-zcdp"
     if sums.n_gaussian > MAX_GAUSSIAN_RELEASES:
-        return f"the margin of discrete noise is proven for {MAX_GAUSSIAN_RELEASES} releases"
+        return "too-many-gaussian"
     if grant.kind is GrantKind.GAUSSIAN:
-        return (
-            "μ is known only for pure ε, and for epsilon with delta if all draws are Gaussian, not for ρ-zCDP in "
-            "general. Release with one of these"
-        )
+        return "no-mu"
     if grant.composition is Composition.GAUSSIAN:
-        return (
-            "the grant counts in μ, which is known only for pure ε, and for epsilon with delta if all draws are "
-            "Gaussian. Release with one of these"
-        )
-    if sums.unknown[0]:
-        return (
-            "a cost in ρ has no δ of its own, and releases here are counted by basic composition in ε and δ. "
-            "Release with epsilon, and delta if needed"
-        )
-    return (
-        "the grant counts in ρ, and a release that is only (ε, δ)-private has none. Release with rho, with "
-        "epsilon only, or with a mechanism whose draws are Gaussian"
-    )
+        return "grant-in-mu"
+    return "no-delta" if sums.unknown[0] else "no-rho"
 
 
 _RESERVE_ENTRIES = {"release", "mechanism", "cost", "loss_unit", "neighbors", "unit", "losses"}
@@ -360,47 +343,26 @@ class Account:
     def require_for(self, neighbors: Neighbors, unit: str) -> None:
         """Raise LedgerError unless releases with this relation and unit can be charged."""
         if unit != self.grant.unit:
-            raise LedgerError(
-                f"the budget of {self.dataset!r} is for the privacy unit {self.grant.unit!r}, but this release "
-                f"protects {unit!r}: a guarantee for one does not imply the other. {self._how_to_protect(unit)}; "
-                "nothing was spent"
-            )
+            facts = {"granted": self.grant.unit, "unit": unit, "spent": self.sums.n_releases > 0}
+            raise LedgerError(Message("grant-of-other-unit", dataset=self.dataset, **facts))
         try:
             losses_of(PrivacyBudget.pure(1.0), LossUnit.EPSILON, neighbors, self.grant.neighbors)
-        except ValueError as reason:
-            raise LedgerError(
-                f"the budget of {self.dataset!r} is for {self.grant.neighbors}, but this release is for "
-                f"{neighbors}: {reason}; nothing was spent"
-            ) from None
-
-    def _how_to_protect(self, unit: str) -> str:
-        """Return the remedy for another privacy unit; never rows in place of people."""
-        if unit == "row":
-            return (
-                f"Release with privacy_unit=PrivacyUnit({self.grant.unit!r}, max_rows=…), or grant a budget for rows to a "
-                "dataset of another name"
-            )
-        if not self.sums.n_releases:
-            return f"Nothing of it is spent yet: grant it again with unit={unit!r}"
-        return f"Some of it is spent: grant a budget with unit={unit!r} to a dataset of another name"
+        except ValueError:
+            facts = {"granted": str(self.grant.neighbors), "neighbors": str(neighbors)}
+            raise LedgerError(Message("grant-of-other-relation", dataset=self.dataset, **facts)) from None
 
     def with_charge(self, cost: PrivacyBudget, losses: Losses) -> Account:
         """Return the account with one more release, or raise BudgetExceededError."""
         sums = self.sums + losses
         if sums.within(self.grant):
             return replace(self, sums=sums, n_open=self.n_open + 1)
-        name, granted = repr(self.dataset), self.grant
-        if reason := _why_not_counted(granted, sums):
+        asked = {"dataset": self.dataset, "cost": str(cost), "granted": str(self.grant)}
+        if reason := _why_not_counted(self.grant, sums):
             raise BudgetExceededError(
-                f"a release that costs {cost} cannot be counted under the budget of {name}, {granted}: {reason}. Nothing was "
-                "read and nothing was spent"
+                Message("cost-not-countable", **asked, reason=reason, max_gaussian=MAX_GAUSSIAN_RELEASES)
             )
-        raise BudgetExceededError(
-            f"the budget of {name} does not allow this release, which would cost {cost}: granted {granted}, spent "
-            f"{self.spent} by {self.sums.n_releases} releases, remaining: {self.left_text}. Nothing was read and "
-            "nothing was spent. Ask for less, or grant more with ledger.grant if more may be spent on this "
-            "dataset"
-        )
+        spent = {"spent": str(self.spent), "releases": self.sums.n_releases, "remaining": self.left_text}
+        raise BudgetExceededError(Message("budget-exceeded", **asked, **spent))
 
     def with_grant(self, grant: Grant) -> Account:
         """Return the account with its grant replaced."""
@@ -408,15 +370,11 @@ class Account:
             for what in ("kind", "neighbors", "unit", "composition"):
                 old, new = getattr(self.grant, what), getattr(grant, what)
                 if old != new:
-                    raise LedgerError(
-                        f"{self.dataset!r} was granted a budget with {what} {str(old)!r}, and some of it is "
-                        f"spent: it cannot become one with {what} {str(new)!r}. Only its amount can be changed"
-                    )
+                    facts = {"what": what, "granted": str(old), "asked": str(new)}
+                    raise LedgerError(Message("grant-fixed", dataset=self.dataset, **facts))
             if not self.sums.within(grant):
-                raise LedgerError(
-                    f"{self.spent} of the budget of {self.dataset!r} is spent: a grant cannot be lowered to {grant}, below "
-                    "what is spent already"
-                )
+                facts = {"spent": str(self.spent), "asked": str(grant)}
+                raise LedgerError(Message("grant-below-spent", dataset=self.dataset, **facts))
         return replace(self, grant=grant)
 
 

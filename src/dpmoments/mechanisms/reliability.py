@@ -186,30 +186,30 @@ class Examined(Protocol):
         """True if the noise is larger than most values."""
 
 
-def beyond_radius(found: Sequence[Examined], radius: float) -> list[bool]:
+def beyond_radius(examined: Sequence[Examined], radius: float) -> list[bool]:
     """Mark the means outside [−radius, radius] by more than noise explains."""
-    return [abs(one.mean) > radius + FROM_EDGE * one.noise_scale for one in found]
+    return [abs(one.mean) > radius + FROM_EDGE * one.noise_scale for one in examined]
 
 
 def coordinate_warnings(
-    names: Sequence[str], found: Sequence[Examined], radius: float, *, least_noise: float = 0.0
+    names: Sequence[str], examined: Sequence[Examined], radius: float, *, least_noise: float = 0.0
 ) -> list[Message]:
     """Return warnings on clamped means of coordinates.
 
     Their means are stated to be in [−radius, radius].
     """
     warnings = []
-    beyond = beyond_radius(found, radius)
+    beyond = beyond_radius(examined, radius)
     if any(beyond):
         warnings.append(Message("mean-beyond-radius", names=marked_names(names, beyond)))
-    most = [one.clamping_shows and one.share_clamped > 0.5 for one in found]
+    most = [one.clamping_shows and one.share_clamped > 0.5 for one in examined]
     if any(most):
         warnings.append(Message("mostly-clipped", names=marked_names(names, most)))
-    some = [one.clamping_shows and not one.share_clamped > 0.5 for one in found]
+    some = [one.clamping_shows and not one.share_clamped > 0.5 for one in examined]
     if any(some):
-        largest = max(one.share_clamped for one, here in zip(found, some, strict=True) if here)
+        largest = max(one.share_clamped for one, here in zip(examined, some, strict=True) if here)
         warnings.append(Message("values-clipped", share=largest, names=marked_names(names, some)))
-    lost = [one.noise_decides and one.noise_scale > least_noise for one in found]
+    lost = [one.noise_decides and one.noise_scale > least_noise for one in examined]
     if any(lost):
         warnings.append(Message("mean-lost", names=marked_names(names, lost)))
     return warnings

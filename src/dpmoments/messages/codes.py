@@ -45,11 +45,12 @@ KINDS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
         "level": lambda value: isinstance(value, str | int),
         "word": _is_word,
         "words": _every(_is_word),
+        "amount": _is_text,
     }
 )
 """Kinds of facts: a ``name`` is text that a person wrote.
 
-A ``word`` is one that the library defines.
+A ``word`` is one that the library defines; an ``amount`` is a privacy loss as it is printed, in an error only.
 """
 
 _BUDGET = {"epsilon?": "number", "delta?": "number", "rho?": "number"}
@@ -58,6 +59,7 @@ _FEATURE = {"feature": "integer"}
 _LEVEL = {"feature": "integer", "level": "integer"}
 _NAMES: Kinds = {"names": "names"}
 _SHARE: Kinds = {"share": "number"}
+_QUERY: Kinds = {"query": "name"}
 _NONE: Kinds = {}
 
 _RULES: Mapping[str, Kinds] = {
@@ -183,7 +185,35 @@ _ERRORS: Mapping[str, Kinds] = {
     "penalized-errors": {"method": "word"},
     "too-many-predictions": {"rows": "integer", "most": "integer"},
     "not-a-date": {"column": "name", "format?": "name"},
+    "unknown-column": {"name": "name", "close?": "name"},
+    "unknown-level": {"column": "name", "names": "names", "levels": "names", "close?": "name"},
     "no-grant": {"dataset": "name", "datasets": "names"},
+    "budget-exceeded": {
+        "dataset": "name",
+        "cost": "amount",
+        "granted": "amount",
+        "spent": "amount",
+        "releases": "integer",
+        "remaining": "amount",
+    },
+    "cost-not-countable": {
+        "dataset": "name",
+        "cost": "amount",
+        "granted": "amount",
+        "reason": "word",
+        "max_gaussian": "integer",
+    },
+    "grant-of-other-unit": {"dataset": "name", "granted": "name", "unit": "name", "spent": "flag"},
+    "grant-of-other-relation": {"dataset": "name", "granted": "word", "neighbors": "word"},
+    "grant-fixed": {"dataset": "name", "what": "word", "granted": "name", "asked": "name"},
+    "grant-below-spent": {"dataset": "name", "spent": "amount", "asked": "amount"},
+    "run-ended": _NONE,
+    "draw-over-budget": _QUERY,
+    "draw-over-coordinates": _QUERY,
+    "draw-of-other-relation": _QUERY,
+    "draw-without-bound": _QUERY,
+    "draw-not-in-integers": _QUERY,
+    "draw-invalid": {"query": "name", "reason": "name"},
 }
 """Errors that have facts; the others are text, and their code is their kind."""
 

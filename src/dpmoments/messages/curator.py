@@ -21,7 +21,35 @@ def _to_do_better(facts: Mapping[str, Fact]) -> str:
     return f"To do better: fewer columns, {bounds}{budget}."
 
 
+def _for_the_unit(facts: Mapping[str, Fact], release: str, unit: str) -> str:
+    """Return the remedy for another privacy unit; never rows in place of people."""
+    if facts["unit"] == "row":
+        remedy = f"{release}, or grant a budget for rows to a dataset of another name"
+    elif facts["spent"]:
+        remedy = f"Some of it is spent: grant a budget with {unit} to a dataset of another name"
+    else:
+        remedy = f"Nothing of it is spent yet: grant it again with {unit}"
+    return f"{remedy}. Nothing was spent."
+
+
+_COUNTABLE: Mapping[Fact, str] = MappingProxyType(
+    {
+        "pure-grant": "Release with epsilon only, or grant epsilon and delta.",
+        "draws-not-zcdp": "Release with rho, with epsilon only, or with a mechanism whose draws are Gaussian.",
+        "no-mu": "Release with one of these.",
+        "grant-in-mu": "Release with one of these.",
+        "no-delta": "Release with epsilon, and delta if needed.",
+        "no-rho": "Release with rho, with epsilon only, or with a mechanism whose draws are Gaussian.",
+    }
+)
+
+
+def _to_be_counted(facts: Mapping[str, Fact]) -> str:
+    return f"{_COUNTABLE.get(facts['reason'], '')} Nothing was read and nothing was spent.".strip()
+
+
 _BOTH: Mapping[str, Words] = {
+    "cost-not-countable": _to_be_counted,
     "numbers-rarely-fill-bounds": _to_do_better,
     "least-error": _to_do_better,
     "row-count-uncertain": "More rows, a larger budget, or rules that drop no rows would help.",
@@ -71,6 +99,18 @@ IN_PYTHON: Mapping[str, Words] = MappingProxyType(
             "clean the table."
         ),
         "no-grant": "Grant one first: ledger.grant({dataset:python}, epsilon=1.0). Nothing was spent.",
+        "budget-exceeded": (
+            "Nothing was read and nothing was spent. Ask for less, or grant more with ledger.grant if more may be spent on this "
+            "dataset."
+        ),
+        "grant-of-other-unit": lambda facts: _for_the_unit(
+            facts,
+            f"Release with privacy_unit=PrivacyUnit({facts['granted']!r}, max_rows=…)",
+            f"unit={facts['unit']!r}",
+        ),
+        "grant-of-other-relation": (
+            "Release with neighbors='add_remove', or grant a dataset of another name for replace_one. Nothing was spent."
+        ),
         "tables-not-checked": "Make releases with dataset='…', one name for each table.",
     }
 )
@@ -101,6 +141,18 @@ AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
         "no-grant": (
             "Grant one first: 'dpmoments ledger grant LEDGER {dataset:shell} --epsilon 1 --neighbors add_remove'. Nothing was "
             "spent."
+        ),
+        "budget-exceeded": (
+            "Nothing was read and nothing was spent. Ask for less, or grant more with 'dpmoments ledger grant' if more may be "
+            "spent on this dataset."
+        ),
+        "grant-of-other-unit": lambda facts: _for_the_unit(
+            facts,
+            f"Release with --privacy-unit {facts['granted']:shell} --max-rows-per-unit K",
+            f"--unit {facts['unit']:shell}",
+        ),
+        "grant-of-other-relation": (
+            "Release with --neighbors add_remove, or grant a dataset of another name for replace_one. Nothing was spent."
         ),
         "dependent-rows": "--max-rows-per-unit 1 avoids this.",
         "tables-not-checked": "Make releases with --dataset NAME, one name for each table.",

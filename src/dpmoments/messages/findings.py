@@ -239,9 +239,13 @@ def _not_a_date(facts: Facts) -> str:
 
 
 def _columns(facts: Facts) -> str:
-    columns = facts["columns"]
-    assert isinstance(columns, tuple)
-    return listed(list(map(str, columns)))
+    return _listed(facts, "columns")
+
+
+def _listed(facts: Facts, name: str) -> str:
+    names = facts[name]
+    assert isinstance(names, tuple)
+    return listed(list(map(str, names)))
 
 
 def _groups(facts: Facts) -> str:
@@ -255,6 +259,29 @@ def _datasets(facts: Facts) -> str:
     known = facts["datasets"]
     assert isinstance(known, tuple)
     return f"it has {listed(list(map(str, known)))}" if known else "it has none yet"
+
+
+_WHY_NOT_COUNTED: Mapping[Fact, str] = MappingProxyType(
+    {
+        "pure-grant": "a pure budget has no δ to spend",
+        "draws-not-zcdp": "its noise draws are not zCDP, so it has no ρ",
+        "too-many-gaussian": "the margin of discrete noise is proven for {max_gaussian} releases only",
+        "no-mu": "μ is known only for pure ε, and for epsilon with delta if all draws are Gaussian",
+        "grant-in-mu": (
+            "the grant counts in μ, which is known only for pure ε, and for epsilon with delta if all draws are Gaussian"
+        ),
+        "no-delta": "a cost in ρ has no δ of its own, and releases here are counted by basic composition in ε and δ",
+        "no-rho": "the grant counts in ρ, and a release that is only (ε, δ)-private has none",
+    }
+)
+"""Why a grant cannot count a release, by reason: docs/derivations/ledger.md."""
+_SPENT_BY_REFUSAL = (
+    "Nothing was drawn for it; what was drawn before is spent, and the plan's whole cost counts as spent."
+)
+
+
+def _refused_draw(sentence: str) -> str:
+    return f"{sentence} {_SPENT_BY_REFUSAL} This is a defect of the mechanism: please report it."
 
 
 FINDINGS: Mapping[str, Words] = MappingProxyType(
@@ -454,6 +481,50 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         ),
         "not-a-date": _not_a_date,
         "no-grant": lambda facts: f"The ledger has no budget for dataset '{facts['dataset']}' ({_datasets(facts)}).",
+        "unknown-column": lambda facts: _unknown(f"The schema has no column '{facts['name']}'.", facts),
+        "unknown-level": lambda facts: _unknown(
+            f"'{facts['column']}' has no level {_listed(facts, 'names')}.",
+            facts,
+            f"Its levels are {_listed(facts, 'levels')}.",
+        ),
+        "budget-exceeded": (
+            "The budget of '{dataset}' does not allow this release, which would cost {cost}: granted {granted}, spent {spent} by "
+            "{releases:,} releases, remaining: {remaining}."
+        ),
+        "cost-not-countable": lambda facts: (
+            f"A release that costs {facts['cost']} cannot be counted under the budget of '{facts['dataset']}', "
+            f"{facts['granted']}: {_WHY_NOT_COUNTED[facts['reason']].format(max_gaussian=facts['max_gaussian'])}."
+        ),
+        "grant-of-other-unit": (
+            "The budget of '{dataset}' is for the privacy unit '{granted}', but this release protects '{unit}': a guarantee for "
+            "one does not imply the other."
+        ),
+        "grant-of-other-relation": (
+            "The budget of '{dataset}' is for {granted}, but this release is for {neighbors}: a cost under replace_one says "
+            "nothing about a row present or absent."
+        ),
+        "grant-fixed": (
+            "'{dataset}' was granted a budget with {what} '{granted}', and some of it is spent: it cannot become one with {what} "
+            "'{asked}'. Only its amount can be changed."
+        ),
+        "grant-below-spent": (
+            "{spent} of the budget of '{dataset}' is spent: a grant cannot be lowered to {asked}, below what is spent already."
+        ),
+        "run-ended": "This run has ended: open a filter for each run of a plan.",
+        "draw-over-budget": _refused_draw("A draw for '{query}' would spend more than the plan states."),
+        "draw-over-coordinates": _refused_draw(
+            "A draw for '{query}' has more coordinates than the composition is proven for."
+        ),
+        "draw-of-other-relation": _refused_draw(
+            "The sensitivity of '{query}' is for another relation than the plan's."
+        ),
+        "draw-without-bound": _refused_draw(
+            "'{query}' relies on a bound on the smallest eigenvalue that was not drawn."
+        ),
+        "draw-not-in-integers": _refused_draw(
+            "'{query}' is not in integers, and noise on a lattice hides nothing between its points."
+        ),
+        "draw-invalid": _refused_draw("'{query}': {reason}."),
         # Reasons
         "numbers-rarely-fill-bounds": _numbers_rarely_fill,
         "least-error": _least_error,

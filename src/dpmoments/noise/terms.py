@@ -181,10 +181,10 @@ class NoiseTerm:
             return result
         if weights.shape[1] > _MAX_PAIRED:
             result = np.empty(len(weights))
-            for place, (at, weight) in enumerate(zip(indices, weights, strict=True)):
+            for index, (at, weight) in enumerate(zip(indices, weights, strict=True)):
                 rows = self._rows[at]
                 cells = (rows.T @ weight @ rows) ** 2 * self.variances
-                result[place] = 2.0 * cells.sum() - np.trace(cells)
+                result[index] = 2.0 * cells.sum() - np.trace(cells)
             return result
         # A = Σ λ_r w_r w_rᵀ, y_r = Rᵀ w_r: (RᵀAR)_ij² = Σ_rs λ_r λ_s q_i q_j, q = y_r ∘ y_s
         values, vectors = np.linalg.eigh(weights)

@@ -87,8 +87,8 @@ def changes(setting: ReleasePlan) -> tuple[Change, ...]:
     return tuple(sorted(useful, key=lambda change: change.ratio)[:_MAX_CHANGES])
 
 
-def _most_helpful(found: Iterator[Change]) -> list[Change]:
-    possible = [change for change in found if change.before > 0.0]
+def _most_helpful(changes: Iterator[Change]) -> list[Change]:
+    possible = [change for change in changes if change.before > 0.0]
     return [min(possible, key=lambda change: change.ratio)] if possible else []
 
 

@@ -176,10 +176,10 @@ def _farthest(typical: TypicalTable) -> float:
     return min(float(np.linalg.norm(corner)), 1.0 + float(np.linalg.norm(means)))
 
 
-def _chosen_by_score(beyond: FloatArray, rows_beyond: int, places: tuple[int, ...], epsilon: float) -> FloatArray:
+def _chosen_by_score(beyond: FloatArray, rows_beyond: int, indices: tuple[int, ...], epsilon: float) -> FloatArray:
     """Return probabilities of the exponential mechanism."""
     scores = -np.abs(np.round(beyond) - rows_beyond) + np.array(
-        [ball_search.preference(index, epsilon) for index in places]
+        [ball_search.preference(index, epsilon) for index in indices]
     )
     odds = np.exp(epsilon / 2.0 * (scores - scores.max()))
     return np.asarray(odds / odds.sum())
@@ -389,13 +389,13 @@ class ImaginedRelease:
 
         Raises ValueError if there is nothing to regress it on.
         """
-        a = list(Regressors.chosen(self, self.feature_names[target], None, None, None).features)
+        chosen = list(Regressors.chosen(self, self.feature_names[target], None, None, None).features)
         covariance = self.unit_ball_covariance.copy()
         deviations = np.sqrt(np.diag(covariance))
-        slopes = np.divide(1.0, deviations[a], out=np.zeros(len(a)), where=deviations[a] > 0.0)
-        explained = float(slopes @ covariance[np.ix_(a, a)] @ slopes)
+        slopes = np.divide(1.0, deviations[chosen], out=np.zeros(len(chosen)), where=deviations[chosen] > 0.0)
+        explained = float(slopes @ covariance[np.ix_(chosen, chosen)] @ slopes)
         if explained > 0.0:
-            shared = covariance[:, a] @ slopes * (math.sqrt(EXPLAINED / explained) * deviations[target])
+            shared = covariance[:, chosen] @ slopes * (math.sqrt(EXPLAINED / explained) * deviations[target])
             own = list(self.typical.features_of_columns[self.typical.columns[target]])
             shared[own] = covariance[own, target]
             covariance[:, target] = covariance[target, :] = shared
@@ -604,11 +604,11 @@ class ForecastNoise:
         """Median noise on its standardized coefficients; infinite if hidden, NaN without one."""
         return math.nan if self.regression is None else self.regression.noise
 
-    def _averaged(self, found: Sequence[FloatArray]) -> FloatArray:
+    def _averaged(self, values: Sequence[FloatArray]) -> FloatArray:
         """Return the root mean square over the possible runs."""
-        if not found:
+        if not values:
             return np.full((len(self.typical.columns),) * 2, np.nan)
-        parts = zip(self.releases, found, strict=True)
+        parts = zip(self.releases, values, strict=True)
         return np.asarray(np.sqrt(np.sum([probability * values**2 for (probability, _), values in parts], axis=0)))
 
 
@@ -634,12 +634,12 @@ def _regression(release: ImaginedRelease, target: int, *, first_order: bool = Fa
     except ValueError:  # no features, or none whose number of rows noise does not hide
         return None
     fit = imagined.ols(name)
-    deviations, places = release.typical.standard_deviations, [release.feature_names.index(f) for f in fit.features]
-    numbers = ~release.typical.shares[places]
+    deviations, indices = release.typical.standard_deviations, [release.feature_names.index(f) for f in fit.features]
+    numbers = ~release.typical.shares[indices]
     kept = numbers if numbers.any() else ~numbers
-    noise = float(np.median((fit.privacy_errors * deviations[places])[kept])) * times
+    noise = float(np.median((fit.privacy_errors * deviations[indices])[kept])) * times
     noise = noise / float(deviations[target]) if deviations[target] > 0.0 else math.inf
-    return TypicalRegression(name, len(places), noise if math.isfinite(noise) else math.inf)
+    return TypicalRegression(name, len(indices), noise if math.isfinite(noise) else math.inf)
 
 
 def _first_order(release: ImaginedRelease, noise: FloatArray) -> FloatArray:

@@ -76,8 +76,8 @@ class TypicalTable:
         --------
         >>> from dpmoments import Boolean
         >>> schema = Schema(Numeric("age", 0, 120, typical=(20, 80)), Numeric("income", 0, 200_000), Boolean("smoker"))
-        >>> found = TypicalTable.of(schema, typical_sd={"income": 30_000})
-        >>> found.standard_deviations.round(2), found.assumed
+        >>> assumed = TypicalTable.of(schema, typical_sd={"income": 30_000})
+        >>> assumed.standard_deviations.round(2), assumed.assumed
         (array([1.5e+01, 3.0e+04, 4.3e-01]), array([False, False,  True]))
         """
         parts = [_defaults(column, schema) for column in schema.columns]

@@ -132,9 +132,10 @@ class PrivacyFilter:
         group: str | None,
     ) -> Any:
         if self._closed:
-            raise PrivacyFilterError("this run has ended: open a filter for each run of a plan")
+            raise PrivacyFilterError(Message("run-ended"))
+        query_text = what.text("short") if isinstance(what, Message) else str(what)
         if sensitivity.neighbors is not self._plan.neighbors:
-            self._refuse(f"the sensitivity of {what} is for another relation than the plan's")
+            self._refuse(Message("draw-of-other-relation", query=query_text))
         try:
             law.check_shape(np.shape(query))
             query_of_receipt = Message.of_query(what)
@@ -142,20 +143,20 @@ class PrivacyFilter:
             _require_made_here(sensitivity)
             loss = law.loss(sensitivity, self.unit, claim)
         except (TypeError, ValueError, ArithmeticError) as reason:  # a price beyond the range of floating point is none
-            self._refuse(f"{what}: {reason}")
+            self._refuse(Message("draw-invalid", query=query_text, reason=str(reason)))
         made = Draw(query_of_receipt, law, sensitivity, loss, coordinates_of(query), claim, group)
         spent = self._spent | {group: self._spent.get(group, Loss.none(self.unit)) + loss}
         n_coordinates = self._n_coordinates + made.size
         if not total_loss(spent, self.unit, self._plan.neighbors).within(self._allowance):
-            self._refuse(f"a draw for {what} would spend more than the plan states")
+            self._refuse(Message("draw-over-budget", query=query_text))
         if self.unit is LossUnit.GAUSSIAN_RHO and n_coordinates > MAX_COMPOSED_COORDINATES:
-            self._refuse(f"a draw for {what} has more coordinates than the composition is proven for")
+            self._refuse(Message("draw-over-coordinates", query=query_text))
         # A bound for one group of rows, or for all of them, says nothing of the rows of another.
         bound = self._highest_bounds.get(group, 0.0)
         if isinstance(law, WishartSampling) and law.floor > max(bound - sensitivity.value, 0.0):
-            self._refuse(f"{what} relies on a bound on the smallest eigenvalue that was not drawn")
+            self._refuse(Message("draw-without-bound", query=query_text))
         if law.on_lattice and not _is_integral(query):
-            self._refuse(f"{what} is not in integers, and noise on a lattice hides nothing between its points")
+            self._refuse(Message("draw-not-in-integers", query=query_text))
         self._draws.append(made)
         self._spent, self._n_coordinates = spent, n_coordinates
         try:
@@ -213,12 +214,9 @@ class PrivacyFilter:
             "a privacy filter is for one run and cannot be copied: its copies would each spend the whole budget"
         )
 
-    def _refuse(self, words: str) -> NoReturn:
+    def _refuse(self, refusal: Message) -> NoReturn:
         self._closed = self._refused = True
-        raise PrivacyFilterError(
-            f"{words}. Nothing was drawn for it; what was drawn before is spent, and the plan's whole cost counts as spent. "
-            "This is a defect of the mechanism: please report it"
-        )
+        raise PrivacyFilterError(refusal)
 
     def _answer(self, made: Draw, query: Any) -> Any:
         return noised(made.law, query, self._generator)

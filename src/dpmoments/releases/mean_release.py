@@ -85,10 +85,10 @@ class MeanRelease(Release, Disclosed):
     @property
     def warnings(self) -> tuple[Message, ...]:
         """Reasons not to trust the release that the mechanism found privately; usually none."""
-        found = super().warnings
-        if not found and self.noise is not None and self.noise.bias_suspected:
+        result = super().warnings
+        if not result and self.noise is not None and self.noise.bias_suspected:
             return (Message("noise-incomplete"),)
-        return found
+        return result
 
     @property
     @in_floating_point

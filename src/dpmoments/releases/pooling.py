@@ -135,8 +135,8 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     >>> sites = [rng.normal(mean, 0.1, (4000, 2)) for mean in (-0.2, 0.3)]
     >>> schema = dpm.Schema.unit_ball(2)
     >>> made = [
-    ...     dpm.release(site, schema, epsilon=1.0, dataset=f"site {place}", insecure_seed=place)
-    ...     for place, site in enumerate(sites)
+    ...     dpm.release(site, schema, epsilon=1.0, dataset=f"site {seed}", insecure_seed=seed)
+    ...     for seed, site in enumerate(sites)
     ... ]
     >>> pooled = dpm.pool(made)
     >>> pooled.mean.round(2), pooled.noise_model.name, pooled.privacy.budget

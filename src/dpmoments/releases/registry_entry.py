@@ -167,7 +167,7 @@ def registry_entry(
     size = _number_of_units(release)
     title = known.get("name") or release.dataset or f"release {release.id[:8]}"
     sizes = {} if size is None else {"number_of_privacy_units": size}
-    profile = "; ".join(f"({no_less(p.epsilon, 4)}, {no_less(p.delta, 3)}) {p.mark}" for p in points)
+    profile = "; ".join(f"({no_less(point.epsilon, 4)}, {no_less(point.delta, 3)}) {point.mark}" for point in points)
     columns = ", ".join(release.runs[0].schema.names)
     content = {
         "url_slug": re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "release",

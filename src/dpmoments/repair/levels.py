@@ -281,5 +281,5 @@ def _with_margins(joint: FloatArray, rows: FloatArray, columns: FloatArray) -> F
     return joint if total <= 0.0 else joint + np.outer(missing_rows, missing_columns / total)
 
 
-def _at_most_one(wanted: FloatArray, found: FloatArray) -> FloatArray:
-    return np.minimum(1.0, np.divide(wanted, found, out=np.ones_like(wanted), where=found > 0.0))
+def _at_most_one(wanted: FloatArray, actual: FloatArray) -> FloatArray:
+    return np.minimum(1.0, np.divide(wanted, actual, out=np.ones_like(wanted), where=actual > 0.0))

@@ -71,8 +71,8 @@ def project(noisy: NoisySums, variances: CellVariances, constraints: Constraints
     >>> from dpmoments import Categorical, Schema
     >>> constraints = Constraints.of(Schema(Categorical("region", ["north", "south"])), mean=True)
     >>> noisy = NoisySums(100.0, np.array([41.0, 63.0]), np.array([[39.0, 2.0], [2.0, 61.0]]), np.ones(2))
-    >>> found = project(noisy, CellVariances(1.0, 0.5), constraints)
-    >>> found.sum, found.gram
+    >>> projected = project(noisy, CellVariances(1.0, 0.5), constraints)
+    >>> projected.sum, projected.gram
     (array([39., 61.]), array([[39.,  0.],
            [ 0., 61.]]))
     """

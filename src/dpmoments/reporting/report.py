@@ -461,13 +461,19 @@ def _appendix(release: _Release) -> _Appendix:
         ),
         checks=PageTable.of(
             "Consistency checks of the file",
-            [("check", "outcome", "detail"), *((c.what, _outcome(c.passed), c.detail) for c in checks(release))],
+            [
+                ("check", "outcome", "detail"),
+                *((check.what, _outcome(check.passed), check.detail) for check in checks(release)),
+            ],
         ),
         schema=PageTable.of(
             "Columns and their public values",
             [
                 ("column", "kind", "public values", "missing values", "description"),
-                *((c.name, c.kind, c.public_values_text, c.missing, c.description or "") for c in schema.columns),
+                *(
+                    (column.name, column.kind, column.public_values_text, column.missing, column.description or "")
+                    for column in schema.columns
+                ),
             ],
         ),
         runs=PageTable.of(

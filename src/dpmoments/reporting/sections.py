@@ -66,10 +66,10 @@ class Comparisons:
                     "under add_remove); leave them out of the report"
                 )
             return cls(None, "", (), ())
-        found, refusal = None, ""
+        correlations, refusal = None, ""
         if release.noisy_sum is not None and len(release.feature_names) > 1:
             try:
-                found = release.correlations(level=level)
+                correlations = release.correlations(level=level)
             except ValueError as refused:
                 refusal = str(refused)
         fits = tuple(release.ols(formula, level=level) for formula in regressions)
@@ -82,7 +82,7 @@ class Comparisons:
                     f"{answer.features[0]!r}"
                 )
             means.append(answer)
-        return cls(found, refusal, fits, tuple(means))
+        return cls(correlations, refusal, fits, tuple(means))
 
     @property
     def p_values(self) -> FloatArray:
@@ -95,9 +95,9 @@ class Comparisons:
 
     def with_cutoff(self, cutoff: float) -> Comparisons:
         """Return the answers with verdicts by one correction over the page."""
-        found = self.correlations
+        correlations = self.correlations
         return Comparisons(
-            None if found is None else replace(found, cutoff=cutoff),
+            None if correlations is None else replace(correlations, cutoff=cutoff),
             self.refusal,
             tuple(replace(fit, cutoff=cutoff) for fit in self.fits),
             tuple(replace(answer, differences=replace(answer.differences, cutoff=cutoff)) for answer in self.means),
@@ -111,9 +111,9 @@ def moment_sections(
     result = list(_numbers(release, prefix))
     if release.noisy_count is None:
         return tuple(result)
-    found = answers.correlations
-    if found is not None:
-        result.append(_correlations(release, prefix, found))
+    correlations = answers.correlations
+    if correlations is not None:
+        result.append(_correlations(release, prefix, correlations))
     elif answers.refusal:
         refusal = f"This part cannot be shown: {answers.refusal}"
         result.append(Section("Correlations", f"{prefix}correlations", refusal=refusal))
@@ -422,19 +422,19 @@ def _group_means(answer: GroupMeans, anchor: str) -> Section:
 
 def _difference_statements(answer: GroupMeans) -> tuple[Statement, ...]:
     """Return a statement on each difference of two means."""
-    found, [feature], result = answer.differences, answer.features, []
-    errors = np.hypot(found.privacy_noise[0], found.sampling_noise[0])
-    for index, (one, other) in enumerate(found.pairs):
-        value, error = float(found.difference[0, index]), float(errors[index])
-        ends = [abs(float(end[0, index])) for end in (found.lower, found.upper)]
+    differences, [feature], result = answer.differences, answer.features, []
+    errors = np.hypot(differences.privacy_noise[0], differences.sampling_noise[0])
+    for index, (one, other) in enumerate(differences.pairs):
+        value, error = float(differences.difference[0, index]), float(errors[index])
+        ends = [abs(float(end[0, index])) for end in (differences.lower, differences.upper)]
         low, high = (rounded(end, error) for end in sorted(ends))
         higher, lower = (one, other) if value >= 0.0 else (other, one)
         result.append(
             Statement(
                 f"Mean of {feature}: {higher} is higher than {lower} by {rounded(abs(value), error)} "
-                f"({found.level:.0%} interval {low} to {high}).",
+                f"({differences.level:.0%} interval {low} to {high}).",
                 abs(value) / error if error > 0.0 else np.inf,
-                found.verdict[0][index] not in UNCLEAR,
+                differences.verdict[0][index] not in UNCLEAR,
             )
         )
     return tuple(result)

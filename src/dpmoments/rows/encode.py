@@ -57,7 +57,9 @@ def largest_block(schema: Schema, *, whole_rows: bool = False) -> int:
     (65536, 4194)
     """
     spread = whole_rows or may_be_shortened(schema.columns, schema.row_norm)
-    widths = (1 if isinstance(c, Categorical) and not spread else len(c.feature_names) for c in schema.columns)
+    widths = (
+        1 if isinstance(column, Categorical) and not spread else len(column.feature_names) for column in schema.columns
+    )
     return dense_rows_at_a_time(sum(widths))
 
 
@@ -89,7 +91,7 @@ def encode_levels(
             if column.name in factors:
                 ruled[column.name] = _one_hot(result, column)
         else:
-            index = layout.places[column.name]
+            index = layout.slices[column.name]
             dropped = _apply_rules(columns[column.name], column, block[:, index.start])
             if column.name in factors:
                 ruled[column.name] = block[:, index].copy(order="F")
@@ -97,7 +99,7 @@ def encode_levels(
         if dropped is not None:
             drop |= dropped
     for derived in schema.derived_columns:
-        index = layout.places[derived.name]
+        index = layout.slices[derived.name]
         block[:, index] = derived.values([ruled[factor.name] for factor in derived.factors])
         _encode_in_place(block, index, layout.encoding)
     return LevelBlock(layout, block, tuple(codes), drop)
@@ -165,8 +167,8 @@ def _move_within_bounds(
         np.clip(values, *column.bounds, out=out)
 
 
-def _encode_in_place(block: FloatArray, place: slice, encoding: Encoding) -> None:
+def _encode_in_place(block: FloatArray, features: slice, encoding: Encoding) -> None:
     """Encode some features in place, while they are in the processor's cache."""
-    for feature in range(place.start, place.stop):
+    for feature in range(features.start, features.stop):
         encoding.encode_cells(block[:, feature], feature, out=block[:, feature])
-    encoding.scale_into_ball(block[:, place], place.start)
+    encoding.scale_into_ball(block[:, features], features.start)

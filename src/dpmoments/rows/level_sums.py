@@ -81,14 +81,14 @@ class LevelLayout:
         Indices of the features that are numbers.
     encoding : Encoding
         Encoding of the numbers.
-    places : mapping of str to slice
+    slices : mapping of str to slice
         Slice among the numbers of each non-categorical column.
     """
 
     n_features: int
     numbers: npt.NDArray[np.int64]
     encoding: Encoding
-    places: Mapping[str, slice]
+    slices: Mapping[str, slice]
     columns: tuple[LevelColumn, ...]
 
     @classmethod
@@ -233,13 +233,13 @@ class _Cells:
         result: IntegerArray = table.reshape([column.n_codes for column in columns]).sum(axis=others)
         return result[tuple(slice(self.layout.columns[index].n_levels) for index in kept)]
 
-    def fill_column(self, place: int, counts: IntegerArray) -> None:
-        features, value = self._features(place), self._value(place)
+    def fill_column(self, index: int, counts: IntegerArray) -> None:
+        features, value = self._features(index), self._value(index)
         self.limbs[:, 0, features] = _scaled_limbs(counts, value)
         self.limbs[:, features + 1, features] = _scaled_limbs(counts, value**2)
 
-    def fill_numbers(self, place: int, sums: IntegerArray) -> None:
-        self._fill(self.layout.numbers, self._features(place), _scaled_limbs(sums, self._value(place)))
+    def fill_numbers(self, index: int, sums: IntegerArray) -> None:
+        self._fill(self.layout.numbers, self._features(index), _scaled_limbs(sums, self._value(index)))
 
     def fill_pair(self, one: int, two: int, counts: IntegerArray) -> None:
         factor = self._value(one) * self._value(two)
@@ -250,13 +250,13 @@ class _Cells:
         self.limbs[:, rows[:, np.newaxis] + 1, columns] = limbs
         self.limbs[:, columns[:, np.newaxis] + 1, rows] = limbs.transpose(0, 2, 1)
 
-    def _features(self, place: int) -> IntegerArray:
-        column = self.layout.columns[place]
+    def _features(self, index: int) -> IntegerArray:
+        column = self.layout.columns[index]
         return np.arange(column.start, column.start + column.n_levels)
 
-    def _value(self, place: int) -> int:
+    def _value(self, index: int) -> int:
         """Return a column's level value on the lattice."""
-        return int(np.rint(self.layout.columns[place].value * self.lattice.units_per_one))
+        return int(np.rint(self.layout.columns[index].value * self.lattice.units_per_one))
 
 
 def _scaled_limbs(values: IntegerArray, factor: int) -> IntegerArray:
@@ -313,7 +313,7 @@ def _longest_row(schema: Schema, layout: LevelLayout, lattice: Lattice) -> int |
     ends = (np.array(schema.feature_bounds)[:, layout.numbers] - encoding.offset) / encoding.unit
     encoding.scale_into_ball(ends)
     largest = np.abs(np.rint(ends * units)).max(axis=0)
-    of_numbers = [largest[index].max() for index in layout.places.values()]
+    of_numbers = [largest[index].max() for index in layout.slices.values()]
     of_levels = [np.rint(column.value * units) for column in layout.columns]
     return sum(int(value) ** 2 for value in of_numbers + of_levels)
 
@@ -407,7 +407,7 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
         """Indices in ``layout.columns`` that are counted together, packed first-fit by size."""
         packs: list[list[int]] = []
         sizes = [column.n_codes for column in self.layout.columns]
-        for index in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
+        for index in sorted(range(len(sizes)), key=lambda column: -sizes[column]):
             for pack in packs:
                 if self.levels_of(pack) * sizes[index] <= _MAX_PACK:
                     pack.append(index)
@@ -443,8 +443,8 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
         limbs = _moments_of_levels(
             self.layout, self.lattice, self.packs, sums.numbers, sums.counts, sums.joint, sums.sums
         )
-        found = Moments(sums.count, sums.dropped, 0, self.lattice.bits, self.lattice.radius, limbs)
-        return found if self.moments.keep_dropped else found.without_dropped()
+        moments = Moments(sums.count, sums.dropped, 0, self.lattice.bits, self.lattice.radius, limbs)
+        return moments if self.moments.keep_dropped else moments.without_dropped()
 
 
 class RunningLevelSums:

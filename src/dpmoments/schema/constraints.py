@@ -150,14 +150,14 @@ def grouping_column(schema: Schema, by: str) -> Categorical | Boolean:
     >>> grouping_column(Schema(Boolean("smoker"), Categorical("region", ["north", "south"])), "region").levels
     ('north', 'south')
     """
-    found = next((column for column in schema.columns if column.name == by), None)
+    grouping = next((column for column in schema.columns if column.name == by), None)
     divides = [column.name for column in schema.columns if isinstance(column, Categorical | Boolean)]
-    if found is None:
+    if grouping is None:
         name = by if isinstance(by, str) else shown(by)
         raise InputValueError(Message("unknown-grouping-column", name=name, columns=divides, **closest(name, divides)))
-    if not isinstance(found, Categorical | Boolean):
-        raise InputValueError(Message("not-a-grouping-column", name=by, kind=found.kind, columns=divides))
-    return found
+    if not isinstance(grouping, Categorical | Boolean):
+        raise InputValueError(Message("not-a-grouping-column", name=by, kind=grouping.kind, columns=divides))
+    return grouping
 
 
 def levels_of(column: Categorical | Boolean) -> tuple[Level, ...]:

@@ -192,7 +192,7 @@ class _CoreLoader(yaml.SafeLoader):
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         if len(mapping) < len(node.value):
             keys = [(getattr(key, "value", None), key.start_mark) for key, _ in node.value]
-            again = [mark for place, (key, mark) in enumerate(keys) if any(key == other for other, _ in keys[:place])]
+            again = [mark for index, (key, mark) in enumerate(keys) if any(key == other for other, _ in keys[:index])]
             raise _RepeatedKeyError(problem="a key occurs twice", problem_mark=again[0] if again else node.start_mark)
         return mapping
 

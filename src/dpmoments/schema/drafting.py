@@ -95,9 +95,9 @@ class Header:
     nameless: int = 0
 
     @classmethod
-    def of(cls, found: Iterable[HeaderColumn], where: str) -> Header:
+    def of(cls, header_columns: Iterable[HeaderColumn], where: str) -> Header:
         """Collect the columns that have names."""
-        columns = list(found)
+        columns = list(header_columns)
         named = [column for column in columns if column.name and not column.name.startswith(_PANDAS_INDEX)]
         if not named:
             raise InputValueError(f"{where} has no columns with names")
@@ -214,7 +214,7 @@ def _text_names(path: Path, text_format: TextFormat) -> list[str]:
     line, delimiter = first_line(path, text_format), text_format.delimiter_for(file_ending(path))
     names = names_in(line, delimiter, text_format)
     if len(names) == 1 and text_format.delimiter is None:
-        advice = other_delimiter(line, delimiter, text_format, lambda found: all(found))
+        advice = other_delimiter(line, delimiter, text_format, lambda header: all(header))
         if advice is not None:
             raise InputValueError(f"{path}: {advice}")
     if any(_is_number(name) for name in names):

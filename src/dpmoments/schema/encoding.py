@@ -47,10 +47,10 @@ class Encoding:
         scale = self.unit * self.row_norm
         return scale if self.weight is None else scale / self.weight
 
-    def of_features(self, places: npt.NDArray[np.int64]) -> Encoding:
+    def of_features(self, features: npt.NDArray[np.int64]) -> Encoding:
         """Return the map of some of the features."""
-        weight = None if self.weight is None else self.weight[places]
-        return Encoding(self.offset[places], self.unit[places], self.row_norm, weight)
+        weight = None if self.weight is None else self.weight[features]
+        return Encoding(self.offset[features], self.unit[features], self.row_norm, weight)
 
     def values_in_ball(self, *values: FloatArray) -> tuple[FloatArray, ...]:
         """Encode one value for each feature, such as bounds: value → x, each of shape (d,)."""

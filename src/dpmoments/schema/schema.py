@@ -281,9 +281,8 @@ class Schema:
         if isinstance(names, str):
             raise InputTypeError(f"with_products takes a list of columns, not one string: [{names!r}]")
         if unknown := [name for name in names if name not in self.names]:
-            close = closest(unknown[0], self.names).get("close")
-            question = f" Did you mean {close!r}?" if close else ""
-            raise InputValueError(f"the table has no column {shown(unknown[0])} in this schema.{question}")
+            name = unknown[0] if isinstance(unknown[0], str) else shown(unknown[0])
+            raise InputValueError(Message("unknown-column", name=name, **closest(name, self.names)))
         chosen = [column for column in self.table_columns if column.name in names]
         levels = [column.name for column in chosen if isinstance(column, Categorical)]
         if len(levels) > 1:

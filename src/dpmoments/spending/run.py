@@ -38,9 +38,9 @@ PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
 Noisy = TypeVar("Noisy")
 Count = TypeVar("Count", float, float | None)
 
-_NOTHING_SPENT = "nothing was spent"
+NOTHING_SPENT = "nothing was spent"
 COST_SPENT = "noise was drawn before this: the whole cost counts as spent"
-NOTES = (_NOTHING_SPENT, COST_SPENT)
+NOTES = (NOTHING_SPENT, COST_SPENT)
 """Notes on errors that stop a release, which may occur before or after the first noise draw."""
 _SHARE_LEFT_OUT = 0.02
 _NOISE_DEVIATIONS = 4.0
@@ -94,7 +94,7 @@ def nothing_spent() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        _note(error, _NOTHING_SPENT)
+        _note(error, NOTHING_SPENT)
         raise
 
 
@@ -164,7 +164,7 @@ def execute_plan(
         raise  # a defect of the mechanism: its whole cost counts as spent, as the message says
     except BaseException as error:
         privacy_filter.close()
-        outcome = COST_SPENT if privacy_filter.spent else _NOTHING_SPENT
+        outcome = COST_SPENT if privacy_filter.spent else NOTHING_SPENT
         _note(error, outcome)
         log.info("the run was stopped: %s", outcome)
         if held.ledger is not None and not privacy_filter.spent:

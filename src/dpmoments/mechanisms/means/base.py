@@ -209,19 +209,19 @@ def noisy_clipped_sums(
 
 
 def noise_of_coordinates(
-    found: Sequence[ClampedMean], centers: Sequence[float], count_error: float | None, n_rows: float, *, pure: bool
+    clamped: Sequence[ClampedMean], centers: Sequence[float], count_error: float | None, n_rows: float, *, pure: bool
 ) -> MeanModel:
     """Return the noise of coordinates' means, each clamped about its center.
 
     ``pure`` if Laplace.
     """
-    moved = np.array([one.mean for one in found]) - np.array(centers)
+    moved = np.array([one.mean for one in clamped]) - np.array(centers)
     return MeanModel(
         "laplace" if pure else "gaussian",
-        np.array([one.noise_scale for one in found]),
+        np.array([one.noise_scale for one in clamped]),
         np.abs(moved) * ((count_error or 0.0) / n_rows),
-        clipped=max((one.share_clamped for one in found if one.clamping_shows), default=0.0),
-        bias_suspected=any(one.clamping_shows for one in found),
+        clipped=max((one.share_clamped for one in clamped if one.clamping_shows), default=0.0),
+        bias_suspected=any(one.clamping_shows for one in clamped),
     )
 
 

@@ -234,14 +234,14 @@ class DatasetSource(ArrowSource):
         return "DatasetSource()"
 
 
-def with_bytes_read(batches: Iterator[pa.RecordBatch], place: Callable[[], int]) -> Iterator[pa.RecordBatch]:
+def with_bytes_read(batches: Iterator[pa.RecordBatch], position: Callable[[], int]) -> Iterator[pa.RecordBatch]:
     """Add the number of bytes read to each batch.
 
-    ``place`` returns the reader's position in its file.
+    ``position`` returns the reader's position in its file.
     """
     before = 0
     for batch in batches:
-        reached = max(place(), before)
+        reached = max(position(), before)
         yield batch.replace_schema_metadata({_BYTES_READ: str(reached - before)})
         before = reached
 

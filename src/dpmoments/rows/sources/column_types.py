@@ -34,9 +34,9 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
 
     The plan may quote values and is not shown.
     """
-    if found := _POLARS_SCANS.search(plan):
+    if match := _POLARS_SCANS.search(plan):
         raise InputTypeError(
-            f"the lazy frame scans {found[1].upper()} files, whose types Polars guesses from the first cells, "
+            f"the lazy frame scans {match[1].upper()} files, whose types Polars guesses from the first cells, "
             f"and one row would decide how others are read: pass the path of CSV files, or write the table to "
             f"Parquet with stated types"
         )
@@ -57,9 +57,9 @@ def require_no_guess_of_duckdb(plan: str) -> None:
 
     DuckDB guesses types of objects, and the plan does not state which columns hold objects.
     """
-    if found := _DUCKDB_SCANS.search(plan):
+    if match := _DUCKDB_SCANS.search(plan):
         raise InputTypeError(
-            f"the relation reads {found[1].upper()} files, whose types DuckDB guesses from their cells, and one "
+            f"the relation reads {match[1].upper()} files, whose types DuckDB guesses from their cells, and one "
             f"row would decide how others are read: pass the path of CSV files, or load them into a table of "
             f"stated types, CREATE TABLE "
             "people (age DOUBLE, region VARCHAR); COPY people FROM 'people.csv', and pass that"
@@ -117,11 +117,11 @@ def differing_types(dataset: Any, names: tuple[str, ...]) -> str | None:
     filters = bool(getattr(dataset, "_scan_options", None))
     for held in _schemas_of_files(dataset):
         for field in dataset.schema:
-            place = held.get_field_index(field.name)
-            if place < 0 or not (filters or field.name in names) or _widens(held.field(place).type, field.type):
+            index = held.get_field_index(field.name)
+            if index < 0 or not (filters or field.name in names) or _widens(held.field(index).type, field.type):
                 continue
             return (
-                f"a file of the dataset has the column {field.name!r} as {held.field(place).type}, and the dataset has it as "
+                f"a file of the dataset has the column {field.name!r} as {held.field(index).type}, and the dataset has it as "
                 f"{field.type}, the type of another file: one cell would decide whether the cast succeeds. For files of several "
                 "types pass the folder's path"
             )

@@ -291,9 +291,9 @@ def columns_of_memory(expression: Any) -> Any:
 
 def require_no_disk(expression: Any) -> None:
     """Raise TypeError if a step of a lowered plan writes rows to disk."""
-    if found := sorted({_kind(node) for node in _plan_nodes(expression)} & set(_ON_DISK)):
+    if steps := sorted({_kind(node) for node in _plan_nodes(expression)} & set(_ON_DISK)):
         raise InputTypeError(
-            f'the Dask frame\'s plan has a {found[0]}, which writes rows to a disk: use shuffle_method="tasks", or write the '
+            f'the Dask frame\'s plan has a {steps[0]}, which writes rows to a disk: use shuffle_method="tasks", or write the '
             'prepared table to Parquet files and pass dpmoments.EngineFiles(path, engine="dask")'
         )
 

@@ -191,20 +191,20 @@ class LazySource(LocalSource["nw.DataFrame[Any]"]):
         return "LazySource()"
 
 
-def require_columns(found: Sequence[object], wanted: Sequence[str], where: str) -> None:
-    """Raise unless every column to be read occurs exactly once among ``found``.
+def require_columns(held: Sequence[object], wanted: Sequence[str], where: str) -> None:
+    """Raise unless every column to be read occurs exactly once among ``held``.
 
     The message shows no names of the table, which are values of a record if a header line is missing, except names that
     differ from the schema's only in case or spaces.
     """
-    names = [name for name in found if isinstance(name, str)]
+    names = [name for name in held if isinstance(name, str)]
     present = set(names)
     if absent := [name for name in wanted if name not in present]:
         plain = {name.strip().casefold(): name for name in names}
         alike = [plain[key] for name in absent if (key := name.strip().casefold()) in plain]
         hint = f"; it has {', '.join(map(repr, alike))}" if alike else ""
         raise InputValueError(
-            f"{where} has no column {', '.join(map(repr, absent))} among its {len(found)}{hint}: the names must be the schema's "
+            f"{where} has no column {', '.join(map(repr, absent))} among its {len(held)}{hint}: the names must be the schema's "
             "(they are not listed, because without a header line they could be a record)"
         )
     if repeated := [name for name in wanted if names.count(name) > 1]:

@@ -118,9 +118,9 @@ def unconverted_column(message: str, columns: Sequence[str]) -> str | None:
 
 def _reason(message: str, columns: Sequence[str]) -> str | None:
     """Return the public part of a message of Arrow's CSV reader; None for other messages."""
-    if (found := re.match(_CONVERSION, message)) and int(found[1]) < len(columns):
-        advice = _ADVICE.get(found[2] or "")
-        return f"a cell of its column {columns[int(found[1])]!r} does not have the column's type{f': {advice}' if advice else ''}"
+    if (match := re.match(_CONVERSION, message)) and int(match[1]) < len(columns):
+        advice = _ADVICE.get(match[2] or "")
+        return f"a cell of its column {columns[int(match[1])]!r} does not have the column's type{f': {advice}' if advice else ''}"
     if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns, got \d+: ", message):
         return "one of its lines has a different number of fields than the first"
     return None

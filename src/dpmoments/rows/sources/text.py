@@ -22,7 +22,7 @@ from dpmoments.cells.text_numbers import (
     decoded_levels,
     decoded_without,
     needs_text,
-    null_words,
+    null_markers,
     text_flags,
     text_numbers,
 )
@@ -111,7 +111,7 @@ class CsvSource(StreamedFileSource):
         wanted = set(self.names) - set(folder_keys(path, self.folder))
         if wanted <= set(named):
             return
-        advice = other_delimiter(line, delimiter, self.text_format, lambda found: wanted <= set(found))
+        advice = other_delimiter(line, delimiter, self.text_format, lambda header: wanted <= set(header))
         if advice is not None:
             raise InputValueError(f"{path} does not have the schema's columns: {advice}")
 
@@ -125,7 +125,7 @@ class CsvSource(StreamedFileSource):
         indices = [0]
         yield from with_bytes_read(self._batches(path, names, indices), lambda: indices[0])
 
-    def _batches(self, path: Path, names: Sequence[str], places: list[int]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, path: Path, names: Sequence[str], positions: list[int]) -> Iterator[pa.RecordBatch]:
         header = self.names_in(path)
         shown = [name if name in self.names else "" for name in header]
         ways: set[str] = set()
@@ -151,9 +151,9 @@ class CsvSource(StreamedFileSource):
                 # What tells people apart is text in every file, whatever its cells look like.
                 column_types={name: self._type(name, as_text=_AS_TEXT in ways) for name in names},
                 include_columns=list(names),
-                null_values=list(self.text_format.null_words),
-                true_values=list(self.text_format.true_words),
-                false_values=list(self.text_format.false_words),
+                null_values=list(self.text_format.null_markers),
+                true_values=list(self.text_format.true_markers),
+                false_values=list(self.text_format.false_markers),
                 strings_can_be_null=False,
                 decimal_point="." if self._keeps_numbers_as_text else self.text_format.decimal,
             )
@@ -174,7 +174,7 @@ class CsvSource(StreamedFileSource):
                     while (batch := read_quietly(following, path, columns=shown, mended=mended)) is not None:
                         fresh = batch.slice(min(max(given - passed, 0), batch.num_rows))
                         passed += batch.num_rows
-                        places[0] = reader.place()
+                        positions[0] = reader.position()
                         given += fresh.num_rows
                         for start in range(0, fresh.num_rows, self.largest_part):
                             yield fresh.slice(start, self.largest_part)
@@ -223,7 +223,7 @@ class CsvSource(StreamedFileSource):
                 made.append(cells)
             elif column is None or isinstance(column, Categorical | Date):
                 # What tells people apart has usual words for nothing of its own, beside those that were stated.
-                words = self.text_format.nulls if column is None else null_words(column, self.text_format)
+                words = self.text_format.nulls if column is None else null_markers(column, self.text_format)
                 if is_text:
                     made.append(
                         pc.if_else(pc.is_in(cells, pa.array(words, cells.type)), None, cells) if words else cells
@@ -302,7 +302,7 @@ class CsvSource(StreamedFileSource):
         )
         try:
             with read_quietly(open_reader, path, why, columns=columns, mended=mended) as reader:
-                yield _Batches(reader, stream.places)
+                yield _Batches(reader, stream.positions)
         finally:
             stream.end()
 
@@ -313,8 +313,8 @@ class _Batches:
     Each batch is one block, which Arrow reads ahead.
     """
 
-    def __init__(self, reader: Any, places: Sequence[int]) -> None:
-        self._reader, self._places, self._n_batches = reader, places, 0
+    def __init__(self, reader: Any, positions: Sequence[int]) -> None:
+        self._reader, self._positions, self._n_batches = reader, positions, 0
 
     @property
     def names(self) -> list[object]:
@@ -325,9 +325,9 @@ class _Batches:
             self._n_batches += 1
             yield batch
 
-    def place(self) -> int:
+    def position(self) -> int:
         """Return the file position after the block of the last batch."""
-        return self._places[min(self._n_batches, len(self._places)) - 1] if self._places else 0
+        return self._positions[min(self._n_batches, len(self._positions)) - 1] if self._positions else 0
 
 
 class _WholeLineEnds:
@@ -337,7 +337,7 @@ class _WholeLineEnds:
         self._stream = stream
         self._lengths = lengths
         self._raw = raw
-        self.places: list[int] = []
+        self.positions: list[int] = []
         """File position after each block."""
         self._held = b""
         self._reading = threading.Lock()
@@ -355,7 +355,7 @@ class _WholeLineEnds:
                 self._lengths.add(block)
             self.found_end = not block
             if self._raw is not None:
-                self.places.append(self._raw.tell())
+                self.positions.append(self._raw.tell())
             return block
 
     def end(self) -> None:
