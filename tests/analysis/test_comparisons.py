@@ -385,7 +385,7 @@ def test_a_discriminant_predicts_groups_that_differ() -> None:
 
 def test_what_cannot_be_compared_is_refused() -> None:
     release = usual()
-    with refused("not-a-grouping-column", name="income", kind="numeric"):
+    with refused("not-a-grouping-column", name="income"):
         release.group_means("income")
     with pytest.raises(ValueError, match="both are 'region'"):
         release.cross_table("region", "region")

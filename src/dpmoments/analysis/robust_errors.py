@@ -171,7 +171,7 @@ class ResidualProducts:
 
 
 def robust_or_larger(robust: FloatArray, noise: FloatArray, classical: FloatArray) -> FloatArray:
-    """Combine two covariances of k numbers: the robust one where it is known, else the larger of both.
+    """Combine two covariances: the robust one if it is known, else the larger of both.
 
     Parameters
     ----------

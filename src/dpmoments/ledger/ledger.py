@@ -1,4 +1,7 @@
-"""Ledger of datasets' privacy budgets: one SQLite database, created atomically and durable after each transaction."""
+"""Ledger of datasets' privacy budgets: one SQLite database.
+
+It is created atomically, and durable after each transaction.
+"""
 
 from __future__ import annotations
 
