@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from functools import cache
 
 import mpmath
 import numpy as np
@@ -118,31 +119,26 @@ def p_value(noise: np.ndarray, edges: np.ndarray) -> float:
     return float(stats.chisquare(np.bincount(np.searchsorted(edges, noise), minlength=BINS)).pvalue)
 
 
-@pytest.fixture(scope="module")
-def drawn() -> dict[str, tuple[AdditivePlan, dict[str, np.ndarray]]]:
-    """By mechanism: its plan, and draws of its noise on cells that are independent of each other.
+@cache
+def drawn(mechanism: str) -> tuple[AdditivePlan, dict[str, np.ndarray]]:
+    """A mechanism's plan, and draws of its noise on cells that are independent of each other.
 
     Diagonal cells are, and cells off the diagonal that share no row or column.
     """
-    found = {}
-    for number, (mechanism, budget) in enumerate(PLANS):
-        plan = mechanism.plan(MomentShape(6), budget, "add_remove")
-        noise = draws(plan, 20_000, seed=number)
-        found[str(mechanism)] = (
-            plan,
-            {
-                "diagonal": noise[:, range(1, 7), range(1, 7)].ravel(),
-                "cell": noise[:, [1, 3, 5], [2, 4, 6]].ravel(),
-                "count": noise[:, 0, 0] / plan.augmentation**2,
-            },
-        )
-    return found
+    number, (made, budget) = next(item for item in enumerate(PLANS) if str(item[1][0]) == mechanism)
+    plan = made.plan(MomentShape(6), budget, "add_remove")
+    noise = draws(plan, 20_000, seed=number)
+    return plan, {
+        "diagonal": noise[:, range(1, 7), range(1, 7)].ravel(),
+        "cell": noise[:, [1, 3, 5], [2, 4, 6]].ravel(),
+        "count": noise[:, 0, 0] / plan.augmentation**2,
+    }
 
 
 @pytest.mark.parametrize("mechanism", [str(mechanism) for mechanism, _ in PLANS])
 @pytest.mark.parametrize("cell", ["diagonal", "cell", "count"])
-def test_quantiles_are_those_of_the_draws(drawn: dict, mechanism: str, cell: str) -> None:
-    plan, noise = drawn[mechanism]
+def test_quantiles_are_those_of_the_draws(mechanism: str, cell: str) -> None:
+    plan, noise = drawn(mechanism)
     law = law_of(plan)
     assert p_value(noise[cell], quantiles(law, cell)) > UNLIKELY
     # planted faults: a variance 10 % off (a fifth for the fewer draws of a count), and that of the other cells
@@ -154,8 +150,8 @@ def test_quantiles_are_those_of_the_draws(drawn: dict, mechanism: str, cell: str
 
 
 @pytest.mark.parametrize("law", ["matrix-laplace", "laplace"])
-def test_a_quantile_of_the_right_variance_and_another_law_is_found(drawn: dict, law: str) -> None:
-    plan, noise = drawn[{"laplace": "Laplace(calibration='tight')", "matrix-laplace": "MatrixLaplace()"}[law]]
+def test_a_quantile_of_the_right_variance_and_another_law_is_found(law: str) -> None:
+    plan, noise = drawn({"laplace": "Laplace(calibration='tight')", "matrix-laplace": "MatrixLaplace()"}[law])
     assert plan.model.family == law
     normal = replace(plan.model, family="gaussian", rate=None).law()
     for cell in ("diagonal", "cell"):

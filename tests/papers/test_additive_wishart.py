@@ -140,7 +140,7 @@ def advantage_on_worst_neighbors(plan, size, run=run_plan):
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_worst_neighbors_attain_delta(neighbors):
     plan = AdditiveWishart(8).plan(MomentShape(2, n_rows=1, mean=False), LOOSE, neighbors)
-    advantage, error = advantage_on_worst_neighbors(plan, 6000)
+    advantage, error = advantage_on_worst_neighbors(plan, 3000)
     assert abs(advantage - LOOSE.delta) < 4 * error
     # Planted fault: a third of the scale leaks more than δ.
     faulty = replace(plan, scale=plan.scale / 3)

@@ -87,7 +87,7 @@ def advantage_on_worst_neighbors(plan, size, run=run_plan):
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_worst_neighbors_attain_delta(neighbors):
     plan = InverseWishart(7, subtract_padding=False).plan(MomentShape(2, n_rows=1, mean=False), LOOSE, neighbors)
-    advantage, error = advantage_on_worst_neighbors(plan, 6000)
+    advantage, error = advantage_on_worst_neighbors(plan, 3000)
     assert abs(advantage - LOOSE.delta) < 4 * error
     # Planted fault: a quarter of the padding leaks more than δ.
     weak = replace(plan, padding=plan.padding / 4)

@@ -297,9 +297,9 @@ WANTED: tuple[dict[str, Any], ...] = (
 @pytest.mark.parametrize("kind", range(len(BUDGETS)))
 def test_rows_and_budgets_needed_are_the_smallest(kind: int, neighbors: str) -> None:
     budget, mechanism = BUDGETS[kind], ("matrix-laplace", "gaussian", "gaussian")[kind]
+    options: dict[str, Any] = dict(neighbors=neighbors, typical_sd=SPREADS)
+    table = dpm.forecast(SCHEMA, n_rows=N_ROWS, **budget, **options)
     for wanted in WANTED[:3] if neighbors == "add_remove" else WANTED[3:]:
-        options: dict[str, Any] = dict(neighbors=neighbors, typical_sd=SPREADS)
-        table = dpm.forecast(SCHEMA, n_rows=N_ROWS, **budget, **options)
         goal = Wanted.of(table.noise.typical, **wanted)  # type: ignore[union-attr]
 
         def holds(
