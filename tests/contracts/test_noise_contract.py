@@ -28,7 +28,7 @@ from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 
 N_ROWS = 4_000
 REGIONS = ("north", "south", "east")
-DRAWS, SLOW_DRAWS = 60, 300
+DRAWS, SLOW_DRAWS = 40, 300
 
 Numbers = Mapping[str, tuple[float, float]]
 """What an answer says, and its ± (NaN if it has none)."""
