@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -1007,6 +1008,41 @@ def test_the_p_value_at_the_ends_of_an_interval_is_one_less_its_level() -> None:
     np.testing.assert_allclose(p_at_the_ends(), 0.1, rtol=2e-3)
     with planted(normal_equations.NormalEquations._inverted, "chdtri(1, 1.0 - level)", "chdtri(1, 1.0 - 0.99 * level)"):
         assert np.abs(np.array(p_at_the_ends()) - 0.1).max() > 0.005
+
+
+def noise_of_robust_variances() -> np.ndarray:
+    """Stated over actual noise SDs of Σ e² zₐ² at a fixed b, for rows that stay and noise that is drawn."""
+    rows, beyond, basis = unequal(np.random.default_rng(1), 500), np.array([-1.0, -0.4, 0.3, 1.0]), np.eye(3)
+    chosen = regressors.Regressors.chosen(template(PRODUCTS, rho=100.0), "y", ["x", "flag"], None, None)
+    found = []
+    for seed in range(300):
+        release = drawn(template(PRODUCTS, rho=100.0), rows, np.random.default_rng(seed))
+        products = robust_errors.ResidualProducts.of(release, chosen)
+        assert products is not None
+        covariance, stated = products.covariance(beyond, basis)
+        found.append(np.diag(covariance))
+    return np.asarray(stated / np.std(found, axis=0))
+
+
+def test_the_noise_on_robust_variances_is_that_of_draws() -> None:
+    """About the center of this release: the noise barely depends on it."""
+    np.testing.assert_allclose(noise_of_robust_variances(), 1.0, atol=0.15)
+    with planted(robust_errors.ResidualProducts.of, "[0, *(feature + 1", "[0, *(feature"):
+        assert np.abs(noise_of_robust_variances() - 1.0).max() > 0.15
+
+
+def test_products_are_over_the_noisy_count_of_one_row_at_least() -> None:
+    release = drawn(template(PRODUCTS, rho=100.0), unequal(np.random.default_rng(1), 500), np.random.default_rng(0))
+    chosen = regressors.Regressors.chosen(release, "y", ["x", "flag"], None, None)
+    for count, counted in ((480.25, 480.25), (1.5, 1.5), (0.25, 1.0), (None, float(release.n_rows))):
+        given = SimpleNamespace(
+            **{name: getattr(release, name) for name in ("schema", "encoding", "zero_of_units", "noise", "noisy_sum")},
+            **{name: getattr(release, name) for name in ("noisy_gram", "feature_names", "n_rows")},
+            noisy_count=count,
+        )
+        products = robust_errors.ResidualProducts.of(given, chosen)  # type: ignore[arg-type]
+        assert products is not None
+        assert products.moments[0, 0] == counted
 
 
 def of_fieller() -> np.ndarray:
