@@ -1,7 +1,7 @@
 """How often 95 % intervals of means, differences, correlations and coefficients hold the truth, on tables of the judge half.
 
-Rows are drawn with replacement, so that the table is the population, and released by default. Answers of a release without noise of the
-table are the truth. Only answers that are estimable count: those with a number.
+Rows are drawn with replacement, so that the table is the population, and released by default. Answers of a release without
+noise of the table are the truth. Only answers that are estimable count: those with a number.
 """
 
 from __future__ import annotations

@@ -627,7 +627,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
     (
         independence_tests,
         0.05,
-        [Fault(cross_tables._joint_counts, "moments.n_rows * (np", "0.6 * moments.n_rows * (np")],
+        [Fault(cross_tables.independence_test, "rows * (np", "0.6 * rows * (np")],
     ),
     (answers_of_copied_rows, 0.05, [Fault(functionals.LocalMoments.independent_rows, "self.rows_per_unit", "1.5")]),
     (
@@ -936,7 +936,7 @@ def group_intervals() -> tuple[Any, Any]:
 LIMITS: list[tuple[Callable[[], tuple[Any, Any]], list[Fault]]] = [
     (welch, [Fault(group_tests._tested, "np.maximum(independent - 1.0, 1.0)", "independent")]),
     (variance_analysis, [Fault(group_tests.anova, "sums.n_rows - present", "sums.n_rows - present - 1")]),
-    (chi_square, [Fault(cross_tables._joint_counts, "np.diag(expected)", "1.05 * np.diag(expected)")]),
+    (chi_square, [Fault(cross_tables.independence_test, "np.diag(expected)", "1.05 * np.diag(expected)")]),
     (
         least_squares,
         [

@@ -28,7 +28,7 @@ CLEAR = 0.25
 """Max noise of a robust variance, as a share of it, at which it is used although it is below the classical one."""
 
 _MIN_EIGENVALUE = 1e-6
-"""Smallest eigenvalue of robust correlations of coefficients: residuals that are 0 in a group would make some of them certain."""
+"""Smallest eigenvalue of robust correlations, as residuals of 0 would make some 0."""
 
 _Monomial = frozenset[tuple[str, int]]
 """Features of columns with their exponents."""
