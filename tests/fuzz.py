@@ -29,7 +29,8 @@ SECONDS_PER_INPUT = 20
 REPORT = 1
 """Where a child writes what becomes of its inputs: a pipe."""
 SHARES: Mapping[str, float] = {
-    "release": 0.25, "several": 0.10, "mean-release": 0.15, "schema": 0.30, "csv": 0.10, "frame": 0.06, "parquet": 0.04,
+    "release": 0.25, "several": 0.10, "mean-release": 0.10, "counts-release": 0.05, "schema": 0.30,
+    "csv": 0.10, "frame": 0.06, "parquet": 0.04,
 }  # fmt: skip
 """Of all inputs; the slow readers get fewer."""
 
@@ -41,6 +42,7 @@ def readers() -> dict[str, Callable[[Random, Path], bool]]:
         "release": fuzzed_documents.fuzz_release,
         "several": fuzzed_documents.fuzz_several,
         "mean-release": fuzzed_documents.fuzz_mean_release,
+        "counts-release": fuzzed_documents.fuzz_counts_release,
         "schema": fuzzed_documents.fuzz_schema,
         "csv": fuzzed_tables.fuzz_csv,
         "frame": fuzzed_tables.fuzz_frame,

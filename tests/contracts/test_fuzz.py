@@ -14,13 +14,15 @@ import yaml
 
 import fuzz
 from dpmoments.foundation import values as plain_values
-from dpmoments.releases import mean_release, moment_release
+from dpmoments.releases import counts_release, mean_release, moment_release
 from dpmoments.rows import encode
 from dpmoments.rows.sources import arrow, local, text
 from dpmoments.schema import document
 from dpmoments.schema.schema import Schema
 
-BOUNDED = {"release": 120, "several": 40, "mean-release": 80, "schema": 80, "csv": 60, "frame": 80, "parquet": 20}
+BOUNDED = {
+    "release": 120, "several": 40, "mean-release": 80, "counts-release": 60, "schema": 80, "csv": 60, "frame": 80, "parquet": 20,
+}  # fmt: skip
 
 
 def test_changed_files_and_tables_are_refused_or_sound() -> None:
@@ -88,6 +90,7 @@ PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
     ),
     "a list of any length": ("release", {(moment_release, "finite_numbers"): of_any_length}),
     "a mean of any length": ("mean-release", {(mean_release, "finite_numbers"): of_any_length}),
+    "counts of any size": ("counts-release", {(counts_release, "_MAX_COUNT"): float("inf")}),
     "values of any depth": ("release", {(plain_values, "_MAX_DEPTH"): 10**9}),
     "objects in YAML": ("schema", {(document, "_CoreLoader"): loader_with_tags_of(yaml.UnsafeLoader)}),
     "all tags of YAML": ("schema", {(document, "_CoreLoader"): loader_with_tags_of(yaml.SafeLoader)}),
@@ -130,7 +133,7 @@ def test_the_child_finds_what_a_process_can_do(
     (tmp_path / "fuzz.py").write_text(source)
     (tmp_path / "support").mkdir()
     (tmp_path / "support" / "fuzzed_documents.py").write_text(
-        f"fuzz_release = fuzz_several = fuzz_mean_release = None\n{reader}\n"
+        f"fuzz_release = fuzz_several = fuzz_mean_release = fuzz_counts_release = None\n{reader}\n"
     )
     (tmp_path / "support" / "fuzzed_tables.py").write_text("fuzz_csv = fuzz_frame = fuzz_parquet = None\n")
     monkeypatch.setattr(fuzz, "__file__", str(tmp_path / "fuzz.py"))

@@ -25,6 +25,7 @@ import dpmoments as dpm
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.foundation.errors import InputError
+from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
@@ -32,7 +33,7 @@ from dpmoments.schema import Schema
 from support import mutations
 from support.forged_files import signed, with_true_losses
 
-__all__ = ["Fault", "fuzz_mean_release", "fuzz_release", "fuzz_schema", "fuzz_several"]
+__all__ = ["Fault", "fuzz_counts_release", "fuzz_mean_release", "fuzz_release", "fuzz_schema", "fuzz_several"]
 
 REFUSALS = (ValueError, TypeError, OSError)
 
@@ -138,6 +139,19 @@ def mean_release_contents() -> tuple[dict[str, Any], ...]:
 
 
 @cache
+def counts_release_contents() -> tuple[dict[str, Any], ...]:
+    options: tuple[dict[str, Any], ...] = (
+        dict(epsilon=1.0, by=[["region"], ["member", "region"]], split=[1, 2]),
+        dict(rho=0.5, by=["member"], neighbors="replace_one"),
+        dict(epsilon=0.01, delta=1e-4, by=["region", "member"]),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = [dpm.release_counts(_table(SCHEMA), SCHEMA, insecure_seed=1, **given) for given in options]
+    return tuple(json.loads(json.dumps(release.to_dict())) for release in made)
+
+
+@cache
 def several_contents() -> tuple[tuple[str, dict[str, Any]], ...]:
     """Contents of sound files that hold several releases, each after its kind."""
     ball = np.random.default_rng(1).normal(0.2, 0.1, (900, 5))
@@ -157,6 +171,7 @@ def several_contents() -> tuple[tuple[str, dict[str, Any]], ...]:
 FORMATS = {
     "release": "dpmoments-release",
     "mean release": "dpmoments-mean-release",
+    "counts release": "dpmoments-counts-release",
     "groups": "dpmoments-group-releases",
     "pooled": "dpmoments-pooled-release",
 }
@@ -196,13 +211,16 @@ def _rescale(content: dict[str, Any], random: Random) -> None:
         if key in content and random.random() < 0.5:
             factor = 10.0 ** random.uniform(-320, 305)
             content[key] = moved(content[key])
+    for table in content["tables"] if isinstance(content.get("tables"), list) else ():
+        if isinstance(table, dict) and "noisy_counts" in table and random.random() < 0.5:
+            factor = 10.0 ** random.uniform(-320, 305)
+            table["noisy_counts"] = moved(table["noisy_counts"])
     if isinstance(content.get("noise"), dict) and random.random() < 0.5:
         factor = 10.0 ** random.uniform(-320, 305)
         content["noise"] = {key: moved(value) for key, value in content["noise"].items()}  # of moments, or of a mean
-    if random.random() < 0.3:
-        numbers = content[
-            random.choice([key for key in content if key.startswith("noisy") and content[key] is not None])
-        ]
+    noisy = [key for key in content if key.startswith("noisy") and content[key] is not None]
+    if noisy and random.random() < 0.3:
+        numbers = content[random.choice(noisy)]
         if isinstance(numbers, list) and numbers:
             numbers[random.randrange(len(numbers))] = random.choice(mutations.NOT_FINITE)
     if random.random() < 0.3:
@@ -286,6 +304,34 @@ def fuzz_mean_release(random: Random, folder: Path) -> bool:
         numbers(attempt(lambda: found.standard_errors, "standard_errors", (ValueError,)), during="standard_errors")
         level = random.choice([0.5, 0.95, 1.0 - 1e-12])
         numbers(attempt(lambda: found.conf_int(level), "conf_int", (ValueError,)), during="conf_int")
+    if path is not None and random.random() < 0.2:
+        ask_command_line(path, random)
+    return True
+
+
+def fuzz_counts_release(random: Random, folder: Path) -> bool:
+    """One changed release of counts; whether it was accepted."""
+    if random.random() < 0.35:  # nothing but its counts, so that it is read at all
+        content = copy.deepcopy(random.choice(counts_release_contents()))
+        _rescale(content, random)
+        found, path = attempt(lambda: CountsRelease.from_dict(content), "from_dict", (ValueError, TypeError)), None
+    else:
+        found, path = _fuzz_file(counts_release_contents(), "counts release", CountsRelease.from_dict, random, folder)
+    if found is None:
+        return False
+    ask_common(found, random)
+    attempt(found.summary, "summary", (ValueError,))
+    for table in found.tables:
+        level = random.choice([0.5, 0.95, 1.0 - 1e-12])
+        numbers(attempt(lambda one=table, given=level: one.conf_int(given), "conf_int"), during="conf_int")
+        if table.counts.min() < 0 or table.counts.sum() != table.n_rows:
+            raise Fault("counts: not possible")
+        attempt(lambda one=table: json.dumps(one.to_dict(), allow_nan=False), "table", ())
+    names = found.by[0]
+    if len(names) > 1:
+        tested = attempt(lambda: found.cross_table(names[0], names[1]), "cross_table", (ValueError,))
+        if tested is not None:
+            attempt(lambda: json.dumps(tested.to_dict(), allow_nan=False) + tested.summary(), "cross table", ())
     if path is not None and random.random() < 0.2:
         ask_command_line(path, random)
     return True

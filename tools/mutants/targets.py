@@ -387,6 +387,11 @@ TESTS = {
         "noise_terms",
         "coverage",
     ),
+    "noise/counts": ("counts_release",),
+    "repair/counts": ("counts_release",),
+    "mechanisms/counts": ("counts_release",),
+    "analysis/count_table": ("counts_release",),
+    "rows/cell_counts": ("cell_counts", "counts_release"),
     "noise/models": (
         "noise_terms",
         "noise_law",

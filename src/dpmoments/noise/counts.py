@@ -14,6 +14,8 @@ from dpmoments.foundation.values import is_finite_number
 
 _STEPS_PER_SD = 2048
 """Grid points in one SD of a sum: a finer lattice is coarsened, and quantiles rounded up."""
+_FAR = 800.0
+"""Scales from 0 beyond which the probability of noise is 0 in floating point."""
 _SMALL_SCALE = 8.0
 """Lattice units below which a discrete Gaussian's variance is not its parameter's square."""
 
@@ -50,11 +52,12 @@ class CountNoise:
     @property
     def _variance_of_cell(self) -> float:
         if self.law == "laplace":
-            return self.step**2 / (2.0 * math.sinh(0.5 * self.step / self.scale) ** 2)
+            tail = math.exp(-self.step / self.scale)
+            return 2.0 * tail * (self.step / math.expm1(-self.step / self.scale)) ** 2
         if self.scale >= _SMALL_SCALE * self.step:
             return self.scale**2
         points = np.arange(-100.0, 101.0)
-        weights = np.exp(-0.5 * (points * self.step / self.scale) ** 2)
+        weights = np.exp(-0.5 * (points * min(self.step / self.scale, _FAR)) ** 2)
         return float(self.step**2 * (weights @ points**2) / weights.sum())
 
     def half_width(self, level: float) -> float:
@@ -82,7 +85,7 @@ def _distribution(noise: CountNoise) -> tuple[float, FloatArray]:
     step = max(noise.step, deviation / _STEPS_PER_SD)
     reach = 45.0 * noise.scale + 12.0 * deviation
     size = 1 << max(4, math.ceil(math.log2(2.0 * reach / step + 2.0)))
-    distance = np.minimum(np.arange(size), size - np.arange(size)) * (step / noise.scale)
+    distance = np.minimum(np.arange(size), size - np.arange(size)) * min(step / noise.scale, _FAR)
     weights = np.exp(-distance if noise.law == "laplace" else -0.5 * distance**2)
     weights /= weights.sum()
     if noise.cells > 1:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.count_table import CountTable, best_margin
 from dpmoments.analysis.cross_table import CrossTable
@@ -26,6 +28,8 @@ from dpmoments.schema.constraints import Level, grouping_column, levels_of
 from dpmoments.schema.schema import Schema
 
 COUNTS_FILE = DocumentKind("dpmoments-counts-release", 1, "release of counts")
+_MAX_COUNT = 1e12
+"""Largest noisy count: sums of counts are exact."""
 _ROUNDING = 1e-9
 """Relative difference of a noise SD in a file from the receipt's that is rounding."""
 
@@ -59,6 +63,8 @@ class CountsRelease(Release, Disclosed):
     def __post_init__(self) -> None:
         super().__post_init__()
         shapes = tuple(tuple(map(len, self._levels(names))) for names in self.by)
+        if any(len(set(names)) < len(names) for names in self.by):
+            raise InputValueError("a table names a column twice")
         if not self.by or shapes != tuple(counts.shape for counts in self.noisy):
             raise InputValueError("the counts are not those of tables of the schema's columns")
         if len(self.receipt.draws) != len(self.by):
@@ -66,6 +72,8 @@ class CountsRelease(Release, Disclosed):
         for names, counts, draw in zip(self.by, self.noisy, self.receipt.draws, strict=True):
             if draw.size != counts.size or draw.what.facts.get("names", names) != names:
                 raise InputValueError("a draw of the receipt is for another table")
+            if not (np.abs(counts) <= _MAX_COUNT).all():
+                raise InputValueError(f"a noisy count is beyond ±{_MAX_COUNT:.0e}, which no table has")
             _noise_of(draw)
 
     @cached_property
@@ -239,8 +247,8 @@ class CountsRelease(Release, Disclosed):
         entries, rows = content["tables"], content["public_rows"]
         if not isinstance(entries, list) or not entries:
             raise InputTypeError("the tables of a release of counts must be a list")
-        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 0):
-            raise InputValueError("public_rows must be a whole number, 0 or above, or null")
+        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows <= _MAX_COUNT):
+            raise InputValueError(f"public_rows must be a whole number from 0 to {_MAX_COUNT:.0e}, or null")
         by, noisy = [], []
         for entry in entries:
             require_known(entry, ("by", "levels", "noisy_counts", "noise_deviation"), "a table")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dpmoments.analysis.description import card, describe
+from dpmoments.analysis.naive_bayes import NaiveBayes, naive_bayes
 from dpmoments.foundation.documents import DocumentKind, check_output
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.foundation.values import require_kinds, require_known
@@ -126,6 +127,43 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
 
     def __len__(self) -> int:
         return len(self.releases)
+
+    def naive_bayes(self, columns: Sequence[str] | None = None) -> NaiveBayes:
+        """Fit naive Bayes, which predicts the group of a row: free of privacy cost.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns to predict by; default: all but derived features.
+
+        Returns
+        -------
+        NaiveBayes
+            With ``predict`` and ``predict_proba``.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown or of a derived feature, or no mean was released.
+
+        Notes
+        -----
+        In each group numbers are assumed to be normal, with the group's own variance, and columns to be independent. Noise
+        enters: the variance of the noise on a mean is added to the group's variance, and a share is kept at least its noise
+        away from 0 and 1.
+
+        Examples
+        --------
+        >>> import numpy as np, pyarrow as pa, dpmoments as dpm
+        >>> rng = np.random.default_rng(0)
+        >>> kind = rng.choice(["a", "b"], 20_000)
+        >>> table = pa.table({"kind": kind, "size": rng.normal(np.where(kind == "a", 2.0, 6.0))})
+        >>> schema = dpm.Schema(dpm.Categorical("kind", ["a", "b"]), dpm.Numeric("size", 0, 10))
+        >>> groups = dpm.release_groups(table, schema, by="kind", epsilon=1.0, insecure_seed=0)
+        >>> groups.naive_bayes().predict({"size": [1.0, 8.0]})
+        array(['a', 'b'], dtype='<U1')
+        """
+        return naive_bayes(self.by.name, self, columns)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save all groups in one JSON file, or each in its own file of an existing folder.
