@@ -279,21 +279,21 @@ def test_derived_features_and_formulas() -> None:
 
 
 @pytest.mark.parametrize(
-    ("formula", "words"),
+    ("formula", "code"),
     [
-        ("income ~ age:region", "was not released"),
-        ("income ~ np.log(age)", "is not a column or feature"),
-        ("income ~ age +", "cannot be read"),
-        ("income ~ age + age**2", "without its power"),
-        ("income ~ smoker + `age` ^ 2", "without its power"),
-        ("income ~ height", "is not a column or feature"),
-        ("income ~ C(age)", "is not a categorical column"),
-        ("age^2 ~ age", "computed one from the other"),
+        ("income ~ age:region", "product-not-released"),
+        ("income ~ np.log(age)", "unknown-term"),
+        ("income ~ age +", "value"),
+        ("income ~ age + age**2", "power-outside-i"),
+        ("income ~ smoker + `age` ^ 2", "power-outside-i"),
+        ("income ~ height", "unknown-term"),
+        ("income ~ C(age)", "not-categorical-in-formula"),
+        ("`age^2` ~ age", "value"),
     ],
 )
-def test_formulas_that_a_release_cannot_answer(formula: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words.replace(".", r"\.")):
-        exact().ols(formula.replace("age^2 ~", "`age^2` ~"))
+def test_formulas_that_a_release_cannot_answer(formula: str, code: str) -> None:
+    with refused(code):
+        exact().ols(formula)
 
 
 def test_levels_of_few_rows_are_counted_with_the_reference() -> None:
@@ -529,7 +529,7 @@ def test_products_are_added_once() -> None:
     assert dpm.Schema(*schema.columns, row_norm=1.0).with_products(["age"]).row_norm == 1.0
     with pytest.raises(ValueError, match="categorical"):
         dpm.Schema(region, dpm.Categorical("sex", ["f", "m"])).with_products(["region", "sex"])
-    with pytest.raises(ValueError, match="Did you mean 'age'"):
+    with refused("unknown-column", name="agee", close="age"):
         schema.with_products(["agee"])
 
 

@@ -71,7 +71,7 @@ def test_cures_are_options(terminal: Terminal) -> None:
     refusal = terminal.refused(RELEASE.replace("--delimiter ; ", "") + " --output r.json")
     assert "would have 3 by \";\": pass --delimiter ';'" in refusal
     assert (
-        "create it with 'dpmoments ledger grant b.db people-2026 --epsilon 1 --neighbors add_remove'"
+        "Create it with 'dpmoments ledger grant b.db people-2026 --epsilon 1 --neighbors add_remove'"
         in terminal.refused("ledger show b.db")
     )
     terminal.printed("ledger grant b.db people-2026 --epsilon 3 --neighbors add_remove")

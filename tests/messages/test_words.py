@@ -61,6 +61,7 @@ BY_NAME: Mapping[str, Any] = {
     "unit_rows": 5,
     "name": "my-query",
     "query": "Gram matrix",
+    "path": "budget.db",
     "entry": 2,
 }
 BY_CODE: Mapping[str, Mapping[str, Any]] = {
@@ -98,6 +99,7 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
     "too-many-predictions": {"rows": 2_000, "most": 1_000},
     "not-a-date": {"column": "visit_date", "format": "%d.%m.%Y"},
     "unknown-column": {"name": "agee"},
+    "unknown-name": {"name": "agee"},
     "unknown-level": {"column": "region", "names": ("nort",), "levels": ("north", "south"), "close": "north"},
     "no-grant": {"dataset": "people-2027", "datasets": ("people-2026",)},
     "budget-exceeded": {
@@ -120,6 +122,19 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
     "grant-fixed": {"dataset": "people-2026", "what": "unit", "granted": "row", "asked": "patient_id"},
     "grant-below-spent": {"dataset": "people-2026", "spent": "ε = 2.5", "asked": "ε = 1"},
     "draw-invalid": {"query": "count", "reason": "the scale is 0"},
+    "ledger-folder-missing": {"path": "budgets"},
+    "ledger-not-made": {"reason": "Permission denied"},
+    "ledger-hard-links": {"names": 2},
+    "ledger-foreign": {"content": "empty"},
+    "ledger-version": {"version": 2, "known": 1},
+    "ledger-journal-mode": {"mode": "wal"},
+    "ledger-damaged": {"what": "tables"},
+    "ledger-locked": {"seconds": 5.0},
+    "ledger-not-writable": {"cause": "full"},
+    "ledger-failure": {"reason": "unknown error"},
+    "entry-ended": {"state": "commit"},
+    "entry-without-reservation": {"dataset": "people-2026"},
+    "history-broken": {"reason": "its hash is not that of its content."},
     "directions-lost": {"directions": 2, "features": 4},
     "numbers-rarely-fill-bounds": {"mechanism": "adaptive-ball", "spent": 0.39},
 }

@@ -40,7 +40,7 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows import units
 from dpmoments.rows.rows import Rows
 from support.forged_files import forge
-from support.said import refused
+from support.said import refused, warned
 
 ADD_REMOVE = Neighbors.ADD_REMOVE
 UNIT = PrivacyUnit("person_id", 3)
@@ -141,7 +141,7 @@ def test_group_privacy_of_rho_is_never_worse_than_part_by_part(k: int) -> None:
 @pytest.mark.parametrize("mechanism", ["auto", "gaussian", "coinpress"])
 def test_a_small_epsilon_with_a_large_delta_is_released_for_units(mechanism: str, tmp_path: Path) -> None:
     job = partial(dpm.release, people(), SCHEMA, mechanism=mechanism, privacy_unit=UNIT, output=tmp_path / "r.json")
-    with pytest.warns(UserWarning, match="^delta=0.01 "):  # of the stated δ, and not of what is left of it for a row
+    with warned("delta-too-large", delta=0.01):  # of the stated δ, and not of what is left of it for a row
         released = job(epsilon=1e-3, delta=1e-2)
     assert (released.privacy.budget.epsilon, released.privacy.budget.delta) == (1e-3, 1e-2)
     assert all(check.passed is not False for check in checks(dpm.load(tmp_path / "r.json")))

@@ -12,6 +12,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.releases.moment_release import MomentRelease
+from support.said import warned
 
 UNLIMITED: dict[str, Any] = dict(epsilon=1e13, insecure_seed=0, repair="none")
 
@@ -194,13 +195,13 @@ def test_statement_in_words_names_unit_budget_and_rules() -> None:
 
 
 def test_a_delta_that_allows_publishing_rows_is_warned_of() -> None:
-    with pytest.warns(UserWarning, match="delta"):
+    with warned("delta-too-large", delta=0.01, rows=len(people())):
         dpm.release(people(), SCHEMA, epsilon=1.0, delta=0.01, neighbors="replace_one")
-    with pytest.warns(UserWarning, match="any but a small table"):
+    with warned("delta-too-large", delta=0.01):
         dpm.release(people(), SCHEMA, epsilon=1.0, delta=0.01)
-    with pytest.warns(UserWarning, match="any but a small table"):
+    with warned("delta-too-large", delta=0.01):
         dpm.release_mean(people(), SCHEMA, epsilon=1.0, delta=0.01)
-    with pytest.warns(UserWarning, match="any but a small table"):
+    with warned("delta-too-large", delta=0.01):
         dpm.release_groups(people(), SCHEMA, by="region", epsilon=1.0, delta=0.01)
 
 

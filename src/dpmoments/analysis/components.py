@@ -21,7 +21,7 @@ from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import LocalMoments, describe_law, indicators, noise_edges
-from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_with_places
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_with_indices
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
@@ -37,7 +37,7 @@ def _fourth_cumulants(release: Released, chosen: IntegerArray, scale: FloatArray
     if release.noisy_sum is None:
         return added
     zero_one, mean = indicators(release), release.mean
-    for _, features in columns_with_places(release):
+    for _, features in columns_with_indices(release):
         indices = np.flatnonzero(np.isin(chosen, features))
         if not len(indices) or not zero_one[chosen[indices]].all():
             continue

@@ -36,7 +36,7 @@ from dpmoments.analysis.released import (
     cautions_by_code,
     chosen_features,
     columns_of,
-    places_of,
+    indices_of,
     unrelated,
 )
 from dpmoments.analysis.released import correlation_of as correlation_of
@@ -292,7 +292,7 @@ class Correlations(Answer):
 
         Verdicts are of a table of these pairs only.
         """
-        chosen = places_of(self.feature_names, names)
+        chosen = indices_of(self.feature_names, names)
         if len(chosen) < 2:
             raise InputValueError("a correlation is of two features: name two at least")
         block, columns = np.ix_(chosen, chosen), self.columns_of_features

@@ -23,7 +23,7 @@ from dpmoments.analysis.answers import (
 from dpmoments.analysis.clipping import TableBounds, is_of_table, largest_variance
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
-from dpmoments.analysis.released import Released, cautions_in_full, chosen_features, places_of
+from dpmoments.analysis.released import Released, cautions_in_full, chosen_features, indices_of
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
@@ -120,7 +120,7 @@ class Description(Answer):
 
     def __getitem__(self, names: str | Sequence[str]) -> Description:
         """Return the description of one feature or of several, by name."""
-        return self.part(places_of(self.feature_names, names))
+        return self.part(indices_of(self.feature_names, names))
 
     @property
     def rows_text(self) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilinear, indicators
-from dpmoments.analysis.released import Released, columns_with_places
+from dpmoments.analysis.released import Released, columns_with_indices
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import shown
@@ -54,7 +54,7 @@ class Levels:
         ('smoker=false', 'smoker=true')
         """
         sorting = []
-        for column, features in columns_with_places(release):
+        for column, features in columns_with_indices(release):
             if isinstance(column, Categorical | Boolean):
                 sorting.append(column.name)
             if column.name == name:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmoments.analysis.released import (
     Released,
-    columns_with_places,
+    columns_with_indices,
     feature_place,
     named_features,
 )
@@ -199,14 +199,14 @@ class Regressors:
 
 
 def _default_features(release: Released, target: int) -> list[int]:
-    own = next(indices for _, indices in columns_with_places(release) if target in indices)
+    own = next(indices for _, indices in columns_with_indices(release) if target in indices)
     left_out = {*own, *_computed_with(release, target)}
     return [index for index in range(len(release.feature_names)) if index not in left_out]
 
 
 def _computed_with(release: Released, target: int) -> set[int]:
     """Return features derived from the target's column, and those that it is derived from."""
-    columns = columns_with_places(release)
+    columns = columns_with_indices(release)
     own = next(column for column, indices in columns if target in indices)
     return {
         index
@@ -243,7 +243,7 @@ def _without_references(
 ) -> tuple[list[int], dict[str, str]]:
     """Drop one level of every categorical whose levels add up to one."""
     names, chosen = release.feature_names, set(named)
-    blocks = [(column, indices) for column, indices in columns_with_places(release) if set(indices) <= chosen]
+    blocks = [(column, indices) for column, indices in columns_with_indices(release) if set(indices) <= chosen]
     references: dict[str, str] = {}
     dropped: set[int] = set()
     keeps_all = not constant
@@ -263,7 +263,7 @@ def _without_references(
                 continue
             feature = references.get(column.levels.name) or stated.get(column.levels.name)
             levels = column.levels.feature_names
-            own = next(indices for block, indices in columns_with_places(release) if block.name == column.levels.name)
+            own = next(indices for block, indices in columns_with_indices(release) if block.name == column.levels.name)
             left_out = levels.index(feature) if feature else _most_frequent(release, own) - own.start
             references[column.name] = column.feature_names[left_out]
             dropped.add(indices[left_out])
@@ -278,7 +278,7 @@ def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str
     spread = np.diag(release.unit_ball_covariance) * release.n_rows
     levels = {
         index
-        for column, indices in columns_with_places(release)
+        for column, indices in columns_with_indices(release)
         if isinstance(column, Categorical) and column.name in references
         for index in indices
     }

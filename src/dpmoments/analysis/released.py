@@ -15,7 +15,7 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.errors import InputKeyError, InputTypeError, InputValueError
-from dpmoments.foundation.values import finite_numbers, plain_mapping, require_kinds, require_known, to_plain
+from dpmoments.foundation.values import finite_numbers, plain_mapping, require_kinds, require_known, shown, to_plain
 from dpmoments.messages.codes import WARNINGS
 from dpmoments.messages.message import Message, messages_of
 from dpmoments.messages.wording import closest
@@ -543,32 +543,21 @@ def known_names(release: Stated) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(column.name for column in release.schema.columns), *release.feature_names]))
 
 
-def places_of(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
+def indices_of(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
     """Return the positions of one name or several; raise KeyError for a name that is not known.
 
     Examples
     --------
-    >>> places_of(["age", "income"], "income"), places_of(["age", "income"], ["income", "age"])
+    >>> indices_of(["age", "income"], "income"), indices_of(["age", "income"], ["income", "age"])
     ([1], [1, 0])
     """
     result = []
     for name in [names] if isinstance(names, str) else names:
         if name not in known:
-            raise InputKeyError(f"no {name!r} in this answer{did_you_mean(name, known)}")
+            given = name if isinstance(name, str) else shown(name)
+            raise InputKeyError(Message("unknown-name", name=given, **closest(given, known)))
         result.append(list(known).index(name))
     return result
-
-
-def did_you_mean(name: object, known: Sequence[str]) -> str:
-    """Return a question with the public name that is closest; empty if no name is close.
-
-    Examples
-    --------
-    >>> did_you_mean("incom", ["age", "income"]), did_you_mean("Age", ["age"]), did_you_mean("height", ["age"])
-    (". Did you mean 'income'?", ". Did you mean 'age'?", '')
-    """
-    match = closest(name, known)
-    return f". Did you mean {match['close']!r}?" if match else ""
 
 
 def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:
@@ -588,7 +577,7 @@ def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[
     """
     if isinstance(names, str):
         raise InputTypeError(f"{word} are a list of names, not one string")
-    of_columns = {column.name: indices for column, indices in columns_with_places(release)}
+    of_columns = {column.name: indices for column, indices in columns_with_indices(release)}
     result: list[int] = []
     for name in names:
         result += of_columns[name] if name in of_columns else [feature_place(release, name)]
@@ -599,7 +588,7 @@ def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[
     return result
 
 
-def columns_with_places(release: Stated) -> list[tuple[SchemaColumn, range]]:
+def columns_with_indices(release: Stated) -> list[tuple[SchemaColumn, range]]:
     """Yield the schema's columns, each with the indices of its features."""
     columns = release.schema.columns
     every = range(release.schema.n_features)

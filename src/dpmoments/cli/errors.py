@@ -27,14 +27,6 @@ def _option(match: re.Match[str]) -> str:
 
 
 _PHRASES: tuple[tuple[str, _Words], ...] = (
-    (
-        r"the ledger (.+) does not exist: create it with ledger\.grant\('people-2026', epsilon=…\)",
-        lambda match: (
-            f"the ledger {match[1]} does not exist: create it with 'dpmoments ledger grant {shlex.quote(match[1])} people-2026 "
-            "--epsilon 1 --neighbors add_remove'"
-        ),
-    ),
-    (r"grant more with ledger\.grant\b", "grant more with 'dpmoments ledger grant'"),
     (r"\bname it, dataset=", "name it with dataset="),
     (r"pass delimiter=\"\\t\"", "pass --delimiter tab"),
     (r"text_format=TextFormat\([^()]*\) \((?:or )?(--[^()]*)\)", r"\1"),

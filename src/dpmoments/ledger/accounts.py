@@ -415,7 +415,7 @@ class Accounts:
             self.apply(HistoryEntry.read(number, text, digest, self.link))
         except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, LedgerError) as reason:
             words = f"it has no entry {reason.args[0]!r}" if isinstance(reason, KeyError) else str(reason)
-            raise LedgerError(f"the history is broken at entry {number}: {words}") from None
+            raise LedgerError(Message("history-broken", entry=number, reason=str(words))) from None
 
     def apply(self, entry: HistoryEntry) -> None:
         """Apply an entry whose number and hash were checked; all or nothing."""
@@ -450,9 +450,9 @@ class Accounts:
         number = entry.content["reservation"]
         held, account = self.reservations.get(number), self.account(entry.dataset)
         if held is None or held.dataset != entry.dataset:
-            raise LedgerError(f"entry {number} reserves nothing for {entry.dataset!r}")
+            raise LedgerError(Message("entry-without-reservation", entry=number, dataset=entry.dataset))
         if held.state is not Action.RESERVE:
-            raise LedgerError(f"entry {number} already has a {held.state}")
+            raise LedgerError(Message("entry-ended", entry=number, state=str(held.state)))
         self.reservations[number] = replace(held, state=entry.action)
         account = replace(account, n_open=account.n_open - 1)
         if entry.action is Action.COMMIT:

@@ -19,6 +19,7 @@ from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry
 from dpmoments.ledger.composition import losses_of
 from dpmoments.ledger.grants import Amount, Composition, Grant, check_unit, require_dataset
 from dpmoments.ledger.verification import LedgerCheck, check_head, check_history, check_release, originals
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import LedgerEntry
@@ -54,9 +55,9 @@ class LedgerFile:
     def exists(self) -> bool:
         """Return True if the file exists; raise LedgerError if it cannot."""
         if self.path.is_dir():
-            raise LedgerError(f"{self.shown} is a folder: name the ledger's file in it")
+            raise LedgerError(Message("ledger-is-a-folder", path=self.shown))
         if not self.path.parent.is_dir():
-            raise LedgerError(f"the folder {self.path.parent} of the ledger does not exist")
+            raise LedgerError(Message("ledger-folder-missing", path=str(self.path.parent)))
         return self.path.exists()
 
     def create(self) -> None:
@@ -76,7 +77,7 @@ class LedgerFile:
         except sqlite3.Error as reason:
             self._explain(reason)
         except OSError as reason:
-            raise LedgerError(f"the ledger {self.shown} cannot be made: {reason.strerror}") from None
+            raise LedgerError(Message("ledger-not-made", path=self.shown, reason=str(reason.strerror))) from None
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
@@ -85,9 +86,7 @@ class LedgerFile:
     def opened(self, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
         """Open a transaction, committed to disk at the end or rolled back if the block raises."""
         if not self.exists():
-            raise LedgerError(
-                f"the ledger {self.shown} does not exist: create it with ledger.grant('people-2026', epsilon=…)"
-            )
+            raise LedgerError(Message("ledger-missing", path=self.shown))
         self._require_one_name()
         connection = None
         try:
@@ -115,11 +114,7 @@ class LedgerFile:
         except OSError:  # gone, or not to be looked at: SQLite says which
             return
         if n_names > 1:
-            raise LedgerError(
-                f"{self.shown} has {n_names} names (hard links): a transaction under one name is not seen under another, so that "
-                "budget could be spent twice. Delete all names but one, and open the ledger by that or by a symbolic link to it "
-                f"('find FOLDER -samefile {self.shown}' lists them; make backups by copying)"
-            )
+            raise LedgerError(Message("ledger-hard-links", path=self.shown, names=n_names))
 
     def _configure(self, connection: sqlite3.Connection) -> None:
         # On the disk before the call returns, folder included; on macOS past the drive's own cache too.
@@ -131,50 +126,40 @@ class LedgerFile:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != _APPLICATION:
-            empty = self.path.stat().st_size == 0
-            result = (
-                "an empty file, perhaps the rest of a damaged ledger" if empty else "an SQLite file of another program"
-            )
-            raise LedgerError(f"{self.shown} is not a ledger but {result}. Name another file; it was not changed")
+            content = "empty" if self.path.stat().st_size == 0 else "other-program"
+            raise LedgerError(Message("ledger-foreign", path=self.shown, content=content))
         if version != _VERSION:
-            raise LedgerError(
-                f"{self.shown} is a ledger of file version {version}, and this library knows version {_VERSION}: use the version "
-                "of dpmoments that wrote it, or a newer one; it was not changed"
-            )
+            raise LedgerError(Message("ledger-version", path=self.shown, version=version, known=_VERSION))
         (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
         if mode != "delete":
-            raise LedgerError(
-                f"the ledger {self.shown} is in journal mode {mode!r}, which another program set: ledgers are kept in mode "
-                "'delete' (PRAGMA journal_mode = DELETE puts it back)"
-            )
+            raise LedgerError(Message("ledger-journal-mode", path=self.shown, mode=mode))
         statements = connection.execute("SELECT sql FROM sqlite_master").fetchall()
         if sorted(str(statement) for (statement,) in statements) != sorted(_OBJECTS):
-            raise LedgerError(
-                f"{self.shown} is damaged, or was changed by another program: its tables are not a ledger's"
-            )
+            raise LedgerError(Message("ledger-damaged", path=self.shown, what="tables"))
 
     def identity(self, connection: sqlite3.Connection) -> str:
         """Return the ledger's id."""
         rows = connection.execute("SELECT id FROM identity").fetchall()
         if len(rows) != 1 or not isinstance(rows[0][0], str) or len(rows[0][0]) != _ID_DIGITS:
-            raise LedgerError(f"{self.shown} is damaged: it has no id of its own")
+            raise LedgerError(Message("ledger-damaged", path=self.shown, what="identity"))
         return str(rows[0][0])
 
     def _explain(self, reason: sqlite3.Error) -> NoReturn:
         """Raise LedgerError with the meaning of an SQLite error."""
         code = getattr(reason, "sqlite_errorcode", 0) & 0xFF
-        words = {
-            sqlite3.SQLITE_BUSY: f"is locked: another process has been writing it for {self.timeout:g} s. Try again",
-            sqlite3.SQLITE_LOCKED: "is locked by another use in this process. Try again",
-            sqlite3.SQLITE_READONLY: "cannot be written: the file, its folder or the disk is read-only",
-            sqlite3.SQLITE_CANTOPEN: "cannot be opened: look at its permissions, and at those of its folder",
-            sqlite3.SQLITE_PERM: "cannot be opened: look at its permissions",
-            sqlite3.SQLITE_FULL: "cannot be written: the disk is full",
-            sqlite3.SQLITE_IOERR: "cannot be read or written: the disk refuses (full, or failing)",
-            sqlite3.SQLITE_NOTADB: "is not an SQLite file, or is damaged at its beginning",
-            sqlite3.SQLITE_CORRUPT: "is damaged: restore a copy, and check it with 'dpmoments ledger verify' and its releases",
-        }.get(code, f"cannot be used ({reason})")
-        raise LedgerError(f"the ledger {self.shown} {words}") from reason
+        meanings: dict[int, tuple[str, dict[str, Any]]] = {
+            sqlite3.SQLITE_BUSY: ("ledger-locked", {"seconds": self.timeout}),
+            sqlite3.SQLITE_LOCKED: ("ledger-locked", {}),
+            sqlite3.SQLITE_READONLY: ("ledger-not-writable", {"cause": "read-only"}),
+            sqlite3.SQLITE_CANTOPEN: ("ledger-not-opened", {}),
+            sqlite3.SQLITE_PERM: ("ledger-not-opened", {}),
+            sqlite3.SQLITE_FULL: ("ledger-not-writable", {"cause": "full"}),
+            sqlite3.SQLITE_IOERR: ("ledger-not-writable", {"cause": "refused"}),
+            sqlite3.SQLITE_NOTADB: ("ledger-foreign", {"content": "not-sqlite"}),
+            sqlite3.SQLITE_CORRUPT: ("ledger-damaged", {"what": "pages"}),
+        }
+        meaning, facts = meanings.get(code, ("ledger-failure", {"reason": str(reason)}))
+        raise LedgerError(Message(meaning, path=self.shown, **facts)) from reason
 
 
 def _count_names(path: Path) -> int:
@@ -277,10 +262,7 @@ class _KeptAccounts:
             result = connection.execute(query, (self.seen.number,)).fetchone()
             if identity != self.seen.ledger or result != (self.seen.hash,):
                 self._accounts = None
-                raise LedgerError(
-                    f"{self.file.shown} is no longer the ledger that was opened: it was cut, restored from an "
-                    "older copy, or replaced. Find out why before releasing anything"
-                )
+                raise LedgerError(Message("ledger-replaced", path=self.file.shown))
         self._accounts = None
         for number, text, digest in connection.execute(
             "SELECT number, entry, hash FROM history WHERE number > ? ORDER BY number", (accounts.number,)
@@ -581,15 +563,9 @@ class Ledger:
             accounts = write.accounts
             known = accounts.history[entry.number - 1] if 0 < entry.number <= accounts.number else None
             if known is None or known.of(accounts.ledger) != entry:
-                raise LedgerError(
-                    f"{self.path} is not the ledger in which entry {entry.number} was written: it was cut, restored from an "
-                    "older copy, or replaced"
-                )
+                raise LedgerError(Message("entry-of-other-ledger", path=str(self.path), entry=entry.number))
             if action is Action.REFUND and self._reserved.get(entry) is not _Process.current:
-                raise LedgerError(
-                    f"this object did not reserve entry {entry.number} of {self.path} in this process: whether its run drew "
-                    "noise is known only where it was reserved. It counts as spent unless that object refunds it"
-                )
+                raise LedgerError(Message("entry-reserved-elsewhere", path=str(self.path), entry=entry.number))
             write(action, known.dataset, {"reservation": entry.number})
 
     def verify(self, releases: Iterable[Any] = (), *, head: LedgerEntry | None = None) -> tuple[LedgerCheck, ...]:

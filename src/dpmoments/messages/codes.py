@@ -60,6 +60,7 @@ _LEVEL = {"feature": "integer", "level": "integer"}
 _NAMES: Kinds = {"names": "names"}
 _SHARE: Kinds = {"share": "number"}
 _QUERY: Kinds = {"query": "name"}
+_PATH: Kinds = {"path": "name"}
 _NONE: Kinds = {}
 
 _RULES: Mapping[str, Kinds] = {
@@ -186,6 +187,7 @@ _ERRORS: Mapping[str, Kinds] = {
     "too-many-predictions": {"rows": "integer", "most": "integer"},
     "not-a-date": {"column": "name", "format?": "name"},
     "unknown-column": {"name": "name", "close?": "name"},
+    "unknown-name": {"name": "name", "close?": "name"},
     "unknown-level": {"column": "name", "names": "names", "levels": "names", "close?": "name"},
     "no-grant": {"dataset": "name", "datasets": "names"},
     "budget-exceeded": {
@@ -207,6 +209,25 @@ _ERRORS: Mapping[str, Kinds] = {
     "grant-of-other-relation": {"dataset": "name", "granted": "word", "neighbors": "word"},
     "grant-fixed": {"dataset": "name", "what": "word", "granted": "name", "asked": "name"},
     "grant-below-spent": {"dataset": "name", "spent": "amount", "asked": "amount"},
+    "ledger-missing": _PATH,
+    "ledger-is-a-folder": _PATH,
+    "ledger-folder-missing": _PATH,
+    "ledger-not-made": {"path": "name", "reason": "name"},
+    "ledger-hard-links": {"path": "name", "names": "integer"},
+    "ledger-foreign": {"path": "name", "content": "word"},
+    "ledger-version": {"path": "name", "version": "integer", "known": "integer"},
+    "ledger-journal-mode": {"path": "name", "mode": "name"},
+    "ledger-damaged": {"path": "name", "what": "word"},
+    "ledger-locked": {"path": "name", "seconds?": "number"},
+    "ledger-not-writable": {"path": "name", "cause": "word"},
+    "ledger-not-opened": _PATH,
+    "ledger-failure": {"path": "name", "reason": "name"},
+    "ledger-replaced": _PATH,
+    "entry-of-other-ledger": {"path": "name", "entry": "integer"},
+    "entry-reserved-elsewhere": {"path": "name", "entry": "integer"},
+    "entry-ended": {"entry": "integer", "state": "word"},
+    "entry-without-reservation": {"entry": "integer", "dataset": "name"},
+    "history-broken": {"entry": "integer", "reason": "name"},
     "run-ended": _NONE,
     "draw-over-budget": _QUERY,
     "draw-over-coordinates": _QUERY,

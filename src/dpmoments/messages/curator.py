@@ -50,6 +50,7 @@ def _to_be_counted(facts: Mapping[str, Fact]) -> str:
 
 _BOTH: Mapping[str, Words] = {
     "cost-not-countable": _to_be_counted,
+    "ledger-foreign": "Name another file; it was not changed.",
     "numbers-rarely-fill-bounds": _to_do_better,
     "least-error": _to_do_better,
     "row-count-uncertain": "More rows, a larger budget, or rules that drop no rows would help.",
@@ -111,6 +112,7 @@ IN_PYTHON: Mapping[str, Words] = MappingProxyType(
         "grant-of-other-relation": (
             "Release with neighbors='add_remove', or grant a dataset of another name for replace_one. Nothing was spent."
         ),
+        "ledger-missing": "Create it with ledger.grant('people-2026', epsilon=…).",
         "tables-not-checked": "Make releases with dataset='…', one name for each table.",
     }
 )
@@ -155,6 +157,9 @@ AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
             "Release with --neighbors add_remove, or grant a dataset of another name for replace_one. Nothing was spent."
         ),
         "dependent-rows": "--max-rows-per-unit 1 avoids this.",
+        "ledger-missing": (
+            "Create it with 'dpmoments ledger grant {path:shell} people-2026 --epsilon 1 --neighbors add_remove'."
+        ),
         "tables-not-checked": "Make releases with --dataset NAME, one name for each table.",
     }
 )

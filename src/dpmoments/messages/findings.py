@@ -275,6 +275,34 @@ _WHY_NOT_COUNTED: Mapping[Fact, str] = MappingProxyType(
     }
 )
 """Why a grant cannot count a release, by reason: docs/derivations/ledger.md."""
+_FOREIGN: Mapping[Fact, str] = MappingProxyType(
+    {
+        "empty": "{path} is not a ledger but an empty file, perhaps the rest of a damaged ledger.",
+        "other-program": "{path} is not a ledger but an SQLite file of another program.",
+        "not-sqlite": "{path} is not an SQLite file, or is damaged at its beginning.",
+    }
+)
+_DAMAGED: Mapping[Fact, str] = MappingProxyType(
+    {
+        "tables": "{path} is damaged, or was changed by another program: its tables are not a ledger's.",
+        "identity": "{path} is damaged: it has no id of its own.",
+        "pages": "The ledger {path} is damaged: restore a copy, and check it with 'dpmoments ledger verify' and its releases.",
+    }
+)
+_NOT_WRITABLE: Mapping[Fact, str] = MappingProxyType(
+    {
+        "read-only": "The ledger {path} cannot be written: the file, its folder or the disk is read-only.",
+        "full": "The ledger {path} cannot be written: the disk is full.",
+        "refused": "The ledger {path} cannot be read or written: the disk refuses (full, or failing).",
+    }
+)
+
+
+def _by(name: str, sentences: Mapping[Fact, str]) -> Words:
+    """Return the sentence that a fact chooses, with the facts in it."""
+    return lambda facts: sentences[facts[name]].format(**facts)
+
+
 _SPENT_BY_REFUSAL = (
     "Nothing was drawn for it; what was drawn before is spent, and the plan's whole cost counts as spent."
 )
@@ -482,6 +510,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "not-a-date": _not_a_date,
         "no-grant": lambda facts: f"The ledger has no budget for dataset '{facts['dataset']}' ({_datasets(facts)}).",
         "unknown-column": lambda facts: _unknown(f"The schema has no column '{facts['name']}'.", facts),
+        "unknown-name": lambda facts: _unknown(f"There is no '{facts['name']}' in this answer.", facts),
         "unknown-level": lambda facts: _unknown(
             f"'{facts['column']}' has no level {_listed(facts, 'names')}.",
             facts,
@@ -510,6 +539,47 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "grant-below-spent": (
             "{spent} of the budget of '{dataset}' is spent: a grant cannot be lowered to {asked}, below what is spent already."
         ),
+        "ledger-missing": "The ledger {path} does not exist.",
+        "ledger-is-a-folder": "{path} is a folder: name the ledger's file in it.",
+        "ledger-folder-missing": "The folder {path} of the ledger does not exist.",
+        "ledger-not-made": "The ledger {path} cannot be made: {reason}.",
+        "ledger-hard-links": (
+            "{path} has {names} names (hard links): a transaction under one name is not seen under another, so that budget could "
+            "be spent twice. Delete all names but one, and open the ledger by that or by a symbolic link to it ('find FOLDER "
+            "-samefile {path}' lists them; make backups by copying)."
+        ),
+        "ledger-foreign": _by("content", _FOREIGN),
+        "ledger-version": (
+            "{path} is a ledger of file version {version}, and this library knows version {known}: use the version of dpmoments "
+            "that wrote it, or a newer one; it was not changed."
+        ),
+        "ledger-journal-mode": (
+            "The ledger {path} is in journal mode '{mode}', which another program set: ledgers are kept in mode 'delete' (PRAGMA "
+            "journal_mode = DELETE puts it back)."
+        ),
+        "ledger-damaged": _by("what", _DAMAGED),
+        "ledger-locked": lambda facts: (
+            f"The ledger {facts['path']} is locked: another process has been writing it for {facts['seconds']:g} s. Try again."
+            if "seconds" in facts
+            else f"The ledger {facts['path']} is locked by another use in this process. Try again."
+        ),
+        "ledger-not-writable": _by("cause", _NOT_WRITABLE),
+        "ledger-not-opened": "The ledger {path} cannot be opened: look at its permissions, and at those of its folder.",
+        "ledger-failure": "The ledger {path} cannot be used ({reason}).",
+        "ledger-replaced": (
+            "{path} is no longer the ledger that was opened: it was cut, restored from an older copy, or replaced. Find out why "
+            "before releasing anything."
+        ),
+        "entry-of-other-ledger": (
+            "{path} is not the ledger in which entry {entry} was written: it was cut, restored from an older copy, or replaced."
+        ),
+        "entry-reserved-elsewhere": (
+            "This object did not reserve entry {entry} of {path} in this process: whether its run drew noise is known only where "
+            "it was reserved. It counts as spent unless that object refunds it."
+        ),
+        "entry-ended": "Entry {entry} already has a {state}.",
+        "entry-without-reservation": "Entry {entry} reserves nothing for '{dataset}'.",
+        "history-broken": "The history is broken at entry {entry}: {reason}",
         "run-ended": "This run has ended: open a filter for each run of a plan.",
         "draw-over-budget": _refused_draw("A draw for '{query}' would spend more than the plan states."),
         "draw-over-coordinates": _refused_draw(
