@@ -31,13 +31,17 @@ from dpmoments.schema.schema import Schema
 # What is known of fourth moments from shares alone: how a sample's second moments of levels and Booleans vary.
 
 
-def _fourth_cumulants(release: Released, chosen: IntegerArray, scale: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the variance that levels add to xᵀWx beyond that of normal rows, shape (p,)."""
-    added = np.zeros(len(weights))
+def _fourth_cumulants(
+    release: Released, chosen: IntegerArray, scale: FloatArray, vectors: FloatArray, subtracted: FloatArray
+) -> FloatArray:
+    """Return the variance that levels add to xᵀ(vvᵀ − diag s)x beyond that of normal rows, shape (p,)."""
+    added = np.zeros(len(vectors))
     if release.noisy_sum is None:
         return added
     zero_one, mean = indicators(release), release.mean
     for _, features in columns_with_indices(release):
+        if not zero_one[list(features)].any():
+            continue
         indices = np.flatnonzero(np.isin(chosen, features))
         if not len(indices) or not zero_one[chosen[indices]].all():
             continue
@@ -47,12 +51,20 @@ def _fourth_cumulants(release: Released, chosen: IntegerArray, scale: FloatArray
         outcomes = np.vstack([np.eye(len(indices)), np.zeros(len(indices))])
         chances = np.concatenate([shares, [1.0 - float(shares.sum())]])
         deviations = (outcomes - shares) / scale[indices]
-        own = weights[:, indices[:, None], indices[None, :]]
-        forms = np.einsum("oi,pij,oj->po", deviations, own, deviations)
+        own, less = vectors[:, indices], subtracted[:, indices]
+        forms = (own @ deviations.T) ** 2 - less @ deviations.T**2
         covariance = (deviations.T * chances) @ deviations
-        normal = 2.0 * np.einsum("pij,jk,pkl,li->p", own, covariance, own, covariance, optimize=True)
+        normal = 2.0 * _trace_of_square(own, less, covariance)
         added += forms**2 @ chances - (forms @ chances) ** 2 - normal
     return added
+
+
+def _trace_of_square(vectors: FloatArray, subtracted: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return tr((WS)²) of each W = vvᵀ − diag s, shape (p,)."""
+    images = vectors @ matrix
+    alone = np.einsum("pi,pi->p", images, vectors) ** 2
+    both = np.einsum("pi,pi->p", subtracted, images**2)
+    return np.asarray(alone - 2.0 * both + np.einsum("pi,pi->p", subtracted @ matrix**2, subtracted))
 
 
 # How sure an explained variance is: what noise and sampling do to it, to first order.
@@ -82,15 +94,14 @@ def _explained_variance_noise(
     for start in range(0, len(components), step):
         block = slice(start, start + step)
         vectors, values = components[block], eigenvalues[block]
-        weights = vectors[:, :, None] * vectors[:, None, :]
-        if by_deviation:
-            weights[:, np.arange(d), np.arange(d)] -= values[:, None] * vectors**2
-        product = weights @ matrix
-        normal = np.maximum(2.0 * np.einsum("pij,pji->p", product, product), 0.0)
-        beyond = _fourth_cumulants(release, chosen, scale, weights)
+        subtracted = values[:, None] * vectors**2 if by_deviation else np.zeros_like(vectors)
+        normal = np.maximum(2.0 * _trace_of_square(vectors, subtracted, matrix), 0.0)
+        beyond = _fourth_cumulants(release, chosen, scale, vectors, subtracted)
         sampling[block] = np.maximum(normal + beyond, _MIN_SAMPLING * normal) / moments.independent_rows
         on_moments = np.zeros((len(vectors), d + 1, d + 1))
-        on_moments[:, 1:, 1:] = weights * np.outer(in_units, in_units)
+        in_features = vectors * in_units
+        np.multiply(in_features[:, :, None], in_features[:, None, :], out=on_moments[:, 1:, 1:])
+        on_moments[:, np.arange(1, d + 1), np.arange(1, d + 1)] -= subtracted * in_units**2
         if not by_deviation:
             on_moments[:, 0, 0] = -values  # the count divides, and has noise of its own
         indices = np.broadcast_to(np.concatenate([[0], chosen + 1]), (len(vectors), d + 1))

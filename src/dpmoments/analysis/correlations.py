@@ -376,24 +376,19 @@ class Correlations(Answer):
 
     def table(self) -> list[tuple[str, ...]]:
         """Return a line per pair, the clearest first."""
-        first, second = self._pairs
+        shown = np.asarray(self._shown[:_SHOWN_PAIRS], dtype=int)
+        first, second = (indices[shown] for indices in self._pairs)
         privacy, sampling = self.privacy_noise[first, second], self.sampling_noise[first, second]
         total = np.hypot(privacy, sampling)
-        spans = intervals(self.lower[first, second], self.upper[first, second], total)
         columns = (
+            [f"{self.feature_names[j]} ~ {self.feature_names[i]}" for i, j in zip(first, second, strict=True)],
             rounded_cells(self.correlation[first, second], total),
             rounded_cells(privacy, privacy),
             rounded_cells(sampling, sampling),
-            spans,
-            self._verdicts,
+            intervals(self.lower[first, second], self.upper[first, second], total),
+            [self._verdicts[pair] for pair in shown],
         )
-        lines = [
-            (
-                f"{self.feature_names[second[pair]]} ~ {self.feature_names[first[pair]]}",
-                *(column[pair] for column in columns),
-            )
-            for pair in self._shown[:_SHOWN_PAIRS]
-        ]
+        lines = list(zip(*columns, strict=True))
         head = ("pair", "correlation", "± privacy", "± sampling", format_level(self.level), "verdict")
         return [head, *lines]
 
@@ -489,21 +484,10 @@ def correlations(
     chosen = np.array(chosen_features(release, columns))
     if len(chosen) < 2:
         raise InputValueError("a correlation is of two features: name two columns at least")
-    opposite = opposite_levels(release)
-    moments = LocalMoments.of(release).with_opposites(opposite)
-    variances = FeatureVariances.of(release, moments)
+    moments, errors, usable, of_opposites = _errors_of_pairs(release, chosen)
+    i, j = errors.i, errors.j
     first, second = np.tril_indices(len(chosen), -1)
-    i, j = chosen[first], chosen[second]
-    of_opposites = opposite[i] == j
-    noise = np.zeros(len(variances.values)) if moments.law is None else variances.noise(moments)
-    known = (variances.values > KNOWN_VARIANCE * noise) & (variances.values > 0.0)
-    usable = known[i] & known[j]
-    safe = np.where(known, variances.values, 1.0)
-    root = np.sqrt(safe[i]) * np.sqrt(safe[j])
-    raw = np.where(usable, moments.moments[i + 1, j + 1] / root, 0.0)
-    bounded = np.clip(np.where(of_opposites, -1.0, raw), -1.0, 1.0)
-    errors = _Errors.of(bounded, moments, variances, i, j, safe, of_opposites)
-    privacy, sampling = errors.parts(bounded)
+    privacy, sampling = errors.parts(errors.r)
     lower, upper = errors.interval(level)
     p_value = np.where(usable, errors.p_values(), 1.0 if moments.law is not None else np.nan)
     lower[of_opposites] = upper[of_opposites] = -1.0
@@ -544,6 +528,33 @@ def correlations(
         about_rows=about_rows,
         warning=cautions_by_code(release),
     )
+
+
+@in_floating_point
+def correlation_noise(release: Released) -> FloatArray:
+    """Return ``privacy_noise`` of :func:`correlations` between all features, (d, d), without intervals and p-values."""
+    d = len(release.feature_names)
+    _, errors, usable, _ = _errors_of_pairs(release, np.arange(d))
+    return _symmetric(np.where(usable, np.sqrt(errors.privacy(errors.r)), np.nan), d, 0.0)
+
+
+def _errors_of_pairs(release: Released, chosen: IntegerArray) -> tuple[LocalMoments, _Errors, BoolArray, BoolArray]:
+    """Return moments, errors of each pair, and masks of pairs of which noise hides no variance and of opposite levels."""
+    opposite = opposite_levels(release)
+    moments = LocalMoments.of(release).with_opposites(opposite)
+    variances = FeatureVariances.of(release, moments)
+    first, second = np.tril_indices(len(chosen), -1)
+    i, j = chosen[first], chosen[second]
+    of_opposites = opposite[i] == j
+    noise = np.zeros(len(variances.values)) if moments.law is None else variances.noise(moments)
+    known = (variances.values > KNOWN_VARIANCE * noise) & (variances.values > 0.0)
+    usable = known[i] & known[j]
+    safe = np.where(known, variances.values, 1.0)
+    root = np.sqrt(safe[i]) * np.sqrt(safe[j])
+    raw = np.where(usable, moments.moments[i + 1, j + 1] / root, 0.0)
+    bounded = np.clip(np.where(of_opposites, -1.0, raw), -1.0, 1.0)
+    errors = _Errors.of(bounded, moments, variances, i, j, safe, of_opposites)
+    return moments, errors, usable, of_opposites
 
 
 def _symmetric(values: FloatArray, size: int, diagonal: float) -> FloatArray:

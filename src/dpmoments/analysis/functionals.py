@@ -170,11 +170,12 @@ class LocalMoments:
         chosen = np.maximum(chosen, 0)
         shift = np.concatenate([np.ones((len(indices), 1)), np.where(used, self.shift[chosen], 0.0)], axis=1)
         stretch = np.where(used, self.stretch[chosen], 0.0)
-        on_shift = np.einsum("pij,pj->pi", weights, shift)
+        on_shift = (weights @ shift[:, :, None])[:, :, 0]
         result = np.empty_like(weights)
         result[:, 0, 0] = np.einsum("pi,pi->p", on_shift, shift)
         result[:, 0, 1:] = result[:, 1:, 0] = on_shift[:, 1:] * stretch
-        result[:, 1:, 1:] = weights[:, 1:, 1:] * stretch[:, :, None] * stretch[:, None, :]
+        np.multiply(weights[:, 1:, 1:], stretch[:, :, None], out=result[:, 1:, 1:])
+        result[:, 1:, 1:] *= stretch[:, None, :]
         return result
 
 
@@ -203,17 +204,25 @@ def _noise_edge(row_sum: float, size: int, law: NoiseLaw | None) -> float:
 def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None) -> FloatArray:
     """Return the noise edge on the span of each component and those after it.
 
-    With P the projection on that span, E‖PNPe_j‖² = tr(P Cov(N b)), b = Pe_j, is the sum of a row of variances.
+    With P the projection on that span, E‖PNPe_j‖² = tr(P Cov(N b)), b = Pe_j, is the sum of a row of variances. Of more than 64
+    components some take the edge of one a little before them, which is a little larger.
     """
     d = cells.shape[0]
     result, projection = np.empty(len(components)), np.eye(d)
-    for index, component in enumerate(components):
+    index = 0
+    while index < len(components):
+        following = min(index + max(1, index // _EDGES_PER_OCTAVE), len(components))
         squares = projection**2
         shared = np.einsum("ij,ij->j", projection, (projection * (cells - np.diag(np.diag(cells)))) @ projection)
         rows = np.maximum(np.diag(projection), 0.0) @ cells @ squares + shared
-        result[index] = _noise_edge(float(np.max(rows, initial=0.0)), d - index, law)
-        projection = projection - np.outer(component, component)
+        result[index:following] = _noise_edge(float(np.max(rows, initial=0.0)), d - index, law)
+        projection = projection - components[index:following].T @ components[index:following]
+        index = following
     return result
+
+
+_EDGES_PER_OCTAVE = 32
+"""From twice this many components on, an edge serves for the components up to 1/32 beyond its own."""
 
 
 def describe_law(law: NoiseLaw | None) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -59,6 +60,8 @@ _SETTLED = 1e-9
 _MAX_DAMPING = 1e12
 _EXACT = 1e-7
 """Relative accuracy of the ends of an interval."""
+_NOT_ZERO = 1e-6
+"""Share of the largest entry of a direction from which an entry is not 0."""
 _MAX_DOUBLINGS = 60
 _MAX_ROOT_STEPS = 60
 
@@ -96,9 +99,10 @@ class Search:
         own = 1.0 / np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
         scaled = covariance * (own[:, None] * own)
         scaled[self._rows, self._rows] += 1e-12  # directions without any error count as known to six digits
-        try:
-            whitener = np.linalg.inv(np.linalg.cholesky(scaled)) * own
-        except np.linalg.LinAlgError:
+        factor, failed = scipy.linalg.lapack.dpotrf(scaled, lower=1)
+        if not failed:
+            whitener = scipy.linalg.lapack.dtrtri(factor, lower=1)[0] * own
+        else:
             eigenvalues, vectors = np.linalg.eigh(scaled)
             whitener = (vectors / np.sqrt(np.maximum(eigenvalues, 1e-12))).T * own
         whitened = whitener @ on_target[:-1]
@@ -119,7 +123,7 @@ class Search:
             penalty = penalty + float(u @ of_rows) / equations.n_rows * equations.moments
             change = change + of_rows[:, None] * (2.0 / equations.n_rows * point.on_target)
         carried = point.whitener @ (self._system - change)
-        return self._system.T @ u - penalty @ b, carried.T @ carried - penalty
+        return self._system.T @ u - penalty @ b, _squared(carried) - penalty
 
     def least(
         self,
@@ -166,7 +170,7 @@ class Search:
         whitened = self.at(beyond).whitener @ self._system
         wanted = -whitened[:, held] @ beyond[held]
         part = whitened[:, free]
-        square = part.T @ part
+        square = _squared(part)
         result = beyond.copy()
         solution = _solved(square, 1e-13 * float(np.trace(square)), part.T @ wanted)
         result[free] = np.linalg.lstsq(part, wanted, rcond=None)[0] if solution is None else solution
@@ -247,7 +251,22 @@ class Search:
 
         The coefficient is unbounded at every limit from there on.
         """
+        direction = self._least_direction
+        size = np.abs(direction.beyond) / np.sqrt(self._unit)
+        if direction.statistic <= enough and size[place] >= _NOT_ZERO * size.max():
+            return direction.statistic
         return self.least({place: 1.0, self.equations.n_regressors: 0.0}, enough=enough).statistic
+
+    @cached_property
+    def _least_direction(self) -> _Point:
+        """The b without target of a small Q, which does not depend on its length: a witness for each of its entries."""
+        last = self.equations.n_regressors
+        at_solution = self.at(np.append(-self.equations.solution, 1.0))
+        whitened = at_solution.whitener @ self._system[:, :-1]
+        vector = scipy.linalg.eigh(whitened.T @ whitened, subset_by_index=[0, 0])[1][:, 0]
+        held = int(np.argmax(np.abs(vector) / np.sqrt(self._unit[:-1])))
+        start = np.append(vector / vector[held], 0.0)
+        return self._descended(start, np.setdiff1d(self._all, [held, last]))
 
     def _end(self, place: int, limit: float, center: _Point, side: float, *, thorough: bool = False) -> float:
         """Find the end of b_j on one side by Newton's method for √Q, within a bracket.
@@ -324,18 +343,35 @@ class Search:
             return best.beyond
         scale = float(np.max(1.0 / self._unit[:-1]))
         result, low, high = self.at(raw), -14.0, 4.0
-        for _ in range(_PULLS):
-            middle = (low + high) / 2.0
-            found = self.least({last: 1.0}, [result.beyond], pull=(scale * 10.0**middle, toward))
+        at_low, at_high = result.statistic - limit, best.statistic - limit
+        for _ in range(_MAX_PULLS):
+            # Q rises with the penalty, from 0 to that of r: the Illinois rule, and halves where it stalls
+            share = at_low / (at_low - at_high) if at_low < 0.0 < at_high else 0.5
+            middle = low + min(max(share, 0.1), 0.9) * (high - low)
+            found = self._least_pulled(result.beyond, (scale * 10.0**middle, toward))
             if found.statistic <= limit:
-                result, low = found, middle
+                result, low, at_low, at_high = found, middle, found.statistic - limit, at_high / 2.0
+                if found.statistic >= (1.0 - _NEAR_ENOUGH) * limit:
+                    break
             else:
-                high = middle
+                high, at_high, at_low = middle, found.statistic - limit, at_low / 2.0
         return result.beyond if result.statistic <= limit else raw
 
+    def _least_pulled(self, near: FloatArray, pull: tuple[float, FloatArray]) -> _Point:
+        """Find the least Q with a penalty, from the least with a smaller one."""
+        return self._descended(near, self._all[:-1], pull)
 
-_PULLS = 26
-"""Halvings of the interval in which the penalty of the nearest point is looked for."""
+
+_MAX_PULLS = 26
+"""Penalties that are tried for the nearest point."""
+_NEAR_ENOUGH = 1e-4
+"""Relative distance from the limit at which the search for the nearest point ends."""
+
+
+def _squared(matrix: FloatArray) -> FloatArray:
+    """Return AᵀA at half the cost of the general product."""
+    lower = scipy.linalg.blas.dsyrk(1.0, matrix, trans=1, lower=1)
+    return np.asarray(lower + np.tril(lower, -1).T)
 
 
 def _solved(matrix: FloatArray, damping: float, vector: FloatArray) -> FloatArray | None:

@@ -29,12 +29,16 @@ from dpmoments.schema.numeric import Numeric
 
 _ROUNDS = 25
 _DAMPING = 0.6
+_SETTLED = 1e-10
+"""Mean squared error of a correlation at which a calibration ends."""
+_STALLED, _MAX_STALLED = 0.99, 3
+"""It also ends after so many rounds that leave more than this share of the squared error."""
 _FARTHEST_WISH = 1.5
 """Max absolute correlation requested of the latents, before R is made positive semidefinite."""
 _LAST_ROUNDS = 20
 _MAX_ROWS, _MIN_ROWS, _MAX_CELLS = 1 << 14, 1 << 12, 1 << 21
 """Max and min number of rows of latents in a calibration, and the max number of entries."""
-_GRID = np.linspace(-8.0, 8.0, 4001)
+_GRID = np.linspace(-8.0, 8.0, 2001)
 _NARROW = 1e7
 """Min parameters at which a beta distribution is normal to six digits."""
 _NO_MEAN = (
@@ -80,8 +84,11 @@ class _Margin:
         )
 
     def of_latents(self, latents: FloatArray) -> FloatArray:
-        result: FloatArray = np.interp(latents, _GRID, self.values)
-        return result
+        """Interpolate: as ``np.interp``, but the grid is even, so that no interval has to be searched."""
+        at = np.clip((latents - _GRID[0]) / (_GRID[1] - _GRID[0]), 0.0, len(_GRID) - 1.0)
+        index = np.minimum(at.astype(np.intp), len(_GRID) - 2)
+        lower = self.values[index]
+        return np.asarray(lower + (at - index) * (self.values[index + 1] - lower))
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +248,7 @@ def _calibrated(
     slope = np.outer(stretch, stretch)
     # As the latents would be correlated if they could; whatever lets them be so may stand within a block, but for the diagonal.
     wish = np.where(across, wanted_correlation * slope, 0.0)
-    values, best = np.zeros_like(latents), (math.inf, np.eye(d))
+    values, best, stalled = np.zeros_like(latents), (math.inf, np.eye(d)), 0
     for _ in range(_ROUNDS):
         root = _root(wish)
         correlated = latents @ root.T
@@ -251,8 +258,11 @@ def _calibrated(
         result = np.cov(values.T, bias=True).reshape(d, d)
         missed = np.divide(target - result, scale, out=np.zeros((d, d)), where=across)
         error = float((missed**2).sum())
+        stalled = stalled + 1 if error > _STALLED * best[0] else 0
         if error < best[0]:
             best = error, root
+        if stalled == _MAX_STALLED or error <= _SETTLED * max(1, int(across.sum())):
+            break
         moved = np.clip(wish + _DAMPING * missed * slope, -_FARTHEST_WISH, _FARTHEST_WISH)
         wish = np.where(across, moved, root @ root.T * (1.0 - np.eye(d)))
     return best[1], _with_shares(blocks, latents @ best[1].T, offsets, rounds=_LAST_ROUNDS)

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
@@ -232,7 +233,7 @@ class NoiseTerm:
         rows = self._rows[: self.size]
         used = np.flatnonzero(rows[indices].any(axis=0))
         image, rows = rows.T @ vector, rows[indices]
-        result: FloatArray = rows[:, used] @ _of_products(self.variances, image, image, used) @ rows[:, used].T
+        result = _conjugated(rows[:, used], _of_products(self.variances, image, image, used))
         if self.exact is not None:
             # − u (uᵀb) rᵀC r
             u, r = self.exact
@@ -250,7 +251,7 @@ class NoiseTerm:
         cells, squares = self.variances, np.diag(self.variances)
         result = y[:, None] * cells * x * 2.0 + x[:, None] * cells * y
         result[np.diag_indices(len(cells))] += cells @ (x * y) - 2.0 * squares * x * y
-        result = rows @ result @ rows.T
+        result = _conjugated(rows, result)
         if self.exact is not None:
             # Var(uᵀN b) with the known part: − 2 s yᵀHx + s² rᵀHr, s = (wᵀu)(wᵀb), H the covariances with rᵀC r
             w, r = self.exact
@@ -457,6 +458,18 @@ def _spread(local: _Local, indices: IntegerArray, weights: FloatArray) -> tuple[
     repeated = weights if q == 1 else np.repeat(np.repeat(weights, q, axis=1), q, axis=2)
     np.multiply(repeated * flat[:, :, None], flat[:, None, :], out=result[:, 1:, 1:])
     return np.concatenate([np.zeros((p, 1), dtype=columns.dtype), columns.reshape(p, m * q)], axis=1), result
+
+
+def _conjugated(rows: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return R C Rᵀ; R is often that of shifted and scaled features, with two entries in a row."""
+    if rows.size < _MANY_ENTRIES or np.count_nonzero(rows) * 10 > rows.size:
+        return np.asarray(rows @ matrix @ rows.T)
+    sparse = scipy.sparse.csr_array(rows)
+    return np.asarray((sparse @ (sparse @ matrix).T).T)
+
+
+_MANY_ENTRIES = 5_000
+"""Number of entries from which a matrix of few nonzero entries is multiplied as a sparse one."""
 
 
 def _of_products(variances: FloatArray, first: FloatArray, second: FloatArray, rows: IntegerArray) -> FloatArray:

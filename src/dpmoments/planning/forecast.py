@@ -259,6 +259,8 @@ def _row(
 ) -> ForecastRow:
     try:
         plan = planned(mechanism, shape, budget, neighbors, privacy_unit)
+        if plan.measured_runs == 0:
+            return ForecastRow(mechanism=name, arithmetic=str(plan.arithmetic), chosen_because=plan.chosen_because)
         errors = plan.errors_on(
             assumed, (PrivacyFilter.open(plan, insecure_seed=seed) for seed in range(plan.measured_runs))
         )

@@ -48,7 +48,8 @@ class ForecastRow:
     Attributes
     ----------
     second_moment_error : float or None
-        RMSE ‖Ĝ − G‖_F/n in encoded units, before repair; None if the mechanism cannot run.
+        RMSE ‖Ĝ − G‖_F/n in encoded units, before repair; None if the mechanism cannot run, or if measuring its error on
+        made-up rows would take minutes: of spectral mechanisms with more than 200 features.
     mean_error : float or None
         RMSE ‖mean error‖₂ in encoded units; None if no mean is wanted or the mechanism cannot run.
     arithmetic : str or None
@@ -563,6 +564,8 @@ class Forecast(Answer):
             for row in self.rows
             if row.guaranteed_error is not None and row.chosen_because is None
         ]
+        unknown = [row.mechanism for row in self.rows if row.refusal is None and row.second_moment_error is None]
+        of_unknown = (f"not measured for so many features: the error of {', '.join(unknown)}",) if unknown else ()
         derived = (str(cost) for cost in (self.derived_cost, self.robust_cost) if cost is not None)
         refused = _refusals_in_a_line(self.rows)
         clipped = [f"{row.mechanism} ({row.clipped:.2g} of them)" for row in self.rows if row.clipped > 0.0]
@@ -571,6 +574,7 @@ class Forecast(Answer):
             *derived,
             *adaptive,
             *of_clipped,
+            *of_unknown,
             *(f"{row.mechanism}: {row.chosen_because.text('curator')}" for row in self.rows if row.chosen_because),
             *((refused,) if refused else ()),
         )

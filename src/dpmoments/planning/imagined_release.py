@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
-from dpmoments.analysis.correlations import Correlations, correlation_of, correlations
+from dpmoments.analysis.correlations import correlation_noise, correlation_of, correlations
 from dpmoments.analysis.description import Description, describe
 from dpmoments.analysis.regression import ols
+from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import unrelated
 from dpmoments.analysis.resolvability import smallest_seen
@@ -493,7 +494,7 @@ class ForecastNoise:
 
         NaN within a column, and for a constant feature.
         """
-        said = [_first_order(release, each.privacy_noise) for release, each in self._correlations]
+        said = [_first_order(release, noise) for release, noise in self._correlation_noise]
         if len(said) > 1:
             said = [np.minimum(noise, 1.0) for noise in said]
         result = self._averaged(said)
@@ -504,16 +505,16 @@ class ForecastNoise:
     @cached_property
     def correlation_is_noise(self) -> BoolArray:
         """Correlations hidden by noise (a variance is noise-dominated), shape (d, d)."""
-        if not self._correlations:
+        if not self._correlation_noise:
             return np.zeros((1, 1), dtype=bool)
-        likeliest = next(each for release, each in self._correlations if release is self.release)
-        return np.isfinite(self.correlation) & np.isnan(likeliest.privacy_noise)
+        likeliest = next(noise for release, noise in self._correlation_noise if release is self.release)
+        return np.isfinite(self.correlation) & np.isnan(likeliest)
 
     @cached_property
-    def _correlations(self) -> tuple[tuple[ImaginedRelease, Correlations], ...]:
+    def _correlation_noise(self) -> tuple[tuple[ImaginedRelease, FloatArray], ...]:
         if len(self.typical.columns) < 2:
             return ()
-        return tuple((release, release.correlations()) for _, release in self.releases)
+        return tuple((release, correlation_noise(release)) for _, release in self.releases)
 
     def typical_correlation(self, among: Sequence[int] | None = None) -> float:
         """Return the median noise on correlations of numeric columns, else of any two; NaN for one."""
@@ -637,9 +638,21 @@ def _regression(release: ImaginedRelease, target: int, *, first_order: bool = Fa
     deviations, indices = release.typical.standard_deviations, [release.feature_names.index(f) for f in fit.features]
     numbers = ~release.typical.shares[indices]
     kept = numbers if numbers.any() else ~numbers
-    noise = float(np.median((fit.privacy_errors * deviations[indices])[kept])) * times
+    noise = _median_error(fit, np.flatnonzero(kept), deviations[indices]) * times
     noise = noise / float(deviations[target]) if deviations[target] > 0.0 else math.inf
     return TypicalRegression(name, len(indices), noise if math.isfinite(noise) else math.inf)
+
+
+def _median_error(fit: FittedLine, kept: IntegerArray, deviations: FloatArray) -> float:
+    """Return the median privacy error of coefficients times deviations: that of the median by the delta method's errors."""
+    if fit.equations is None:
+        return math.nan
+    first = int(fit.with_intercept)
+    rough = (np.abs(np.diag(fit.equations.units_map)) * fit.equations.delta_method_errors)[first:] * deviations
+    ordered = kept[np.argsort(rough[kept], kind="stable")]
+    middle = ordered[(len(kept) - 1) // 2 : len(kept) // 2 + 1]
+    errors = [fit.equations.estimate_of(first + int(index), fit.level).privacy * deviations[index] for index in middle]
+    return float(np.mean(errors))
 
 
 def _first_order(release: ImaginedRelease, noise: FloatArray) -> FloatArray:
@@ -647,7 +660,7 @@ def _first_order(release: ImaginedRelease, noise: FloatArray) -> FloatArray:
     if not np.isnan(noise).any():
         return noise
     many = replace(release, n_rows=release.n_rows * _MANY_TIMES)
-    return np.asarray(np.where(np.isnan(noise), many.correlations().privacy_noise * _MANY_TIMES, noise))
+    return np.asarray(np.where(np.isnan(noise), correlation_noise(many) * _MANY_TIMES, noise))
 
 
 # What a release would be made with, all of it public.

@@ -41,7 +41,6 @@ from dpmoments.plots.letters import label, literal_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import Collection
     from matplotlib.colors import Normalize
     from matplotlib.image import AxesImage
 
@@ -134,6 +133,9 @@ def with_color_bar(
 def _hatched(ax: Axes, where: BoolArray, hatch: str, gid: str, color: str) -> None:
     if not where.any():
         return
+    if where.sum() > _MAX_HATCHED:
+        _draw_as_one(ax, where, hatch, gid, color)
+        return
     n_rows, n_columns = where.shape
     shown = np.ma.masked_array(np.zeros(where.shape), ~where)
     mesh = ax.pcolor(
@@ -146,27 +148,33 @@ def _hatched(ax: Axes, where: BoolArray, hatch: str, gid: str, color: str) -> No
         linewidth=0.0,
     )
     mesh.set_gid(gid)
-    if where.sum() > _MAX_HATCHED:
-        _draw_as_one(ax, mesh)
 
 
-def _draw_as_one(ax: Axes, mesh: Collection) -> None:
-    """Replace cells by one shape, which is rasterized in vector formats."""
+def _draw_as_one(ax: Axes, where: BoolArray, hatch: str, gid: str, color: str) -> None:
+    """Draw the cells as one shape of their runs in each row, which is rasterized in vector formats."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    shape = PathPatch(
-        Path.make_compound_path(*mesh.get_paths()),
-        transform=mesh.get_transform(),
-        hatch=mesh.get_hatch(),
-        facecolor="none",
-        edgecolor=mesh.get_edgecolor()[0],
-        linewidth=0.0,
-        zorder=mesh.get_zorder(),
-        gid=mesh.get_gid(),
+    edges = np.diff(np.pad(where, ((0, 0), (1, 1))).astype(np.int8), axis=1)
+    row, start = np.nonzero(edges == 1)
+    stop = np.nonzero(edges == -1)[1]
+    left, right, bottom, top = start - 0.5, stop - 0.5, row - 0.5, row + 0.5
+    corners = np.stack(
+        [np.stack(point, axis=1) for point in ((left, bottom), (right, bottom), (right, top), (left, top))], axis=1
     )
-    mesh.remove()
-    ax.add_patch(shape).set_rasterized(True)
+    vertices = np.concatenate([corners, corners[:, :1]], axis=1).reshape(-1, 2)
+    codes = np.tile([Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY], len(row))
+    shape = PathPatch(
+        Path(vertices, codes),
+        transform=ax.transData,
+        hatch=hatch,
+        facecolor="none",
+        edgecolor=color,
+        linewidth=0.0,
+        gid=gid,
+    )
+    shape.set_rasterized(True)
+    ax.add_artist(shape)  # add_patch would look for the extrema of each of its curves
 
 
 def _write(
