@@ -16,6 +16,7 @@ from scipy.stats import f as f_distribution
 import dpmoments as dpm
 from dpmoments.analysis.answers import Answer, Column
 from dpmoments.analysis.confidence import score_test
+from dpmoments.analysis.correlations import correlation_noise
 from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_levels
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
@@ -450,3 +451,12 @@ def test_frames_keep_infinite_numbers_that_json_cannot_hold() -> None:
         "table": {"feature": ["age", "income", "hours"], "end": [1.0, None, None], "none": [None] * 3},
     }
     assert answer.table() == [("feature", "end"), ("age", "1"), ("income", "–"), ("hours", "–")]
+
+
+def test_the_noise_of_correlations_alone_is_that_of_the_table() -> None:
+    rows = np.random.default_rng(0).normal(50.0, 9.0, (400, 4))
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 100) for name in "abcd"))
+    release = dpm.release(rows, schema, epsilon=4.0, insecure_seed=0, mechanism="matrix-laplace")
+    noise = release.correlations().privacy_noise
+    assert np.isfinite(noise).any()
+    np.testing.assert_array_equal(correlation_noise(release), noise)

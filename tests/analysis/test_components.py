@@ -8,6 +8,11 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 import dpmoments as dpm
+from dpmoments.analysis import functionals
+from dpmoments.analysis.components import _trace_of_square
+from dpmoments.analysis.functionals import noise_edges
+from dpmoments.noise.cells import GaussianCells
+from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 
 NAMES = ["a", "b", "c"]
 
@@ -85,3 +90,25 @@ def test_impossible_numbers_of_components(k: object) -> None:
 def test_unknown_scaling() -> None:
     with pytest.raises(ValueError, match="scaling"):
         released().pca(2, scaling="log")
+
+
+def test_the_square_of_a_weighted_matrix_needs_no_product_of_matrices() -> None:
+    rng = np.random.default_rng(0)
+    vectors, subtracted, root = rng.normal(size=(3, 5)), rng.uniform(size=(3, 5)), rng.normal(size=(5, 5))
+    matrix = root @ root.T
+    weights = vectors[:, :, None] * vectors[:, None, :] - subtracted[:, :, None] * np.eye(5)
+    dense = np.array([np.trace(weight @ matrix @ weight @ matrix) for weight in weights])
+    np.testing.assert_allclose(_trace_of_square(vectors, subtracted, matrix), dense, rtol=1e-12)
+
+
+def test_the_noise_edge_of_many_components_is_that_of_one_a_little_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    d, law = 90, NoiseLaw((NoiseTerm(GaussianCells(), np.full((91, 91), 2.0)),))
+    components = np.linalg.qr(np.random.default_rng(0).normal(size=(d, d)))[0]
+    cells = np.random.default_rng(1).uniform(1.0, 3.0, (d, d))
+    cells = cells + cells.T
+    edges = noise_edges(cells, components, law)
+    assert len(set(edges[:64].tolist())) == 64
+    monkeypatch.setattr(functionals, "_EDGES_PER_OCTAVE", d)
+    own = noise_edges(cells, components, law)
+    np.testing.assert_array_equal(edges[64:66], own[64])
+    assert own[65] < own[64] < 1.02 * own[65]

@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy.optimize import minimize
-from scipy.stats import binom, kstest
+from scipy.stats import binom, chi2, kstest
 
 import dpmoments as dpm
 from dpmoments.analysis.estimate import Estimate
@@ -199,6 +199,18 @@ def test_the_least_statistic_is_no_larger_than_what_a_general_search_finds() -> 
         found = equations.search.least({1: 0.0, equations.n_regressors: 1.0}, [equations.beyond])
         for start in (equations.beyond, np.append(-equations.solution, 1.0)):
             assert found.statistic <= least_by_general_search(equations, start) * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("rho", [2.0, 20.0])
+def test_one_direction_shows_that_coefficients_are_unbounded_as_their_own_searches_do(rho: float) -> None:
+    limit = float(chi2.ppf(0.95, 1))
+    for seed in range(4):
+        equations = noisy_fit(seed, rho).equations
+        assert equations is not None
+        last = equations.n_regressors
+        for place in range(last):
+            alone = equations.search.least({place: 1.0, last: 0.0}).statistic
+            assert (equations.search.at_infinity(place, limit) <= limit) == (alone <= limit)
 
 
 def test_an_estimate_lies_in_its_interval_at_every_level_and_agrees_with_its_p_value() -> None:

@@ -285,3 +285,11 @@ def test_every_character_that_begins_a_formula_is_escaped_and_texts_stay_apart(f
     assert read["number"].to_pylist() == [-1.5] * 6
     assert not write_table(table, tmp_path / "raw.csv", raw_text=True)
     assert not write_table(table.select(["number"]), tmp_path / "numbers.csv")
+
+
+def test_margins_are_interpolated_as_numpy_does() -> None:
+    margin = synthetic._Margin.of(3.0, 2.0, 0.0, 10.0)
+    latents = np.concatenate([np.random.default_rng(0).normal(size=500), [-9.0, -8.0, 0.0, 8.0, 9.0]])
+    np.testing.assert_allclose(
+        margin.of_latents(latents), np.interp(latents, synthetic._GRID, margin.values), rtol=1e-12
+    )

@@ -657,3 +657,11 @@ def test_nothing_outside_asks_for_the_class_of_a_model() -> None:
                 used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
                 asked += [f"{path.name}:{node.lineno}" for name in used & names if path.parent.name != "noise"]
     assert not asked
+
+
+def test_a_matrix_of_few_entries_is_multiplied_as_any_other() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.eye(90) * rng.uniform(1.0, 2.0, 90)
+    rows[1:, 0] = rng.normal(size=89)
+    matrix = rng.normal(size=(90, 90))
+    np.testing.assert_allclose(terms_module._conjugated(rows, matrix), rows @ matrix @ rows.T, rtol=1e-10, atol=1e-10)

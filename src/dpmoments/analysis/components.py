@@ -34,7 +34,7 @@ from dpmoments.schema.schema import Schema
 def _fourth_cumulants(
     release: Released, chosen: IntegerArray, scale: FloatArray, vectors: FloatArray, subtracted: FloatArray
 ) -> FloatArray:
-    """Return the variance that levels add to xᵀ(vvᵀ − diag s)x beyond that of normal rows, shape (p,)."""
+    """Return what levels add to the variance of xᵀ(vvᵀ − diag s)x for normal rows, shape (p,)."""
     added = np.zeros(len(vectors))
     if release.noisy_sum is None:
         return added

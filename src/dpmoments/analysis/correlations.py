@@ -532,14 +532,14 @@ def correlations(
 
 @in_floating_point
 def correlation_noise(release: Released) -> FloatArray:
-    """Return ``privacy_noise`` of :func:`correlations` between all features, (d, d), without intervals and p-values."""
+    """Return ``privacy_noise`` of :func:`correlations` alone, of all features, shape (d, d)."""
     d = len(release.feature_names)
     _, errors, usable, _ = _errors_of_pairs(release, np.arange(d))
     return _symmetric(np.where(usable, np.sqrt(errors.privacy(errors.r)), np.nan), d, 0.0)
 
 
 def _errors_of_pairs(release: Released, chosen: IntegerArray) -> tuple[LocalMoments, _Errors, BoolArray, BoolArray]:
-    """Return moments, errors of each pair, and masks of pairs of which noise hides no variance and of opposite levels."""
+    """Return moments, errors of pairs, and masks: variances not hidden, opposite levels."""
     opposite = opposite_levels(release)
     moments = LocalMoments.of(release).with_opposites(opposite)
     variances = FeatureVariances.of(release, moments)

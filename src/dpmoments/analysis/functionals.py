@@ -222,7 +222,7 @@ def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None)
 
 
 _EDGES_PER_OCTAVE = 32
-"""From twice this many components on, an edge serves for the components up to 1/32 beyond its own."""
+"""From this many components on, an edge serves for those up to 1/32 beyond its own."""
 
 
 def describe_law(law: NoiseLaw | None) -> str:

@@ -259,7 +259,7 @@ class Search:
 
     @cached_property
     def _least_direction(self) -> _Point:
-        """The b without target of a small Q, which does not depend on its length: a witness for each of its entries."""
+        """A b without target, of small Q at every length: a witness for each of its entries."""
         last = self.equations.n_regressors
         at_solution = self.at(np.append(-self.equations.solution, 1.0))
         whitened = at_solution.whitener @ self._system[:, :-1]

@@ -32,7 +32,7 @@ _DAMPING = 0.6
 _SETTLED = 1e-10
 """Mean squared error of a correlation at which a calibration ends."""
 _STALLED, _MAX_STALLED = 0.99, 3
-"""It also ends after so many rounds that leave more than this share of the squared error."""
+"""Largest share of the squared error after a useful round; how many useless rounds end it."""
 _FARTHEST_WISH = 1.5
 """Max absolute correlation requested of the latents, before R is made positive semidefinite."""
 _LAST_ROUNDS = 20
@@ -84,7 +84,7 @@ class _Margin:
         )
 
     def of_latents(self, latents: FloatArray) -> FloatArray:
-        """Interpolate: as ``np.interp``, but the grid is even, so that no interval has to be searched."""
+        """Return values at latents, as ``np.interp`` does, without a search: the grid is even."""
         at = np.clip((latents - _GRID[0]) / (_GRID[1] - _GRID[0]), 0.0, len(_GRID) - 1.0)
         index = np.minimum(at.astype(np.intp), len(_GRID) - 2)
         lower = self.values[index]

@@ -260,7 +260,7 @@ class Plan(CalibratedPlan[RunResult]):
 
     @property
     def measured_runs(self) -> int:
-        """Number of runs that measure the error on an assumed table well enough for planning; 0 if they would take minutes."""
+        """Number of runs that measure the error on an assumed table; 0 if they would take minutes."""
         return 3
 
     @property

@@ -469,7 +469,7 @@ def _conjugated(rows: FloatArray, matrix: FloatArray) -> FloatArray:
 
 
 _MANY_ENTRIES = 5_000
-"""Number of entries from which a matrix of few nonzero entries is multiplied as a sparse one."""
+"""Number of entries from which a matrix of few nonzero ones is multiplied as sparse."""
 
 
 def _of_products(variances: FloatArray, first: FloatArray, second: FloatArray, rows: IntegerArray) -> FloatArray:

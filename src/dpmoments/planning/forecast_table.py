@@ -565,7 +565,7 @@ class Forecast(Answer):
             if row.guaranteed_error is not None and row.chosen_because is None
         ]
         unknown = [row.mechanism for row in self.rows if row.refusal is None and row.second_moment_error is None]
-        of_unknown = (f"not measured for so many features: the error of {', '.join(unknown)}",) if unknown else ()
+        of_unknown = (f"not measured (too many features): the error of {', '.join(unknown)}",) if unknown else ()
         derived = (str(cost) for cost in (self.derived_cost, self.robust_cost) if cost is not None)
         refused = _refusals_in_a_line(self.rows)
         clipped = [f"{row.mechanism} ({row.clipped:.2g} of them)" for row in self.rows if row.clipped > 0.0]

@@ -644,7 +644,7 @@ def _regression(release: ImaginedRelease, target: int, *, first_order: bool = Fa
 
 
 def _median_error(fit: FittedLine, kept: IntegerArray, deviations: FloatArray) -> float:
-    """Return the median privacy error of coefficients times deviations: that of the median by the delta method's errors."""
+    """Return the privacy error of the coefficient in the middle by the delta method."""
     if fit.equations is None:
         return math.nan
     first = int(fit.with_intercept)

@@ -151,7 +151,7 @@ def _hatched(ax: Axes, where: BoolArray, hatch: str, gid: str, color: str) -> No
 
 
 def _draw_as_one(ax: Axes, where: BoolArray, hatch: str, gid: str, color: str) -> None:
-    """Draw the cells as one shape of their runs in each row, which is rasterized in vector formats."""
+    """Draw the cells as one shape of their runs in each row; vector formats rasterize it."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
