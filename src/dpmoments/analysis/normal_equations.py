@@ -485,16 +485,6 @@ class NormalEquations:
     def _estimates(self) -> dict[float, tuple[Estimate, ...]]:
         return {}
 
-    def estimate_of(self, place: int, level: float) -> Estimate:
-        """Estimate one coefficient, in the table's units: faster than all of them where the delta method does not hold."""
-        if self.delta_method_valid or level in self._estimates:
-            return self.estimates(level)[place]
-        return self._inverted_alone(place, level)[0]
-
-    @unless_beyond_floating_point(_unbounded)
-    def _inverted_alone(self, place: int, level: float) -> tuple[Estimate, ...]:
-        return (self._inverted(place, level),)
-
     @unless_beyond_floating_point(_unbounded)
     def _estimated(self, level: float) -> tuple[Estimate, ...]:
         return tuple(self.contrast(weights, level) for weights in np.eye(self.n_regressors))

@@ -651,8 +651,9 @@ def _median_error(fit: FittedLine, kept: IntegerArray, deviations: FloatArray) -
     rough = (np.abs(np.diag(fit.equations.units_map)) * fit.equations.delta_method_errors)[first:] * deviations
     ordered = kept[np.argsort(rough[kept], kind="stable")]
     middle = ordered[(len(kept) - 1) // 2 : len(kept) // 2 + 1]
-    errors = [fit.equations.estimate_of(first + int(index), fit.level).privacy * deviations[index] for index in middle]
-    return float(np.mean(errors))
+    chosen = np.eye(fit.equations.n_regressors)[first + middle]
+    errors = [fit.equations.contrast(weights, fit.level).privacy for weights in chosen]
+    return float(np.mean(errors * deviations[middle]))
 
 
 def _first_order(release: ImaginedRelease, noise: FloatArray) -> FloatArray:
