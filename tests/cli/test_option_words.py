@@ -102,15 +102,17 @@ def test_a_grant_for_rows_is_never_a_reason_to_protect_rows_alone(terminal: Term
     granted = terminal.printed("ledger grant b.db people-2026 --epsilon 3 --neighbors add_remove")
     assert "--privacy-unit" not in granted
     refusal = terminal.refused(RELEASE + UNIT + charged)
-    assert "Nothing of it is spent yet: grant it again with --unit patient_id" in refusal
+    assert "Nothing of it is spent yet: grant it again with --privacy-unit patient_id" in refusal
     assert "Release with" not in refusal
-    granted = terminal.printed("ledger grant b.db people-2026 --epsilon 3 --neighbors add_remove --unit patient_id")
+    granted = terminal.printed(
+        "ledger grant b.db people-2026 --epsilon 3 --neighbors add_remove --privacy-unit patient_id"
+    )
     assert "--privacy-unit patient_id --max-rows-per-unit K --output" in granted
     refusal = terminal.refused(RELEASE + charged)
     assert "Release with --privacy-unit patient_id --max-rows-per-unit K" in refusal
     terminal.printed(RELEASE + UNIT + charged)
     refusal = terminal.refused(RELEASE + UNIT.replace("patient_id", "ward") + charged.replace("r.json", "s.json"))
-    assert "Some of it is spent: grant a budget with --unit ward to a dataset of another name" in refusal
+    assert "Some of it is spent: grant a budget with --privacy-unit ward to a dataset of another name" in refusal
 
 
 def test_what_a_unit_costs_is_said_beside_what_a_row_does(terminal: Terminal) -> None:

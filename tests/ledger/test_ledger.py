@@ -234,7 +234,23 @@ def test_a_grant_is_raised_and_lowered_but_not_below_what_is_spent(ledger: dpm.L
         ledger.grant("people", epsilon=3.0, unit="person")
     with refused("grant-fixed", dpm.LedgerError, what="neighbors", granted="add_remove", asked="replace_one"):
         ledger.grant("people", epsilon=3.0, neighbors="replace_one")
-    ledger.grant("people", epsilon=3.0)
+    for said in (
+        {},
+        {"reason": "second wave"},
+        {"by": "board"},
+        {"reason": "two\nlines", "by": "board"},
+        {"reason": "", "by": "x"},
+    ):
+        with pytest.raises(ValueError, match="reason="):
+            ledger.grant("people", epsilon=3.0, **said)
+    ledger.grant("people", epsilon=3.0, reason="second wave", by="data board")
+    assert ledger.account("people").changes == (
+        "ε = 2 to ε = 0.5",
+        "ε = 0.5 to ε = 3; reason: 'second wave', by 'data board'",
+    )
+    assert dpm.Ledger(ledger.path).account("people").changes == ledger.account("people").changes
+    assert "reason: 'second wave', by 'data board'" in str(ledger.history("people")[-1])
+    assert all(check.passed for check in ledger.verify())
     assert ledger.left("people").epsilon == 2.5
 
 

@@ -61,12 +61,12 @@ class LedgerModel(RuleBasedStateMachine):
             "basic": {"epsilon": amount, "delta": delta, "composition": "basic"},
         }[kind]
         if fits:
-            self.ledger.grant(dataset, **arguments)  # type: ignore[arg-type]
+            self.ledger.grant(dataset, reason="test", by="model", **arguments)  # type: ignore[arg-type]
             self.granted[dataset] = limits
             self.n_entries += 1
         else:
             with pytest.raises(dpm.LedgerError):
-                self.ledger.grant(dataset, **arguments)  # type: ignore[arg-type]
+                self.ledger.grant(dataset, reason="test", by="model", **arguments)  # type: ignore[arg-type]
 
     @rule(dataset=st.sampled_from(DATASETS), amount=AMOUNTS, delta=st.sampled_from([1e-6, 2e-6]))
     def reserve(self, dataset: str, amount: float, delta: float) -> None:

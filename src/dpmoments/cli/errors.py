@@ -23,11 +23,13 @@ _Words = str | Callable[[re.Match[str]], str]
 
 def _option(match: re.Match[str]) -> str:
     """Convert only arguments to pass: a message may also quote a file's neighbors='…'."""
-    return f"{match[1]}--{match[2]} {shlex.quote(match[4])}"
+    option = "privacy-unit" if match[2] == "unit" else match[2]
+    return f"{match[1]}--{option} {shlex.quote(match[4])}"
 
 
 _PHRASES: tuple[tuple[str, _Words], ...] = (
     (r"\bname it, dataset=", "name it with dataset="),
+    (r"reason='…', by='…'", "--reason TEXT --by NAME"),
     (r"pass delimiter=\"\\t\"", "pass --delimiter tab"),
     (r"text_format=TextFormat\([^()]*\) \((?:or )?(--[^()]*)\)", r"\1"),
     (
@@ -49,7 +51,7 @@ def in_options(message: str) -> str:
     """Convert a library message to the command line: options in place of keywords.
 
     >>> print(in_options("grant it again with unit='patient_id'"))
-    grant it again with --unit patient_id
+    grant it again with --privacy-unit patient_id
     >>> print(in_options('would have 2 by ";": pass delimiter=";"'))
     would have 2 by ";": pass --delimiter ';'
     """

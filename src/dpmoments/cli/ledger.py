@@ -39,17 +39,24 @@ def grant(
         typer.Option("--mu", help="μ of Gaussian privacy, instead of ε.", rich_help_panel=BUDGET_PANEL),
     ] = None,
     unit: Annotated[
-        str, typer.Option("--unit", help="Privacy unit: row, or the column that identifies units with several rows.")
+        str,
+        typer.Option(
+            "--privacy-unit", help="Privacy unit: row, or the column that identifies units with several rows."
+        ),
     ] = "row",
     composition: Annotated[
         Composition,
         typer.Option("--composition", help="Under ε and δ: composition rule of the releases' privacy losses."),
     ] = Composition.AUTO,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Why the amount changes, once some of it is spent.")
+    ] = None,
+    by: Annotated[str | None, typer.Option("--by", help="Who decided that.")] = None,
 ) -> None:
     """Grant a dataset its budget; creates the ledger if needed.
 
     Another grant to the same dataset replaces the amount, which cannot be lowered
-    below the spent budget.
+    below the spent budget. Once some is spent, --reason and --by are needed.
 
     Example:
 
@@ -62,7 +69,16 @@ def grant(
         raise typer.BadParameter(str(error), param_hint="the budget") from error
     kept = dpmoments.Ledger(file)
     granted = kept.grant(
-        dataset, epsilon=epsilon, delta=delta, rho=rho, mu=mu, neighbors=neighbors, unit=unit, composition=composition
+        dataset,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        mu=mu,
+        neighbors=neighbors,
+        unit=unit,
+        composition=composition,
+        reason=reason,
+        by=by,
     )
     print_text(f"{dataset}: {granted} is granted ({granted.neighbors}, privacy unit: {granted.unit}).")
     print_text("Next:")
@@ -96,6 +112,8 @@ def show(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> None
             ("", "", ""),
             [("granted", str(granted), ""), ("spent", str(account.spent), ""), *(ways or [("left", "nothing", "")])],
         )
+        for change in account.changes:
+            print_text(f"changed from {change}", indent=2)
         print_text(f"{account.n_released} {'release' if account.n_released == 1 else 'releases'}", indent=2)
         if account.n_refunded:
             print_text(
@@ -206,4 +224,5 @@ def _as_dict(account: Account) -> dict[str, Any]:
         "released": account.n_released,
         "reserved": account.n_open,
         "refunded": account.n_refunded,
+        "changes": list(account.changes),
     }

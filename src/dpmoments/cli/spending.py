@@ -6,13 +6,14 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 import dpmoments
 from dpmoments.cli.errors import StoppedError, notes_of
 from dpmoments.cli.options import (
+    BUDGET_PANEL,
     SPLIT,
     TABLES,
     Option,
@@ -34,6 +35,15 @@ from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.spending.run import COST_SPENT
 
+_LEDGER_ADVICE = (
+    "nothing counts what releases of this table spend together. State --ledger FILE --dataset NAME ('dpmoments ledger grant' "
+    "creates one), or --no-ledger"
+)
+NoLedger = Annotated[
+    bool,
+    typer.Option("--no-ledger", help="Charge no ledger: nothing counts the budget.", rich_help_panel=BUDGET_PANEL),
+]
+
 Released = TypeVar("Released", MomentRelease, MeanRelease, CountsRelease, GroupReleases)
 
 
@@ -46,7 +56,7 @@ Released = TypeVar("Released", MomentRelease, MeanRelease, CountsRelease, GroupR
         )
     },
 )
-def release(options: dict[str, Any], by: str | None = None, yes: Yes = False) -> None:
+def release(options: dict[str, Any], by: str | None = None, yes: Yes = False, no_ledger: NoLedger = False) -> None:
     """Release a table's count, mean and second moment, once: this spends budget.
 
     All checks that need no data run before a row is read. At a terminal it
@@ -67,18 +77,18 @@ def release(options: dict[str, Any], by: str | None = None, yes: Yes = False) ->
         raise typer.BadParameter(
             "the groups' numbers of rows are private: leave --n-rows out", param_hint="--n-rows, --by"
         )
-    _ask(options, yes=yes)
+    _ask(options, yes=yes, no_ledger=no_ledger)
     if by is not None:
         del options["n_rows"]
         groups = _kept(options, lambda: dpmoments.release_groups(by=by, **options))
         what = "count, mean and second moment" if options["mean"] else "the second moment"
-        _report(groups, options["output"], f"{what} of each of {len(groups)} groups by {by}")
+        _report(groups, options, f"{what} of each of {len(groups)} groups by {by}")
         return
     released = _kept(options, lambda: dpmoments.release(**options))
     exactness = "exact" if released.count_is_public else "noisy"
     count = "" if released.noisy_count is None else f" of {released.n_rows:,} rows ({exactness})"
     what = "count, mean and second moment" if released.noisy_sum is not None else "the second moment"
-    _report(released, options["output"], f"{what}{count}", f"; repair {released.repair}")
+    _report(released, options, f"{what}{count}", f"; repair {released.repair}")
 
 
 @options_of(
@@ -86,7 +96,7 @@ def release(options: dict[str, Any], by: str | None = None, yes: Yes = False) ->
     own={"mechanism": Option(f"auto, or one of {', '.join(MEAN_MECHANISMS)}.", "Method")},
     objects={"mechanism": (("mechanism", "option", "radius", "scale"), mean_mechanism_of)},
 )
-def release_mean(options: dict[str, Any], yes: Yes = False) -> None:
+def release_mean(options: dict[str, Any], yes: Yes = False, no_ledger: NoLedger = False) -> None:
     """Release only the mean of a table, once: this spends budget.
 
     It has no second moment, so analyses do not work on it. The whole budget is spent
@@ -97,17 +107,17 @@ def release_mean(options: dict[str, Any], yes: Yes = False) -> None:
       dpmoments release-mean people.parquet --schema people.yaml \\
         --rho 0.5 --neighbors add_remove --output mean.json
     """
-    _ask(options, yes=yes)
+    _ask(options, yes=yes, no_ledger=no_ledger)
     released = _kept(options, lambda: dpmoments.release_mean(**options))
     exactness = "exact" if released.count_is_public else "noisy"
-    _report(released, options["output"], f"the mean of {released.n_rows:,} rows ({exactness})")
+    _report(released, options, f"the mean of {released.n_rows:,} rows ({exactness})")
 
 
 @options_of(
     dpmoments.release_counts,
     own={"by": TABLES, "split": SPLIT},
 )
-def release_counts(options: dict[str, Any], yes: Yes = False) -> None:
+def release_counts(options: dict[str, Any], yes: Yes = False, no_ledger: NoLedger = False) -> None:
     """Release only contingency tables, once: this spends budget.
 
     Each count has less noise than in the cross tables of a release, since the whole
@@ -120,20 +130,28 @@ def release_counts(options: dict[str, Any], yes: Yes = False) -> None:
     """
     options["by"] = [columns_of_table(text, options["schema"]) for text in options["by"]]
     chosen = Counts.of(options["schema"], options["by"], options["split"])
-    _ask(options | {"mechanism": chosen, "schema": schema_of_tables(options["schema"], chosen.by)}, yes=yes)
+    asked = options | {"mechanism": chosen, "schema": schema_of_tables(options["schema"], chosen.by)}
+    _ask(asked, yes=yes, no_ledger=no_ledger)
     if options["progress"] is None:
         options["progress"] = sys.stderr.isatty()
     released = _kept(options, lambda: dpmoments.release_counts(**options))
     cells = sum(table.counts.size for table in released.tables)
-    _report(released, options["output"], f"counts of {cells:,} cells of {', '.join(map(_named, released.by))}")
+    _report(released, options, f"counts of {cells:,} cells of {', '.join(map(_named, released.by))}")
 
 
 def _named(by: tuple[str, ...]) -> str:
     return " by ".join(by)
 
 
-def _ask(options: dict[str, Any], *, yes: bool) -> None:
+def _ask(options: dict[str, Any], *, yes: bool, no_ledger: bool) -> None:
     """Reject invalid budgets and outputs, warn about a seed, ask, and yield a progress bar."""
+    if no_ledger and options["ledger"] is not None:
+        raise typer.BadParameter("give one of the two", param_hint="--ledger, --no-ledger")
+    if options["ledger"] is None and not no_ledger:
+        if not yes and sys.stdin.isatty() and sys.stderr.isatty():
+            raise typer.BadParameter(_LEDGER_ADVICE, param_hint="--ledger, --no-ledger")
+        if options["insecure_seed"] is None:
+            complain(f"Warning: not charged to a ledger: {_LEDGER_ADVICE}")
     budget = budget_of(options["epsilon"], options["delta"], options["rho"])
     check_output(options["output"])
     if options["insecure_seed"] is not None:
@@ -177,12 +195,17 @@ def _kept(options: dict[str, Any], make: Callable[[], Released]) -> Released:
         raise typer.Exit(1) from None
 
 
-def _report(released: AnyRelease, output: Path, what: str, method: str = "") -> None:
+def _report(released: AnyRelease, options: dict[str, Any], what: str, method: str = "") -> None:
+    output = options["output"]
     one = released.releases[0] if isinstance(released, GroupReleases) else released
     features, columns = len(one.feature_names), len(one.schema.table_columns)
     print_text(f"Wrote {output}: {what}, {features} features from {columns} columns, by {one.mechanism}{method}.")
     print_text()
     print_text(released.privacy.in_words())
     print_text()
+    if options["ledger"] is not None:
+        account = dpmoments.Ledger(options["ledger"]).account(options["dataset"])
+        print_text(f"Remaining for {account.dataset}: {account.left_text}, of {account.grant} granted.")
+        print_text()
     print_text("Next:")
     print_command(f"dpmoments show {output}")

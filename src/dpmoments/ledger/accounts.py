@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpmoments.foundation.errors import BudgetExceededError, InputTypeError, InputValueError, LedgerError
-from dpmoments.foundation.values import require_kinds, require_known
+from dpmoments.foundation.values import require_kinds, require_known, shown
 from dpmoments.ledger.composition import Losses, Sums, losses_of
 from dpmoments.ledger.grants import (
     MAX_GAUSSIAN_RELEASES,
@@ -105,7 +105,7 @@ class HistoryEntry:
         """Description of what was granted, reserved or ended, with rounded numbers."""
         if self.action is Action.GRANT:
             granted = Grant.from_dict(self.content)
-            return f"{granted}, {granted.neighbors}, {granted.unit}"
+            return f"{granted}, {granted.neighbors}, {granted.unit}{_why(self.content)}"
         if self.action is Action.RESERVE:
             content = self.content
             return (
@@ -122,6 +122,14 @@ class HistoryEntry:
     def to_dict(self) -> dict[str, Any]:
         """Return the entry and its hash as plain values."""
         return {name: getattr(self, name) for name in _ENTRIES} | {"content": dict(self.content), "hash": self.hash}
+
+
+def _why(grant: Mapping[str, Any]) -> str:
+    """Format the reason of a grant and who decided it, if they are stated."""
+    stated = [
+        f"{label}{shown(grant[name])}" for name, label in (("reason", "reason: "), ("by", "by ")) if name in grant
+    ]
+    return f"; {', '.join(stated)}" if stated else ""
 
 
 def _first_link(ledger: str) -> str:
@@ -289,6 +297,10 @@ class _Reservation:
     state: Action = Action.RESERVE
 
 
+_FIXED = ("kind", "neighbors", "unit", "composition")
+"""Attributes of a grant that cannot change once some of it is spent."""
+
+
 @dataclass(frozen=True)
 class Account:
     """Budget of one dataset.
@@ -299,6 +311,8 @@ class Account:
         The latest grant.
     n_released, n_open, n_refunded : int
         Committed reservations; reservations neither committed nor refunded, which count as spent forever; refunded ones.
+    changes : tuple of str
+        What each later grant changed while something was spent, why, and who decided it.
     """
 
     dataset: str
@@ -307,6 +321,7 @@ class Account:
     n_released: int = 0
     n_open: int = 0
     n_refunded: int = 0
+    changes: tuple[str, ...] = ()
 
     @property
     def spent(self) -> Amount:
@@ -364,10 +379,23 @@ class Account:
         spent = {"spent": str(self.spent), "releases": self.sums.n_releases, "remaining": self.left_text}
         raise BudgetExceededError(Message("budget-exceeded", **asked, **spent))
 
-    def with_grant(self, grant: Grant) -> Account:
+    def is_raised_by(self, grant: Grant) -> bool:
+        """Return True if a grant of the same kind allows more than the present one.
+
+        Only if some of it is spent.
+        """
+        alike = all(getattr(grant, what) == getattr(self.grant, what) for what in _FIXED)
+        if not self.sums.n_releases or not alike:
+            return False
+        return any(grant.limits[name] > limit for name, limit in self.grant.limits.items())
+
+    def with_grant(self, grant: Grant, why: str = "") -> Account:
         """Return the account with its grant replaced."""
+        changes = self.changes
         if self.sums.n_releases:
-            for what in ("kind", "neighbors", "unit", "composition"):
+            if grant != self.grant:
+                changes = (*changes, f"{self.grant} to {grant}{why}")
+            for what in _FIXED:
                 old, new = getattr(self.grant, what), getattr(grant, what)
                 if old != new:
                     facts = {"what": what, "granted": str(old), "asked": str(new)}
@@ -375,7 +403,7 @@ class Account:
             if not self.sums.within(grant):
                 facts = {"spent": str(self.spent), "asked": str(grant)}
                 raise LedgerError(Message("grant-below-spent", dataset=self.dataset, **facts))
-        return replace(self, grant=grant)
+        return replace(self, grant=grant, changes=changes)
 
 
 class Accounts:
@@ -423,7 +451,7 @@ class Accounts:
         if entry.action is Action.GRANT:
             grant = Grant.from_dict(content)
             known = self.by_dataset.get(dataset)
-            account = Account(dataset, grant, Sums()) if known is None else known.with_grant(grant)
+            account = Account(dataset, grant, Sums()) if known is None else known.with_grant(grant, _why(content))
         elif entry.action is Action.RESERVE:
             account = self._reserved(entry)
         else:

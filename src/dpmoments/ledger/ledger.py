@@ -15,6 +15,7 @@ from threading import RLock
 from typing import Any, NoReturn
 
 from dpmoments.foundation.errors import InputValueError, LedgerError
+from dpmoments.foundation.values import check_text, shown
 from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry
 from dpmoments.ledger.composition import losses_of
 from dpmoments.ledger.grants import Amount, Composition, Grant, check_unit, require_dataset
@@ -273,6 +274,7 @@ class _KeptAccounts:
 
 
 _SECONDS_TO_WAIT = 30.0
+_MAX_LINE = 300
 
 
 class _Process:
@@ -287,6 +289,14 @@ class _Process:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_Process.forked)
+
+
+def _line(option: str, text: object) -> str:
+    """Return one line of printable text for the history."""
+    if not isinstance(text, str) or not text.strip() or not text.isprintable() or len(text) > _MAX_LINE:
+        raise InputValueError(f"{option}={shown(text)} must be one line of at most {_MAX_LINE} printable characters")
+    check_text(text, option)
+    return text
 
 
 class Ledger:
@@ -369,6 +379,8 @@ class Ledger:
         neighbors: Neighbors | str = "add_remove",
         unit: str = "row",
         composition: Composition | str = "auto",
+        reason: str | None = None,
+        by: str | None = None,
     ) -> Grant:
         """Grant a dataset its budget, or change the amount of its present one.
 
@@ -388,6 +400,10 @@ class Ledger:
             ``auto``: a release must fit one of three sums, ``basic`` with half of δ, or ``zcdp`` or ``gaussian`` with a
             quarter each; if the first release has no ρ, it is ``basic`` with all of δ.
 
+        reason, by : str
+            Why the amount changes, and who decided it: one line each. Needed to raise a grant of which something is spent;
+            :meth:`history`, ``ledger show`` and the statement for auditors print them.
+
         Returns
         -------
         Grant
@@ -395,7 +411,7 @@ class Ledger:
         Raises
         ------
         ValueError, TypeError
-            If the arguments do not make a budget.
+            If the arguments do not make a budget, or a grant is raised without a reason after something was spent.
         LedgerError
             If the new grant is below what is spent, or of another kind while something is spent; or the file cannot be used.
         """
@@ -404,8 +420,15 @@ class Ledger:
             epsilon=epsilon, delta=delta, rho=rho, mu=mu, neighbors=neighbors, unit=unit, composition=composition
         )
         self._kept.make()
+        stated = {key: _line(key, text) for key, text in (("reason", reason), ("by", by)) if text is not None}
         with self._kept.writing() as write:
-            write(Action.GRANT, name, granted.to_dict())
+            known = write.accounts.by_dataset.get(name)
+            if known is not None and known.is_raised_by(granted) and len(stated) < 2:
+                raise InputValueError(
+                    f"the budget of {name!r} is {known.grant}, and some of it is spent: to make it {granted}, state why and who "
+                    "decided it: reason='…', by='…'; the history keeps both"
+                )
+            write(Action.GRANT, name, granted.to_dict() | stated)
         return granted
 
     def account(self, dataset: str) -> Account:

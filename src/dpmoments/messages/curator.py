@@ -151,7 +151,7 @@ AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
         "grant-of-other-unit": lambda facts: _for_the_unit(
             facts,
             f"Release with --privacy-unit {facts['granted']:shell} --max-rows-per-unit K",
-            f"--unit {facts['unit']:shell}",
+            f"--privacy-unit {facts['unit']:shell}",
         ),
         "grant-of-other-relation": (
             "Release with --neighbors add_remove, or grant a dataset of another name for replace_one. Nothing was spent."

@@ -190,4 +190,5 @@ def _describe_account(ledger: Ledger, dataset: str) -> str:
     return (
         f"{account.n_released} releases of {dataset!r}{left_open} spent {account.spent.in_words()} of the "
         f"{account.grant.amount.in_words()} granted"
+        + "".join(f"; the grant was changed from {change}" for change in account.changes)
     )
