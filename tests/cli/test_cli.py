@@ -135,7 +135,8 @@ def release_command(*extra: str, data: str = "people.parquet", **changes: str | 
     }
     options |= {name.replace("_", "-"): value for name, value in changes.items()}
     given = [word for name, value in options.items() if value is not None for word in (f"--{name}", value)]
-    return ["release", data, *given, *extra]
+    counted = [] if "--ledger" in (*given, *extra) else ["--no-ledger"]
+    return ["release", data, *given, *counted, *extra]
 
 
 @pytest.fixture
@@ -1514,3 +1515,31 @@ def test_a_release_that_cannot_be_written_is_kept_elsewhere(
     (kept,) = refuge.rglob("people.json")
     assert json.loads(kept.read_text())["format"] == format
     assert not output.exists()
+
+
+def test_a_release_without_a_ledger_says_so(run: Run) -> None:
+    command = [word for word in release_command() if word != "--no-ledger"]
+    found = run(*command)
+    assert found.code == 0
+    assert "Warning: not charged to a ledger" in found.err
+    assert run(*release_command("--ledger", "b.db", "--dataset", "d", "--no-ledger", output="x.json")).code == 2
+
+
+def test_a_terminal_is_asked_for_a_ledger(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    found = run(*(word for word in release_command() if word != "--no-ledger"))
+    assert found.code == 2
+    assert "--no-ledger" in found.err
+    assert not Path("people.json").exists()
+
+
+def test_a_release_prints_what_remains_of_its_ledger(run: Run) -> None:
+    grant = ("ledger", "grant", "b.db", "people", "--epsilon", "3", "--neighbors", "add_remove")
+    assert run(*grant).code == 0
+    found = run(*release_command("--ledger", "b.db", "--dataset", "people"))
+    assert found.code == 0
+    assert "Remaining for people: ε = 2, of ε = 3 granted." in found.out
+    assert run(*grant[:4], "--epsilon", "4", *grant[6:]).code == 1
+    assert run(*grant[:4], "--epsilon", "4", *grant[6:], "--reason", "second wave", "--by", "board").code == 0
+    assert "changed from ε = 3 to ε = 4; reason: 'second wave', by 'board'" in run("ledger", "show", "b.db").out
