@@ -27,6 +27,7 @@ from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.budget import BudgetKind
 
 ASSUMED = "Assumptions about the table"
+QUESTIONS = "Questions: which release answers them best"
 TURNED_ROUND = "Requirements for a given noise, as a standard deviation"
 _N_ROWS = Option("Expected number of rows, which scales the errors. With --privacy-unit: of kept rows.", least=1)
 
@@ -74,6 +75,20 @@ def _wanted_option(text: str) -> Option:
         "epsilon_needed": _wanted_option("Show the epsilon needed, with --n-rows rows."),
         "rho_needed": _wanted_option("Show the rho needed, if --rho is given."),
         "mechanism": Option("Mechanism for these requirements (default: auto, as in a release).", TURNED_ROUND),
+        "means": Option("Compare the ways to release the means: one release, or release-mean.", QUESTIONS, kind=bool),
+        "table": Option(
+            "Compare the ways to release a contingency table, region:sex: one release, or release-counts. May be repeated.",
+            QUESTIONS,
+            "COLUMN[:COLUMN…]",
+            list[str],
+        ),
+        "regression": Option(
+            "Compare the ways to fit a regression, income:age:sex with the target first: a release of all columns, or of these. "
+            "May be repeated.",
+            QUESTIONS,
+            "TARGET:COLUMN…",
+            list[str],
+        ),
         "html": Option("Write a page instead, with forecasts for a few budgets and numbers of rows."),
     },
     objects={
@@ -89,6 +104,9 @@ def forecast(
     epsilon_needed: list[str] | None = None,
     rho_needed: list[str] | None = None,
     mechanism: str | None = None,
+    means: bool = False,
+    table: list[str] | None = None,
+    regression: list[str] | None = None,
     html: Path | None = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -116,9 +134,17 @@ def forecast(
         --epsilon 1 --neighbors add_remove --rows-needed correlation=0.02
 
       dpmoments forecast --schema people.yaml --n-rows 50000 \\
+        --epsilon 1 --neighbors add_remove --means --table region:sex
+
+      dpmoments forecast --schema people.yaml --n-rows 50000 \\
         --epsilon 1 --neighbors add_remove --html plan.html
     """
     asked = [rows_needed, epsilon_needed, rho_needed]
+    if (questions := means or table or regression) and (html is not None or mechanism is not None or any(asked)):
+        raise typer.BadParameter(
+            "questions cannot be combined with a page or requirements: request one at a time",
+            param_hint="--means, --table, --regression",
+        )
     if html is not None and (as_json or mechanism is not None or any(asked)):
         raise typer.BadParameter(
             "it cannot be combined with a page: request one at a time",
@@ -130,41 +156,51 @@ def forecast(
         check_output(html, overwrite=overwrite, taken=KEEPS_A_FILE)
     budget, n_rows = budget_of(options["epsilon"], options["delta"], options["rho"]), options["n_rows"]
     neighbors = options["neighbors"]
-    table = dpmoments.forecast(**options)
+    found = dpmoments.forecast(**options)
+    if questions:
+        tables, regressions = (
+            [columns_of_table(text, options["schema"]) for text in given or []] for given in (table, regression)
+        )
+        ways = found.ways(means=means, tables=tables, regressions=regressions)
+        if as_json:
+            print_json(ways.to_dict())
+        else:
+            print_lines(ways.summary())
+        return
     if html is not None:
-        dpmoments.report(table, html, overwrite=overwrite)
+        dpmoments.report(found, html, overwrite=overwrite)
         print_text(f"Wrote {html}: open it in a browser.")
         return
     needed: dict[str, Any] = {}
     if rows_needed:
-        needed["rows_needed"] = table.rows_needed(mechanism=mechanism, **_wanted(rows_needed, "--rows-needed"))
+        needed["rows_needed"] = found.rows_needed(mechanism=mechanism, **_wanted(rows_needed, "--rows-needed"))
     if epsilon_needed:
         wanted = _wanted(epsilon_needed, "--epsilon-needed")
-        needed["epsilon_needed"] = table.epsilon_needed(mechanism=mechanism, **wanted)
+        needed["epsilon_needed"] = found.epsilon_needed(mechanism=mechanism, **wanted)
     if rho_needed:
-        needed["rho_needed"] = table.rho_needed(mechanism=mechanism, **_wanted(rho_needed, "--rho-needed"))
+        needed["rho_needed"] = found.rho_needed(mechanism=mechanism, **_wanted(rho_needed, "--rho-needed"))
     if as_json:
-        print_json(table.to_dict() | needed)
+        print_json(found.to_dict() | needed)
         return
     if needed:
-        by = mechanism or table.asked_of
+        by = mechanism or found.asked_of
         lines = {
-            "rows_needed": f"{table.rows_text} needed with {budget}, {neighbors}, {by}",
-            "epsilon_needed": f"ε needed with {n_rows:,} {table.rows_text}{_beside(table)}, {neighbors}, {by}",
-            "rho_needed": f"ρ needed with {n_rows:,} {table.rows_text}, {neighbors}, {by}",
+            "rows_needed": f"{found.rows_text} needed with {budget}, {neighbors}, {by}",
+            "epsilon_needed": f"ε needed with {n_rows:,} {found.rows_text}{_beside(found)}, {neighbors}, {by}",
+            "rho_needed": f"ρ needed with {n_rows:,} {found.rows_text}, {neighbors}, {by}",
         }
         for name, value in needed.items():
             print_text(f"{lines[name]}: {value:,}" if name == "rows_needed" else f"{lines[name]}: {value:.4g}")
         return
-    for line in table.heading:
+    for line in found.heading:
         print_text(line)
-    if table.noise is not None:
-        head, *rows = table.table()
+    if found.noise is not None:
+        head, *rows = found.table()
         print_table(head, rows, numbers=head[1:])
-        for line in table.in_words:
+        for line in found.in_words:
             print_text(line.lstrip(), indent=2 if line.startswith(" ") else 0)
         print_text()
-    for line in table.mechanisms_text:
+    for line in found.mechanisms_text:
         print_text(line)
     print_table(
         ("mechanism", "second moment", "mean", "± corr.", "arithmetic"),
@@ -176,12 +212,12 @@ def forecast(
                 row.correlation_shown,
                 row.arithmetic or "–",
             )
-            for row in table
+            for row in found
             if row.refusal is None
         ),
         numbers=("second moment", "mean", "± corr."),
     )
-    for line in table.mechanism_remarks:
+    for line in found.mechanism_remarks:
         print_text(line)
 
 

@@ -28,6 +28,8 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from dpmoments.planning.ways import Ways
+
 
 # A line of a forecast: one mechanism at one budget, or why it cannot run; and what derived features cost.
 
@@ -465,6 +467,47 @@ class Forecast(Answer):
             raise InputValueError(f"the budget of the forecast is {self.budget}: use epsilon_needed")
         setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
+
+    def ways(
+        self,
+        *,
+        means: bool = False,
+        tables: Sequence[Sequence[str]] = (),
+        regressions: Sequence[Sequence[str]] = (),
+    ) -> Ways:
+        """Compare one release of everything with releases made for stated questions.
+
+        Parameters
+        ----------
+        means : bool
+            The means of all columns, which :func:`dpmoments.release_mean` also gives.
+        tables : sequence of sequences of str
+            Contingency tables by these columns, which :func:`dpmoments.release_counts` also gives: ``[["region", "sex"]]``.
+        regressions : sequence of sequences of str
+            Each a target and its regressors, which a release of these columns also gives: ``[["income", "age", "sex"]]``.
+
+        Returns
+        -------
+        Ways
+            The error of each way, and the best. Errors are noise SDs, on the forecast's assumptions.
+
+        Raises
+        ------
+        ValueError
+            If no question is stated, a column is unknown, or the noise is not known beforehand.
+
+        Examples
+        --------
+        >>> from dpmoments import Boolean, Numeric, Schema, forecast
+        >>> schema = Schema(Numeric("age", 0, 120), Numeric("income", 0, 200_000), Boolean("smoker"), Boolean("insured"))
+        >>> found = forecast(schema, n_rows=5000, epsilon=1.0).ways(tables=[["smoker", "insured"]])
+        >>> found.best, round(found.ways[0].own_release, 2)
+        ('release_counts(…)', 1.36)
+        """
+        from dpmoments.planning.ways import ways_to_answer
+
+        setting = self._setting_of(self.asked_of)
+        return ways_to_answer(setting, self.title, means=means, tables=tables, regressions=regressions)
 
     def noise_of(self, mechanism: str) -> ForecastNoise:
         """Return the noise of a mechanism in original units.

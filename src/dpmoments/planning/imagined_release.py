@@ -383,14 +383,14 @@ class ImaginedRelease:
 
     # What a forecast asks ------------------------------------------------------------------------------------------------
 
-    def explained_by_others(self, target: int) -> ImaginedRelease:
+    def explained_by_others(self, target: int, by: Sequence[str] | None = None) -> ImaginedRelease:
         """Return the release in which the regressors explain half the variance of ``target``.
 
         Equally.
 
         Raises ValueError if there is nothing to regress it on.
         """
-        chosen = list(Regressors.chosen(self, self.feature_names[target], None, None, None).features)
+        chosen = list(Regressors.chosen(self, self.feature_names[target], by, None, None).features)
         covariance = self.unit_ball_covariance.copy()
         deviations = np.sqrt(np.diag(covariance))
         slopes = np.divide(1.0, deviations[chosen], out=np.zeros(len(chosen)), where=deviations[chosen] > 0.0)
@@ -589,12 +589,14 @@ class ForecastNoise:
             return None
         deviations = self.typical.in_unit_ball[0][candidates]
         target = int(candidates[np.argsort(deviations, kind="stable")[(len(candidates) - 1) // 2]])
-        likeliest = _regression(self.release, target)
+        likeliest = typical_regression(self.release, target)
         if likeliest is None or len(self.releases) == 1 or not math.isfinite(likeliest.noise):
             return likeliest
-        said = [_regression(release, target) for _, release in self.releases]
+        said = [typical_regression(release, target) for _, release in self.releases]
         said = [
-            fit if fit is not None and math.isfinite(fit.noise) else _regression(release, target, first_order=True)
+            fit
+            if fit is not None and math.isfinite(fit.noise)
+            else typical_regression(release, target, first_order=True)
             for fit, (_, release) in zip(said, self.releases, strict=True)
         ]
         noise = [np.array(1.0 if fit is None else min(fit.noise, 1.0)) for fit in said]
@@ -626,15 +628,17 @@ class TypicalRegression:
     noise: float
 
 
-def _regression(release: ImaginedRelease, target: int, *, first_order: bool = False) -> TypicalRegression | None:
+def typical_regression(
+    release: ImaginedRelease, target: int, by: Sequence[str] | None = None, *, first_order: bool = False
+) -> TypicalRegression | None:
     """Fit the typical regression; ``first_order`` also gives noise that hides the result."""
     name, times = release.feature_names[target], _MANY_TIMES if first_order else 1
     try:
         release = replace(release, n_rows=release.n_rows * times)
-        imagined = release.explained_by_others(target)
+        imagined = release.explained_by_others(target, by)
     except ValueError:  # no features, or none whose number of rows noise does not hide
         return None
-    fit = imagined.ols(name)
+    fit = imagined.ols(name, by)
     deviations, indices = release.typical.standard_deviations, [release.feature_names.index(f) for f in fit.features]
     numbers = ~release.typical.shares[indices]
     kept = numbers if numbers.any() else ~numbers

@@ -1,0 +1,237 @@
+"""Ways to an answer: one release of everything, or a release made for each question."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from dpmoments.analysis.answers import Answer, Column, number
+from dpmoments.analysis.cross_table import cross_table
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import shown
+from dpmoments.mechanisms.counts import Counts, CountsPlan
+from dpmoments.mechanisms.means.base import NormalRows
+from dpmoments.mechanisms.registry import automatic_mean
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.units import plan_before_release
+from dpmoments.messages.wording import closest
+from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, typical_regression
+from dpmoments.planning.typical_table import TypicalTable
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.schema.constraints import schema_of_tables
+from dpmoments.schema.schema import Schema
+
+_RELEASE = "release"
+_ABOUT_THE_SAME = 1.05
+"""A release made for a question is named only if its error is this many times smaller."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A question, and the errors of the ways to answer it.
+
+    Attributes
+    ----------
+    question : str
+    unit : str
+        Unit of the errors, which are noise SDs.
+    call : str
+        The function whose release is made for this question.
+    one_release : float
+        Error from one release of all columns; infinite if noise hides the answer, NaN if a release cannot give it.
+    own_release : float
+        Error from the release made for it, with the whole budget.
+    own_share : float
+        The same with an equal share of the budget, if several questions are stated.
+    """
+
+    question: str
+    unit: str
+    call: str
+    one_release: float
+    own_release: float
+    own_share: float
+
+    @property
+    def best(self) -> str:
+        """Way with the least error, if each question gets an equal share of the budget."""
+        return f"{_RELEASE}(…)" if self.one_release <= self.own_share * _ABOUT_THE_SAME else self.call
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ways(Answer):
+    """Errors of the ways to answer stated questions, before any data is read.
+
+    Attributes
+    ----------
+    ways : tuple of Way
+    title : str
+    """
+
+    ways: tuple[Way, ...]
+    title: str
+
+    facts = ("best", "questions: *")
+
+    @property
+    def best(self) -> str:
+        """Best way to answer all questions: one release, or a release for each."""
+        if len(self.ways) == 1:
+            return self.ways[0].best
+        own = [way for way in self.ways if way.best == way.call]
+        if not own:
+            return f"{_RELEASE}(…)"
+        if len(own) == len(self.ways):
+            return "a release for each question"
+        return "depends on the question"
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        return (self.title,)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        several = len(self.ways)
+        together = (
+            f"A release for each of the {several} questions has a share of the budget (1/{several}); one release answers all of "
+            "them, and every other question, with the whole budget."
+            if several > 1
+            else "One release also answers every other question at no further cost."
+        )
+        return (f"Best for all: {self.best}.", together)
+
+    def _columns(self) -> list[Column]:
+        def errors(values: Sequence[float]) -> list[str]:
+            return ["noise" if math.isinf(value) else number(value) for value in values]
+
+        one, own, share = (
+            [getattr(way, name) for way in self.ways] for name in ("one_release", "own_release", "own_share")
+        )
+        columns = [
+            Column("question", [way.question for way in self.ways], "question", label=True),
+            Column("unit", [way.unit for way in self.ways], "±, in"),
+            Column("one_release", np.array(one), f"{_RELEASE}(…)", errors(one)),
+            Column("own_release", np.array(own), "own release", errors(own)),
+        ]
+        if len(self.ways) > 1:
+            columns.append(
+                Column("own_share", np.array(share), f"with 1/{len(self.ways)} of the budget", errors(share))
+            )
+        return [*columns, Column("best", [way.best for way in self.ways], "best")]
+
+
+def ways_to_answer(
+    setting: ReleasePlan,
+    title: str,
+    *,
+    means: bool,
+    tables: Sequence[Sequence[str]],
+    regressions: Sequence[Sequence[str]],
+) -> Ways:
+    """Compare one release by this plan with releases made for each question."""
+    noise = setting.noise
+    if noise is None:
+        raise InputValueError(f"the noise of {setting.mechanism.name} in original units is not known beforehand")
+    questions: list[tuple[str, str, str, float, Callable[[PrivacyBudget], float]]] = []
+    if means:
+        of_release = _root_mean_square(noise.mean / _deviations(setting.typical))
+        questions.append(("all means", "typical SDs", "release_mean(…)", of_release, partial(_of_means, setting)))
+    for by in tables:
+        of_table, own = _of_table(noise, by), partial(_of_counts, setting, by)
+        questions.append((" by ".join(by), "rows, a count", "release_counts(…)", of_table, own))
+    for columns in regressions:
+        if len(columns) < 2:
+            raise InputValueError(
+                f"a regression is a target and its regressors, ['income', 'age'], got {list(columns)}"
+            )
+        _require_columns(setting.typical.schema, columns)
+        name, call = f"{columns[0]} ~ {' + '.join(columns[1:])}", f"release(…) of {len(columns)} columns"
+        of_fit, own = _of_regression(noise, columns), partial(_of_columns, setting, columns)
+        questions.append((name, "standardized coefficient", call, of_fit, own))
+    if not questions:
+        raise InputValueError(
+            "state a question: means=True, tables=[['region', 'sex']] or regressions=[['income', 'age']]"
+        )
+    budget = setting.budget
+    shares = budget.split(*[1.0] * len(questions))
+    ways = [
+        Way(question, unit, call, one, own(budget), own(share))
+        for (question, unit, call, one, own), share in zip(questions, shares, strict=True)
+    ]
+    return Ways(tuple(ways), title)
+
+
+def _require_columns(schema: Schema, columns: Sequence[str]) -> None:
+    """Raise ValueError unless these are columns of the table, the first of one feature."""
+    for name in columns:
+        if name not in schema.names:
+            question = "".join(f" Did you mean {close!r}?" for close in closest(name, schema.names).values())
+            raise InputValueError(f"{shown(name)} is not a column of the schema.{question}")
+    if columns[0] not in schema.feature_names:
+        raise InputValueError(f"{shown(columns[0])} has several features: the target of a regression must have one")
+
+
+def _root_mean_square(values: FloatArray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def _deviations(typical: TypicalTable) -> FloatArray:
+    """Return the typical standard deviations; those of constants are 1."""
+    deviations = typical.standard_deviations
+    return np.where(deviations > 0.0, deviations, 1.0)
+
+
+def _of_means(setting: ReleasePlan, budget: PrivacyBudget) -> float:
+    """Return the RMS error of the means of ``release_mean``, in typical standard deviations."""
+    typical = setting.typical
+    schema, neighbors = typical.schema, setting.neighbors
+    shape = MomentShape.of(schema, mean=True, n_rows=setting.n_rows if neighbors.table_size_is_public else None)
+    plan = plan_before_release(automatic_mean(schema, budget), shape, budget, neighbors, setting.privacy_unit)
+    scale = schema.encoding(mean=True).scale
+    found = plan.expected_errors(NormalRows(setting.n_rows, typical.standard_deviations / scale))
+    return math.inf if found is None else _root_mean_square(found * scale / _deviations(typical))
+
+
+def _of_table(noise: ForecastNoise, by: Sequence[str]) -> float:
+    """Return the noise SD of a count in a release; NaN for three columns and more."""
+    if len(by) == 1:
+        typical = noise.typical
+        places = list(typical.features_of_columns[by[0]])
+        return _root_mean_square(noise.mean[places] * noise.n_rows)
+    return _root_mean_square(cross_table(noise.release, *by).noise) if len(by) == 2 else math.nan
+
+
+def _of_counts(setting: ReleasePlan, by: Sequence[str], budget: PrivacyBudget) -> float:
+    schema = setting.typical.schema
+    chosen = Counts.of(schema, [list(by)], None)
+    shape = MomentShape.of(schema_of_tables(schema, chosen.by), mean=True)
+    plan: CountsPlan = plan_before_release(chosen, shape, budget, setting.neighbors, setting.privacy_unit)
+    return plan.noise[0].standard_deviation
+
+
+def _of_regression(noise: ForecastNoise, columns: Sequence[str]) -> float:
+    """Return the median noise on a standardized coefficient of the likeliest imagined release."""
+    release, (target, *others) = noise.release, columns
+    fit = typical_regression(release, release.feature_names.index(target), others)
+    return math.inf if fit is None else fit.noise
+
+
+def _of_columns(setting: ReleasePlan, columns: Sequence[str], budget: PrivacyBudget) -> float:
+    """Return the noise on a coefficient in a release of some columns; the first is the target."""
+    typical = setting.typical
+    schema = typical.schema.with_columns([one for one in typical.schema.columns if one.name in columns], row_norm=False)
+    indices = {name: typical.schema.feature_names.index(name) for name in schema.feature_names}
+    own = TypicalTable.of(
+        schema,
+        typical_sd={
+            name: float(typical.standard_deviations[i]) for name, i in indices.items() if not typical.shares[i]
+        },
+        typical_mean={name: float(typical.means[i]) for name, i in indices.items()},
+    )
+    noise = replace(setting, typical=own, budget=budget).noise
+    return math.inf if noise is None else _of_regression(noise, columns)

@@ -1,0 +1,122 @@
+"""The ways to an answer: errors are those of the releases, and the best is named."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpmoments as dpm
+from dpmoments.cli import main
+from support.said import refused
+
+N_ROWS = 20_000
+SCHEMA = dpm.Schema(
+    dpm.Numeric("age", 0, 100),
+    dpm.Numeric("income", 0, 200_000),
+    dpm.Categorical("region", ["north", "south", "east"]),
+    dpm.Boolean("smoker"),
+)
+BUDGETS: dict[str, dict[str, float]] = {"pure": {"epsilon": 1.0}, "zcdp": {"rho": 0.1}}
+
+
+def forecast(**options: Any) -> Any:
+    return dpm.forecast(SCHEMA, n_rows=N_ROWS, **options)
+
+
+def people() -> pa.Table:
+    """Rows as the forecast takes them to be: numbers vary by a tenth of their range."""
+    rng = np.random.default_rng(0)
+    return pa.table(
+        {
+            "age": np.clip(rng.normal(50, 10, N_ROWS), 0, 100),
+            "income": np.clip(rng.normal(1e5, 2e4, N_ROWS), 0, 2e5),
+            "region": rng.choice(["north", "south", "east"], N_ROWS),
+            "smoker": rng.random(N_ROWS) < 0.25,
+        }
+    )
+
+
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_errors_are_those_of_the_releases(budget: dict[str, float]) -> None:
+    found = forecast(**budget).ways(means=True, tables=[["region", "smoker"], ["region"]])
+    means, table, margin = found.ways
+    whole = dpm.release(people(), SCHEMA, insecure_seed=0, **budget)
+    # the rows may be clipped to a ball, which the forecast gives its probability
+    assert table.one_release == pytest.approx(
+        np.sqrt(np.mean(whole.cross_table("region", "smoker").noise ** 2)), rel=0.35
+    )
+    own = dpm.release_counts(people(), SCHEMA, by=["region", "smoker"], insecure_seed=0, **budget)
+    assert table.own_release == own.standard_error == margin.own_release
+    of_means = dpm.release_mean(people(), SCHEMA, insecure_seed=0, **budget)
+    deviations = forecast(**budget).noise.typical.standard_deviations
+    assert means.own_release >= 0.9 * math.sqrt(np.mean((of_means.standard_errors / deviations) ** 2))
+    third = {name: value / 3.0 for name, value in budget.items()}
+    share = dpm.forecast_counts(SCHEMA, by=["region", "smoker"], **third).standard_errors[0]
+    assert table.own_share == pytest.approx(share, rel=1e-6)
+
+
+def test_a_regression_has_less_noise_in_a_release_of_its_columns() -> None:
+    (found,) = forecast(epsilon=1.0).ways(regressions=[["income", "age", "smoker"]]).ways
+    few = dpm.Schema(*(column for column in SCHEMA.columns if column.name != "region"))
+    alone = dpm.forecast(few, n_rows=N_ROWS, epsilon=1.0)
+    assert found.own_release == pytest.approx(alone.noise_of("auto").coefficient, rel=1e-6)
+    assert found.own_release < found.one_release < 3.0 * found.own_release
+    assert found.best == found.call
+
+
+def test_many_questions_are_answered_by_one_release_and_one_table_by_counts() -> None:
+    one = forecast(epsilon=1.0).ways(tables=[["region", "smoker"]])
+    assert one.best == "release_counts(…)"
+    many = forecast(epsilon=1.0).ways(
+        means=True, regressions=[["income", "age"], ["age", "income"], ["income", "smoker"], ["age", "region"]]
+    )
+    assert many.best == "release(…)"
+    assert {way.best for way in many.ways} == {"release(…)"}
+    mixed = forecast(epsilon=1.0).ways(
+        means=True, tables=[["region", "smoker", "region"][:2]], regressions=[["income", "age"]]
+    )
+    assert mixed.best == "depends on the question"
+    json.dumps(mixed.to_dict(), allow_nan=False)
+    assert "1/3" in str(mixed)
+
+
+def test_a_table_of_three_columns_needs_counts() -> None:
+    schema = dpm.Schema(*SCHEMA.columns, dpm.Boolean("insured"))
+    (found,) = dpm.forecast(schema, n_rows=N_ROWS, epsilon=1.0).ways(tables=[["region", "smoker", "insured"]]).ways
+    assert math.isnan(found.one_release)
+    assert found.best == "release_counts(…)"
+
+
+def test_mistakes_are_refused() -> None:
+    known = forecast(epsilon=1.0)
+    with refused("not-a-grouping-column", name="age"):
+        known.ways(tables=[["age", "region"]])
+    for questions, part in (
+        ({}, "state a question"),
+        ({"regressions": [["region", "age"]]}, "several features"),
+        ({"regressions": [["income", "agee"]]}, "Did you mean 'age'"),
+        ({"regressions": [["income"]]}, "a target and its regressors"),
+    ):
+        with pytest.raises(ValueError, match=part):
+            known.ways(**questions)
+    unbounded = dpm.forecast(dpm.Schema.unbounded(2), n_rows=100, rho=0.5)
+    with pytest.raises(ValueError, match="bounds"):
+        unbounded.ways(means=True)
+
+
+def test_the_command_prints_what_the_method_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    SCHEMA.save(tmp_path / "people.yaml")
+    given = ["forecast", "--schema", str(tmp_path / "people.yaml"), "--n-rows", str(N_ROWS), "--epsilon", "1"]
+    given += ["--neighbors", "add_remove", "--means", "--table", "region:smoker", "--regression", "income:age"]
+    assert main([*given, "--json"]) == 0
+    expected = forecast(epsilon=1.0).ways(means=True, tables=[["region", "smoker"]], regressions=[["income", "age"]])
+    assert json.loads(capsys.readouterr().out) == expected.to_dict()
+    assert main(given) == 0
+    assert capsys.readouterr().out.strip() == str(expected)
+    assert main([*given, "--rows-needed", "correlation=0.1"]) == 2
