@@ -90,7 +90,7 @@ def answers(release: Any, robust: Any, asked: Questions) -> dict[str, np.ndarray
         result["differences"] = np.column_stack([found.difference[0], found.lower[0], found.upper[0]])
     for kind, source, features in (("coefficients", release, asked.features), ("robust", robust, asked.robust)):
         fit = source.ols(asked.target, list(features))
-        result[kind] = np.column_stack([fit.params.to_numpy()[1:], fit.conf_int().limits])
+        result[kind] = np.column_stack([fit.params.to_numpy()[1:], fit.conf_int().to_numpy()[1:]])
     return result
 
 

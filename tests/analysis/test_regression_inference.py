@@ -18,7 +18,7 @@ from scipy.stats import binom, chi2, kstest
 
 import dpmoments as dpm
 from dpmoments.analysis.estimate import Estimate
-from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.analysis.normal_equations import NormalEquations, _agreeing
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.robust_errors import robust_or_larger
 from dpmoments.noise.terms import NoiseLaw
@@ -575,3 +575,33 @@ def test_one_noisy_robust_error_leaves_the_larger_of_both() -> None:
     assert np.allclose(just_known, np.diag([4.0, 1.0]), atol=1e-5)
     not_quite = robust_or_larger(np.diag([4.0, 1.0]), np.array([1.01, 0.0]), 9.0 * np.eye(2))
     assert np.allclose(np.diag(not_quite), [9.0, 1.0])
+
+
+def test_a_p_value_agrees_with_its_interval() -> None:
+    """The hull of a confidence set may hold 0 in a gap."""
+    assert _agreeing(0.01, -1.0, 2.0, 0.95) == pytest.approx(0.05)
+    assert _agreeing(0.30, -1.0, 2.0, 0.95) == 0.30
+    assert _agreeing(0.01, 1.0, 2.0, 0.95) == 0.01
+    assert 0.0499 < _agreeing(0.07, 1.0, 2.0, 0.95) < 1.0 - 0.95
+    assert _agreeing(0.01, 0.0, 2.0, 0.95) == pytest.approx(0.05)
+    assert _agreeing(0.01, -2.0, 0.0, 0.95) == pytest.approx(0.05)
+
+
+def test_a_coefficient_without_error_is_certain() -> None:
+    equations = drawn_equations(0)
+    assert equations._linear(1.5, 0.0, 0.0, 0.95).p_value == 0.0
+    assert equations._linear(0.0, 0.0, 0.0, 0.95).p_value == 1.0
+
+
+def test_residuals_of_a_noisy_fit_are_about_the_shrunken_line() -> None:
+    """Its slopes, and the constant at which they add up to 0."""
+    slopes = np.array([0.3, -0.2, 0.1])
+    few = drawn_equations(0, features=1e-4)
+    shrunken = replace(few, toward=np.append(np.nan, slopes))
+    assert not shrunken.delta_method_valid
+    assert shrunken._pilot[1:] == pytest.approx(slopes)
+    assert few.moments[0] @ np.append(-shrunken._pilot, 1.0) == pytest.approx(0.0, abs=1e-9 * N_ROWS)
+    assert few._pilot == pytest.approx(few.solution)
+    many = replace(drawn_equations(0, features=100.0), toward=np.append(np.nan, slopes))
+    assert many.delta_method_valid
+    assert many._pilot == pytest.approx(many.solution)
