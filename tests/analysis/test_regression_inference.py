@@ -605,3 +605,16 @@ def test_residuals_of_a_noisy_fit_are_about_the_shrunken_line() -> None:
     many = replace(drawn_equations(0, features=100.0), toward=np.append(np.nan, slopes))
     assert many.delta_method_valid
     assert many._pilot == pytest.approx(many.solution)
+
+
+def test_both_parts_of_an_error_by_inversion_are_in_the_proportion_of_the_delta_method() -> None:
+    equations = noisy_fit(2).equations
+    assert equations is not None
+    assert not equations.delta_method_valid
+    parts = [np.sqrt(np.diag(part)) for part in (equations.privacy_covariance, equations.sampling_covariance)]
+    estimable = [index for index, each in enumerate(equations.estimates(0.95)) if each.estimable]
+    assert estimable
+    for index in estimable:
+        each = equations.estimates(0.95)[index]
+        assert each.privacy / each.sampling == pytest.approx(parts[0][index] / parts[1][index])
+        assert math.hypot(each.privacy, each.sampling) == pytest.approx((each.upper - each.lower) / (2.0 * 1.959964))
