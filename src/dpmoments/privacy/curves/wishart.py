@@ -13,6 +13,7 @@ Every other pair is a post-processing of these; ``docs/derivations/johnson_linde
 """
 
 import math
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -62,6 +63,7 @@ def wishart_sampling_log_delta(
     return min(log_delta, 0.0)
 
 
+@lru_cache(maxsize=1024)
 def _with_row(epsilon: float, degrees: float, padding: float) -> float:
     """Return log delta with the row against without it.
 
@@ -83,6 +85,7 @@ def _with_row(epsilon: float, degrees: float, padding: float) -> float:
     return _log_sum(pieces)
 
 
+@lru_cache(maxsize=1024)
 def _without_row(epsilon: float, degrees: float, padding: float) -> float:
     """Return log delta without the row against with it.
 
@@ -115,6 +118,7 @@ def _log_sum(logarithms: list[float]) -> float:
     return largest if largest == -math.inf else largest + math.log(math.fsum(math.exp(x - largest) for x in logarithms))
 
 
+@lru_cache(maxsize=1024)
 def _replaced(epsilon: float, degrees: float, padding: float) -> float:
     """Return log delta of one row against another orthogonal to it: a normal of random scale."""
     factor = math.sqrt(2.0 / (padding * (1.0 + padding)))  # q sqrt(2 / (1 + q))
@@ -224,6 +228,7 @@ def _log_chi_square_density(x: FloatArray, degrees: float) -> FloatArray:
     return log_gamma_density(0.5 * x, 0.5 * degrees) - math.log(2.0)
 
 
+@lru_cache(maxsize=1024)
 def _without_row_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
     """Return log delta of chi^2_{m+1} against chi^2_{m+1} + a: the loss is infinite below a."""
 
@@ -251,6 +256,7 @@ def _without_row_of_additive_wishart(epsilon: float, m: float, a: float) -> floa
     return float(np.logaddexp(certain, log_integral(log_uncertain, 0.0, math.sqrt(beyond))))
 
 
+@lru_cache(maxsize=1024)
 def _with_row_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
     """Return log delta of chi^2_{m+1} + a against chi^2_{m+1}: the loss is below a/2, and rises."""
     if a <= 2.0 * epsilon:
@@ -278,6 +284,7 @@ def _with_row_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
     return log_integral_above(log_integrand, 0.0, math.sqrt(m))
 
 
+@lru_cache(maxsize=1024)
 def _replaced_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
     """Return log δ of the orthogonal replacement.
 
