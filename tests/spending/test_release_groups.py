@@ -226,17 +226,17 @@ def test_progress_is_of_the_table_and_not_of_the_groups() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "code"),
     [
-        (dict(by="place"), "'place' is not a column of the schema. Groups are the levels of"),
-        (dict(by="age"), "'age' is numeric. Groups are the levels of a categorical or Boolean column: 'region'"),
-        (dict(by=None), "'None' is not a column"),
-        (dict(by="region", neighbors="replace_one"), "may change its group"),
-        (dict(by="region", dataset=""), "must name the table"),
+        (dict(by="place"), "unknown-grouping-column"),
+        (dict(by="age"), "not-a-grouping-column"),
+        (dict(by=None), "unknown-grouping-column"),
+        (dict(by="region", neighbors="replace_one"), "value"),
+        (dict(by="region", dataset=""), "value"),
     ],
 )
-def test_what_cannot_be_is_refused_before_a_row_is_read(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_what_cannot_be_is_refused_before_a_row_is_read(options: dict[str, Any], code: str) -> None:
+    with refused(code):
         dpm.release_groups("no-such-table.parquet", SCHEMA, epsilon=1.0, **options)
 
 
