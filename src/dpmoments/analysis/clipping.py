@@ -455,7 +455,7 @@ class ClippingEffect:
         """Text of one or two sentences."""
         if self.share is None:
             return (
-                "Clipping: values beyond the public bounds count as the bounds; how many there were was not measured."
+                "Clipping: values beyond the public bounds were clipped to them; how many was not measured."
             )
         if self.share > _LARGE_FRACTION:
             return (

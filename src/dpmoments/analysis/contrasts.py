@@ -511,7 +511,7 @@ class ContrastTests(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return (f"Standard errors are of privacy's noise and of sampling together{self.equations.about_sampling}",)
+        return (f"Standard errors include privacy noise and sampling error{self.equations.about_sampling}",)
 
     def _columns(self) -> list[Column]:
         found, value = self.estimates, self.restrictions.values
@@ -606,7 +606,7 @@ class WaldTests(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         if all(math.isfinite(each.denominator) for each in self.tests):
-            return ("The covariance is of privacy's noise and of sampling together.",)
+            return ("The covariance includes privacy noise and sampling error.",)
         return ("χ² is the least statistic of test inversion, valid however large the noise is.",)
 
 

@@ -284,7 +284,7 @@ class GroupMeans(Answer):
             f"{lost}: number of rows {NOT_CLEAR_NOISE}, so that nothing is said of the mean" if lost else "",
             ""
             if self.own_variance or not self.noise_known
-            else "sampling: groups are taken to vary alike (pooled variance)",
+            else "sampling: equal group variances are assumed (pooled variance)",
             describe_law(None) if not self.noise_known else "",
             differences.finding if n_pairs else "",
             aligned(differences.table()) if 0 < n_pairs <= _SHOWN_DIFFERENCES else "",

@@ -537,7 +537,7 @@ class FittedLine(Answer):
         if self._is_penalized:
             about = "The errors of penalized coefficients are not known; ols() has errors, intervals and p-values."
         elif self._is_identified:
-            about = f"Standard errors are of privacy's noise and of sampling together{self.equations.about_sampling}"
+            about = f"Standard errors include privacy noise and sampling error{self.equations.about_sampling}"
             about += self.equations.about_residuals
         else:
             about = (

@@ -158,7 +158,7 @@ def _composition_bound(draws: Sequence[Draw], left: Loss) -> Bound | None:
     together = composed([*curves, *others])
     if together is None:
         return None
-    how = f"composition of {names} draws" + (" with any others after them" if others else "")
+    how = f"the composition of {names} draws" + (" with any others after them" if others else "")
     whole = rounded_up(known + left.amount)
 
     def delta(epsilon: float) -> float:
@@ -198,7 +198,7 @@ def _concentrated_bounds(spent: Loss, draws: Sequence[Draw], settled: bool) -> l
     together = composed([PrivacyCurve(partial(_at_any_epsilon, gaussian.delta), reach), *curves])
     if together is not None:
         names = " and ".join(dict.fromkeys(draw.law.name for draw in draws))
-        bounds.append(Bound(f"composition of {names} draws", together.delta))
+        bounds.append(Bound(f"the composition of {names} draws", together.delta))
     return bounds
 
 

@@ -368,21 +368,27 @@ def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
         "privacy."
     )
     if privacy.neighbors.table_size_is_public:
-        question, answer, truth = "whether a certain row of the table is A or B", "“A” if it is B", "A if it is A"
+        question, wrong, right = "is A, not B", "it is B", "A in at most {share} % of the cases in which it is A"
+        subject = "a certain row of the table"
     elif privacy.privacy_unit is None:
-        question, answer, truth = "whether a certain row is in the table", "“yes” if it is not", "it if it is"
+        question, wrong, right = "is in the table", "it is not", "it in at most {share} % of the cases in which it is"
+        subject = "a certain row"
     else:
-        question = f"whether the table has rows of a certain {privacy.privacy_unit.column}"
-        answer, truth = "“yes” if it has none", "them if it has"
-    how_often = (
-        f"the test can detect {truth} in nearly all cases: against such an attacker this budget promises almost nothing"
+        question, wrong, right = (
+            f"has rows of a certain {privacy.privacy_unit.column}",
+            "it has none",
+            "them in at most {share} % of the cases in which it has",
+        )
+        subject = "the table"
+    detected = (
+        "can succeed in nearly all cases: against such an attacker this budget promises almost nothing"
         if power > _CERTAIN
-        else f"the test detects {truth} in at most {no_less(100.0 * power, 3)} % of cases"
+        else f"detects {right.format(share=no_less(100.0 * power, 3))} (guessing: 5 %)"
     )
     attacker = (
-        "What that means: suppose someone knows all other rows and how this page was made, and tests "
-        f"{question}. If the answer may be {answer} in 5 % of cases, {how_often} (guessing: 5 %). This holds whatever else they "
-        "know or compute."
+        f"What that means: suppose someone knows all other rows and how this page was made, and tests whether {subject} "
+        f"{question}. A test that says so by mistake in 5 % of the cases in which {wrong} {detected}. This holds whatever else "
+        "they know or compute."
     )
     return everything, attacker, composition_so_far(release)
 
