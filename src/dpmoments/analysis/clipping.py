@@ -454,9 +454,7 @@ class ClippingEffect:
     def in_words(self) -> str:
         """Text of one or two sentences."""
         if self.share is None:
-            return (
-                "Clipping: values beyond the public bounds were clipped to them; how many was not measured."
-            )
+            return "Clipping: values beyond the public bounds were clipped to them; how many was not measured."
         if self.share > _LARGE_FRACTION:
             return (
                 f"Warning: up to {self.share:.0%} of rows were clipped. Coefficients and intervals are of the clipped rows, and "

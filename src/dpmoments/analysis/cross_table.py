@@ -110,10 +110,10 @@ class CrossTable(Answer):
     @property
     def test_text(self) -> str:
         """The test of independence in words."""
-        words = {"dependent": "the columns depend on each other"}.get(self.verdict, f"dependence {self.verdict}")
+        words = {"dependent": "the columns are dependent"}.get(self.verdict, f"dependence {self.verdict}")
         return (
-            f"independence: χ² = {self.statistic:,.1f} on {self.degrees} degrees of freedom, "
-            f"{format_probability(self.p_value)}, of noise and sampling together: {words}"
+            f"Independence test: χ²({self.degrees}) = {self.statistic:,.1f}, {format_probability(self.p_value)}, including privacy "
+            f"noise: {words}"
         )
 
     @property
@@ -124,7 +124,7 @@ class CrossTable(Answer):
         low, high = rounded(least, least), rounded(most, most)
         span = f"± {low}" if low == high else f"± {low} to {high}"
         return (
-            f"noise on a count: {span} (one standard deviation, before impossible counts were made possible)",
+            f"noise on a count: {span} (1 SD, before negative counts were corrected)",
             self.test_text,
             self.about_rows,
             self.warning,
@@ -150,7 +150,7 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
     by, other : str
         Two categorical or Boolean columns; the first makes the rows of the table.
     level : float
-        The columns are said to depend on each other if the p-value is below 1 − level.
+        The columns are called dependent if the p-value is below 1 − level.
 
     Returns
     -------

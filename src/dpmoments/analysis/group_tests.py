@@ -114,7 +114,7 @@ class TwoGroups(Answer):
         needed = f"; each group's own variance needs the product {self.target}:{self.by} in the schema"
         return (
             f"t = {self.statistic:,.2f}, {self.degrees:,.0f} degrees of freedom, {format_probability(self.p_value)}, "
-            f"of noise and sampling together{'' if self.own_variances else needed}",
+            f"including privacy noise{'' if self.own_variances else needed}",
             self.about_rows,
             self.warning,
         )

@@ -167,7 +167,7 @@ class CountsRelease(Release, Disclosed):
         by, other : str
             Two columns of one table; the first makes the rows.
         level : float
-            The columns are said to depend on each other if the p-value is below 1 − level.
+            The columns are called dependent if the p-value is below 1 − level.
 
         Raises
         ------
