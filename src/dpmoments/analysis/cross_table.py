@@ -112,8 +112,8 @@ class CrossTable(Answer):
         """The test of independence in words."""
         words = {"dependent": "the columns are dependent"}.get(self.verdict, f"dependence {self.verdict}")
         return (
-            f"Independence test: χ²({self.degrees}) = {self.statistic:,.1f}, {format_probability(self.p_value)}, including privacy "
-            f"noise: {words}"
+            f"Independence test: χ²({self.degrees}) = {self.statistic:,.1f}, {format_probability(self.p_value)}, including "
+            f"privacy noise: {words}"
         )
 
     @property
