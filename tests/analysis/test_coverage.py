@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from dpmoments.analysis import (
     contrasts,
     correlations,
     description,
+    discriminant,
     functionals,
     group_means,
     group_sums,
@@ -473,6 +475,24 @@ def whole_fits() -> np.ndarray:
     return replications(300, one)
 
 
+CLASSES = dpm.Schema(dpm.Categorical("group", ["one", "two", "far"]), *(dpm.Numeric(name, -9, 9) for name in "ab"))
+
+
+def discriminant_coefficients() -> np.ndarray:
+    """Of three normal groups, where noise is as large as sampling."""
+    within, means = np.array([[1.0, 0.5], [0.5, 1.5]]), np.array([[0.0, 0.0], [1.0, 0.5], [0.5, -1.0]])
+    truth = (means - SHARES @ means) @ np.linalg.inv(within)
+    root = np.linalg.cholesky(within).T
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        group = rng.choice(3, 6_000, p=SHARES)
+        rows = np.column_stack([np.eye(3)[group], means[group] + rng.standard_normal((6_000, 2)) @ root])
+        found = discriminant.lda(drawn(template(CLASSES, rho=2.0), rows, rng), "group", shrinkage=0.0)
+        return np.asarray((found.coef - truth) / found.standard_errors)
+
+    return replications(200, one)
+
+
 def shares_explained() -> np.ndarray:
     truth = 1.0 - RESIDUAL / OF_FIT[5, 5]
 
@@ -715,6 +735,14 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         whole_fits,
         0.1,
         [Fault(normal_equations.NormalEquations.joint_test, "chdtrc(q, ", "chdtrc(2 + q, ")],
+    ),
+    (
+        discriminant_coefficients,
+        0.05,
+        [
+            Fault(discriminant.CoefficientErrors.privacy, "np.maximum(result, 0.0)", "0.2 * np.maximum(result, 0.0)"),
+            Fault(discriminant.CoefficientErrors.sampling, "(linear + own", "(0.2 * linear + own"),
+        ],
     ),
     (
         shares_explained,
@@ -1043,6 +1071,46 @@ def test_products_are_over_the_noisy_count_of_one_row_at_least() -> None:
         products = robust_errors.ResidualProducts.of(given, chosen)  # type: ignore[arg-type]
         assert products is not None
         assert products.moments[0, 0] == counted
+
+
+def moved_coefficients() -> tuple[np.ndarray, np.ndarray]:
+    """Discriminant coefficients of a release whose moments are moved a little, and what their gradients say of it."""
+    rng = np.random.default_rng(4)
+    group = rng.choice(3, 2_000, p=SHARES)
+    means = np.array([[0.0, 0.0], [1.0, 0.5], [0.5, -1.0]])
+    rows = np.column_stack([np.eye(3)[group], means[group] + rng.standard_normal((2_000, 2))])
+    release = replace(drawn(template(CLASSES, rho=1e6), rows, None), repair="none")
+    found = discriminant.lda(release, "group", shrinkage=0.0)
+    assert found.errors is not None
+    size = len(found.errors.groups.T)
+    moved, expected = list[np.ndarray](), list[np.ndarray]()
+    for _ in range(3):
+        step = rng.standard_normal((size, size)) * 1e-3
+        step = step + step.T
+        step[:4, :4] = 0.0  # shares are made to add up to 1
+        assert release.noisy_sum is not None
+        other = replace(
+            release,
+            noisy_count=float(release.noisy_count or 0.0) + step[0, 0],
+            noisy_sum=release.noisy_sum + step[0, 1:],
+            noisy_gram=release.noisy_gram + step[1:, 1:],
+        )
+        moved.append((discriminant.lda(other, "group", shrinkage=0.0).coef - found.coef) * found._scale)
+        weights = np.concatenate([found.errors._weights(group, found.errors.inverse) for group in range(3)])
+        places = np.broadcast_to(found.errors.indices, (len(weights), size))
+        gradients = found.errors.moments._of_released(places, weights)
+        expected.append(np.einsum("pij,ij->p", gradients, step).reshape(3, 2))
+    return np.array(moved), np.array(expected)
+
+
+def test_discriminant_coefficients_move_as_their_gradients_say() -> None:
+    moved, expected = moved_coefficients()
+    np.testing.assert_allclose(moved, expected, atol=1e-3 * np.abs(expected).max())
+    for before in ("bilinear(lines, line)", "along[other] * bilinear(indicator, lines)", "bilinear(counts, lines)"):
+        after = f"0.9 * {before}"
+        with planted(discriminant.CoefficientErrors._weights, before, after):
+            moved, expected = moved_coefficients()
+        assert np.abs(moved - expected).max() > 1e-3 * np.abs(expected).max(), before
 
 
 def of_fieller() -> np.ndarray:

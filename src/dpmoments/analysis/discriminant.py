@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
+from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number, rounded
 from dpmoments.analysis.confidence import format_probability
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import (
     NO_MEAN,
     SINGULAR,
+    LocalMoments,
     Standardized,
+    bilinear,
     describe_law,
     without_redundant_levels,
 )
@@ -23,7 +26,7 @@ from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.group_tests import between_groups
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.schema import Schema
@@ -33,6 +36,86 @@ _SHRINKAGE = 0.1
 
 Measured: ``docs/comparisons.md``.
 """
+
+
+_CLEAR_OF_NOISE = 2.0
+"""Least within-group variance, in noise edges, at which errors to first order are stated."""
+_MAX_BLOCK = 4_000_000
+"""Max number of weights computed at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientErrors:
+    """Errors of discriminant coefficients W⁻¹(m_g − m), in encoded units about the mean.
+
+    A coefficient moves by W⁻¹(d(m_g − m) − dW β_g) to first order. Σ(x − m_h)(x − m_h)ᵀ = nW, the group sums and the counts are
+    functionals of the released moments, and so is that; the sampling part is for normal rows within groups.
+
+    Attributes
+    ----------
+    indices : ndarray of int
+        Of the constant, the levels and the features in ``moments``.
+    groups : ndarray of shape (k, m)
+        Indicators of the groups over ``indices``.
+    shifts : ndarray of shape (k, d)
+        m_g − m.
+    within, inverse : ndarray of shape (d, d)
+        W, and the inverse of W with what was added to its diagonal.
+    priors : ndarray of shape (k,)
+    """
+
+    moments: LocalMoments
+    indices: IntegerArray
+    groups: FloatArray
+    shifts: FloatArray
+    within: FloatArray
+    inverse: FloatArray
+    priors: FloatArray
+
+    @cached_property
+    def privacy(self) -> FloatArray:
+        """Standard deviations of the privacy noise on the coefficients, shape (k, d)."""
+        d, size = len(self.within), len(self.indices)
+        step = max(1, _MAX_BLOCK // size**2)
+        result = np.full(self.shifts.shape, np.nan)
+        for group in np.flatnonzero(self.priors > 0.0).tolist():
+            for start in range(0, d, step):
+                weights = self._weights(group, self.inverse[start : start + step])
+                places = np.broadcast_to(self.indices, (len(weights), size))
+                result[group, start : start + step] = self.moments.variances(places, weights)
+        return np.asarray(np.sqrt(np.maximum(result, 0.0)))
+
+    def _weights(self, group: int, rows: FloatArray) -> FloatArray:
+        """Return the gradients of a group's coefficients, for some rows of the inverse."""
+        n, shifts, count = self.moments.n_rows, self.shifts, self.moments.n_rows * self.priors[group]
+        beta = self.inverse @ shifts[group]
+        lead = len(self.indices) - len(beta)
+        one = np.eye(len(self.indices))[0]
+        line = np.concatenate([np.zeros(lead), beta])
+        lines = np.concatenate([np.zeros((len(rows), lead)), rows], axis=1)
+        own, along = rows @ shifts.T, shifts @ beta
+        counts = self.groups[group]
+        of_means = bilinear(counts, lines) - own[:, group, None, None] * bilinear(counts, one)
+        within = bilinear(lines, line)
+        for other, indicator in enumerate(self.groups):
+            within = within - own[:, other, None, None] * bilinear(indicator, line - along[other] * one)
+            within = within - along[other] * bilinear(indicator, lines)
+        of_count = (rows @ self.within @ beta)[:, None, None] * np.outer(one, one)
+        return np.asarray(of_means / count - (bilinear(lines, one) + within - of_count) / n)
+
+    @cached_property
+    def sampling(self) -> FloatArray:
+        """Sampling errors of the coefficients, shape (k, d)."""
+        n = self.moments.independent_rows
+        beta = self.shifts @ self.inverse
+        own = np.einsum("ij,jk,ik->i", self.inverse, self.within, self.inverse)
+        with np.errstate(divide="ignore"):
+            linear = own * (1.0 / self.priors - 1.0)[:, None]
+        along = np.einsum("gj,jk,gk->g", beta, self.within, beta)
+        crossed = beta @ self.within @ self.inverse
+        apart = self.priors @ (self.shifts @ self.inverse) ** 2
+        result = (linear + own * along[:, None] + crossed**2 + apart) / n
+        return np.asarray(np.where(self.priors[:, None] > 0.0, np.sqrt(result), np.nan))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,6 +148,8 @@ class LinearDiscriminant(Answer):
     level : float
     schema : Schema
         Of the frames that :meth:`predict` reads.
+    errors : CoefficientErrors or None
+        None if noise is unknown, or too large within the groups.
     warning : str
     """
 
@@ -81,12 +166,36 @@ class LinearDiscriminant(Answer):
     reason: str
     level: float
     schema: Schema
+    errors: CoefficientErrors | None = None
     warning: str = ""
 
     facts = (
         *("by", "classes", "priors", "feature_names", "means", "coef", "intercept", "shrinkage"),
+        *("privacy_errors", "sampling_errors"),
         *("p_value", "verdict", "level", "warning"),
     )
+
+    @property
+    def privacy_errors(self) -> FloatArray:
+        """SDs of the privacy noise on ``coef``, shape (k, d), to first order; NaN if not known."""
+        return np.full(self.coef.shape, np.nan) if self.errors is None else self.errors.privacy / self._scale
+
+    @property
+    def sampling_errors(self) -> FloatArray:
+        """Sampling errors of ``coef`` for normal rows within classes, shape (k, d), or NaN."""
+        return np.full(self.coef.shape, np.nan) if self.errors is None else self.errors.sampling / self._scale
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """Standard errors (total) of ``coef``, shape (k, d); NaN if not known."""
+        return np.asarray(np.hypot(self.privacy_errors, self.sampling_errors))
+
+    @property
+    def _scale(self) -> FloatArray:
+        """Original units in one encoded unit of each feature."""
+        assert self.errors is not None
+        features = self.errors.indices[-len(self.feature_names) :] - 1
+        return np.asarray(self.errors.moments.unit[features])
 
     def decision_function(self, frame: Any) -> FloatArray:
         """Return scores of a frame's rows, read by column name, shape (m, k).
@@ -167,7 +276,11 @@ class LinearDiscriminant(Answer):
 
     def table(self) -> list[tuple[str, ...]]:
         """Return share, intercept and coefficients, one class per column."""
-        lines = [(name, *map(number, column)) for name, column in zip(self.feature_names, self.coef.T, strict=True)]
+        errors = self.standard_errors
+        lines = [
+            (name, *(_with_error(*pair) for pair in zip(column.tolist(), own.tolist(), strict=True)))
+            for name, column, own in zip(self.feature_names, self.coef.T, errors.T, strict=True)
+        ]
         return [
             ("", *self.class_names),
             ("share", *(f"{share:.1%}" if share > 0.0 else "noise" for share in self.priors)),
@@ -180,17 +293,30 @@ class LinearDiscriminant(Answer):
         lost = ", ".join(name for name, share in zip(self.class_names, self.priors, strict=True) if share <= 0.0)
         return (
             f"{lost}: number of rows {NOT_CLEAR_NOISE}, never predicted" if lost else "",
-            describe_law(None) if math.isnan(self.p_value) else "",
+            describe_law(None) if math.isnan(self.p_value) else self._about_errors,
             self.warning,
         )
 
+    @property
+    def _about_errors(self) -> str:
+        if self.errors is None:
+            return "Noise is too large within the groups for errors of the coefficients. Use fewer columns."
+        shrunk = f"; of coefficients with a shrinkage of {number(self.shrinkage)}" if self.shrinkage > 0.0 else ""
+        return f"±: standard error of noise and sampling together, for normal rows within the groups{shrunk}."
+
     def _columns(self) -> list[Column]:
+        errors, names = self.standard_errors, self.feature_names
         return [
             Column("class", self.class_names, label=True),
             Column("prior", self.priors),
             Column("intercept", self.intercept),
-            *(Column(f"coef {name}", self.coef[:, index]) for index, name in enumerate(self.feature_names)),
+            *(Column(f"coef {name}", self.coef[:, index]) for index, name in enumerate(names)),
+            *(Column(f"std_err {name}", errors[:, index]) for index, name in enumerate(names)),
         ]
+
+
+def _with_error(value: float, error: float) -> str:
+    return number(value) if math.isnan(error) else f"{rounded(value, error)} ± {rounded(error, error)}"
 
 
 @in_floating_point
@@ -263,6 +389,18 @@ def lda(
     added = _SHRINKAGE * edge if shrinkage == "auto" else float(shrinkage)
     eigenvalues, vectors = np.linalg.eigh((within + within.T) / 2.0)
     kept = np.maximum(eigenvalues, SINGULAR * float(eigenvalues[-1])) + added
+    errors = None
+    if release.noise is not None and float(eigenvalues[0]) > _CLEAR_OF_NOISE * edge:
+        zeros = np.zeros((len(levels.names), len(features)))
+        errors = CoefficientErrors(
+            LocalMoments.of(release, levels.features),
+            np.concatenate([[0], np.array(levels.features) + 1, features + 1]),
+            np.concatenate([levels.weights, zeros], axis=1),
+            shift,
+            within,
+            (vectors / kept) @ vectors.T,
+            priors,
+        )
     directions = ((shift @ vectors) / kept) @ vectors.T
     middle = np.einsum("gj,gj->g", directions, shift) / 2.0
     present = priors > 0.0
@@ -286,6 +424,7 @@ def lda(
         reason=tests[int(np.argmin(np.nan_to_num(p_values, nan=2.0)))].reason,
         level=level,
         schema=release.schema,
+        errors=errors,
         warning=cautions_by_code(release),
     )
 
