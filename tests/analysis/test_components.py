@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
@@ -112,3 +113,22 @@ def test_the_noise_edge_of_many_components_is_that_of_one_a_little_before(monkey
     own = noise_edges(cells, components, law)
     np.testing.assert_array_equal(edges[64:66], own[64])
     assert own[65] < own[64] < 1.02 * own[65]
+
+
+def test_rare_levels_are_named_where_they_hide_components() -> None:
+    """Divided by their deviation, levels of few rows are mostly noise, and raise the floor of all components."""
+    rng = np.random.default_rng(0)
+    levels = ["a", "b", "rare", "other"]
+    group = np.array(levels)[rng.choice(4, 20_000, p=[0.5, 0.4985, 0.0008, 0.0007])]
+    x = rng.normal(0, 1, 20_000)
+    table = pa.table({"group": group, "x": x, "y": x + rng.normal(0, 1, 20_000)})
+    schema = dpm.Schema(dpm.Categorical("group", levels), dpm.Numeric("x", -5, 5), dpm.Numeric("y", -8, 8))
+    release = dpm.release(table, schema, epsilon=1.0, mechanism="matrix-laplace", insecure_seed=1)
+    found = release.pca(scaling="correlation")
+    assert found.is_noise[0]
+    assert set(found.rare_levels) == {"group=rare", "group=other"}
+    assert "few rows hides components: " in found.summary()
+    assert release.pca(scaling="bounds").rare_levels == ()
+    without = release.pca(columns=["group=a", "group=b", "x", "y"], scaling="correlation")
+    assert not without.is_noise[0]
+    assert without.rare_levels == ()

@@ -25,7 +25,9 @@ from dpmoments.analysis.released import Released, cautions_by_code, chosen_featu
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.wording import listed
 from dpmoments.noise.terms import NoiseLaw
+from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.schema import Schema
 
 # What is known of fourth moments from shares alone: how a sample's second moments of levels and Booleans vary.
@@ -162,6 +164,8 @@ class PrincipalComponents(Answer):
     schema : Schema
         Of the frames that :meth:`transform` reads.
     noise : NoiseLaw or None
+    rare_levels : tuple of str
+        Levels of so few rows that their noise, divided by their deviation, hides components that would be clear without them.
     about_rows : str
         Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
@@ -183,12 +187,23 @@ class PrincipalComponents(Answer):
     largest_possible: float
     schema: Schema
     noise: NoiseLaw | None = None
+    rare_levels: tuple[str, ...] = ()
     about_rows: str = ""
     warning: str = ""
 
     facts = (
         *("feature_names", "components", "explained_variance", "explained_variance_ratio", "interval: conf_int"),
-        *("privacy_noise", "sampling_noise", "is_noise", "mean", "scale", "scaling", "centered", "warning"),
+        *(
+            "privacy_noise",
+            "sampling_noise",
+            "is_noise",
+            "mean",
+            "scale",
+            "scaling",
+            "centered",
+            "rare_levels",
+            "warning",
+        ),
     )
 
     @property
@@ -256,7 +271,7 @@ class PrincipalComponents(Answer):
                     rounded(float(self.explained_variance[index]), errors[index]),
                     *(rounded(part[index], part[index]) for part in parts),
                     f"[{rounded(float(low), errors[index])}, {rounded(float(high), errors[index])}]",
-                    f"{self.explained_variance_ratio[index]:.1%}",
+                    f"{round(float(self.explained_variance_ratio[index]), 3) + 0.0:.1%}",
                     NOT_CLEAR_NOISE if self.is_noise[index] else loadings,
                 )
             )
@@ -265,7 +280,15 @@ class PrincipalComponents(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return describe_law(self.noise), self.about_rows, self.warning
+        return describe_law(self.noise), self._about_rare_levels, self.about_rows, self.warning
+
+    @property
+    def _about_rare_levels(self) -> str:
+        if not self.rare_levels:
+            return ""
+        other = "." if self.scaling == "bounds" else ', or use scaling="bounds".'
+        named = listed(self.rare_levels, quoted=False)
+        return f"Noise on levels of few rows hides components: {named}. Leave such levels out{other}"
 
     def _columns(self) -> list[Column]:
         interval, names = self.conf_int(), self.feature_names
@@ -364,6 +387,8 @@ def pca(
         matrix / np.outer(scale, scale),
         by_deviation=scaling == "correlation",
     )
+    edge = noise_edges(cells, components[:k], moments.law)
+    hidden = eigenvalues[:k][noisy <= edge]
     return PrincipalComponents(
         components=components[:k],
         explained_variance=eigenvalues[:k],
@@ -376,13 +401,42 @@ def pca(
         privacy_noise=np.sqrt(privacy),
         sampling_noise=np.sqrt(sampling),
         noisy_variance=noisy[:k],
-        noise_edge=noise_edges(cells, components[:k], moments.law),
+        noise_edge=edge,
         largest_possible=float(d) if scaling == "correlation" else _largest_possible_variance(release, chosen, scale),
         schema=release.schema,
         noise=moments.law,
+        rare_levels=_rare_levels(release, chosen, cells, hidden, moments.law),
         about_rows=describe_clipping(release),
         warning=cautions_by_code(release),
     )
+
+
+_NOISY_LEVEL = 4.0
+"""Noise on a level's variance, in that of quiet features (their lower quartile), from which on it may hide components."""
+
+
+def _rare_levels(
+    release: Released, chosen: IntegerArray, cells: FloatArray, hidden: FloatArray, law: NoiseLaw | None
+) -> tuple[str, ...]:
+    """Return the levels without which one of the ``hidden`` variances would be above the noise floor."""
+    if law is None or not len(hidden):
+        return ()
+    levels = {
+        index
+        for column, indices in columns_with_indices(release)
+        if isinstance(column, Categorical | Boolean)
+        for index in indices
+    }
+    own = np.sqrt(np.diag(cells))
+    noisy = np.array([feature in levels for feature in chosen]) & (own > _NOISY_LEVEL * np.quantile(own, 0.25))
+    left = np.flatnonzero(~noisy)
+    if not noisy.any() or not len(left):
+        return ()
+    without = noise_edges(cells[np.ix_(left, left)], np.eye(len(left))[:1], law)
+    if not (hidden > without[0]).any():
+        return ()
+    order = np.flatnonzero(noisy)[np.argsort(-own[noisy], kind="stable")]
+    return tuple(release.feature_names[chosen[place]] for place in order)
 
 
 def number_of_components(n_components: int | None, d: int) -> int:
