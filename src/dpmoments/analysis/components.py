@@ -165,7 +165,7 @@ class PrincipalComponents(Answer):
         Of the frames that :meth:`transform` reads.
     noise : NoiseLaw or None
     rare_levels : tuple of str
-        Levels of so few rows that their noise, divided by their deviation, hides components that would be clear without them.
+        Levels of few rows whose noise, divided by their deviation, hides components that would be clear without them.
     about_rows : str
         Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
@@ -412,13 +412,13 @@ def pca(
 
 
 _NOISY_LEVEL = 4.0
-"""Noise on a level's variance, in that of quiet features (their lower quartile), from which on it may hide components."""
+"""Noise on the variance of a noisy level, in the lower quartile of all features."""
 
 
 def _rare_levels(
     release: Released, chosen: IntegerArray, cells: FloatArray, hidden: FloatArray, law: NoiseLaw | None
 ) -> tuple[str, ...]:
-    """Return the levels without which one of the ``hidden`` variances would be above the noise floor."""
+    """Return levels without which a ``hidden`` variance would be above the noise floor."""
     if law is None or not len(hidden):
         return ()
     levels = {

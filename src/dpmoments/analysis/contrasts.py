@@ -196,7 +196,7 @@ class Restrictions:
         if not (np.isfinite(matrix).all() and np.isfinite(values).all()):
             raise InputValueError("the coefficients and values of restrictions are finite numbers")
         if not matrix.any(axis=1).all():
-            raise InputValueError("a restriction has no coefficient of the fit: it says nothing of them")
+            raise InputValueError("a restriction has no coefficient of the fit (that of a reference level is 0)")
         return cls(tuple(_label(row, names) for row in matrix), matrix, values + 0.0)
 
 
