@@ -77,13 +77,14 @@ def recorded(
     seed: int = 0,
     schema: Schema | None = None,
     drops: bool = False,
+    recorder_class: type[Recorder] = Recorder,
 ) -> tuple[RunResult, Recorder, Any]:
     """One run, everything that it asked, and its plan."""
     schema = Schema.unit_ball(table.shape[1], missing="drop" if drops else "center") if schema is None else schema
     plan = AdaptiveBall().plan(
         MomentShape.of(schema, mean=True, n_rows=len(table) if neighbors is REPLACE else None), budget, neighbors
     )
-    recorder = Recorder(plan, insecure_generator(seed))
+    recorder = recorder_class(plan, insecure_generator(seed))
     noisy = plan.run(Rows.of(table, schema, mean=True, neighbors=neighbors, threads=1), recorder)
     receipt = recorder.close()
     assert receipt.exhausts
@@ -137,13 +138,14 @@ TABLES: dict[str, tuple[Table, dict[str, str]]] = {
     "near their mean": (lambda: rows_near(6000, 3), {"pure": "ball", "approximate": "ball", "rho": "ball"}),
     "wide": (lambda: rows_near(40_000, 3, 0.3), {"rho": "ball"}),
     "about a far center": (lambda: rows_near(6000, 3) + [0.6, 0.1, -0.2], {"pure": "ball", "rho": "ball"}),
-    "few far rows": (lambda: with_far_rows(6000, 3, 8), {"pure": "ball", "rho": "ball"}),
+    "few far rows": (lambda: with_far_rows(6000, 3, 3), {"pure": "ball", "rho": "ball"}),
     "too few rows": (lambda: rows_near(40, 3), {"pure": "few", "approximate": "few", "rho": "few"}),
     "at the edge": (lambda: at_the_edge(25_000, 3), {"pure": "screened", "approximate": "screened", "rho": "screened"}),
-    "fewer at the edge": (lambda: at_the_edge(1600, 3), {"pure": "guard", "rho": "full"}),
+    "fewer at the edge": (lambda: at_the_edge(1600, 3), {"pure": "full", "rho": "full"}),
     "two shells": (two_shells, {"pure": "full", "rho": "full"}),
     "far rows": (lambda: with_far_rows(6000, 3, 60), {"rho": "full"}),
-    "far rows among many": (lambda: with_far_rows(40_000, 3, 25), {"pure": "guard", "rho": "guard"}),
+    "far rows among many": (lambda: with_far_rows(40_000, 3, 60), {"pure": "guard"}),
+    "fewer far rows among many": (lambda: with_far_rows(40_000, 3, 25), {"rho": "guard"}),
     "all alike": (lambda: np.full((5000, 2), 0.25), {"pure": "ball", "approximate": "ball", "rho": "ball"}),
     "beyond the unit ball": (lambda: at_the_edge(4000, 3, 3.0), {"rho": "screened"}),
     "one row": (lambda: rows_near(1, 3), {"pure": "few", "approximate": "few", "rho": "few"}),
@@ -182,6 +184,50 @@ def test_every_path_is_taken_under_every_kind_of_budget() -> None:
     of_few = AdaptiveBall().plan(MomentShape(3), BUDGETS["approximate"], ADD)
     assert of_many.cost == BUDGETS["approximate"]
     assert of_few.cost == PrivacyBudget.pure(1.0)
+
+
+class ManyOutside(Recorder):
+    """Answers that put 4,000 more rows outside the ball."""
+
+    def _answer(self, made: Any, query: Any) -> Any:
+        answer = super()._answer(made, query)
+        return answer + 4000 * int(made.sensitivity.units) if made.what.code == "ball-outside" else answer
+
+
+@both_relations
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_a_ball_that_holds_few_rows_is_not_taken(budget: str, neighbors: Neighbors) -> None:
+    table = rows_near(5000, 3)
+    noisy, recorder, _ = recorded(table, BUDGETS[budget], neighbors, recorder_class=ManyOutside)
+    assert noisy.diagnostics["public_bounds"] == "ball-holds-few-rows"
+    assert noisy.center is None
+    found = plainly(table, recorder, BUDGETS[budget], neighbors)
+    assert found.path == "emptied"
+    assert_same(noisy, found)
+
+
+@pytest.mark.parametrize("n", [600, 2000])
+def test_columns_of_one_distance_give_no_warning_of_outlying_rows(n: int) -> None:
+    """Every row is farther than the largest radius; a search without the public bounds among its choices takes the smallest."""
+    table = np.sign(np.random.default_rng(4).standard_normal((n, 6))) / np.sqrt(6.0)
+    for seed in range(20):
+        noisy, _, _ = recorded(table, PrivacyBudget.pure(3.0), ADD, seed=seed)
+        assert noisy.diagnostics["public_bounds"] in ("rows-fill-bounds", "few-rows-for-ball")
+        assert "warnings" not in noisy.diagnostics
+
+
+@pytest.mark.parametrize("budget", ["pure", "rho"])
+def test_a_far_cluster_is_seen_and_said(budget: str) -> None:
+    """A table of three in a thousand rows near a corner keeps the public bounds in most runs, with a warning in most."""
+    table = rows_near(20_000, 8, 0.2) - 0.6 * np.eye(8)[0]
+    table[:60] = 0.95 * np.eye(8)[0]
+    said = []
+    for seed in range(10):
+        noisy, _, _ = recorded(table, BUDGETS[budget], ADD, seed=seed)
+        said.append((noisy.diagnostics.get("public_bounds", "ball"), "warnings" in noisy.diagnostics))
+    assert sum(reason == "ball" for reason, _ in said) <= 3
+    assert sum(warned for _, warned in said) >= (5 if budget == "pure" else 0)
+    assert all(reason == "ball-clips-too-much" for reason, warned in said if warned)
 
 
 @both_relations

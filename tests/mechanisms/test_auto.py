@@ -51,6 +51,33 @@ def test_the_plan_is_the_candidate_of_the_least_error(budget: PrivacyBudget, d: 
     assert budget.covers(chosen.cost)
 
 
+NUMBERS = tuple(dpm.Numeric(f"x{j}", 0, 1) for j in range(4))
+FLAGS = tuple(dpm.Boolean(f"b{j}") for j in range(10))
+
+
+@pytest.mark.parametrize(
+    ("columns", "chosen", "numeric"),
+    [
+        (NUMBERS[:2], "matrix-laplace", None),
+        (NUMBERS[:3], "adaptive-ball", None),
+        (FLAGS, "matrix-laplace", 0.0),
+        ((*FLAGS, NUMBERS[0]), "matrix-laplace", 1 / 11),
+        ((*FLAGS[:3], NUMBERS[0]), "adaptive-ball", None),
+        ((dpm.Categorical("c", tuple("abcdef")), *FLAGS[:2], NUMBERS[0]), "adaptive-ball", None),
+        ((dpm.Categorical("c", tuple("abcdef")), *FLAGS[:3], NUMBERS[0]), "matrix-laplace", 0.2),
+    ],
+)
+def test_a_ball_is_searched_for_where_a_quarter_of_three_columns_or_more_holds_numbers(
+    columns: tuple[Any, ...], chosen: str, numeric: float | None
+) -> None:
+    plan = AUTO.plan(MomentShape.of(dpm.Schema(*columns), mean=True), PURE, "add_remove")
+    assert plan.mechanism.name == chosen
+    assert plan.chosen_because is not None
+    said = "numbers-rarely-fill-bounds" if chosen == "adaptive-ball" else "least-error"
+    assert plan.chosen_because.code == said
+    assert plan.chosen_because.facts.get("numeric") == numeric
+
+
 def test_columns_with_a_scale_go_to_coinpress() -> None:
     for budget in (ZCDP, APPROXIMATE):
         plan = AUTO.plan(SCALED, budget, "replace_one")

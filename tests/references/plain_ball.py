@@ -27,6 +27,7 @@ from references.plain_answers import Answers, finest_bits
 FILLS = "rows-fill-bounds"
 TOO_FEW = "few-rows-for-ball"
 TOO_FAR = "ball-clips-too-much"
+TOO_FEW_HELD = "ball-holds-few-rows"
 
 
 class BallAnswers(Answers):
@@ -266,9 +267,10 @@ def adaptive_ball(
     part = search * loss
     left -= part
     if pure:
-        preferences = [round(4.0 * math.log(2.0) * i / 24 / part) for i in range(0, 160, 4)]
-        scores = [p - abs(rows_beyond(i) - beyond) for i, p in zip(range(0, 160, 4), preferences, strict=True)]
-        place = 4 * answers.choice("ball-radius", scores, part)
+        preferences = [round(4.0 * math.log(2.0) * i / 24 / part) for i in range(-4, 160, 4)]
+        outside = [0] + [rows_beyond(i) for i in range(0, 160, 4)]
+        scores = [p - abs(number - beyond) for number, p in zip(outside, preferences, strict=True)]
+        place = 4 * answers.choice("ball-radius", scores, part) - 4
     else:
         low, high = 0, 64
         for number in range(1, 7):
@@ -292,13 +294,17 @@ def adaptive_ball(
         excess = q * answers.number("ball-excess", total / 2.0**20, part, bits=20)
         deviation = q * answers.deviation(part, 1.0)
     saved = joint(left).of_gram * (1.0 - radius**2)
-    if excess > 2.0 * saved + deviation * max(0.0, 1.0 - (radius / 0.8) ** 2):
+    near = 1.25 * radius**2 * beyond
+    if excess > 0.5 * saved + (near + deviation) * max(0.0, 1.0 - (radius / 0.8) ** 2):
         found = at_the_bounds(TOO_FAR, "guard")
-        found.warning = (Message("no-ball", spent=0.39),)
+        if excess > near + 3.0 * deviation:
+            found.warning = (Message("no-ball", spent=0.39),)
         return found
-    part = 0.01 * loss
+    part = (within(share_for(n_low / 16.0), 0.01, 0.05) if first > 0.045 else 0.01) * loss
     left -= part
     rows_found = answers.number("ball-outside", rows_beyond(place), part)
+    if rows_found > 0.5 * n_hat:
+        return at_the_bounds(TOO_FEW_HELD, "emptied")
     rows_deviation = answers.deviation(part, 1.0)
 
     # The release in the ball.

@@ -12,6 +12,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import choose_augmentation
 from dpmoments.mechanisms.ball_search import (
     COUNT_SHARE,
+    MAX_OUTSIDE,
     SHARE_FOR_NOISE,
     BallBudget,
     BallEvidence,
@@ -41,10 +42,10 @@ MAX_RADIUS = 0.9
 """Largest ball radius; beyond it clipping is not worth its cost."""
 _MEAN_SQUARE, _COVARIANCE_SQUARE = 0.3, 0.4
 """Assumed ‖μ‖² and squared norm of the second moment of rows in a ball about their mean, over radius²."""
-MAX_CLIPPING_PER_NOISE = 2.0
+MAX_CLIPPING_PER_NOISE = 0.5
 """Accept the ball if the clipped excess is at most this multiple of the noise it saves …"""
 LENIENT_BELOW = 0.8
-"""… plus one standard deviation if the radius is below this."""
+"""… plus one SD and the excess of rows near the ball; less as r grows, none from here on."""
 _GAUSSIAN_TOLERANCE = 1.05
 """Keep Gaussian noise, with which the search is more accurate, up to this multiple of the final noise of pure ε."""
 MAX_SPENT = 0.39
@@ -114,11 +115,15 @@ class AdaptiveBallPlan(Plan):
         evidence = BallEvidence.found(distances, privacy_filter, self.budget, index, farthest_distance(center, *box))
         last = self.last_step(privacy_filter.left.as_budget)
         saved = last.expected_error * (1.0 - radius**2)
-        lenience = evidence.excess_deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
+        usual = evidence.excess_deviation + evidence.excess_of_near_rows(rows_beyond)
+        lenience = usual * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
         if evidence.excess > MAX_CLIPPING_PER_NOISE * saved + lenience:
-            warnings = (Message("no-ball", spent=MAX_SPENT),)
+            warnings = (Message("no-ball", spent=MAX_SPENT),) if evidence.shows_outlying_rows(rows_beyond) else ()
             return self._at_the_bounds(moments, privacy_filter, "ball-clips-too-much", warnings=warnings)
-        evidence = evidence.with_rows(distances, privacy_filter, self.budget, index)
+        share = self.budget.beyond_share(least_rows)
+        evidence = evidence.with_rows(distances, privacy_filter, self.budget, share, index)
+        if evidence.rows_beyond > MAX_OUTSIDE * n_rows:
+            return self._at_the_bounds(moments, privacy_filter, "ball-holds-few-rows")
         return self._in_the_ball(rows, privacy_filter, center, evidence)
 
     def last_step(self, left: PrivacyBudget, *, in_ball: bool = False) -> GaussianPlan | MatrixLaplacePlan:

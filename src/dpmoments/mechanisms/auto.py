@@ -1,4 +1,4 @@
-"""Auto: the adaptive ball if columns hold numbers, else the additive mechanism of least expected error."""
+"""Auto: the adaptive ball if enough columns hold numbers, else the additive mechanism of least expected error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 
-_MIN_FEATURES_FOR_BALL = 5
+_MIN_FEATURES_FOR_BALL = 3
+_MIN_NUMERIC_SHARE = 0.25
+"""Min share of columns with numbers for a search: Booleans and levels fill their bounds."""
 _CANDIDATES: tuple[Mechanism, ...] = (MatrixLaplace(), Isotropic(), Gaussian(), Laplace())
 
 
@@ -29,9 +31,9 @@ _CANDIDATES: tuple[Mechanism, ...] = (MatrixLaplace(), Isotropic(), Gaussian(), 
 class Auto(Mechanism):
     """A good mechanism for the budget and the schema; the choice reads no data.
 
-    With count and mean, and numbers among at least five features, that is :class:`~dpmoments.mechanisms.AdaptiveBall`: such
-    columns rarely fill the bounds of a codebook. Otherwise it is the additive mechanism with the least expected error on the
-    Gram matrix.
+    With count and mean, at least three features, and numbers in a quarter of the columns or more, that is
+    :class:`~dpmoments.mechanisms.AdaptiveBall`: such columns rarely fill the bounds of a codebook. Otherwise it is the additive
+    mechanism with the least expected error on the Gram matrix.
 
     Under an (ε, δ) budget the pure mechanisms are candidates at ε: in few dimensions, or at a very small δ, matrix Laplace or
     isotropic noise is smaller than Gaussian noise; the release then states that it spent pure ε. If columns have scale ranges
@@ -54,7 +56,7 @@ class Auto(Mechanism):
     >>> from dpmoments.mechanisms.base import MomentShape
     >>> Auto().plan(MomentShape(13), PrivacyBudget.pure(1.0), "replace_one").mechanism.name
     'matrix-laplace'
-    >>> Auto().plan(MomentShape(13, has_numbers=True), PrivacyBudget.pure(1.0), "replace_one").mechanism.name
+    >>> Auto().plan(MomentShape(13, numeric_share=1.0), PrivacyBudget.pure(1.0), "replace_one").mechanism.name
     'adaptive-ball'
     >>> Auto().plan(MomentShape(2), PrivacyBudget.pure(1.0), "replace_one").mechanism.name
     'isotropic'
@@ -68,7 +70,7 @@ class Auto(Mechanism):
     counts_rows: ClassVar[bool] = True  # the mechanism chosen does
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
     summary: ClassVar[str] = (
-        "adaptive-ball where columns hold numbers, else the additive mechanism of least expected error; reads no data"
+        "adaptive-ball if a quarter of the columns hold numbers, else the additive mechanism of least error; reads no data"
     )
     source: ClassVar[str] = "this library"
 
@@ -108,7 +110,7 @@ class Auto(Mechanism):
                 eigenvectors: Mechanism = class_at(MOMENTS["iterative-eigenvectors"])()
                 return eigenvectors.plan(shape, PrivacyBudget.pure(budget.epsilon), neighbors)
             return Gaussian().plan(shape, budget, neighbors)
-        if self.rule == "practice" and shape.mean and shape.has_numbers and shape.n_features >= _MIN_FEATURES_FOR_BALL:
+        if self.rule == "practice" and shape.mean and _may_lie_in_ball(shape):
             plan = AdaptiveBall().plan(shape, budget, neighbors)
             return replace(plan, chosen_because=_because_of_ball(plan))
         plans, refusals = list[Plan](), list[ValueError]()
@@ -125,7 +127,10 @@ class Auto(Mechanism):
         if not plans:
             raise refusals[0]
         plans.sort(key=lambda plan: plan.expected_error or math.inf)
-        return replace(plans[0], chosen_because=_because_of_error(plans, budget))
+        numeric = None
+        if self.rule == "practice" and shape.mean and shape.n_features >= _MIN_FEATURES_FOR_BALL:
+            numeric = shape.numeric_share
+        return replace(plans[0], chosen_because=_because_of_error(plans, budget, numeric))
 
     def _eigenvectors_are_ahead(self, shape: MomentShape, budget: PrivacyBudget) -> bool:
         """Return True if λ₁ ln λ₁ ≤ ln(1/δ)/ε."""
@@ -140,6 +145,11 @@ class Auto(Mechanism):
         return largest * math.log(max(largest, 1.0)) * budget.epsilon <= -math.log(budget.delta)
 
 
+def _may_lie_in_ball(shape: MomentShape) -> bool:
+    """Return True if a search for a ball usually pays, by public facts."""
+    return shape.n_features >= _MIN_FEATURES_FOR_BALL and shape.numeric_share >= _MIN_NUMERIC_SHARE
+
+
 def _because_of_ball(plan: Plan) -> Message:
     assert isinstance(plan, AdaptiveBallPlan)
     fallback, kind = plan.guaranteed.mechanism.name, str(plan.cost.kind)
@@ -147,11 +157,13 @@ def _because_of_ball(plan: Plan) -> Message:
     return Message("numbers-rarely-fill-bounds", **facts, spent=MAX_SPENT)
 
 
-def _because_of_error(plans: list[Plan], budget: PrivacyBudget) -> Message:
+def _because_of_error(plans: list[Plan], budget: PrivacyBudget, numeric: float | None) -> Message:
     best, second = plans[0], plans[1] if len(plans) > 1 else None
     facts: dict[str, Any] = {"mechanism": best.mechanism.name, "kind": str(best.cost.kind)}
     if second is not None and second.expected_error and best.expected_error:
         facts |= {"second": second.mechanism.name, "times": second.expected_error / best.expected_error}
+    if numeric is not None:
+        facts["numeric"] = numeric
     return Message("least-error", **facts, **budget.facts)
 
 

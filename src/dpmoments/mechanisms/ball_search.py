@@ -65,6 +65,12 @@ _MAX_BEYOND = 0.25
 """Upper limit of that target, as a fraction of all rows."""
 BEYOND_SHARE = 0.01
 """Budget share of the count of rows outside."""
+_UNSCREENED_BEYOND_SHARE = 0.05
+"""Upper limit of that share if no screening was paid for."""
+_BEYOND_NOISE = 16.0
+"""Noise scales of that count that all rows must equal, up to this limit."""
+MAX_OUTSIDE = 0.5
+"""Max fraction of rows outside a ball, by the noisy count."""
 _EXCESS_SHARE_PER_GAIN = 0.02
 """Budget share of the clipped excess at radius 1; it grows as 1/radius²."""
 _MAX_EXCESS_SHARE = 0.12
@@ -148,6 +154,12 @@ class BallBudget:
         """Return the number of rows allowed outside the screening radius."""
         return max(float(rows_beyond), _SCREEN_ROWS * least_rows)
 
+    def beyond_share(self, least_rows: float) -> float:
+        """Return the budget share of the count of rows outside the ball."""
+        if self.screen_share(least_rows) is not None:
+            return BEYOND_SHARE
+        return _within(self.share_for(least_rows / _BEYOND_NOISE), (BEYOND_SHARE, _UNSCREENED_BEYOND_SHARE))
+
     @staticmethod
     def excess_share(radius: float) -> float:
         """Return the budget share of the clipped excess at this radius."""
@@ -175,6 +187,8 @@ _INNERMOST = 189
 _STEP_PURE, _STEP_GAUSSIAN = 4, 3
 _N_RADII_PURE, _N_RADII_GAUSSIAN = 40, 64
 """Numbers of radii to choose from, a sixth or an eighth of an octave apart."""
+_EVERY_ROW = -_STEP_PURE
+"""Candidate of the exponential mechanism with no row outside: the public bounds."""
 SCREEN_PLACE = 5
 """Index of the screening radius, 0.82."""
 COMPARISONS = 6
@@ -246,17 +260,21 @@ class RowDistances:
         return noisy > allowed
 
     def radius(self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, rows_beyond: int) -> int:
-        """Return the index of a radius with about ``rows_beyond`` rows outside.
+        """Return the index of a radius with about ``rows_beyond`` rows outside; below 0: the bounds.
 
         **Privacy.** That share of the budget. Under pure ε by the exponential mechanism with the score minus the distance of
-        N(r) from K and a public preference; under ρ by noisy comparisons.
+        N(r) from K and a public preference, 0 in place of N(r) for the public bounds; under ρ by noisy comparisons.
         """
         part = budget.part(share)
         if budget.pure:
-            indices = radius_places(pure=True)
+            indices = (_EVERY_ROW, *radius_places(pure=True))
             # Two units in the last place down: the loss is this times the sensitivity of a score, 1.
             law = Choice(math.nextafter(math.nextafter(part.epsilon, 0.0), 0.0))
-            scores = [-abs(self.at(index) - rows_beyond) + preference(index, law.epsilon) for index in indices]
+            outside = [0, *(self.at(index) for index in indices[1:])]
+            scores = [
+                -abs(number - rows_beyond) + preference(index, law.epsilon)
+                for index, number in zip(indices, outside, strict=True)
+            ]
             return indices[int(privacy_filter.draw("ball-radius", law, np.array(scores), rank_score(budget.neighbors)))]
         losses = part.split(*[1.0] * COMPARISONS)
         step, half = 0, _N_RADII_GAUSSIAN
@@ -323,9 +341,9 @@ def possible_draws(*, pure: bool, count_is_public: bool, in_ball: bool) -> froze
     joint = ("gram_nuclear" if pure else "gram_frobenius",)
     starts = [(*first, rows_sum, *screened) for screened in ((), (counted,))]
     found = [(*start, *searched, *clipped) for start in starts for clipped in ((), (excess,))]
-    if in_ball:
-        return frozenset((*draws, counted, *joint) for draws in found)
-    return frozenset((*draws, *joint) for draws in (first, *starts, *found))
+    held = [(*draws, counted) for draws in found]
+    ends = held if in_ball else [first, *starts, *found, *held]
+    return frozenset((*draws, *joint) for draws in ends)
 
 
 def preference(place: int, epsilon: float) -> int:
@@ -345,6 +363,10 @@ def _noisy_count(privacy_filter: PrivacyFilter, what: Query, exact: int, budget:
 _FAILURE = 0.05
 """Max probability, before a run, that one of its bounds on the effect of clipping fails (union bound)."""
 _BOUNDS = 3
+_OUTLYING = 1.5
+"""Distance of an outlying row from the center, in radii of the ball, at the least."""
+_CLEAR = 3.0
+"""Noise SDs above which an excess is more than noise: 0.7 % of Laplace noise exceeds them."""
 
 
 @dataclass(frozen=True)
@@ -380,17 +402,26 @@ class BallEvidence:
         place: int,
         farthest: float,
     ) -> BallEvidence:
-        """Return the evidence of the clipped excess; the number of rows is queried when the ball is accepted."""
+        """Return the evidence of the clipped excess; the rows are counted if it allows the ball."""
         radius = radius_at(place)
         share = budget.excess_share(radius)
         excess, deviation = distances.noisy_excess(privacy_filter, budget, share, place, farthest)
-        return cls(radius, math.nan, budget.deviation(BEYOND_SHARE), excess, deviation, farthest, budget.pure)
+        return cls(radius, math.nan, math.nan, excess, deviation, farthest, budget.pure)
 
     def with_rows(
-        self, distances: RowDistances, privacy_filter: PrivacyFilter, budget: BallBudget, place: int
+        self, distances: RowDistances, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, place: int
     ) -> BallEvidence:
         """Return the evidence with the noisy number of rows outside the ball."""
-        return replace(self, rows_beyond=distances.noisy_rows_beyond(privacy_filter, budget, BEYOND_SHARE, place))
+        noisy = distances.noisy_rows_beyond(privacy_filter, budget, share, place)
+        return replace(self, rows_beyond=noisy, rows_deviation=budget.deviation(share))
+
+    def excess_of_near_rows(self, rows_beyond: int) -> float:
+        """Return the largest excess of that many rows, if none is outlying."""
+        return (_OUTLYING**2 - 1.0) * self.radius**2 * rows_beyond
+
+    def shows_outlying_rows(self, rows_beyond: int) -> bool:
+        """Return True if the excess is more than noise and that many rows near the ball explain."""
+        return self.excess > self.excess_of_near_rows(rows_beyond) + _CLEAR * self.excess_deviation
 
     def diagnostics(self, noisy: RunResult) -> dict[str, Any]:
         """Bound what clipping did to the moments.

@@ -40,8 +40,8 @@ class MomentShape:
         True if a rule of the schema can drop a row.
     max_nonzero : int
         Largest number of nonzero entries of an encoded row: one for each column; default: ``n_features``.
-    has_numbers : bool
-        True if some column holds numbers, neither Boolean nor levels, with most rows possibly far inside their bounds.
+    numeric_share : float
+        Share of the columns that hold numbers, neither Boolean nor levels, with most rows possibly far inside their bounds.
     """
 
     n_features: int
@@ -51,7 +51,7 @@ class MomentShape:
     rough_scale: RoughScale | None = None
     drops_rows: bool = False
     max_nonzero: int = 0
-    has_numbers: bool = False
+    numeric_share: float = 0.0
 
     @classmethod
     def of(cls, schema: Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
@@ -64,7 +64,7 @@ class MomentShape:
             rough_scale=schema.rough_scale(mean=mean),
             drops_rows=schema.drops_rows,
             max_nonzero=len(schema.columns),
-            has_numbers=schema.has_numbers,
+            numeric_share=schema.numeric_share,
         )
 
     def __post_init__(self) -> None:

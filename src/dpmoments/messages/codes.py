@@ -251,12 +251,14 @@ _REASONS: Mapping[str, Kinds] = {
         "kind": "word",
         "second?": "word",
         "times?": "number",
+        "numeric?": "number",
         "unit_rows?": "integer",
         **_BUDGET,
     },
     "few-rows-for-ball": _NONE,
     "rows-fill-bounds": _NONE,
     "ball-clips-too-much": _NONE,
+    "ball-holds-few-rows": _NONE,
 }
 """Reasons of a choice: why ``auto`` took a mechanism, why a run took no clipping ball."""
 

@@ -216,9 +216,14 @@ def _least_error(facts: Facts) -> str:
     second = (
         f"; {facts['second']} has {facts['times']:.2g} times as much" if "second" in facts and "times" in facts else ""
     )
+    numeric = facts.get("numeric")
+    few = ""
+    if numeric is not None:
+        holding = f"only {numeric:.0%} of the columns hold numbers" if numeric else "no column holds numbers"
+        few = f" No clipping ball was searched for, because {holding}."
     return (
         f"{facts['mechanism']}, because it has the least expected error of the additive mechanisms at {budget_text(facts)}"
-        f"{second}.{_at_unit(facts)}"
+        f"{second}.{few}{_at_unit(facts)}"
     )
 
 
@@ -601,6 +606,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "few-rows-for-ball": "There are too few rows for this budget to search for a clipping ball.",
         "rows-fill-bounds": "The rows fill the public bounds.",
         "ball-clips-too-much": "A clipping ball would clip rows by too much.",
+        "ball-holds-few-rows": "The clipping ball that was found holds too few of the rows.",
     }
 )
 """Words by code, without a remedy."""

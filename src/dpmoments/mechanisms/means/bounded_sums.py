@@ -147,7 +147,7 @@ class BoundedSumsPlan(MeanPlan):
         moments = rows.moments(bits=bits)
         lower, upper = rows.schema.encoding(mean=True).values_in_ball(*rows.schema.feature_bounds)
         box = lower, upper
-        in_ball = self._in_ball(rows, moments, privacy_filter, box) if self.shape.has_numbers else None
+        in_ball = self._in_ball(rows, moments, privacy_filter, box) if self.shape.numeric_share > 0.0 else None
         if in_ball is not None:
             return in_ball
         mean, noise, n_rows, of_count = step.mean(moments, privacy_filter, privacy_filter.left.as_budget)
