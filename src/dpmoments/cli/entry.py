@@ -61,7 +61,7 @@ _COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "ols": ("analyses", "Fit least squares of a feature on others, with intervals: free of privacy cost."),
         "ridge": (
             "analyses",
-            "Fit ridge regression of a feature on others: better predictions if noise matters, no privacy cost.",
+            "Fit ridge regression of a feature on others.",
         ),
         "lasso": (
             "analyses",
@@ -74,7 +74,7 @@ _COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "group-means": (
             "analyses",
-            "Compute means over the rows of each group, with intervals and differences: free of privacy cost.",
+            "Compute means over the rows of each group, with intervals and differences.",
         ),
         "anova": ("analyses", "Run a one-way analysis of variance of a feature by groups: free of privacy cost."),
         "t-test": ("analyses", "Run Welch's t-test of a feature by two groups: post-processing, free of privacy cost."),
@@ -93,7 +93,7 @@ _COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "lda": ("analyses", "Fit linear discriminant analysis of the groups of a column: free of privacy cost."),
         "graphical-lasso": (
             "analyses",
-            "Fit a sparse dependence graph by the graphical lasso on released correlations: no privacy cost.",
+            "Fit a sparse dependence graph by the graphical lasso on released correlations.",
         ),
         "groups": ("analyst:groups", "Write each group of a grouped release to its own file."),
         "pool": ("analyst:pool", "Combine releases of several tables that have no row in common."),
