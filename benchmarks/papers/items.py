@@ -8,6 +8,7 @@ and that the page is current.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,11 +25,19 @@ KINDS = (
     *("data", "preprocessing", "experiment", "claim"),
 )
 ESCAPED = "\\|"
+JUDGED = ("reproduction.md", "beside-the-figures.md")
+VERDICT = re.compile(
+    r"^\| (?P<says>.*?) \| (?:\*\*)?(?P<verdict>reproduced with changes|reproduced|not comparable|does not hold|not compared)"
+    r"(?:\*\*)? \|"
+)
 HEAD = """\
 # The papers, item by item
 
 What a reader of the five papers could look for, and where it is in this library. Written from [papers.yaml](papers.yaml) by
 `python -m benchmarks.papers.items`; a test checks that every name, file and test below exists.
+
+Claims that figures were judged by have their verdicts, from [the papers' figures](reproduction.md) and
+[beside them](beside-the-figures.md).
 
 *Covered*: it is here, and the tests named would fail were it wrong. *Otherwise*: it is here in another way, or is not to be here,
 for the reason given. *In part* and *not yet*: what is missing is said. Experiments count as covered only where a test holds what
@@ -44,11 +53,11 @@ def load() -> list[dict[str, Any]]:
 
 def page(papers: Sequence[Mapping[str, Any]]) -> str:
     """The whole page in Markdown."""
-    lines = [HEAD, *counts(papers)]
+    lines, known = [HEAD, *counts(papers)], verdicts()
     for paper in papers:
         lines += ["", f"## {paper['short']}", "", f"{paper['paper']}.", ""]
         lines += ["| section | | item | status | where, and why | tests |", "| --- | --- | --- | --- | --- | --- |"]
-        lines += [row(item) for item in paper["items"]]
+        lines += [row(item, known) for item in paper["items"]]
     return "\n".join(lines) + "\n"
 
 
@@ -64,10 +73,26 @@ def counts(papers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield f"| all | {total.total()} | {' | '.join(str(total[status]) for status in STATUSES)} |"
 
 
-def row(item: Mapping[str, Any]) -> str:
+def verdicts() -> Mapping[str, str]:
+    """The verdict of every claim that a page judges, by figure and claim, ``"amin-1a: AD has less error …"``."""
+    found = {}
+    for name in JUDGED:
+        figure = ""
+        for line in (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines():
+            if line.startswith("### "):
+                figure = line.removeprefix("### ").partition(":")[0]
+            elif judged := VERDICT.match(line):
+                found[f"{figure}: {judged['says'].replace(ESCAPED, '|')}"] = judged["verdict"]
+    return found
+
+
+def row(item: Mapping[str, Any], known: Mapping[str, str]) -> str:
     """One item as a row of its table."""
     where = ", ".join(place(name) for name in item["where"])
     why = f". {sentence(item['because'])}" if "because" in item else ""
+    if "verdicts" in item:
+        each = (f"{claim.partition(':')[0]} *{known.get(claim, 'not judged')}*" for claim in item["verdicts"])
+        why = f"{why or '.'} Verdicts: {', '.join(each)}."
     cells = (
         item["section"],
         item["kind"],

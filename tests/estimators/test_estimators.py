@@ -584,6 +584,7 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "least squares" in printed
     assert "dppca0" in printed
     assert "\n1.0\n" in printed
+    assert re.search(r"^(2\.0|1\.9{9,}\d*)$", printed, re.M)  # what OpenDP's PCA(epsilon=1) states of itself
 
 
 def test_the_library_alone_imports_no_scikit_learn() -> None:

@@ -42,6 +42,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import symmetric_gaussian
 from dpmoments.noise.sphere import sample_bingham_diagonal
+from dpmoments.papers import bounds
 from dpmoments.papers import datasets as papers_datasets
 from dpmoments.papers.mechanisms.private_preconditioning import _shares
 from dpmoments.privacy.filter import PrivacyFilter
@@ -370,3 +371,51 @@ def test_what_privacy_costs_a_mean(d: int, n: int, most: float) -> None:
     with_privacy, without = np.mean(found, axis=0)
     assert with_privacy < most * without
     assert with_privacy > without
+
+
+def test_inexact_directions_leave_more_variance_to_the_rest() -> None:
+    """Amin et al., section 3: projected onto the complement of any direction; subtracted, as Kapralov and Talwar do, not."""
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        table = rng.normal(size=(12, 6)) * np.array([5.0, 3.0, 2.0, 1.0, 0.5, 0.2])
+        gram = table.T @ table
+        values, vectors = np.linalg.eigh(gram)
+        direction = vectors[:, -1] + 0.3 * rng.normal(size=6)
+        direction /= np.linalg.norm(direction)
+        complement = np.linalg.svd(direction[None, :])[2][1:]
+        left = np.linalg.eigvalsh(complement @ gram @ complement.T)
+        assert (left >= values[:-1] - 1e-9 * values[-1]).all()
+        assert left.sum() > values[:-1].sum()
+        subtracted = np.linalg.eigvalsh(gram - values[-1] * np.outer(direction, direction))
+        assert subtracted[0] < 0.0
+        assert math.isclose(subtracted.sum(), values[:-1].sum(), rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("spectrum", [(600.0, 300.0, 100.0, 50.0, 10.0), (5000.0, 500.0, 50.0, 5.0, 1.0)])
+def test_the_split_by_roots_has_a_better_guarantee_than_equal_parts(spectrum: tuple[float, ...]) -> None:
+    def bound(weights: np.ndarray, total: float) -> float:
+        return bounds.eigenvector_release_error(
+            list(spectrum), list(total * weights / weights.sum()), eigenvalue_scale=8.0, failure=0.05
+        )
+
+    values = np.array(spectrum)
+    for total in (1.25, 12.5, 125.0):
+        by_roots, equal, in_proportion = (bound(weights, total) for weights in (np.sqrt(values), values**0.0, values))
+        assert by_roots < 0.95 * equal
+        assert by_roots < 1.06 * in_proportion
+
+
+def test_symq_depends_on_the_radius_at_an_eighth_of_the_budget() -> None:
+    """Biswas et al., section 3: their ρ = ε²/2 of a choice is 8 times what its bounded range costs, ε²/8."""
+
+    def error(rho: float, radius: float) -> float:
+        table = np.random.default_rng(7).normal(size=(1000, 10))
+        options: dict[str, Any] = {"mechanism": "symq", "radius": radius, "insecure_seed": 3, "threads": 1}
+        schema = dpm.Schema.unbounded(10)
+        released = dpm.release_mean(table, schema, rho=rho, neighbors="replace_one", **options)
+        return float(np.linalg.norm(released.mean))
+
+    for radius in (7.0, 8000.0, 70_000.0):
+        assert error(0.1, radius) < 0.6
+    assert error(0.1 / 8.0, 7.0) < 12.0
+    assert error(0.1 / 8.0, 70_000.0) > 2.0 * error(0.1 / 8.0, 8000.0) > 2000.0

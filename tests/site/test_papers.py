@@ -11,10 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.papers.items import KINDS, PAGE, ROOT, STATUSES, load, page
+from benchmarks.papers.items import KINDS, PAGE, ROOT, STATUSES, load, page, verdicts
 
 PAPERS = load()
-FIELDS = {"section", "kind", "item", "status", "because", "where", "tests"}
+FIELDS = {"section", "kind", "item", "status", "because", "where", "tests", "verdicts"}
+STATUSES_OF = {
+    "reproduced": {"covered", "in part"},
+    "not compared": {"covered", "in part"},
+    "reproduced with changes": {"in part"},
+    "not comparable": {"in part"},
+    "does not hold": {"otherwise"},
+}
+"""Statuses that an item may have by its worst verdict, the best first."""
 
 
 @cache
@@ -53,6 +61,16 @@ def in_the_repository(name: str) -> bool:
     return (ROOT / file).is_file() and (not inside or inside in names_of(ROOT / file))
 
 
+def contradictions(item: Mapping[str, Any]) -> Iterator[str]:
+    """What an item says otherwise than the pages of figures do."""
+    known, order = verdicts(), [*STATUSES_OF]
+    named = item.get("verdicts", ())
+    yield from (f"names a claim that no page judges: {claim}" for claim in named if claim not in known)
+    found = [known[claim] for claim in named if claim in known]
+    if found and item["status"] not in STATUSES_OF[worst := max(found, key=order.index)]:
+        yield f"is {item['status']}, where a claim of it is judged as {worst}"
+
+
 def faults(item: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with an item, in words."""
     if unknown := item.keys() - FIELDS:
@@ -74,6 +92,7 @@ def faults(item: Mapping[str, Any]) -> Iterator[str]:
     for name in item["where"]:
         if not (in_the_library(name) if name.startswith("dpmoments") else in_the_repository(name)):
             yield f"points to {name}, which is not there"
+    yield from contradictions(item)
     for name in item.get("tests", ()):
         if "::test_" not in name or not in_the_repository(name):
             yield f"names the test {name}, which is not there"
@@ -143,3 +162,21 @@ def test_tables_of_the_page_have_as_many_cells_as_their_heads() -> None:
     for line in page(PAPERS).splitlines():
         if line.startswith("| ") and "| items |" not in line:
             assert len(re.findall(r"(?<!\\)\|", line)) == 7, line
+
+
+EXACT = " — under exact calibration"
+"""Ends a claim that is judged with other constants than the paper's."""
+
+
+def test_every_claim_that_a_page_judges_is_an_item_and_has_its_status() -> None:
+    judged = {claim for claim in verdicts() if not claim.endswith((EXACT, ": the published curves"))}
+    named = {claim for paper in PAPERS for item in paper["items"] for claim in item.get("verdicts", ())}
+    assert judged == {claim for claim in named if not claim.endswith(EXACT)}
+
+
+def test_a_status_against_the_verdict_is_found() -> None:
+    claim = next(claim for claim, verdict in verdicts().items() if verdict == "does not hold")
+    item = {"section": "1", "kind": "claim", "item": "x", "status": "covered", "verdicts": [claim]}
+    assert list(contradictions(item)) == ["is covered, where a claim of it is judged as does not hold"]
+    assert not list(contradictions(item | {"status": "otherwise"}))
+    assert list(contradictions(item | {"verdicts": ["amin-1a: nobody said so"]}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.papers.reproduce import page, plotter
@@ -44,32 +44,48 @@ def main() -> None:
         limit = None if options.minutes is None else 60.0 * options.minutes
         run(chosen, store, quick=options.quick, workers=options.workers, stop_after=limit)
     found = {figure.name: page.read_results(figure, store) for figure in (*FIGURES, *BESIDE)}
+    for figure in chosen:
+        print("\n".join(told(figure, found, options.output)))
     for written in page.PAGES:
-        missing = written.missing(found)
-        if missing:
-            print(f"docs/{written.path.name} stays as it is: nothing was measured of {', '.join(missing)}")
+        kept = page.Kept.read(written.path)
+        if missing := written.missing(found, kept):
+            print(f"docs/{written.path.name} stays as it is: {', '.join(missing)} must be run in full first")
+        elif any(page.complete(found[figure.name], found) for figure in written.figures):
+            written.path.write_text("\n".join(page.lines(written, found, kept)).rstrip() + "\n", encoding="utf-8")
+            print(f"wrote the figures that were run in full to docs/{written.path.name}")
+
+
+def told(figure: Figure, found: Mapping[str, Results], output: Path) -> Iterator[str]:
+    """Verdicts, numbers and the picture of a figure; the page has the picture of a full run alone."""
+    results = found[figure.name]
+    yield f"\n{page.heading(figure)}"
+    if not results.panels or any(not found[name].panels for name in figure.borrowed):
+        lenders = ", ".join(name for name in figure.borrowed if not found[name].panels)
+        yield f"  not measured{f': run {lenders} first' if lenders else ''}"
+        return
+    if not page.complete(results, found):
+        yield "  a part of its points and trials: verdicts may change with the full run"
+    for claim, outcome in page.judged(figure, results):
+        if outcome is None:
+            yield f"  not compared   {claim.says}"
         else:
-            written.path.write_text("\n".join(page.lines(written, found)).rstrip() + "\n", encoding="utf-8")
-            print(f"wrote docs/{written.path.name}")
-        # Pictures of a page change with the page alone.
-        draw(
-            [figure for figure in chosen if figure in written.figures and found[figure.name].panels],
-            found,
-            options.output / "pictures" if missing else page.IMAGES,
-            options.output,
-        )
+            word = outcome.verdict.answer if claim.ours else outcome.verdict
+            yield f"  {word.upper()}   {claim.says}"
+            yield f"      {outcome.found}"
+    folder = page.IMAGES if page.complete(results, found) else output / "pictures"
+    yield from (f"  {path}" for path in draw(figure, results, folder / f"{figure.name}.png", output))
 
 
-def draw(figures: Sequence[Figure], found: Mapping[str, Results], pictures: Path, output: Path) -> None:
-    """Pictures of these figures, and into ``output`` those with what is not ours."""
-    for figure in figures:
-        results = found[figure.name]
-        plotter.draw(figure, results, pictures / f"{figure.name}.png")
-        if any(panel.published for panel in figure.panels):
-            plotter.draw(figure, results, output / "published" / f"{figure.name}.png", published=True)
-        if figure.name == "coinpress-8":
-            plotter.draw_map(output / "map-of-europe.png")
-        print(f"drew {figure.name}")
+def draw(figure: Figure, results: Results, picture: Path, output: Path) -> Iterator[Path]:
+    """Draw a figure, and into ``output`` what is not ours; return the paths."""
+    plotter.draw(figure, results, picture)
+    yield picture
+    if any(panel.published for panel in figure.panels):
+        plotter.draw(figure, results, output / "published" / f"{figure.name}.png", published=True)
+        yield output / "published" / f"{figure.name}.png"
+    if figure.name == "coinpress-8":
+        plotter.draw_map(output / "map-of-europe.png")
+        yield output / "map-of-europe.png"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from benchmarks.papers.reproduce.results import Results
 
-__all__ = ["Claim", "Figure", "Instead", "Method", "Outcome", "Panel", "Point", "Verdict", "digest"]
+__all__ = ["LEGEND", "Claim", "Figure", "Instead", "Method", "Outcome", "Panel", "Point", "Verdict", "digest"]
 
 Settings = Mapping[str, Any]
 """Names, numbers and strings alone: what is hashed."""
@@ -65,6 +65,8 @@ class Panel:
         What x is, where it is not what the figure says.
     slow_trials : int or None
         Of the methods that have fewer trials than the figure, even fewer, where a trial takes long here.
+    fewer : mapping
+        Trials at points of many rows, by point.
     """
 
     title: str
@@ -74,6 +76,7 @@ class Panel:
     published: str | None = None
     axis: str | None = None
     slow_trials: int | None = None
+    fewer: Mapping[float, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not set(self.quick) <= set(self.points):
@@ -81,11 +84,29 @@ class Panel:
 
 
 class Verdict(StrEnum):
-    """What became of a claim."""
+    """Whether a claim of a paper was found again; ``LEGEND`` has the rule."""
 
     REPRODUCED = "reproduced"
     CHANGED = "reproduced with changes"
+    INCOMPARABLE = "not comparable"
     FAILS = "does not hold"
+
+    @property
+    def answer(self) -> str:
+        """The same as the answer to a question that is ours."""
+        return {Verdict.REPRODUCED: "yes", Verdict.CHANGED: "in part"}.get(self, "no")
+
+
+LEGEND: Mapping[Verdict, str] = {
+    Verdict.REPRODUCED: "in every cell (panel × point) that the claim is about; a ratio that two standard errors do not "
+    "distinguish from 1 counts for the claim.",
+    Verdict.CHANGED: "in more than half of the cells, with the exceptions counted; or within a wider limit than the claim's; or "
+    "with a change that is named.",
+    Verdict.INCOMPARABLE: "we did not find it, but with settings that are ours because the paper's are lost or not stated: that "
+    "refutes nothing.",
+    Verdict.FAILS: "otherwise. What would have to be true for the claim to hold is named, and was tried.",
+}
+"""The one rule of all verdicts."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +119,35 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Claim:
-    """What is said, in our words, and its judgement by the results; None where what it compares with is not at hand."""
+    """What is said, in our words, and its judgement by the results; None if what it is compared with is not at hand.
+
+    Attributes
+    ----------
+    says : str
+    rule : callable
+        The outcome of the results.
+    unknown : str
+        Settings that the paper does not state, or that are lost in our copy: without them the claim cannot be refuted.
+    needs : str
+        What would have to be true for the claim to hold, and how that was tried; no claim on a page is refuted without it.
+    ours : bool
+        A question of ours and no claim of the paper: it has an answer, not a verdict.
+    """
 
     says: str
-    judge: Callable[[Results], Outcome | None]
+    rule: Callable[[Results], Outcome | None]
+    unknown: str = ""
+    needs: str = ""
+    ours: bool = False
+
+    def judge(self, results: Results) -> Outcome | None:
+        """Apply the rule; a refutation says what the claim needs."""
+        outcome = self.rule(results)
+        if outcome is None or outcome.verdict is not Verdict.FAILS or self.ours:
+            return outcome
+        if unknown := self.unknown or results.figure.unknown:
+            return Outcome(Verdict.INCOMPARABLE, f"{outcome.found}. {unknown}")
+        return Outcome(Verdict.FAILS, f"{outcome.found}. {self.needs}" if self.needs else outcome.found)
 
 
 @dataclass(frozen=True)
@@ -132,6 +178,8 @@ class Figure:
         Of the trials of a point.
     claims, instead, notes : sequence
         What the page says.
+    unknown : str
+        That of every claim which does not say its own.
     borrowed : mapping
         Curves of another figure: its name, and labels of its methods. Those of panels of the same titles are drawn as well.
     log_axis, log_error : bool
@@ -162,6 +210,7 @@ class Figure:
     claims: Sequence[Claim] = ()
     instead: Sequence[Instead] = ()
     notes: Sequence[str] = ()
+    unknown: str = ""
     borrowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     log_axis: bool = True
     log_error: bool = True
@@ -171,11 +220,12 @@ class Figure:
     reference: float | None = None
     block: int = 10
 
-    def trials_of(self, method: Method, panel: Panel) -> int:
-        """How many a full run has."""
+    def trials_of(self, method: Method, panel: Panel, x: float) -> int:
+        """Return the number of trials of a full run at a point."""
+        trials = min(self.trials, panel.fewer.get(x, self.trials))
         if method.most_trials is None:
-            return self.trials
-        return min(self.trials, method.most_trials, panel.slow_trials or self.trials)
+            return trials
+        return min(trials, method.most_trials, panel.slow_trials or trials)
 
     def blocks(self) -> list[tuple[int, int]]:
         """Trials of one task each: those of a quick run, then the rest."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,30 +10,31 @@ from pathlib import Path
 
 from benchmarks.pages import DOCS
 from benchmarks.papers.reproduce.claims import factor
-from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Outcome, Verdict
+from benchmarks.papers.reproduce.declaration import LEGEND, Claim, Figure, Instead, Outcome, Verdict
 from benchmarks.papers.reproduce.figures import BESIDE, FIGURES
 from benchmarks.papers.reproduce.lessons import lessons
 from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.reproduce.store import Store
 
-__all__ = ["IMAGES", "PAGES", "Page", "borrowed_files", "lines", "read_results"]
+__all__ = ["IMAGES", "PAGES", "Kept", "Page", "borrowed_files", "complete", "judged", "lines", "read_results"]
 
 IMAGES = DOCS / "images" / "reproduction"
-OF_THE_PAPERS = """\
+RULE = "\n".join(f"- **{verdict}**: {words}" for verdict, words in LEGEND.items())
+OF_THE_PAPERS = f"""\
 # The papers' figures, measured again
 
 Every figure of Amin et al. 2019, of its student replication, of Sheffet 2015 and of CoinPress 2020: what the paper
 says, what comes out when it is run again, and what to use now. Written by `make reproduce` (`make reproduce
-QUICK=1` for a small run); what a figure shows is declared in
+QUICK=1` for a small run, which changes nothing here; `make reproduce REPRODUCE="--only amin-1a"` for one figure); what a
+figure shows is declared in
 [benchmarks/papers/reproduce/figures](../benchmarks/papers/reproduce/figures/), how a point is measured is in
 [experiments](../benchmarks/papers/reproduce/experiments/). Seeds are derived from the names of figure, panel, method,
-point and trial: a second run gives the same numbers. Claims are in our words. Verdicts follow from the numbers by
-rules in the declarations. What the figures leave open is measured [beside them](beside-the-figures.md).
+point and trial: a second run gives the same numbers. Claims are in our words. Verdicts follow from the numbers by one rule,
+whose limits are in the declarations. What the figures leave open is measured [beside them](beside-the-figures.md).
 
-- **reproduced**: as the paper says; ratios that two standard errors do not tell from 1 count for the claim.
-- **reproduced with changes**: in most cells, or with a change that is named.
-- **does not hold**: otherwise.
+{RULE}
 
+Questions that are ours are no claims of a paper: they have an answer and no verdict, and are not counted with the claims.
 A factor *a* (*b* to *c*) is a geometric mean over the cells of a figure (panel × point), with its least and largest
 value. Under *instead* it is the error of the paper's method over that of what to use, at the same budget and on the same tables.
 """
@@ -40,10 +42,44 @@ BESIDE_THEM = """\
 # Beside the papers' figures
 
 What the figures of Amin et al. 2019 and of Sheffet 2015 leave open, measured as [they are](reproduction.md), by the same command
-and with the same rules of verdicts: tables in other forms, both calibrations, the acceptance that Amin et al. print, errors over
-n and d, the rule of regimes; repairs, collinear columns, noise on the inverse. A claim that names a section is the paper's;
-one that names none is ours, from earlier measurements with other seeds. Written by `make reproduce`.
+and with the same rule of verdicts: tables in other forms and other scalings, both calibrations, the acceptance that Amin et al.
+print, errors over n and d, the rule of regimes; repairs, collinear columns, noise on the inverse. A claim names a section of its
+paper; a question is ours, from earlier measurements with other seeds. Written by `make reproduce`.
 """
+MEASURED = re.compile(r"^\*\*.*\*\*.*\nMeasured on .*$", re.M)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The parts of a page as it is: a figure that was not run in full keeps its part.
+
+    Attributes
+    ----------
+    measured, lessons : str
+        What was run and where; what to take from all figures.
+    rows, sections : mapping
+        By figure: its line of the summary, and its section.
+    """
+
+    measured: str
+    lessons: str
+    rows: Mapping[str, str]
+    sections: Mapping[str, str]
+
+    @classmethod
+    def read(cls, path: Path) -> Kept:
+        """Take a page apart; of one that does not exist nothing is kept."""
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        measured = MEASURED.search(text)
+        lessons = re.search(r"^## What to take from it\n.*?(?=^## )", text, re.M | re.S)
+        parts = re.findall(r"^### ([\w-]+): .*?(?=^##|\Z)", text, re.M | re.S)
+        sections = re.finditer(r"^### .*?(?=^##|\Z)", text, re.M | re.S)
+        return cls(
+            measured.group() if measured else "",
+            lessons.group().rstrip() if lessons else "",
+            {name: line for line, name in re.findall(r"^(\| \[([\w-]+)\]\(#.*)$", text, re.M)},
+            {name: section.group().rstrip() for name, section in zip(parts, sections, strict=True)},
+        )
 
 
 @dataclass(frozen=True)
@@ -55,10 +91,13 @@ class Page:
     figures: Sequence[Figure]
     lessons: Callable[[Mapping[str, Results]], Iterator[str]] | None = None
 
-    def missing(self, found: Mapping[str, Results]) -> list[str]:
-        """Figures without results among those that the page needs."""
-        needed = [name for figure in self.figures for name in (figure.name, *figure.borrowed)]
-        return [name for name in dict.fromkeys(needed) if not found[name].panels]
+    def missing(self, found: Mapping[str, Results], kept: Kept) -> list[str]:
+        """Return the figures that neither have all their results nor a section."""
+        return [
+            figure.name
+            for figure in self.figures
+            if not complete(found[figure.name], found) and figure.name not in kept.sections
+        ]
 
 
 PAGES = (
@@ -93,20 +132,23 @@ def factor_of(instead: Instead, results: Results) -> str:
     return factor(ratios)
 
 
-def lines(page: Page, found: Mapping[str, Results]) -> Iterator[str]:
-    """The whole page, from the results of all figures."""
+def lines(page: Page, found: Mapping[str, Results], kept: Kept) -> Iterator[str]:
+    """The whole page: figures with all their results anew, the others as they were."""
     own = {figure.name: found[figure.name] for figure in page.figures}
-    outcomes = {name: judged(results.figure, results) for name, results in own.items()}
-    whole = {name: complete(results, found) for name, results in own.items()}
+    new = {name: complete(results, found) for name, results in own.items()}
+    outcomes = {name: judged(results.figure, results) if new[name] else [] for name, results in own.items()}
     yield page.head
-    yield from circumstances(own, whole)
+    yield from circumstances(own) if all(new.values()) or not kept.measured else [kept.measured]
     yield ""
     if page.lessons is not None:
-        yield from page.lessons(found)
+        yield from page.lessons(found) if all(new.values()) or not kept.lessons else [kept.lessons]
         yield ""
     yield "## All figures"
     yield ""
-    yield from summary(own, outcomes)
+    yield "| figure | shows | claims: reproduced, with changes, not comparable, not | instead | factor |"
+    yield "| --- | --- | --- | --- | --- |"
+    for name, results in own.items():
+        yield summary(results, outcomes[name]) if new[name] else kept.rows[name]
     paper = None
     for name, results in own.items():
         if results.figure.paper != paper:
@@ -114,30 +156,31 @@ def lines(page: Page, found: Mapping[str, Results]) -> Iterator[str]:
             yield ""
             yield f"## {paper}"
         yield ""
-        yield from section(results, outcomes[name], whole=whole[name])
+        if new[name]:
+            since = (
+                "" if all(new.values()) else f" Measured {known(results, 'date')}, commit {known(results, 'commit')}."
+            )
+            yield from section(results, outcomes[name], since=since)
+        else:
+            yield kept.sections[name]
 
 
-def circumstances(found: Mapping[str, Results], whole: Mapping[str, bool]) -> Iterator[str]:
-    """Machine, versions, and how much of the whole was run."""
+def known(results: Results, fact: str) -> str:
+    """A circumstance of all results."""
+    return ", ".join(sorted(results.facts.get(fact, [])))
+
+
+def circumstances(found: Mapping[str, Results]) -> Iterator[str]:
+    """Machine and versions of a run of all figures."""
     facts: dict[str, set[str]] = {}
     for results in found.values():
-        for name, known in results.facts.items():
-            facts.setdefault(name, set()).update(known)
-
-    def known(name: str) -> str:
-        return ", ".join(sorted(facts.get(name, set())))
-
-    if all(whole.values()):
-        yield "**A full run**, with the trials that each figure names."
-    else:
-        yield (
-            f"**Results of a quick or unfinished run**: {sum(whole.values())} of {len(found)} figures have all their points "
-            f"and trials. Verdicts "
-            "may change with the full run (`make reproduce`)."
-        )
+        for name, these in results.facts.items():
+            facts.setdefault(name, set()).update(these)
+    of = {name: ", ".join(sorted(these)) for name, these in facts.items()}
+    yield "**A full run**, with the trials that each figure names; a section that was measured again later says so."
     yield (
-        f"Measured on {known('machine')} ({known('cpu')}), Python {known('python')}, NumPy {known('numpy')}, dpmoments "
-        f"{known('dpmoments')}, commit {known('commit')}, {known('date')}."
+        f"Measured on {of['machine']} ({of['cpu']}), Python {of['python']}, NumPy {of['numpy']}, dpmoments "
+        f"{of['dpmoments']}, commit {of['commit']}, {of['date']}."
     )
 
 
@@ -146,18 +189,15 @@ def complete(results: Results, found: Mapping[str, Results]) -> bool:
     return results.is_full and all(name in found and found[name].is_full for name in results.figure.borrowed)
 
 
-def summary(found: Mapping[str, Results], outcomes: Mapping[str, list[tuple[Claim, Outcome | None]]]) -> Iterator[str]:
-    """A line a figure."""
-    yield "| figure | shows | claims: reproduced, with changes, not | instead | factor |"
-    yield "| --- | --- | --- | --- | --- |"
-    for name, results in found.items():
-        figure = results.figure
-        counts = Counter(outcome.verdict for _, outcome in outcomes[name] if outcome is not None)
-        verdicts = ", ".join(str(counts[verdict]) for verdict in Verdict)
-        first = next(iter(figure.instead), None)
-        use = f"{first.use} for {first.of}" if first else "–"
-        times = factor_of(first, results) if first else "–"
-        yield f"| [{name}](#{anchor(figure)}) | {figure.title} | {verdicts} | {use} | {times} |"
+def summary(results: Results, outcomes: Sequence[tuple[Claim, Outcome | None]]) -> str:
+    """A figure's line."""
+    figure = results.figure
+    counts = Counter(outcome.verdict for claim, outcome in outcomes if outcome is not None and not claim.ours)
+    verdicts = ", ".join(str(counts[verdict]) for verdict in Verdict)
+    first = next(iter(figure.instead), None)
+    use = f"{first.use} for {first.of}" if first else "–"
+    times = factor_of(first, results) if first else "–"
+    return f"| [{figure.name}](#{anchor(figure)}) | {figure.title} | {verdicts} | {use} | {times} |"
 
 
 def heading(figure: Figure) -> str:
@@ -172,7 +212,7 @@ def anchor(figure: Figure) -> str:
     return kept.replace(" ", "-")
 
 
-def section(results: Results, outcomes: Sequence[tuple[Claim, Outcome | None]], *, whole: bool) -> Iterator[str]:
+def section(results: Results, outcomes: Sequence[tuple[Claim, Outcome | None]], *, since: str = "") -> Iterator[str]:
     """One figure."""
     figure = results.figure
     fewest, most = results.trials
@@ -180,15 +220,14 @@ def section(results: Results, outcomes: Sequence[tuple[Claim, Outcome | None]], 
     yield ""
     yield f"![{figure.title}](images/reproduction/{figure.name}.png)"
     yield ""
-    part = "" if whole else ", a part of the grid and of the trials"
-    yield f"{figure.summary.capitalize()} of {fewest if fewest == most else f'{fewest} to {most}'} trials a point{part}."
-    yield ""
-    yield "| what is said | verdict | found |"
-    yield "| --- | --- | --- |"
-    for claim, outcome in outcomes:
-        verdict = "not compared" if outcome is None else f"**{outcome.verdict}**"
-        words = "what it is compared with is not at hand" if outcome is None else outcome.found
-        yield f"| {cell(claim.says)} | {verdict} | {cell(words)} |"
+    yield f"{figure.summary.capitalize()} of {fewest if fewest == most else f'{fewest} to {most}'} trials a point.{since}"
+    for ours, head in ((False, "| the paper says | verdict | found |"), (True, "| we ask | answer | found |")):
+        asked = [(claim, outcome) for claim, outcome in outcomes if claim.ours is ours]
+        if asked:
+            yield ""
+            yield head
+            yield "| --- | --- | --- |"
+            yield from (judgement(claim, outcome) for claim, outcome in asked)
     if figure.instead:
         yield ""
         for instead in figure.instead:
@@ -196,6 +235,14 @@ def section(results: Results, outcomes: Sequence[tuple[Claim, Outcome | None]], 
     for note in figure.notes:
         yield ""
         yield note
+
+
+def judgement(claim: Claim, outcome: Outcome | None) -> str:
+    """A claim's line."""
+    if outcome is None:
+        return f"| {cell(claim.says)} | not compared | what it is compared with is not at hand |"
+    word = outcome.verdict.answer if claim.ours else outcome.verdict
+    return f"| {cell(claim.says)} | **{word}** | {cell(outcome.found)} |"
 
 
 def cell(words: str) -> str:

@@ -25,8 +25,8 @@ SHADES_OF_PUBLISHED = plt.get_cmap("Greys")
 COLORS_KEPT = 96
 BEYOND_BEST = 30.0
 """How far up a picture of the best goes, as a factor: the worst may be a million times as much."""
-MOST_BANDS = 8
-"""More curves than this have no bands, which would hide one another."""
+MAX_BANDS = 8
+"""Curves above which none has a band: bands would hide one another, and the picture says so."""
 
 
 def draw(figure: Figure, results: Results, path: Path, *, published: bool = False) -> None:
@@ -59,8 +59,25 @@ def draw(figure: Figure, results: Results, path: Path, *, published: bool = Fals
     )
     fewest, most = results.trials
     trials = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-    picture.suptitle(f"{figure.title}: {figure.summary}, {trials} trials a point", fontsize=11)
+    picture.suptitle(f"{figure.title}: {figure.summary}, {trials} trials a point{shades(results)}", fontsize=11)
     save(picture, path)
+
+
+def has_bands(results: Results) -> bool:
+    """True if curves have a band over the middle half of the trials."""
+    few = len(list(labelled(results))) <= MAX_BANDS
+    return few and results.figure.drawing == "curves" and results.figure.summary != "standard deviation"
+
+
+def shades(results: Results) -> str:
+    """What shaded areas show, or why there are none."""
+    figure = results.figure
+    if figure.drawing == "best":
+        return "\nlines: at the best setting; shaded: up to the worst"
+    if has_bands(results):
+        return "\nshaded: the middle half of the trials"
+    crowded = figure.drawing == "curves" and figure.summary != "standard deviation"
+    return f"\nmore than {MAX_BANDS} curves: the spread of the trials is not shaded" if crowded else ""
 
 
 def save(picture: plt.Figure, path: Path) -> None:
@@ -88,7 +105,7 @@ def curves(axes: plt.Axes, panel: Panel, results: Results, *, published: bool) -
     """Errors over the grid, a band over the middle half of the trials."""
     figure = results.figure
     methods = list(labelled(results))
-    bands = len(methods) <= MOST_BANDS and figure.summary != "standard deviation"
+    bands = has_bands(results)
     if published and panel.published is not None:
         grey_curves(axes, panel.published)
     best: list[float] = []

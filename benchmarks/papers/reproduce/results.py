@@ -103,15 +103,17 @@ class Results:
 
     @property
     def trials(self) -> tuple[int, int]:
-        """Fewest and most of a point."""
-        counts = [len(values) for points in self.points.values() for values in points.values()]
+        """Fewest and most of a point, of methods that draw anything: the others need one trial."""
+        drawn_once = {method.label for method in self.figure.methods if method.most_trials == 1}
+        known = [(label, points) for (_, label, _), points in self.points.items()]
+        counts = [len(values) for label, points in known if label not in drawn_once for values in points.values()]
         return (min(counts), max(counts)) if counts else (0, 0)
 
     @property
     def is_full(self) -> bool:
         """Whether every point of the grid is there with all its trials."""
         return all(
-            len(self.values(panel.title, method.label, metric, x)) >= self.figure.trials_of(method, panel)
+            len(self.values(panel.title, method.label, metric, x)) >= self.figure.trials_of(method, panel, x)
             for panel in self.figure.panels
             for method in self.figure.methods
             for metric in (self.metrics(method.label, panel.title) or ["none"])

@@ -67,7 +67,7 @@ def units(figure: Figure, *, quick: bool) -> Iterator[Unit]:
         for panel in figure.panels:
             for x in panel.quick if quick else panel.points:
                 for method in figure.methods:
-                    most = figure.trials_of(method, panel)
+                    most = figure.trials_of(method, panel, x)
                     if start < most:
                         yield Unit(figure, panel, x, start, min(stop, most), method)
 

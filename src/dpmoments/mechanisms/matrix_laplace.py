@@ -62,7 +62,9 @@ class MatrixLaplace(Mechanism):
 
     **Privacy.** ε-DP with c = ε/Δ, Δ the nuclear sensitivity of the (augmented) Gram matrix: the density of N changes by a
     factor of at most e^{c‖X‖_*} under a shift X (``docs/derivations/matrix_laplace.md``). At d = 1 it is the Laplace mechanism.
-    The root mean square error is (d(d+1)²/2)^{1/2}/c, growing as d^{1.5}/ε; independent Laplace entries give d²/ε.
+    The root mean square error is (d(d+1)²/2)^{1/2}/c, growing as d^{1.5}/ε; independent Laplace entries give d²/ε. It is not
+    the least known: the K-norm distribution of the nuclear norm (d'Orsi & Novikov 2025) has 0.91 to 0.96 of it, and no exact
+    sampler beyond small d. They and Nikolov (2023) were the first to show such rates under pure ε.
 
     Examples
     --------

@@ -7,14 +7,61 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+import dpmoments as dpm
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
 from dpmoments.papers import datasets as papers_datasets
 
-__all__ = ["LOADERS", "summed", "table"]
+__all__ = ["LOADERS", "SCALINGS", "summed", "table"]
 
+
+def features(data: datasets.Dataset, *, include_target: bool) -> np.ndarray:
+    """Numeric columns in their units, other columns as indicators of the values that occur, a missing one among them."""
+    columns = []
+    for column in data.schema.columns:
+        if column.name != data.target or include_target:
+            cells = np.asarray(data.frame[column.name].to_pylist())
+            if isinstance(column, dpm.Numeric):
+                columns.append(cells.astype(np.float64))
+            else:
+                columns += [(cells == value).astype(np.float64) for value in sorted(set(cells), key=str)]
+    return np.column_stack(columns)
+
+
+def scaled(rows: np.ndarray, columns: str, norm: str) -> np.ndarray:
+    """Rows of norm at most 1: columns standardized, in [0, 1] or centered; then each row, or the longest, has norm 1."""
+    if columns == "standardized":
+        rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    elif columns == "ranges":
+        rows = (rows - rows.min(axis=0)) / np.ptp(rows, axis=0)
+    elif columns == "centered ranges":
+        rows = (rows - rows.mean(axis=0)) / np.ptp(rows, axis=0)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    longest = norms.max() * (1.0 + 1e-12)
+    result: np.ndarray = rows / (longest if norm == "longest" else np.where(norms > 0.0, norms, 1.0))
+    return result
+
+
+SCALINGS = {
+    "standardized, longest row": ("standardized", "longest"),
+    "ranges, longest row": ("ranges", "longest"),
+    "ranges, every row": ("ranges", "every"),
+    "centered ranges, longest row": ("centered ranges", "longest"),
+    "units, longest row": ("units", "longest"),
+}
+"""Ways to bring rows to norm at most 1, where a paper says no more."""
+RAW: Mapping[str, Callable[[], np.ndarray]] = {
+    "wine": lambda: features(datasets.wine(), include_target=False),
+    "airfoil": lambda: features(datasets.airfoil(), include_target=True),
+    "adult": lambda: features(datasets.adult(complete=False), include_target=False),
+}
 LOADERS: Mapping[str, Callable[[], np.ndarray]] = {
+    **{
+        f"{name}, {scaling}": lambda raw=raw, how=how: scaled(raw(), *how)  # type: ignore[misc]
+        for name, raw in RAW.items()
+        for scaling, how in SCALINGS.items()
+    },
     "wine": lambda: papers_datasets.standardized_unit_rows(datasets.wine()),
     "airfoil": lambda: papers_datasets.standardized_unit_rows(datasets.airfoil(), include_target=True),
     "adult": lambda: papers_datasets.standardized_unit_rows(datasets.adult(complete=False), unknown_is_a_level=True),

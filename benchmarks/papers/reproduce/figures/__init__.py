@@ -16,8 +16,8 @@ NAMES = (
 )
 """CoinPress's Figure 2 is its algorithm."""
 NAMES_BESIDE = (
-    *(f"beside-amin-{name}" for name in ("calibrations", "forms", "rates", "dimensions", "regimes")),
-    *(f"beside-sheffet-{name}" for name in ("repairs", "collinear")),
+    *(f"beside-amin-{name}" for name in ("calibrations", "forms", "scalings", "rates", "dimensions", "regimes")),
+    *(f"beside-sheffet-{name}" for name in ("repairs", "collinear", "outputs")),
 )
 """Ours: what the papers' figures leave open."""
 

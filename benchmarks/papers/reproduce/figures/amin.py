@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from benchmarks.papers.reproduce.claims import digits, factor
+from benchmarks.papers.reproduce.claims import by_share, digits, factor
 from benchmarks.papers.reproduce.declaration import Method, Outcome, Panel, Verdict
 from benchmarks.papers.reproduce.results import Results
 
@@ -72,11 +72,20 @@ CALIBRATION = (
     "AD, IT-U and KT have the paper's temperatures, ε_i/4, which spend half of what they may. At ε_i/2 the errors of AD are "
     "down to 0.7 times these, where there are rows enough ([beside-the-figures.md](beside-the-figures.md))."
 )
+NEEDS_MORE_NOISE = (
+    "Tried: the published scale and the exact one, each at three δ, and on the real tables five other scalings of the rows "
+    "([beside-amin-scalings](beside-the-figures.md#beside-amin-scalings-the-tables-of-figure-1-brought-to-norm-1-in-other-ways))."
+)
 ENCODING = (
     "The paper gives plots and no numbers, and does not say how Adult was encoded; all 48,842 rows with “?” as a "
     "level and no target "
     "come to its 108 features."
 )
+
+
+def lost(results: Results, panel: str, x: float) -> bool:
+    """True if AD has more error than a matrix that knows nothing of the table but its trace."""
+    return results.center(panel, "AD", "error", x) > results.center(panel, NOTHING.label, "error", x)
 
 
 def mean_gap(results: Results, method: str, other: str, panel: str, *, at: float | None = None) -> float:
@@ -112,6 +121,5 @@ def beaten_by_gaussian_noise(results: Results) -> Outcome:
         if kind is PUBLISHED_GAUSSIAN:
             against, cells = sum(ratio > 1.0 for ratio in ratios), len(ratios)
     needed = noise_that_the_claim_needs(results, tuple(method.label for method in PUBLISHED_GAUSSIAN))
-    verdict = Verdict.REPRODUCED if not against else Verdict.CHANGED if against <= 0.1 * cells else Verdict.FAILS
     words = f"for the claim to hold the error of G as published would have to be {digits(needed)} times what it is"
-    return Outcome(verdict, f"{'; '.join(found)}; {words}")
+    return by_share(against, cells, f"{'; '.join(found)}; {words}")

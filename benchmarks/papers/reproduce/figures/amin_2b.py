@@ -53,7 +53,7 @@ FIGURE = Figure(
     trials=100,
     borrowed={"amin-2a": ("AD", "(tr G/d)·I")},
     claims=(
-        Claim("AD has less error than Gaussian noise", amin.beaten_by_gaussian_noise),
+        Claim("AD has less error than Gaussian noise", amin.beaten_by_gaussian_noise, needs=amin.NEEDS_MORE_NOISE),
         Claim("against Gaussian noise AD loses ground as n grows", loses_ground_with_n),
         Claim("at small ε AD gains on Gaussian noise as d grows", gains_with_d_at_small_epsilon),
     ),

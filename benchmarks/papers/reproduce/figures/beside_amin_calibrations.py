@@ -117,27 +117,38 @@ FIGURE = Figure(
                 never_above(beside.UNIFORM_TIGHT.label, "IT-U"),
                 never_above(beside.KT_TIGHT.label, "KT"),
             ),
+            ours=True,
         ),
         Claim(
             "the split by gaps never has more error than AD, tight",
             never_above(beside.GAPS.label, beside.AD_TIGHT.label),
+            ours=True,
         ),
         Claim(
             "by the acceptance that the paper prints AD errs less than it can at its ε, from ε = 1 on",
             printed_errs_less,
+            ours=True,
         ),
         Claim(
             "up to ε = 0.1 the printed acceptance changes little, since no direction is found",
             printed_changes_little,
+            ours=True,
         ),
-        Claim("the tight calibrations win back a part of that, not all", tight_does_not_reach_it),
-        Claim("the printed acceptance turns the order of AD and L round", laplace_is_overtaken_by_the_misprint),
-        Claim("(implied) directions tell more of the table than its trace does", knows_more_than_the_trace),
+        Claim("the tight calibrations win back a part of that, not all", tight_does_not_reach_it, ours=True),
+        Claim(
+            "the printed acceptance turns the order of AD and L round", laplace_is_overtaken_by_the_misprint, ours=True
+        ),
+        Claim("directions tell more of the table than its trace does", knows_more_than_the_trace, ours=True),
         Claim(
             "from ε = 1 on clipped matrix Laplace noise has less error than any choice of directions",
             never_above(beside.MATRIX_LAPLACE.label, *DIRECTIONS, at=lambda x: x >= 1.0),
+            ours=True,
         ),
-        Claim("with its repair it has less error than they have at every ε", never_above("dpmoments", *DIRECTIONS)),
+        Claim(
+            "with its repair it has less error than they have at every ε",
+            never_above("dpmoments", *DIRECTIONS),
+            ours=True,
+        ),
     ),
     instead=(Instead(beside.AD_TIGHT.label, "dpmoments", "the default under pure ε"),),
     notes=(

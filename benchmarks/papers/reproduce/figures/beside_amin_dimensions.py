@@ -27,8 +27,8 @@ def lost(results: Results, panel: str, x: float) -> bool:
     return results.center(panel, "AD", "error", x) > results.center(panel, "(tr G/d)·I", "error", x)
 
 
-def grows_with_power_three_halves(results: Results) -> Outcome:
-    """AD's slope where it is not lost."""
+def no_faster_than_guaranteed(results: Results) -> Outcome:
+    """AD's slope where it is not lost: at most that of its guarantee."""
     found, slopes = [], []
     for panel in results.panels:
         kept = {
@@ -42,8 +42,8 @@ def grows_with_power_three_halves(results: Results) -> Outcome:
             found.append(f"{panel.title}: {known:.2f} over d up to {max(kept):g}")
     if not slopes:
         return unmeasured("AD at two d")
-    apart = max(abs(known - 1.5) for known in slopes)
-    verdict = Verdict.REPRODUCED if apart <= 0.15 else Verdict.CHANGED if apart <= 0.3 else Verdict.FAILS
+    most = max(slopes)
+    verdict = Verdict.REPRODUCED if most <= 1.5 else Verdict.CHANGED if most <= 1.65 else Verdict.FAILS
     return Outcome(
         verdict, f"slope of log error of AD on log d, where it has less error than (tr G/d)·I: {'; '.join(found)}"
     )
@@ -105,13 +105,19 @@ FIGURE = Figure(
     trials=15,
     columns=2,
     claims=(
-        Claim("(section 5) the error of AD grows as d to the power 3/2", grows_with_power_three_halves),
         Claim(
-            "(section 5) the noise of matrix Laplace grows so",
-            slopes_near(1.5, (beside.MATRIX_LAPLACE.label,), within=0.1, changed=0.25),
+            "(section 5) the guarantee of AD grows as d to the power 3/2: its error grows no faster",
+            no_faster_than_guaranteed,
         ),
         Claim(
-            "symmetric Gaussian noise grows as d", slopes_near(1.0, (beside.GAUSSIAN.label,), within=0.1, changed=0.25)
+            "the noise of matrix Laplace grows as d to the power 3/2",
+            slopes_near(1.5, (beside.MATRIX_LAPLACE.label,), within=0.1, changed=0.25),
+            ours=True,
+        ),
+        Claim(
+            "symmetric Gaussian noise grows as d",
+            slopes_near(1.0, (beside.GAUSSIAN.label,), within=0.1, changed=0.25),
+            ours=True,
         ),
         Claim("(appendix C.1) the gap between AD and KT grows with d", gap_grows),
         Claim("(appendix C.1) at small ε AD gains on Gaussian noise as d grows", gains_on_gaussian_noise),

@@ -119,15 +119,17 @@ FIGURE = Figure(
     columns=2,
     borrowed={"amin-1a": ("AD", "IT-U", "KT", "L", "dpmoments", "(tr G/d)·I")},
     claims=(
-        Claim("other rows of Adult, and its target, change nothing", only_rows_differ),
+        Claim("other rows of Adult, and its target, change nothing", only_rows_differ, ours=True),
         Claim(
             "with or without a target the sizes of Wine's and Airfoil's errors change, not their order",
             targets_change_no_order,
+            ours=True,
         ),
-        Claim("how Adult is encoded changes more than which rows it has", encoding_matters),
+        Claim("how Adult is encoded changes more than which rows it has", encoding_matters, ours=True),
         Claim(
             "an adaptive split gains where a part of the trace lies along one direction, as in the replication's form",
             split_matters_where_a_direction_stands_out,
+            ours=True,
         ),
         Claim("(section 4) AD has less error than L in these forms too", never_above("AD", "L")),
         Claim(
@@ -137,6 +139,7 @@ FIGURE = Figure(
         Claim(
             "the default has less error than all of them at every ε",
             never_above("dpmoments", "AD", "IT-U", "KT", "L", beside.GAPS.label),
+            ours=True,
         ),
     ),
     instead=(Instead("AD", "dpmoments", "the default under pure ε", panels=[panel.title for panel in PANELS]),),

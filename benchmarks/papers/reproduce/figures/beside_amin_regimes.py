@@ -111,14 +111,17 @@ FIGURE = Figure(
             "(section 3.1) eigenvectors are ahead where λ₁ log λ₁ ≤ log(1/δ)/ε, Gaussian noise elsewhere",
             takes_the_better(BY_EIGENVALUE),
         ),
-        Claim("the rule serves as well with n in place of λ₁, which is private", takes_the_better(BY_ROWS)),
-        Claim("the rule errs on one side: it takes Gaussian noise too early", errs_on_one_side),
+        Claim("the rule serves as well with n in place of λ₁, which is private", takes_the_better(BY_ROWS), ours=True),
+        Claim("the rule errs on one side: it takes Gaussian noise too early", errs_on_one_side, ours=True),
         Claim(
-            "additive noise with a repair that knows its law has no more error than the better of the two", gains_little
+            "additive noise with a repair that knows its law has no more error than the better of the two",
+            gains_little,
+            ours=True,
         ),
         Claim(
-            "(the replication, section 1) a hybrid of simple and elaborate mechanisms is ahead of one mechanism",
+            "is the rule, a hybrid as the replication proposes one, ahead of one mechanism?",
             never_above(BY_EIGENVALUE.label, "dpmoments"),
+            ours=True,
         ),
     ),
     instead=(Instead(BY_EIGENVALUE.label, "dpmoments", "the default under (ε, δ)"),),

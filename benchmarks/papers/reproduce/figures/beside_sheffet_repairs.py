@@ -120,19 +120,28 @@ FIGURE = Figure(
             "(section 6) to set negative eigenvalues to 0 is as bad as to do nothing",
             sheffet.below(sheffet.ANALYZE_GAUSS, beside.CLIPPED),
         ),
-        *sheffet.under_both("once n is large the repair makes no difference", level_at_the_end),
-        Claim("at small n repairs that know the noise never err by much more than β̂ = 0 does", never_out_of_scale),
-        Claim("exact calibration closes the gap of the projection less its ridge to Analyze Gauss", gap_closes),
+        *sheffet.under_both("once n is large the repair makes no difference", level_at_the_end, ours=True),
+        Claim(
+            "at small n repairs that know the noise never err by much more than β̂ = 0 does",
+            never_out_of_scale,
+            ours=True,
+        ),
+        Claim(
+            "exact calibration closes the gap of the projection less its ridge to Analyze Gauss", gap_closes, ours=True
+        ),
         *sheffet.under_both(
             "noise on the inverse (Theorem B.5) is no rival, where its precondition holds and n is large",
             inverse_is_no_rival,
+            ours=True,
         ),
         Claim(
             "pure ε, matrix Laplace noise, has no more error than Gaussian noise at δ = 10⁻⁶ (d = 12)",
             never_above(beside.PURE.label, "dpmoments"),
+            ours=True,
         ),
     ),
     instead=(Instead(beside.INVERSE[0].label, "dpmoments", "the default under (ε, δ)"),),
+    unknown=sheffet.LOST,
     notes=(
         *sheffet.SETTINGS,
         "Noise on the inverse is given half of the model's own least eigenvalue as a public lower bound. Algorithm 1 "

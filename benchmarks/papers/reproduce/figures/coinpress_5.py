@@ -32,8 +32,9 @@ FIGURE = Figure(
             within_factor("released, t = 2", "non-private", 1.5, changed=2.0),
         ),
         Claim(
-            "the same of the library's default, whose last clip widens for heavy tails (ours)",
+            "the same of the library's default, whose last clip widens for heavy tails",
             within_factor("dpmoments", "non-private", 1.5, changed=2.0),
+            ours=True,
         ),
     ),
     instead=(Instead("released, t = 2", "dpmoments", '`release_mean(…, mechanism="coinpress")`'),),

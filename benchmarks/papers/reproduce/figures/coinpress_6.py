@@ -41,8 +41,9 @@ def sensitive_to_steps(results: Results) -> Outcome:
             found.append(f"{family}, {panel} {factor(ratios)}")
     of_the_program = most["released", SKEWED] > 2.0
     of_the_algorithm = most["mended", SKEWED] > 2.0
-    verdict = Verdict.REPRODUCED if of_the_algorithm else Verdict.FAILS if of_the_program else Verdict.CHANGED
-    return Outcome(verdict, f"largest / least error among t = 2 to 5: {'; '.join(found)}")
+    whose = "" if of_the_algorithm else "; so it is of the published program, and not of the corrected algorithm"
+    verdict = Verdict.REPRODUCED if of_the_program else Verdict.FAILS
+    return Outcome(verdict, f"largest / least error among t = 2 to 5: {'; '.join(found)}{whose}")
 
 
 def slope(results: Results, method: str) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.papers.reproduce.claims import digits, factor, never_above
+from benchmarks.papers.reproduce.claims import by_share, digits, factor, never_above
 from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict
 from benchmarks.papers.reproduce.figures import amin
 from benchmarks.papers.reproduce.results import Results
@@ -19,22 +19,25 @@ METHODS = (
     Method("dpmoments, (ε, δ)", {"mechanism": "auto", "repair": "auto", "delta": DELTA}, style={"color": "dimgrey"}),
     amin.NOTHING,
 )
+NEEDS_MORE_NOISE = (
+    "It would need Laplace noise with as many times the error as the ratios say. Tried: the report's own scale of it, 2d/ε on "
+    "each entry, eigenvalues moved into [0, n] as the report does; twice the temperature of the eigenvectors; and other forms "
+    "of Airfoil ([beside-amin-forms](beside-the-figures.md#beside-amin-forms-the-same-tables-in-other-forms), "
+    "[beside-amin-scalings](beside-the-figures.md#beside-amin-scalings-the-tables-of-figure-1-brought-to-norm-1-in-other-ways))."
+)
 SMALL = 0.5
 """Moderate or small ε, in the words of the report's claim."""
 
 
 def beats_gaussian(results: Results) -> Outcome:
-    """With the report's scale of Gaussian noise, and with one that follows from (ε, δ)."""
-    found, wins = [], {}
+    """With the report's scale of Gaussian noise, by which it is judged, and with one that follows from (ε, δ)."""
+    found, against = [], {}
     for other in ("G, its scale", "G, exact"):
         cells = [ratio for _, x, ratio, _ in results.ratios("DP (iterative)", other) if x <= SMALL]
-        wins[other] = sum(ratio < 1.0 for ratio in cells) / len(cells)
-        found.append(f"{other}: less error in {sum(ratio < 1.0 for ratio in cells)} of {len(cells)} cells with ε ≤ {SMALL:g}, "
-                     f"ratio {factor(cells)}")  # fmt: skip
-    verdict = (
-        Verdict.REPRODUCED if wins["G, exact"] > 0.5 else Verdict.CHANGED if wins["G, exact"] > 0.25 else Verdict.FAILS
-    )
-    return Outcome(verdict, "; ".join(found))
+        against[other] = sum(ratio >= 1.0 for ratio in cells), len(cells)
+        less = len(cells) - against[other][0]
+        found.append(f"{other}: less error in {less} of {len(cells)} cells with ε ≤ {SMALL:g}, ratio {factor(cells)}")
+    return by_share(*against["G, its scale"], "; ".join(found))
 
 
 def says_something(results: Results) -> Outcome:
@@ -63,7 +66,11 @@ def figure(number: str, table: str, title: str, shape: str) -> Figure:
         trials=20,
         columns=1,
         claims=(
-            Claim("the iterative algorithm has less error than Laplace noise", never_above("DP (iterative)", "L")),
+            Claim(
+                "the iterative algorithm has less error than Laplace noise",
+                never_above("DP (iterative)", "L"),
+                needs=NEEDS_MORE_NOISE,
+            ),
             Claim("it often has less than Gaussian noise at moderate and small ε", beats_gaussian),
             Claim("its error is low (in high dimension too)", says_something),
         ),

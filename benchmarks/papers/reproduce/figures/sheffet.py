@@ -55,7 +55,8 @@ PROJECTION = Method(
     {"knows": "projection", "degrees": "Algorithm 2", "calibration": "paper"},
     style={"color": "silver", "ls": "--"},
 )
-POSTERIOR = Method("posterior, not private", {"knows": "posterior"}, style={"color": "silver", "ls": "--"})
+POSTERIOR = Method("posterior, not private", {"knows": "posterior"}, style={"color": "peru", "ls": "--"})
+LOST = "The paper's settings are lost in our copy; these are ours."
 SETTINGS = (
     "The paper's numbers (features, noise, bound on the rows, ε, δ, n) are missing from the copy that we worked "
     "from: the task and the "
@@ -70,11 +71,13 @@ SETTINGS = (
 )
 
 
-def under_both(says: str, judge: Callable[[int], Callable[[Results], Outcome]]) -> tuple[Claim, Claim]:
-    """The claim with the paper's constants, and under exact calibration."""
+def under_both(
+    says: str, judge: Callable[[int], Callable[[Results], Outcome]], *, unknown: str = "", ours: bool = False
+) -> tuple[Claim, Claim]:
+    """Return the claim with the paper's constants, and under exact calibration."""
     return (
-        Claim(says, judge(0)),
-        Claim(f"{says} — under exact calibration", judge(1)),
+        Claim(says, judge(0), unknown=unknown, ours=ours),
+        Claim(f"{says} — under exact calibration", judge(1), unknown=unknown, ours=ours),
     )
 
 

@@ -23,5 +23,6 @@ FIGURE = Figure(
         sheffet.below(sheffet.ALGORITHM_3_LESS, sheffet.ALGORITHM_3),
     ),
     instead=(Instead("Algorithm 3 less its mean, paper", "dpmoments", "the default under (ε, δ)"),),
+    unknown=sheffet.LOST,
     notes=sheffet.SETTINGS,
 )

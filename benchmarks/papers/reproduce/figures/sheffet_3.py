@@ -59,5 +59,6 @@ FIGURE = Figure(
         Instead("Algorithm 4, ν = n, paper", "dpmoments", "the default under (ε, δ)"),
         Instead("Algorithm 5, paper", "dpmoments", "the same"),
     ),
+    unknown=sheffet.LOST,
     notes=sheffet.SETTINGS,
 )

@@ -83,7 +83,7 @@ FIGURE = Figure(
             sheffet.best_at_the_largest_n(sheffet.ANALYZE_GAUSS, *OTHERS),
         ),
         *sheffet.under_both("at small n Analyze Gauss is out of scale, and the others say little", useless_at_first),
-        Claim("(implied) the gap to Analyze Gauss is the mechanisms' own", gap_closes),
+        Claim("is the gap to Analyze Gauss the mechanisms' own?", gap_closes, ours=True),
         *sheffet.under_both(
             "Algorithm 5 is better than Algorithm 2", sheffet.below(sheffet.ALGORITHM_5, sheffet.ALGORITHM_2)
         ),
@@ -93,5 +93,6 @@ FIGURE = Figure(
         Instead("Algorithm 2, paper", "dpmoments", "the same"),
         Instead("Algorithm 3 less its mean, paper", "dpmoments", "the same"),
     ),
+    unknown=sheffet.LOST,
     notes=(*sheffet.SETTINGS, "The c of cI is lost too; ours is a 95 % bound on the spectral norm of the noise."),
 )
