@@ -21,7 +21,7 @@ FIGURE = Figure(
         Claim(
             "AD has less error than Gaussian noise everywhere, at δ = 10⁻³ too",
             amin.beaten_by_gaussian_noise,
-            needs=amin.NEEDS_MORE_NOISE,
+            unknown=amin.SCALING,
         ),
     ),
     instead=(

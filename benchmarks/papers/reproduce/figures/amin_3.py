@@ -51,7 +51,7 @@ FIGURE = Figure(
         Claim(
             "at its best α, P is about as good as AD at its own",
             amin_regression.best_are_alike,
-            needs=amin_regression.NEEDS_OTHER_NOISE,
+            unknown=amin_regression.NOISE_OF_P,
         ),
         Claim("AD is much steadier over the choice of α", amin_regression.ad_is_the_steadier),
         Claim("at d = 10, n = 10,000 the best α of AD is 100 at every ε; that of P moves", alpha_100_is_best_for_ad),

@@ -25,7 +25,7 @@ FIGURE = Figure(
         Claim(
             "where every column is a target AD is far ahead of P",
             amin_regression.ad_beats_p,
-            needs=amin_regression.NEEDS_OTHER_NOISE,
+            unknown=amin_regression.NOISE_OF_P,
         ),
         amin_regression.USEFUL,
     ),

@@ -25,7 +25,7 @@ FIGURE = Figure(
         Claim(
             "regressions from AD beat output perturbation (section 4)",
             amin_regression.ad_beats_p,
-            needs=amin_regression.NEEDS_OTHER_NOISE,
+            unknown=amin_regression.NOISE_OF_P,
         ),
         Claim("AD is much steadier over the choice of α", amin_regression.ad_is_the_steadier),
         amin_regression.USEFUL,

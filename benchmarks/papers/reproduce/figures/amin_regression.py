@@ -22,10 +22,10 @@ METHODS = (
 )
 PUBLISHED_FIRST = ("P, slope 1", "P")
 """A verdict on P is on the noise that the paper had, as far as one can tell; P with noise that is private stands beside it."""
-NEEDS_OTHER_NOISE = (
-    "It would need output perturbation with other noise, where the two differ by more than the claim allows. Tried: noise for "
-    "‖w‖ ≤ 1, which is private, and that of a loss of slope 1, which the paper's source has and is not private here; the best "
-    "α of each, and the same α."
+NOISE_OF_P = (
+    "Which noise its output perturbation had the paper does not say: Chaudhuri et al.'s is for losses of slope at most 1, which "
+    "squared loss is not. Tried: that noise, which is not private here, and noise for ‖w‖ ≤ 1, which is; the best α of each, "
+    "and the same α."
 )
 NOTES = (
     "Drawn is the loss at the best α of each method and ε; the shade goes up to its worst.",
