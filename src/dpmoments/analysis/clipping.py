@@ -163,10 +163,8 @@ class ClippingBounds:
 
 
 def _of_variances(covariance: FloatArray, least: FloatArray, most: FloatArray) -> FloatArray:
-    """Return the largest correlation that a covariance makes with variances between these.
-
-    1 if one of them may be 0.
-    """
+    """Return the largest correlation that a covariance makes with variances between these."""
+    # 1 if one of them may be 0.
     smallest, largest = np.sqrt(np.outer(least, least)), np.sqrt(np.outer(most, most))
     root = np.where(covariance > 0.0, smallest, largest)
     result = np.divide(covariance, root, out=np.ones_like(covariance), where=root > 0.0)
@@ -174,10 +172,8 @@ def _of_variances(covariance: FloatArray, least: FloatArray, most: FloatArray) -
 
 
 def _highest(correlation: FloatArray, added: FloatArray, least: FloatArray) -> FloatArray:
-    """Return the maximum of (r + ab)/√((1 + a²)(1 + b²)) over a ≤ A_j and b ≤ A_k.
-
-    A_j² = L_j/(n S_jj).
-    """
+    """Return the maximum of (r + ab)/√((1 + a²)(1 + b²)) over a ≤ A_j and b ≤ A_k."""
+    # A_j² = L_j/(n S_jj).
     size = np.sqrt(np.divide(added, least, out=np.full_like(added, np.inf), where=least > 0.0))
     first, second = np.broadcast_arrays(size[:, None], size[None, :])
     positive = correlation > 0.0

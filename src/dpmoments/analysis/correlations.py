@@ -75,10 +75,8 @@ def _sampling_variances(
 
 
 def _of_two_shares(correlation: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
-    """Return E[ψ²], ψ = uv − r(u² + v²)/2, over the four cells of two shares.
-
-    u and v are standardized.
-    """
+    """Return E[ψ²], ψ = uv − r(u² + v²)/2, over the four cells of two shares."""
+    # u and v are standardized.
     p, q = np.clip(p, 1e-9, 1.0 - 1e-9), np.clip(q, 1e-9, 1.0 - 1e-9)
     deviation = np.sqrt(p * (1.0 - p) * q * (1.0 - q))
     joint = np.clip(p * q + correlation * deviation, np.maximum(0.0, p + q - 1.0), np.minimum(p, q))
@@ -154,10 +152,8 @@ class _Errors:
         return np.asarray(self.parts(inside)[1] / (1.0 - inside**2) ** 2)
 
     def _between(self, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variances of r − ρ.
-
-        Noise at ``rho``, and sampling that is constant on the scale of artanh r.
-        """
+        """Return the variances of r − ρ."""
+        # Noise at ``rho``, and sampling that is constant on the scale of artanh r.
         r, rho = (np.clip(each, -_CLOSE_TO_ONE, _CLOSE_TO_ONE) for each in (self.r, rho))
         apart = np.arctanh(r) - np.arctanh(rho)
         slope = np.divide(r - rho, apart, out=1.0 - rho**2, where=np.abs(apart) > 1e-6)
@@ -198,10 +194,8 @@ class _Errors:
 
 
 def _crossing(f: Callable[[FloatArray], FloatArray], inner: FloatArray, outer: FloatArray) -> FloatArray:
-    """Return where f, at most 0 at ``inner`` and above 0 at ``outer``, crosses 0.
-
-    By the Illinois rule.
-    """
+    """Return where f, at most 0 at ``inner`` and above 0 at ``outer``, crosses 0."""
+    # By the Illinois rule.
     at_inner, at_outer = f(inner), f(outer)
     for _ in range(12):
         slope = at_outer - at_inner
@@ -423,10 +417,8 @@ def _inside(correlation: FloatArray, deviation: FloatArray) -> FloatArray:
 def _fisher_interval(
     correlation: FloatArray, privacy: FloatArray, sampling: FloatArray, half: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return tanh(artanh r ± half·deviation/(1 − r²)), and |r| in standard errors.
-
-    It is Fisher's (1921) interval with noise.
-    """
+    """Return tanh(artanh r ± half·deviation/(1 − r²)), and |r| in standard errors."""
+    # It is Fisher's (1921) interval with noise.
     deviation = np.sqrt(privacy + sampling)
     inside = _inside(correlation, deviation)
     unit = deviation / (1.0 - inside**2)

@@ -222,10 +222,8 @@ def independence_test(
 
 
 def _joint_counts(release: Released, first: Levels, second: Levels) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Return unrepaired joint counts and noise, (k, l).
-
-    Also the noise's covariance, (kl, kl), and the factor of the sampling variance.
-    """
+    """Return unrepaired joint counts and noise, (k, l)."""
+    # Also the noise's covariance, (kl, kl), and the factor of the sampling variance.
     moments = LocalMoments.of(release, [*first.features, *second.features])
     indices = np.array([0, *(index + 1 for index in first.features + second.features)])
     m, k, c = len(first.features), len(first.names), len(second.names)
@@ -245,10 +243,8 @@ def _shares(counts: FloatArray) -> FloatArray:
 
 
 def _feasible_counts(release: Released, first: Levels, second: Levels) -> IntegerArray:
-    """Return whole counts, 0 or above, near the repaired ones.
-
-    Their sums are near the repaired margins.
-    """
+    """Return whole counts, 0 or above, near the repaired ones."""
+    # Their sums are near the repaired margins.
     repaired = release.with_repair("structured")
     mean, covariance, n = repaired.mean, repaired.covariance, float(release.n_rows)
     one, other = list(first.features), list(second.features)

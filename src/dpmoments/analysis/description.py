@@ -387,10 +387,8 @@ def _root(variance: FloatArray) -> FloatArray:
 
 
 def _mean_noise(release: Released) -> tuple[FloatArray, FloatArray]:
-    """Return the noise SDs of the means, and their covariances with the count's noise.
-
-    The latter is relative to the count.
-    """
+    """Return the noise SDs of the means, and their covariances with the count's noise."""
+    # The latter is relative to the count.
     law, d = release.noise, len(release.feature_names)
     if release.noisy_sum is None or law is None or _count_noise(release) is None:
         return np.full(d, np.nan), np.full(d, np.nan)
@@ -412,10 +410,9 @@ def _mean_noise(release: Released) -> tuple[FloatArray, FloatArray]:
 
 
 def _sampling_variance(release: Released, mean_noise: FloatArray) -> FloatArray:
-    """Return the sampling variances of the means, shape (d,), by the unrepaired variances.
-
-    An interval of variance T, estimated with noise of SD s, misses too often by s²/T² to first order: s²/T is added to T.
-    """
+    """Return the sampling variances of the means, shape (d,), by the unrepaired variances."""
+    # An interval of variance T, estimated with noise of SD s, misses too often by s²/T² to first order: s²/T is added
+    # to T.
     moments = LocalMoments.of(release)
     variances = FeatureVariances.of(release, moments)
     unit = moments.unit**2 / max(moments.independent_rows - 1.0, 1.0)
@@ -426,10 +423,8 @@ def _sampling_variance(release: Released, mean_noise: FloatArray) -> FloatArray:
 
 
 def _deviation_noise(release: Released, deviations: FloatArray) -> FloatArray:
-    """Return the noise of an SD from a variance of 0 or below.
-
-    The root of the noise on the variance.
-    """
+    """Return the noise of an SD from a variance of 0 or below."""
+    # The root of the noise on the variance.
     moments = LocalMoments.of(release)
     variances = FeatureVariances.of(release, moments, as_shown=True)
     noise = variances.noise_per_row(moments) * moments.unit**2

@@ -441,10 +441,8 @@ def _classes(release: Released, by: str) -> tuple[Any, ...]:
 
 
 def _priors(release: Released, levels: Levels, sums: GroupSums) -> FloatArray:
-    """Return repaired shares, 0 for counts within two SDs of their noise.
-
-    Equal ones if none is left.
-    """
+    """Return repaired shares, 0 for counts within two SDs of their noise."""
+    # Equal ones if none is left.
     shares = np.clip(levels.weights[:, 0] + levels.weights[:, 1:] @ release.mean[list(levels.features)], 0.0, 1.0)
     lost = sums.counts <= np.maximum(2.0 * np.nan_to_num(sums.count_noise, nan=0.0), 0.5)
     shares = np.where(lost, 0.0, shares)

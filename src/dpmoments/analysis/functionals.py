@@ -231,10 +231,8 @@ def describe_law(law: NoiseLaw | None) -> str:
 
 
 def _on_both(indices: IntegerArray, weights: FloatArray, opposite: IntegerArray) -> tuple[IntegerArray, FloatArray]:
-    """Convert weights on (1, (w_f − w_g)/2) to weights on (1, w).
-
-    The opposites are last, −1 for none.
-    """
+    """Convert weights on (1, (w_f − w_g)/2) to weights on (1, w)."""
+    # The opposites are last, −1 for none.
     others = np.where(indices[:, 1:] > 0, opposite[indices[:, 1:] - 1], -1)
     has_one = others >= 0
     own = np.concatenate([np.ones((len(indices), 1)), np.where(has_one, 0.5, 1.0)], axis=1)

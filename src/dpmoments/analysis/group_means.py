@@ -121,10 +121,8 @@ class GroupDifferences(Answer):
 def _ratio_intervals(
     sums: GroupSums, group: IntegerArray, half_width: FloatArray, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return Fieller's intervals of some groups' means, in original units.
-
-    They are within the public bounds.
-    """
+    """Return Fieller's intervals of some groups' means, in original units."""
+    # They are within the public bounds.
     k, covariance = len(sums.counts), sums.covariance
     parts = covariance[k + group, k + group], covariance[group, k + group], covariance[group, group]
     extra = sums.safe_counts[group] ** 2 * sums.sampling_variances[group]
@@ -398,10 +396,8 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
 
 
 def _repaired(release: Released, levels: Levels, chosen: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-    """Return repaired counts, (k,), and means, (m, k), of the groups.
-
-    Counts are 0 or above, and means within bounds.
-    """
+    """Return repaired counts, (k,), and means, (m, k), of the groups."""
+    # Counts are 0 or above, and means within bounds.
     mean, covariance, n = release.mean, release.covariance, float(release.n_rows)
     indices = list(levels.features)
     shares = levels.weights[:, 0] + levels.weights[:, 1:] @ mean[indices]

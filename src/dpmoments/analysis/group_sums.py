@@ -226,10 +226,8 @@ def _total_variance(release: Released, feature: int) -> float:
 
 
 def _shrunk_means(sums: FloatArray, counts: FloatArray, variance: float) -> FloatArray:
-    """Shrink group means to the range that the total variance allows.
-
-    For use in variances only.
-    """
+    """Shrink group means to the range that the total variance allows."""
+    # For use in variances only.
     safe = np.maximum(counts, 1.0)
     most = np.sqrt(variance * np.maximum(counts.sum(), 1.0) / safe)
     return np.clip(sums / safe, -most, most)

@@ -269,10 +269,8 @@ class Search:
         return self._descended(start, np.setdiff1d(self._all, [held, last]))
 
     def _end(self, place: int, limit: float, center: _Point, side: float, *, thorough: bool = False) -> float:
-        """Find the end of b_j on one side by Newton's method for √Q, within a bracket.
-
-        Its slope is known.
-        """
+        """Find the end of b_j on one side by Newton's method for √Q, within a bracket."""
+        # Its slope is known.
         last = self.equations.n_regressors
         near, far = center, None
         reach = self.equations.expected_reach(place, limit)
@@ -309,10 +307,8 @@ class Search:
         return end
 
     def _from(self, point: _Point, place: int, value: float, thorough: bool) -> _Point:
-        """Find the least Q with another value of b_j.
-
-        It is searched from a point nearby, and perhaps from elsewhere.
-        """
+        """Find the least Q with another value of b_j."""
+        # It is searched from a point nearby, and perhaps from elsewhere.
         last = self.equations.n_regressors
         free = np.setdiff1d(self._all, [place, last])
         beyond = point.beyond.copy()
@@ -375,10 +371,8 @@ def _squared(matrix: FloatArray) -> FloatArray:
 
 
 def _solved(matrix: FloatArray, damping: float, vector: FloatArray) -> FloatArray | None:
-    """Return the solution of a positive definite system with a damped diagonal.
-
-    None if it is not.
-    """
+    """Return the solution of a positive definite system with a damped diagonal."""
+    # None if it is not.
     damped = matrix.copy() if damping else matrix
     if damping:
         damped[np.diag_indices(len(matrix))] += damping

@@ -226,10 +226,8 @@ def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[Any]:
 
 
 def _variances(schema: Schema, described: Sequence[Any], priors: FloatArray, places: Any) -> FloatArray:
-    """Return the variances of classes, shape (k, d).
-
-    Pooled if noise hides one, of the bounds if it hides all.
-    """
+    """Return the variances of classes, shape (k, d)."""
+    # Pooled if noise hides one, of the bounds if it hides all.
     deviations = np.array([each.standard_deviation for each in described], dtype=float)[:, places]
     hidden = np.array([each.standard_deviation_is_noise for each in described], dtype=bool)[:, places]
     hidden |= ~(deviations > 0.0)

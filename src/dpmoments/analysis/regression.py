@@ -518,10 +518,8 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
 
 
 def _cell_variance(release: Released, raw_release: Released, intercept: bool) -> float:
-    """Return v, the noise variance of an off-diagonal entry per row.
-
-    The mean's is spread over all entries.
-    """
+    """Return v, the noise variance of an off-diagonal entry per row."""
+    # The mean's is spread over all entries.
     noise, n_rows = release.noise, release.n_rows
     assert noise is not None
     if release.noisy_sum is not None:
@@ -536,10 +534,8 @@ def _cell_variance(release: Released, raw_release: Released, intercept: bool) ->
 
 
 def _typical_noise(release: Released, moment: FloatArray) -> float:
-    """Return v of Gaussian noise on the Gram matrix at the release's budget.
-
-    Of matrix Laplace noise if it is pure.
-    """
+    """Return v of Gaussian noise on the Gram matrix at the release's budget."""
+    # Of matrix Laplace noise if it is pure.
     budget, neighbors, d = release.privacy.budget, release.privacy.neighbors, len(moment)
     k = release.privacy.rows_per_unit  # what is left for one row: a k-th of ε, a k²-th of ρ
     if budget.kind is BudgetKind.PURE:
@@ -613,10 +609,8 @@ class _Fit:
 
 
 def _error_bound(release: Released, fit: _Fit, failure: float) -> tuple[float | None, str]:
-    """Bound ‖ŵ − w‖ with failure probability ≤ ``failure``, w the fit on the table.
-
-    Encoded rows.
-    """
+    """Bound ‖ŵ − w‖ with failure probability ≤ ``failure``, w the fit on the table."""
+    # Encoded rows.
     if release.noisy_count is None:
         return None, "no number of rows was released"
     model = release.noise_model

@@ -102,10 +102,8 @@ def _feature(factors: list[str], schema: Schema) -> str:
 
 
 def _name(factor: str) -> str:
-    """Convert ``C(region)`` to ``region`` and ``I(age ** 2)`` to ``age^2``.
-
-    Other terms are names.
-    """
+    """Convert ``C(region)`` to ``region`` and ``I(age ** 2)`` to ``age^2``."""
+    # Other terms are names.
     if treated := re.fullmatch(r"C\(\s*`?([^`(),]+?)`?\s*\)", factor):
         return treated[1]
     try:

@@ -269,10 +269,8 @@ def _calibrated(
 
 
 def _with_shares(blocks: Sequence[_Block], latents: FloatArray, offsets: FloatArray, rounds: int = 3) -> FloatArray:
-    """Return offsets at which levels of each categorical nearly have their shares.
-
-    In these latents.
-    """
+    """Return offsets at which levels of each categorical nearly have their shares."""
+    # In these latents.
     offsets, least = offsets.copy(), 0.5 / len(latents)
     for block in blocks:
         if not isinstance(block.column, Categorical):
@@ -322,10 +320,8 @@ def _cells(block: _Block, rows: FloatArray) -> Any:
 
 
 def _no_level(column: Categorical) -> str | int:
-    """Return a value outside the levels.
-
-    For columns in which a missing value is an error or drops its row.
-    """
+    """Return a value outside the levels."""
+    # For columns in which a missing value is an error or drops its row.
     if isinstance(column.levels[0], int):
         return max(int(level) for level in column.levels) + 1
     other = "other"

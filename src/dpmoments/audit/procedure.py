@@ -343,10 +343,8 @@ def _most_sensitive_to_temperature(trials: Sequence[Trial]) -> Trial | None:
 
 
 def _measured_direction(trial: Trial, size: int, failure: float, generator: np.random.Generator) -> MeasuredDirection:
-    """Return the exact loss at a lower bound on the temperature.
-
-    From fresh draws on both tables.
-    """
+    """Return the exact loss at a lower bound on the temperature."""
+    # From fresh draws on both tables.
     scores = [
         leading_scores(noisy_grams([record for record in sample if not record["failed"]], len(gram)), gram)
         for sample, gram in zip(trial.run(size, generator), trial.grams, strict=True)

@@ -336,10 +336,8 @@ def _calibrated(
 
 
 def _shapes(release: MomentRelease) -> list[MomentShape]:
-    """List possible shapes of the plan.
-
-    The file does not state if an add-remove count was public.
-    """
+    """List possible shapes of the plan."""
+    # The file does not state if an add-remove count was public.
     counts = {None if release.noisy_count is None else release.n_rows}
     if not release.privacy.neighbors.count_is_public(release.schema.drops_rows):
         counts.add(None)

@@ -133,10 +133,8 @@ def _without_marks(values: FloatArray, column: Date) -> FloatArray:
 
 
 def _moment(cell: object) -> Any:
-    """Convert to microseconds since 1970 in UTC.
-
-    Text stays, None if missing, ``_UNREADABLE`` if not a date.
-    """
+    """Convert to microseconds since 1970 in UTC."""
+    # Text stays, None if missing, ``_UNREADABLE`` if not a date.
     if is_missing(cell):
         return None
     if isinstance(cell, str):

@@ -155,10 +155,8 @@ def _number(cell: object) -> float | None:
 
 
 def _plain_float(cell: object) -> float | None:
-    """Convert a number bypassing its type's methods (a warning could quote the value).
-
-    None for other objects.
-    """
+    """Convert a number bypassing its type's methods (a warning could quote the value)."""
+    # None for other objects.
     if isinstance(cell, int):
         return int.__float__(cell)
     if isinstance(cell, float):

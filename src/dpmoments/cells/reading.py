@@ -140,11 +140,9 @@ def _flags_among(cells: npt.NDArray[np.object_]) -> BoolArray:
 def _cleaned(
     values: FloatArray, column: Numeric | Boolean | Coordinate, held_as: type[np.floating[Any]] | None = None
 ) -> tuple[FloatArray, BoolArray | None]:
-    """Apply the column's missing values and codes to numbers; mark numbers outside its codes.
-
-    Only a column with codes marks any, None without any.
-    Numbers of the schema are compared as the type ``held_as`` of the column holds them.
-    """
+    """Apply the column's missing values and codes to numbers; mark numbers outside its codes."""
+    # Only a column with codes marks any, None without any. Numbers of the schema are compared as the type ``held_as``
+    # of the column holds them.
     if isinstance(column, Coordinate):
         return values, None
 
@@ -248,10 +246,8 @@ def _is_integer(text: str) -> bool:
 
 
 def _index_of(values: FloatArray, keys: list[float]) -> npt.NDArray[np.int64]:
-    """Return the index of each value among keys, shape (n,).
-
-    It is the number of keys if no key equals the value.
-    """
+    """Return the index of each value among keys, shape (n,)."""
+    # It is the number of keys if no key equals the value.
     if not keys:
         return np.zeros(len(values), dtype=np.int64)
     order = np.argsort(keys)
@@ -283,10 +279,8 @@ def _whole_number_texts(chunk: Any) -> Any:
 
 
 def _gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: float) -> npt.NDArray[Any]:
-    """Apply ``read`` to the plain arrays of ``cells``.
-
-    Of a dictionary array, only to its dictionary.
-    """
+    """Apply ``read`` to the plain arrays of ``cells``."""
+    # Of a dictionary array, only to its dictionary.
     parts = []
     for part in cells.chunks or [pa.array([], cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]:
         chunk = pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part

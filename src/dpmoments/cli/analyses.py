@@ -231,10 +231,8 @@ def _members(hint: Any) -> tuple[Any, ...]:
 
 
 def _flags(name: str, kind: Any, several: bool) -> tuple[str, ...]:
-    """Return the option names.
-
-    ``features`` is a repeatable ``--feature``, and Booleans also have ``--no-``.
-    """
+    """Return the option names."""
+    # ``features`` is a repeatable ``--feature``, and Booleans also have ``--no-``.
     if name in _SHORT_NAMES:
         return _SHORT_NAMES[name]
     dashed = name.replace("_", "-")

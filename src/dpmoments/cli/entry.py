@@ -235,10 +235,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _flushed() -> bool:
-    """Flush standard output; return True on success.
-
-    A reader that closed early (``| head``) is not an error.
-    """
+    """Flush standard output; return True on success."""
+    # A reader that closed early (``| head``) is not an error.
     try:
         with printing():
             sys.stdout.flush()

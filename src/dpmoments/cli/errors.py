@@ -144,10 +144,8 @@ def _message(error: Exception) -> str:
 
 
 def _refusal(error: OSError) -> str:
-    """Format a refusal by the operating system.
-
-    Text from a library's error may quote anything and is hidden.
-    """
+    """Format a refusal by the operating system."""
+    # Text from a library's error may quote anything and is hidden.
     assert error.errno is not None
     words = os.strerror(error.errno)
     if isinstance(error, OutputError):

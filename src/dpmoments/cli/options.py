@@ -178,10 +178,8 @@ Reader = Callable[..., Any]
 
 
 def _objects() -> dict[str, tuple[Sequence[str], Reader]]:
-    """Return the parameters that are objects, with their options and parsers.
-
-    Options describe them.
-    """
+    """Return the parameters that are objects, with their options and parsers."""
+    # Options describe them.
     return {
         "data": (("data", "engine"), data_of),
         "schema": (("schema",), Schema.load),

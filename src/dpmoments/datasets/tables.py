@@ -80,10 +80,8 @@ def _airfoil_schema() -> Schema:
 
 
 def _wine_schema(*, cultivar: bool) -> Schema:
-    """Return the schema of Wine: round bounds for table wines in the assays' units.
-
-    Cultivars as numbers.
-    """
+    """Return the schema of Wine: round bounds for table wines in the assays' units."""
+    # Cultivars as numbers.
     return Schema(
         Numeric("alcohol", 8, 18),
         Numeric("malic_acid", 0, 10),

@@ -189,10 +189,8 @@ def _hold(estimator: Any, one_fit: _OneFit) -> None:
 
 
 def _known_fit(identity: object) -> _OneFit:
-    """Return the fit that a pickle was written with.
-
-    In a process that does not know it, a used one.
-    """
+    """Return the fit that a pickle was written with."""
+    # In a process that does not know it, a used one.
     known = _KNOWN.get(identity) if isinstance(identity, str) else None
     return _OneFit(process=None) if known is None else known
 
@@ -335,10 +333,8 @@ class PrivateEstimator(BaseEstimator):
         return self._take(released)
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Schema, Any]:
-        """Return the table to release, its schema, and a stand-in for scikit-learn's checks.
-
-        They check columns.
-        """
+        """Return the table to release, its schema, and a stand-in for scikit-learn's checks."""
+        # They check columns.
         unit = self.privacy_unit.column if isinstance(self.privacy_unit, PrivacyUnit) else None
         features = Features.of(X, n_columns=self._n_columns_stated)
         own = features.own_names(unit)
@@ -401,10 +397,8 @@ class PrivateEstimator(BaseEstimator):
 
     @staticmethod
     def _require_columns(own: tuple[str, ...], expected: tuple[str, ...], *, named: bool) -> None:
-        """Raise ValueError unless the columns of X are the schema's, in order.
-
-        Result arrays use that order.
-        """
+        """Raise ValueError unless the columns of X are the schema's, in order."""
+        # Result arrays use that order.
         if len(own) != len(expected) and not named:
             raise InputValueError(
                 f"X has {len(own)} columns, and the schema has {len(expected)} without y "

@@ -170,10 +170,8 @@ def names_alone(names: Sequence[str]) -> pa.Table:
 
 
 def _frame_of(X: Any) -> Any:
-    """Wrap a frame with narwhals, return anything else.
-
-    Refuse duplicate names, which can be values of a record.
-    """
+    """Wrap a frame with narwhals, return anything else."""
+    # Refuse duplicate names, which can be values of a record.
     if isinstance(X, pa.RecordBatch):
         X = pa.Table.from_batches([X])
     twice = hasattr(X, "iloc") and getattr(getattr(X, "columns", None), "has_duplicates", False)  # pandas

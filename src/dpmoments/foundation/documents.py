@@ -111,10 +111,8 @@ def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Ma
 
 
 def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple[DocumentKind, dict[str, Any]]:
-    """Return the content after checking format, version and checksum.
-
-    Errors quote no text of foreign files.
-    """
+    """Return the content after checking format, version and checksum."""
+    # Errors quote no text of foreign files.
     nouns = " or ".join(kind.noun for kind in kinds)
     document: Any = None
     try:
@@ -198,10 +196,8 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _exists(path: Path) -> bool:
-    """Return True if ``path`` exists, even as a broken link.
-
-    Raise OSError if no file can have that name.
-    """
+    """Return True if ``path`` exists, even as a broken link."""
+    # Raise OSError if no file can have that name.
     try:
         os.lstat(path)
     except FileNotFoundError:

@@ -156,10 +156,8 @@ def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
 
 
 def _without_formulas(table: Any) -> Any:
-    """Add an apostrophe before each text and name that begins a formula.
-
-    Also before those that already have such an apostrophe.
-    """
+    """Add an apostrophe before each text and name that begins a formula."""
+    # Also before those that already have such an apostrophe.
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -126,10 +126,8 @@ class ValueSample:
         return repeated if sum(times for _, times in repeated) >= _CODES_SHARE * cells > 0 else []
 
     def _limit(self) -> bytes | None:
-        """Return the prefix of the largest hash kept, above which no value is kept.
-
-        None if there is room.
-        """
+        """Return the prefix of the largest hash kept, above which no value is kept."""
+        # None if there is room.
         return max(self.counts)[:4] if len(self.counts) == _MAX_VALUES else None
 
     def _keep_least(self) -> None:
@@ -368,10 +366,8 @@ def _counted_numbers(values: FloatArray) -> dict[CellValue, int]:
 
 
 def _lenient(column: SchemaColumn) -> SchemaColumn:
-    """Return a column in which a missing value stops nothing.
-
-    Derived features are rebuilt from such columns.
-    """
+    """Return a column in which a missing value stops nothing."""
+    # Derived features are rebuilt from such columns.
     if isinstance(column, DerivedColumn):
         return column
     if isinstance(column, Date):  # whose values are read already
@@ -492,10 +488,8 @@ def _parts(
     failures: list[str],
     on_block: Callable[[int], None] | None,
 ) -> Iterator[tuple[LocalSource[Any], Any]]:
-    """Iterate over the parts of a table, file by file, with their sources.
-
-    A failing file does not stop the others.
-    """
+    """Iterate over the parts of a table, file by file, with their sources."""
+    # A failing file does not stop the others.
     for piece in source.unconverted(on_ragged_line).one_by_one():
         try:
             for part, length in piece.measured(piece.parts()):
@@ -613,10 +607,8 @@ def preflight(
 def _without_absent(
     data: Any, schema: Schema, privacy_unit: PrivacyUnit | None, text_format: TextFormat | None
 ) -> tuple[Schema, tuple[AbsentColumn, ...]]:
-    """Return the schema of the columns that the table has, so that the others hide nothing.
-
-    If the table cannot be opened for another reason, the schema is returned as it is.
-    """
+    """Return the schema of the columns that the table has, so that the others hide nothing."""
+    # If the table cannot be opened for another reason, the schema is returned as it is.
     try:
         open_source(data, schema, True, privacy_unit, text_format)
     except ValueError:

@@ -106,10 +106,8 @@ class LedgerFile:
                 connection.close()  # a transaction that was not committed is rolled back
 
     def _require_one_name(self) -> None:
-        """Raise LedgerError if the file has several hard links.
-
-        SQLite names its journal after the path that is opened.
-        """
+        """Raise LedgerError if the file has several hard links."""
+        # SQLite names its journal after the path that is opened.
         try:
             n_names = _count_names(self.path)
         except OSError:  # gone, or not to be looked at: SQLite says which

@@ -61,10 +61,8 @@ _RESOLVED = 0.5
 
 
 def _upper(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return a matrix ⪰ both.
-
-    ``first`` plus the positive part of ``second − first``, if that is not 0.
-    """
+    """Return a matrix ⪰ both."""
+    # ``first`` plus the positive part of ``second − first``, if that is not 0.
     eigenvalues, eigenvectors = np.linalg.eigh(second - first)
     if eigenvalues[-1] <= 0.0:
         return first
@@ -356,11 +354,9 @@ class _LastClip:
 
 
 def _histogram_share(n_features: int) -> float:
-    """Return the share of the last step's budget for the histogram of norms.
-
-    A tail of c rows is worth a wider clip if its part in the covariance, c/√d, exceeds the noise, which is in proportion to d:
-    from c ∝ d^1.5 on. With few features thin tails matter, and the histogram must see them.
-    """
+    """Return the share of the last step's budget for the histogram of norms."""
+    # A tail of c rows is worth a wider clip if its part in the covariance, c/√d, exceeds the noise, which is in
+    # proportion to d: from c ∝ d^1.5 on. With few features thin tails matter, and the histogram must see them.
     return min(_MAX_HISTOGRAM_SHARE, _HISTOGRAM_SHARE * max(1.0, math.pow(10.0 / n_features, 1.5)))
 
 
@@ -411,10 +407,8 @@ _LARGE_TAIL = 0.06
 
 
 def _run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: _LastClip, half_seen: bool) -> dict[str, Any]:
-    """Return every step's ellipsoid, the predicted error and warnings.
-
-    From noisy outputs and public numbers.
-    """
+    """Return every step's ellipsoid, the predicted error and warnings."""
+    # From noisy outputs and public numbers.
     result: list[Message] = []
     final, d = steps[-1], len(steps[-1]["center"])
     planned = rules.last_radius**2

@@ -258,10 +258,8 @@ def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: 
 def _candidates(
     given: Sequence[Sequence[float]] | None, geometric: Callable[[float], Iterator[list[float]]], n_steps: int | None
 ) -> Sequence[Sequence[float]]:
-    """Return the splits to compare: ``given``, or one step and all searched ones.
-
-    Only those of ``n_steps`` if given.
-    """
+    """Return the splits to compare: ``given``, or one step and all searched ones."""
+    # Only those of ``n_steps`` if given.
     splits = given
     if splits is None:
         splits = [[1.0], *(split for ratio in _RATIOS for split in geometric(ratio))]

@@ -123,10 +123,8 @@ def _with_checks(loss: PrivacyBudget) -> tuple[PrivacyBudget, ...]:
 
 
 def _mean_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
-    """Return the noise SD of a mean of values clamped to an interval, under replace-one.
-
-    The interval has this half width.
-    """
+    """Return the noise SD of a mean of values clamped to an interval, under replace-one."""
+    # The interval has this half width.
     scale = noise_scale_for(loss, _of_total(Neighbors.REPLACE_ONE, loss).value) * half_width / n_rows
     return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
 
@@ -147,10 +145,8 @@ def _share_beyond(
     n_rows: float,
     code: str,
 ) -> float:
-    """Return the noisy fraction of rows with |x − center| ≥ ``least``, x one coordinate.
-
-    Noise may take it out of [0, 1].
-    """
+    """Return the noisy fraction of rows with |x − center| ≥ ``least``, x one coordinate."""
+    # Noise may take it out of [0, 1].
     exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
     signed = int(exact.counts.sum()) + exact.above - exact.below
     pure, sensitivity = loss.kind is BudgetKind.PURE, _of_total(rows.neighbors, loss)

@@ -116,10 +116,8 @@ class LogScaleHistogramPlan(Plan):
         )
 
     def _sensitivity(self, loss: PrivacyBudget) -> Sensitivity:
-        """Return the sensitivity of the sums of a column in [−1, 1].
-
-        In the norm of the noise of ``loss``.
-        """
+        """Return the sensitivity of the sums of a column in [−1, 1]."""
+        # In the norm of the noise of ``loss``.
         pure = loss.kind is BudgetKind.PURE
         if not self.shape.mean:
             return gram_entrywise_l1(self.neighbors, 1) if pure else gram_frobenius(self.neighbors, 1)

@@ -220,10 +220,8 @@ def noisy_tail_histograms(
 
 
 def _resolution(edges: FloatArray) -> float:
-    """Return the radius of which norms are computed to 2^-20.
-
-    Larger norms to 2^-20 of themselves.
-    """
+    """Return the radius of which norms are computed to 2^-20."""
+    # Larger norms to 2^-20 of themselves.
     return float(min(max(edges[0] * 2.0**12, 1e-140), 1e140))
 
 

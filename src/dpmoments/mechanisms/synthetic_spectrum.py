@@ -180,11 +180,9 @@ def measured_errors(
 
 @lru_cache(maxsize=16)
 def _normal_rows(n_rows: int, n_features: int) -> FloatArray:
-    """Return rows of normal shape, mean 0 and second moment I, shape (n_rows, n_features).
-
-    Normal quantiles of a Weyl sequence, with mean and second moment then made exact; too few rows for that get a second moment
-    of trace d.
-    """
+    """Return rows of normal shape, mean 0 and second moment I, shape (n_rows, n_features)."""
+    # Normal quantiles of a Weyl sequence, with mean and second moment then made exact; too few rows for that get a
+    # second moment of trace d.
     primes = _first_primes(n_features)
     turns = np.outer(np.arange(1, n_rows + 1), np.sqrt(primes)) % 1.0
     rows = scipy.special.ndtri(np.clip(turns, 1e-9, 1.0 - 1e-9))

@@ -101,10 +101,8 @@ def share_of(whole: PrivacyBudget, share: float) -> PrivacyBudget:
 def _private_center(
     rows: Rows, privacy_filter: PrivacyFilter, whole: PrivacyBudget, *, feature: int, n_rows: float
 ) -> Center:
-    """Return a value near the median of one column.
-
-    To within its spread or floating-point resolution.
-    """
+    """Return a value near the median of one column."""
+    # To within its spread or floating-point resolution.
     edges, certain, value = _float_line(), True, 0.0
     sensitivity = median_score(rows.neighbors)
     for level in range(1, _MAX_LEVELS + 1):
@@ -158,10 +156,8 @@ def _choice_loss(whole: PrivacyBudget, epsilon: float) -> PrivacyBudget:
 
 
 def _count_loss(whole: PrivacyBudget, deviation: float) -> PrivacyBudget:
-    """Return the cost of a count with noise of this SD, at most its share.
-
-    The SD is _MAX_COUNT_NOISE at most.
-    """
+    """Return the cost of a count with noise of this SD, at most its share."""
+    # The SD is _MAX_COUNT_NOISE at most.
     deviation = min(deviation, _MAX_COUNT_NOISE)
     needed = math.sqrt(2.0) / deviation if whole.kind is BudgetKind.PURE else 0.5 / deviation**2
     return _at_most(whole, needed, _LEVEL_COUNT_SHARE[whole.kind])
@@ -182,10 +178,8 @@ def _noisy_number_beyond(
     center: float,
     least: float,
 ) -> float:
-    """Return the noisy number of rows with |x − center| ≥ ``least``; costs ``loss``.
-
-    x is one column; noise is discrete.
-    """
+    """Return the noisy number of rows with |x − center| ≥ ``least``; costs ``loss``."""
+    # x is one column; noise is discrete.
     exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
     pure = loss.kind is BudgetKind.PURE
     sensitivity = count_l1(rows.neighbors) if pure else count(rows.neighbors)
@@ -272,10 +266,8 @@ class OctaveHistogram(NormHistogram):
 def _log_scale_histogram(
     rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, center: float
 ) -> OctaveHistogram:
-    """Count |x − center| in all octaves up to 2^200.
-
-    From 2^−200, or from 8 units in the last place of the center.
-    """
+    """Count |x − center| in all octaves up to 2^200."""
+    # From 2^−200, or from 8 units in the last place of the center.
     least = max(-_MAX_EXPONENT, math.frexp(center)[1] - 50) if center else -_MAX_EXPONENT
     edges = np.exp2(np.arange(least, _MAX_EXPONENT + 1, dtype=np.float64))
     exact = rows.histogram(DistanceFrom(feature, center), edges)

@@ -128,9 +128,7 @@ def plan_before_release(
 
 
 def _spent(plan: CalibratedPlan[Any], budget: PrivacyBudget) -> PrivacyBudget:
-    """Return the part of a budget for units that a run spends.
-
-    Pure ε if the plan for rows spends no δ.
-    """
+    """Return the part of a budget for units that a run spends."""
+    # Pure ε if the plan for rows spends no δ.
     pure = plan.cost.kind is BudgetKind.PURE and budget.kind is BudgetKind.APPROXIMATE
     return PrivacyBudget.pure(budget.epsilon) if pure else budget

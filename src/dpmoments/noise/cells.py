@@ -262,20 +262,16 @@ class LaplaceCells(CellFamily):
 
 
 def _gamma_bound(failure: float, shape: float) -> float:
-    """Return the bound that a Gamma variable stays below except with probability ``failure``.
-
-    Source: Laurent & Massart 2000.
-    """
+    """Return the bound that a Gamma variable stays below except with probability ``failure``."""
+    # Source: Laurent & Massart 2000.
     x = -math.log(failure)
     return shape + math.sqrt(2.0 * shape * x) + x
 
 
 def _mixture_bound(covariance: FloatArray, failure: float, shape: float) -> float:
-    """Bound the length of √(Y/a)·Z, Y ~ Gamma(a) and Z normal of this covariance.
-
-    So are the cells of one row off the diagonal, if the matrix is made of normal rows: given the column that they share, they
-    are normal, and Y is its squared length.
-    """
+    """Bound the length of √(Y/a)·Z, Y ~ Gamma(a) and Z normal of this covariance."""
+    # So are the cells of one row off the diagonal, if the matrix is made of normal rows: given the column that they
+    # share, they are normal, and Y is its squared length.
     of_normal = GaussianCells().vector_bound(covariance, failure / 2.0)
     chebyshev = math.sqrt(float(np.trace(covariance)) / failure)
     return min(math.sqrt(_gamma_bound(failure / 2.0, shape) / shape) * of_normal, chebyshev)

@@ -76,11 +76,9 @@ class CountNoise:
 
 @lru_cache(maxsize=64)
 def _distribution(noise: CountNoise) -> tuple[float, FloatArray]:
-    """Return a step, and the probabilities of noise of at most 0, 1, 2, … steps.
-
-    The characteristic function of one draw on a grid, to the power of the number of draws; the grid is so wide that what wraps
-    around has probability below 1e-18.
-    """
+    """Return a step, and the probabilities of noise of at most 0, 1, 2, … steps."""
+    # The characteristic function of one draw on a grid, to the power of the number of draws; the grid is so wide that
+    # what wraps around has probability below 1e-18.
     deviation = noise.standard_deviation
     step = max(noise.step, deviation / _STEPS_PER_SD)
     reach = 45.0 * noise.scale + 12.0 * deviation

@@ -53,10 +53,8 @@ def _draw(measurement: object, size: int) -> npt.NDArray[np.int64]:
 
 
 def _opendp() -> tuple[Any, Any, Any]:
-    """Return the domain of integer vectors, and OpenDP's metrics and measurements.
-
-    Its prelude would load scikit-learn.
-    """
+    """Return the domain of integer vectors, and OpenDP's metrics and measurements."""
+    # Its prelude would load scikit-learn.
     from opendp import domains, measurements, metrics, mod
 
     mod.enable_features("contrib")

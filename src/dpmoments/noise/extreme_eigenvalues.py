@@ -109,10 +109,8 @@ def wishart_frobenius_quantile(size: int, degrees: float, failure: float) -> flo
 
 
 def _wishart_draws(size: int, degrees: float, draws: int) -> tuple[FloatArray, FloatArray]:
-    """Return diagonals and squared off-diagonals of tridiagonal matrices, one per column.
-
-    They have the eigenvalues of Wishart matrices.
-    """
+    """Return diagonals and squared off-diagonals of tridiagonal matrices, one per column."""
+    # They have the eigenvalues of Wishart matrices.
     generator = np.random.default_rng([_SEED, size])
     steps = np.arange(size)
     diagonal = generator.chisquare(degrees - steps, (draws, size)).T
@@ -124,10 +122,8 @@ def _wishart_draws(size: int, degrees: float, draws: int) -> tuple[FloatArray, F
 
 
 def _draws(size: int, tail: float) -> tuple[int, int]:
-    """Return the number of matrices to simulate, and how many may be beyond a quantile.
-
-    0 if too few would.
-    """
+    """Return the number of matrices to simulate, and how many may be beyond a quantile."""
+    # 0 if too few would.
     draws = max(_MIN_DRAWS, min(_MAX_DRAWS, _MAX_ENTRIES // size))
     expected = draws * tail
     left = expected - _SAFETY * math.sqrt(expected)
@@ -146,10 +142,8 @@ def _least(holds: Callable[[float], bool], low: float, high: float) -> tuple[flo
 
 
 def _all_below(main: FloatArray, beside: FloatArray, value: float) -> BoolArray:
-    """Return True for tridiagonal matrices with all eigenvalues below ``value``.
-
-    Every pivot of T − value·I is negative.
-    """
+    """Return True for tridiagonal matrices with all eigenvalues below ``value``."""
+    # Every pivot of T − value·I is negative.
     pivot = main[0] - value
     below: BoolArray = pivot < 0.0
     for entry, square in zip(main[1:], beside, strict=True):

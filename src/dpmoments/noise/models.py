@@ -257,10 +257,8 @@ class WithOwnCount(NoiseModel):
     def _with_count(
         self, terms: Sequence[NoiseTerm], caveats: Sequence[str], shift: FloatArray | None = None
     ) -> NoiseLaw:
-        """Return the distribution of these terms and the count's noise.
-
-        ``shift`` is the row part of the constant.
-        """
+        """Return the distribution of these terms and the count's noise."""
+        # ``shift`` is the row part of the constant.
         law = NoiseLaw(tuple(terms), tuple(sorted(caveats)))
         if not self.count_scale:
             return law
@@ -399,10 +397,8 @@ class AdditiveModel(WithOwnCount):
     def _noisy_cells(
         self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float
     ) -> list[tuple[float, float]] | None:
-        """Return (shift, noise variance) of every noisy released cell.
-
-        None if one without noise moves.
-        """
+        """Return (shift, noise variance) of every noisy released cell."""
+        # None if one without noise moves.
         size = len(gram_shift)
         cells = [(float(gram_shift[i, i]), self.diagonal_variance) for i in range(size)]
         cells += [(float(shift), self.off_diagonal_variance) for shift in gram_shift[np.triu_indices(size, 1)]]
@@ -641,10 +637,8 @@ class InverseNormalModel(WithOwnCount):
         )
 
     def _gram_between(self, most_rows: float, failure: float) -> tuple[FloatArray, FloatArray]:
-        """Bound the Gram matrix on both sides.
-
-        Its trace, and so each eigenvalue, is at most the number of rows.
-        """
+        """Bound the Gram matrix on both sides."""
+        # Its trace, and so each eigenvalue, is at most the number of rows.
         reach = self.inverse_scale * normal_norm_quantile(self.n_features, failure)
         eigenvalues, vectors = np.linalg.eigh(self.inverse)
         least = 1.0 / max(most_rows, self.smallest_eigenvalue)

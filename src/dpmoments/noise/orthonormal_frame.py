@@ -96,10 +96,8 @@ def _solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> t
 
 
 def _loewner_factors(differences: FloatArray, spacing: FloatArray, first: int) -> FloatArray:
-    """Return Π over a chunk of roots of (λ_i − μ_j)/(λ_i − λ_far).
-
-    λ_far is the pole next to μ_j away from λ_i.
-    """
+    """Return Π over a chunk of roots of (λ_i − μ_j)/(λ_i − λ_far)."""
+    # λ_far is the pole next to μ_j away from λ_i.
     # A pole i of the chunk itself has λ_far = λ_{j+1} for roots j ≥ i. Dividing by λ_i − λ_j for j > i, and by the distance to
     # the chunk's last pole for j = i, gives the same product.
     rows = np.arange(len(differences))
@@ -110,10 +108,8 @@ def _loewner_factors(differences: FloatArray, spacing: FloatArray, first: int) -
 
 
 def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the roots below poles first, first + 1, ….
-
-    Nearest poles as indices in the chunk, and distances above them.
-    """
+    """Return the roots below poles first, first + 1, …."""
+    # Nearest poles as indices in the chunk, and distances above them.
     rows = np.arange(len(spacing) - 1)
     gaps = -spacing[rows, first + rows + 1]
     half = 0.5 * gaps
@@ -159,10 +155,8 @@ def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: Floa
 
 
 def _poles_from(spacing: FloatArray, first: int, nearest: IntArray, out: FloatArray) -> None:
-    """Write distances of all poles from each root's nearest one.
-
-    ∞ for that one, whose large term would hide the others.
-    """
+    """Write distances of all poles from each root's nearest one."""
+    # ∞ for that one, whose large term would hide the others.
     np.take(spacing, nearest, axis=0, out=out, mode="clip")
     out[np.arange(nearest.size), first + nearest] = np.inf
 
@@ -170,10 +164,8 @@ def _poles_from(spacing: FloatArray, first: int, nearest: IntArray, out: FloatAr
 def _third_order_step(
     value: FloatArray, slope: FloatArray, curvature: FloatArray, near: FloatArray, x: FloatArray
 ) -> FloatArray:
-    """Return the step y to the root of −near/(x + y) + (v + (s − κv)y)/(1 − κy).
-
-    κ = curvature/slope.
-    """
+    """Return the step y to the root of −near/(x + y) + (v + (s − κv)y)/(1 − κy)."""
+    # κ = curvature/slope.
     ratio = curvature / slope
     bend = slope - ratio * value
     linear = -(value + near * ratio + x * bend)
@@ -191,10 +183,8 @@ def _first_guess(rest: FloatArray, near: FloatArray, far: FloatArray, gaps: Floa
 
 
 def _chunks(n_poles: int, n_tables: int) -> tuple[list[tuple[int, int]], FloatArray]:
-    """Return ranges of roots to process together, and memory for tables of roots × poles.
-
-    Its shape is (n_tables, rows, n_poles).
-    """
+    """Return ranges of roots to process together, and memory for tables of roots × poles."""
+    # Its shape is (n_tables, rows, n_poles).
     n_roots = max(n_poles - 1, 0)
     rows = max(1, _CHUNK_CELLS // max(n_poles, 1))
     ranges = [(first, min(first + rows, n_roots)) for first in range(0, n_roots, rows)]
@@ -203,10 +193,8 @@ def _chunks(n_poles: int, n_tables: int) -> tuple[list[tuple[int, int]], FloatAr
 
 @contextmanager
 def _unbuffered() -> Iterator[None]:
-    """Make NumPy's buffer tiny.
-
-    Otherwise it copies broadcast operands through it, which doubles the time.
-    """
+    """Make NumPy's buffer tiny."""
+    # Otherwise it copies broadcast operands through it, which doubles the time.
     with np.errstate():  # leaving it restores the buffer size too
         np.setbufsize(16)
         yield
@@ -384,10 +372,8 @@ def sample_orthonormal_frame(
 def _draw_block(
     eigenvalues: FloatArray, temperatures: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    """Draw one vector per temperature.
-
-    Columns are coordinates in the eigenbasis of ``eigenvalues``.
-    """
+    """Draw one vector per temperature."""
+    # Columns are coordinates in the eigenbasis of ``eigenvalues``.
     deflations: list[_Deflation] = []
     n_proposals = np.empty(temperatures.size, dtype=np.int64)
     for step, temperature in enumerate(temperatures):
@@ -402,10 +388,8 @@ def _draw_block(
 
 
 def _restrict(eigenvalues: FloatArray, basis: FloatArray, removed: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return eigenvalues and eigenvectors of a restriction.
-
-    It is to the complement of the columns of ``removed``.
-    """
+    """Return eigenvalues and eigenvectors of a restriction."""
+    # It is to the complement of the columns of ``removed``.
     complement = np.linalg.qr(removed, mode="complete").Q[:, removed.shape[1] :]
     restricted = (complement.T * eigenvalues) @ complement
     values, rotation = _descending(*np.linalg.eigh(0.5 * (restricted + restricted.T)))

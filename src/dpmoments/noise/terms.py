@@ -306,10 +306,8 @@ class NoiseTerm:
         return float(self.variance(indices[None], np.eye(len(indices))[None])[0])
 
     def _single(self, indices: IntegerArray) -> tuple[IntegerArray, FloatArray, FloatArray] | None:
-        """Return columns c, t² and s² of rows t e₀ + s e_c, each with a different column.
-
-        None if some are not so.
-        """
+        """Return columns c, t² and s² of rows t e₀ + s e_c, each with a different column."""
+        # None if some are not so.
         if self._local is None or self._local.columns.shape[1] != 1:
             return None
         columns = self._local.columns[indices, 0]
@@ -360,10 +358,8 @@ class NoiseTerm:
         return min(best, reach)
 
     def _shifted_bound(self, failure: float, rows: FloatArray) -> float:
-        """Bound rows t + D x by ‖D N D‖ + ‖t‖(‖D e‖ + |uᵀD e|) + ‖t‖²|n|.
-
-        u = t/‖t‖, e and n the noise on sum and count.
-        """
+        """Bound rows t + D x by ‖D N D‖ + ‖t‖(‖D e‖ + |uᵀD e|) + ‖t‖²|n|."""
+        # u = t/‖t‖, e and n the noise on sum and count.
         own = np.flatnonzero(rows[:, 1:].any(axis=0)) + 1
         scaled = rows[:, own]
         gram = scaled**2 @ self.variances[np.ix_(own, own)] @ scaled.T**2  # one entry a row
@@ -404,10 +400,8 @@ def _two_sided(family: CellFamily, failure: float) -> float:
 
 
 def _of_cells(variances: FloatArray, indices: IntegerArray, weights: FloatArray) -> FloatArray:
-    """Return Var(Σ A_ij C_ij) of P functionals on uncorrelated cells.
-
-    An index of −1 stands for none.
-    """
+    """Return Var(Σ A_ij C_ij) of P functionals on uncorrelated cells."""
+    # An index of −1 stands for none.
     size = indices.shape[1]
     twice = np.zeros(len(indices), dtype=bool)
     if size <= _MAX_UNROLLED:
@@ -439,10 +433,8 @@ def _of_cells(variances: FloatArray, indices: IntegerArray, weights: FloatArray)
 
 
 def _spread(local: _Local, indices: IntegerArray, weights: FloatArray) -> tuple[IntegerArray, FloatArray]:
-    """Return functionals on rows of R as functionals on its columns.
-
-    The first, then those of each row.
-    """
+    """Return functionals on rows of R as functionals on its columns."""
+    # The first, then those of each row.
     first = local.first[indices]
     on_first = np.einsum("pij,pj->pi", weights, first)
     corner = np.einsum("pi,pi->p", on_first, first)
@@ -473,10 +465,8 @@ _MANY_ENTRIES = 5_000
 
 
 def _of_products(variances: FloatArray, first: FloatArray, second: FloatArray, rows: IntegerArray) -> FloatArray:
-    """Return the entries ``rows`` of E[(C v)(C w)ᵀ].
-
-    Cells are uncorrelated, and two entries of C v share one cell.
-    """
+    """Return the entries ``rows`` of E[(C v)(C w)ᵀ]."""
+    # Cells are uncorrelated, and two entries of C v share one cell.
     of_rows = variances[rows]
     result = of_rows[:, rows] * np.outer(second[rows], first[rows])
     result[np.diag_indices(len(rows))] = of_rows @ (first * second)

@@ -151,10 +151,8 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
 def _columns(
     data: Dataset, left_out: set[str | None], *, unknown_is_a_level: bool
 ) -> Iterator[tuple[Column, pa.ChunkedArray]]:
-    """Yield columns and their values.
-
-    Raise ValueError if a value is missing and that is not a level.
-    """
+    """Yield columns and their values."""
+    # Raise ValueError if a value is missing and that is not a level.
     for column in data.schema.table_columns:
         if column.name in left_out:
             continue
@@ -333,10 +331,8 @@ class PublishedFile:
 
 
 def _cache_folder() -> Path:
-    """Return the folder of downloaded files.
-
-    ``$XDG_CACHE_HOME/dpmoments``, by default ``~/.cache/dpmoments``.
-    """
+    """Return the folder of downloaded files."""
+    # ``$XDG_CACHE_HOME/dpmoments``, by default ``~/.cache/dpmoments``.
     configured = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG specification asks that a relative path be ignored.
     base = Path(configured) if os.path.isabs(configured) else Path.home() / ".cache"
@@ -410,10 +406,8 @@ def _download(file: PublishedFile) -> bytes:
 
 
 def _store(path: Path, content: bytes) -> None:
-    """Write a temporary file in the same folder, then rename it.
-
-    No reader ever sees half a file.
-    """
+    """Write a temporary file in the same folder, then rename it."""
+    # No reader ever sees half a file.
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

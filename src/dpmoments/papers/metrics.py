@@ -255,10 +255,8 @@ def _difference(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> FloatArray
 
 
 def _root(matrix: FloatArray, name: str = "reference") -> tuple[FloatArray, FloatArray]:
-    """Return standard deviations s and the Cholesky factor L of the correlations.
-
-    The matrix is diag(s) L Lᵀ diag(s).
-    """
+    """Return standard deviations s and the Cholesky factor L of the correlations."""
+    # The matrix is diag(s) L Lᵀ diag(s).
     diagonal = np.diagonal(matrix)
     if (diagonal > 0).all():
         scale = np.sqrt(diagonal)

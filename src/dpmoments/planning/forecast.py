@@ -213,10 +213,8 @@ def _derived_cost(
     privacy_unit: PrivacyUnit | None,
     mechanisms: Sequence[str],
 ) -> DerivedCost | None:
-    """Compare plans of a schema and of one with fewer derived features.
-
-    Of the first mechanism that has both.
-    """
+    """Compare plans of a schema and of one with fewer derived features."""
+    # Of the first mechanism that has both.
     added = tuple(column.name for column in schema.columns if column.name not in {one.name for one in less.columns})
     if not added:
         return None
@@ -284,10 +282,8 @@ def _row(
 
 
 def _typical_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[float | None, bool]:
-    """Return the noise on a typical correlation and whether it hides that.
-
-    If no two columns vary, the noise is on a mean, in its standard deviations.
-    """
+    """Return the noise on a typical correlation and whether it hides that."""
+    # If no two columns vary, the noise is on a mean, in its standard deviations.
     noise = forecast_noise(plan, typical, n_rows)
     if noise is None:
         return None, False

@@ -72,10 +72,8 @@ def worst_run(plan: Plan) -> PossibleRun | None:
 
 
 def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tuple[PossibleRun, ...]:
-    """Return the possible ends of a run.
-
-    Balls of radii that it may choose, and the public bounds.
-    """
+    """Return the possible ends of a run."""
+    # Balls of radii that it may choose, and the public bounds.
     budget = plan.budget
     spent = 0.0 if plan.count_is_public else ball_search.COUNT_SHARE
     least_rows = n_rows - (count_error(budget.part(ball_search.COUNT_SHARE)) if spent else 0.0)

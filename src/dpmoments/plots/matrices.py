@@ -229,10 +229,8 @@ def _name(ax: Axes, rows: Sequence[str], columns: Sequence[str], groups: Sequenc
 
 
 def _labels(names: Sequence[str], groups: Sequence[str]) -> tuple[list[float], list[str]]:
-    """Return positions and texts of labels.
-
-    One per feature, or one per column if there are many.
-    """
+    """Return positions and texts of labels."""
+    # One per feature, or one per column if there are many.
     if len(names) <= _MAX_LABELLED or len(groups) != len(names):
         return [float(index) for index in range(len(names))], list(names)
     of_column: dict[str, list[int]] = {}
@@ -343,11 +341,9 @@ def _two(value: float, sign: str) -> str:
 
 
 def _covariance_noise(release: Released, chosen: Sequence[int]) -> FloatArray:
-    """Return noise SDs of covariances before repair, shape (k, k), in original units.
-
-    To first order; NaN without a noise distribution. If the repair sets covariances of a column's levels, and variances
-    of Boolean columns, from shares, so is their noise, as in ``release.describe()``.
-    """
+    """Return noise SDs of covariances before repair, shape (k, k), in original units."""
+    # To first order; NaN without a noise distribution. If the repair sets covariances of a column's levels, and
+    # variances of Boolean columns, from shares, so is their noise, as in ``release.describe()``.
     moments = LocalMoments.of(release)
     indices = np.asarray(chosen, dtype=int)
     unit = moments.unit[indices]

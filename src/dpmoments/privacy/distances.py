@@ -147,10 +147,8 @@ def _difference(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray
 
 
 def _moved(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> list[Any]:
-    """Return the entries of the difference.
-
-    Of integers only the nonzero ones, which are few for one row of many.
-    """
+    """Return the entries of the difference."""
+    # Of integers only the nonzero ones, which are few for one row of many.
     if ours.dtype == theirs.dtype and _in_integers(ours):
         indices = np.asarray(ours != theirs)
         ours, theirs = ours[indices], theirs[indices]

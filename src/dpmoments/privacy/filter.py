@@ -226,10 +226,8 @@ class PrivacyFilter:
 
 
 def _require_made_here(sensitivity: Sensitivity) -> None:
-    """Raise unless a function of the library makes this sensitivity, or a smaller one.
-
-    The error is a KeyError, TypeError or ValueError.
-    """
+    """Raise unless a function of the library makes this sensitivity, or a smaller one."""
+    # The error is a KeyError, TypeError or ValueError.
     stated = sensitivity.to_dict()
     given = stated.pop("arguments").items()
     arguments = [part for name, value in given for part in (name, tuple(value) if isinstance(value, list) else value)]

@@ -90,10 +90,8 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
 
 
 def _smaller_budget(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:
-    """Return the (ε′, δ′) that allows no more than the wanted ρ.
-
-    δ stays unless no ε is small enough for it.
-    """
+    """Return the (ε′, δ′) that allows no more than the wanted ρ."""
+    # δ stays unless no ε is small enough for it.
 
     def excess(epsilon: float, delta: float) -> float:
         allowed = allowance(PrivacyBudget.approximate(epsilon, delta), wanted.unit).amount

@@ -38,10 +38,8 @@ _ROUNDING = 1e-6
 
 
 def _worst_neighbors(draw: Draw) -> str | None:
-    """Describe two neighboring tables between which a draw has all the loss that it can have.
-
-    None if none are known.
-    """
+    """Describe two neighboring tables between which a draw has all the loss that it can have."""
+    # None if none are known.
     sensitivity = draw.sensitivity
     if sensitivity.rounding > _ROUNDING * sensitivity.value or not draw.law.is_attained(sensitivity, draw.size):
         return None
@@ -79,10 +77,8 @@ class Bound:
 
 
 def _touched_draws(receipt: Receipt) -> list[tuple[Draw, ...]]:
-    """Return the draws whose queries may differ between two neighbors.
-
-    Those of no group, and of one group or two.
-    """
+    """Return the draws whose queries may differ between two neighbors."""
+    # Those of no group, and of one group or two.
     groups = list(dict.fromkeys(draw.group for draw in receipt.draws if draw.group is not None))
     stays = isinstance(receipt, PooledReceipt) or receipt.neighbors is Neighbors.ADD_REMOVE
     touched = min(1 if stays else 2, len(groups))
@@ -124,10 +120,8 @@ def _stated_delta(cost: PrivacyBudget, epsilon: float) -> float:
 
 
 def _approximate_delta(loss: float, delta: float, epsilon: float) -> float:
-    """Return δ(ε) of every (loss, delta)-private mechanism.
-
-    Randomized response, except with probability ``delta``.
-    """
+    """Return δ(ε) of every (loss, delta)-private mechanism."""
+    # Randomized response, except with probability ``delta``.
     pure = randomized_response_delta(epsilon, loss)
     return delta if pure == 0.0 else min(delta + (1.0 - delta) * pure + 2.0**-50, 1.0)
 
@@ -168,10 +162,8 @@ def _composition_bound(draws: Sequence[Draw], left: Loss) -> Bound | None:
 
 
 def _shifted_delta(curve: PrivacyCurve, rest: float, extra: float, epsilon: float) -> float:
-    """Return δ of a draw and of (rest, extra)-private ones after it.
-
-    1 at an ε below the rest, outside the curve.
-    """
+    """Return δ of a draw and of (rest, extra)-private ones after it."""
+    # 1 at an ε below the rest, outside the curve.
     if epsilon < rest:
         return 1.0
     return min(curve.delta(math.nextafter(epsilon - rest, 0.0) if rest else epsilon) + extra, 1.0)
@@ -480,10 +472,8 @@ class RunCurve:
 
 
 def _reference_epsilon(cost: PrivacyBudget) -> float:
-    """Return the stated ε.
-
-    For a zCDP budget it is the one implied at REFERENCE_DELTA, rounded up to four digits.
-    """
+    """Return the stated ε."""
+    # For a zCDP budget it is the one implied at REFERENCE_DELTA, rounded up to four digits.
     if cost.kind is not BudgetKind.ZCDP:
         return cost.epsilon
     return float(no_less(max(cost.to_epsilon(REFERENCE_DELTA), 1e-300), 4))

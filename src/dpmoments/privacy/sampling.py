@@ -111,10 +111,8 @@ def _(law: AdditiveWishartDraw, query: Any, generator: np.random.Generator) -> I
 def _with_rounded(
     noise: FloatArray, deviation: float, bits: int, query: Any, generator: np.random.Generator
 ) -> IntegerArray:
-    """Return a symmetric query plus floating-point noise rounded to its lattice.
-
-    ``deviation`` is the off-diagonal SD.
-    """
+    """Return a symmetric query plus floating-point noise rounded to its lattice."""
+    # ``deviation`` is the off-diagonal SD.
     return _add_integers(_upper_triangle_mirrored(query), _round_to_lattice(noise, bits, deviation, generator))
 
 
@@ -131,10 +129,8 @@ def _(law: RaisedWishartSampling, query: Any, generator: np.random.Generator) ->
 def _drawn_around(
     query: Any, least: float, law: WishartSampling | RaisedWishartSampling, generator: np.random.Generator
 ) -> FloatArray:
-    """Draw a Wishart or inverse Wishart matrix with the query as mean.
-
-    Eigenvalues below ``least`` are raised to it, and the matrix is padded.
-    """
+    """Draw a Wishart or inverse Wishart matrix with the query as mean."""
+    # Eigenvalues below ``least`` are raised to it, and the matrix is padded.
     eigenvalues, eigenvectors = np.linalg.eigh(np.asarray(query, dtype=np.float64))
     # Any square root of the scale matrix serves; this one exists for singular matrices too.
     root = eigenvectors * np.sqrt(np.maximum(eigenvalues, least) + law.padding)
@@ -163,10 +159,8 @@ def _(law: Directions, query: Any, generator: np.random.Generator) -> FloatArray
 
 
 def _upper_triangle_mirrored(query: npt.ArrayLike) -> IntegerArray:
-    """Return the symmetric matrix with this upper triangle.
-
-    Nothing below the diagonal comes out without noise.
-    """
+    """Return the symmetric matrix with this upper triangle."""
+    # Nothing below the diagonal comes out without noise.
     mirrored: IntegerArray = np.array(query)
     rows, columns = _above_diagonal(len(mirrored))
     mirrored[columns, rows] = mirrored[rows, columns]

@@ -340,10 +340,8 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
 
 
 def _checked_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a file's arguments of a sensitivity, weights as a tuple.
-
-    Raise TypeError or ValueError if they do not fit.
-    """
+    """Return a file's arguments of a sensitivity, weights as a tuple."""
+    # Raise TypeError or ValueError if they do not fit.
     what = f"the arguments of {made.__name__}"
     _, *parameters = inspect.signature(made).parameters.values()
     require_known(arguments, [parameter.name for parameter in parameters], what)

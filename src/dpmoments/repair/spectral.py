@@ -163,10 +163,8 @@ def _stieltjes_transform(eigenvalues: FloatArray, bandwidth: float) -> npt.NDArr
 
 
 def _isotonic(values: FloatArray) -> FloatArray:
-    """Return the nearest ascending values in squares, by pooling adjacent violators.
-
-    It adds in the order of ``scipy.optimize.isotonic_regression``: the results have the same bits.
-    """
+    """Return the nearest ascending values in squares, by pooling adjacent violators."""
+    # It adds in the order of ``scipy.optimize.isotonic_regression``: the results have the same bits.
     means: list[float] = []
     sizes: list[int] = []
     entries, i = values.tolist(), 0
@@ -287,12 +285,10 @@ def pooled_spread(deviations: FloatArray, noise: SpectralNoise, largest_trace: f
 
 
 def _trace_estimate(noisy_trace: float, deviation: float, upper: float | None, attained: float = 0.0) -> float:
-    """Estimate a trace in [0, upper] from a noisy one.
-
-    Posterior mean for normal noise; the prior is log-uniform on four decades below ``upper``, since rows rarely fill
-    their bounds. If ``attained`` > 0 (second moments), that probability is on ``upper``, the rest on the nearest
-    possible value.
-    """
+    """Estimate a trace in [0, upper] from a noisy one."""
+    # Posterior mean for normal noise; the prior is log-uniform on four decades below ``upper``, since rows rarely fill
+    # their bounds. If ``attained`` > 0 (second moments), that probability is on ``upper``, the rest on the nearest
+    # possible value.
     limit = math.inf if upper is None else upper
     nearest = min(max(noisy_trace, 0.0), limit)
     if upper is None or upper <= 0.0 or deviation == 0.0:

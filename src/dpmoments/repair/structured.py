@@ -28,12 +28,10 @@ _MIN_SPREAD = 1e-40
 def _posterior_moments(
     cells: FloatArray, noise_variances: FloatArray, scales: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return E[θ_i | x_i] and Var(θ_i | x_i) by empirical Bayes.
-
-    x_i ~ N(θ_i, s_i²) and θ_i ~ c_i·Σ_k π_k N(0, τ_k²), with π of maximum likelihood. The prior is in correlations: with
-    c = √(v_i v_j) most pairs have one near 0, and the cells show how many do not (Robbins 1956; mixture of Stephens 2017).
-    Each mean is between 0 and x_i; it is 0 if c is.
-    """
+    """Return E[θ_i | x_i] and Var(θ_i | x_i) by empirical Bayes."""
+    # x_i ~ N(θ_i, s_i²) and θ_i ~ c_i·Σ_k π_k N(0, τ_k²), with π of maximum likelihood. The prior is in correlations:
+    # with c = √(v_i v_j) most pairs have one near 0, and the cells show how many do not (Robbins 1956; mixture of
+    # Stephens 2017). Each mean is between 0 and x_i; it is 0 if c is.
     means, variances = np.zeros_like(cells), np.zeros_like(cells)
     possible = scales > 0.0
     if not possible.any():

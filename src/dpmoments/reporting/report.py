@@ -193,10 +193,8 @@ def _(release: GroupReleases, asked: _Asked) -> str:
 def _chapters(
     releases: Sequence[tuple[str, str, MomentRelease]], asked: _Asked
 ) -> list[tuple[str, tuple[Section, ...]]]:
-    """Return the chapters of releases, each with a heading and the prefix of its anchors.
-
-    Verdicts are by one correction over all tables of the page: at most 5 % chance that any of its findings is false.
-    """
+    """Return the chapters of releases, each with a heading and the prefix of its anchors."""
+    # Verdicts are by one correction over all tables of the page: at most 5 % chance that any of its findings is false.
     from dpmoments.reporting.sections import Comparisons, moment_sections
 
     answers = [Comparisons.of(release, asked.regressions, asked.groups, asked.level) for _, _, release in releases]

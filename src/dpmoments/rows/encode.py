@@ -106,10 +106,8 @@ def encode_levels(
 
 
 def _encoded_levels(cells: Any, column: Categorical) -> tuple[CodeArray, BoolArray | None]:
-    """Return level codes as in :class:`LevelBlock`, shape (n,), and a mask of dropped rows.
-
-    The mask is None without any.
-    """
+    """Return level codes as in :class:`LevelBlock`, shape (n,), and a mask of dropped rows."""
+    # The mask is None without any.
     with suppress(pa.ArrowException):  # whose message may quote a cell
         codes = level_codes(cells, column)
         if not len(codes) or codes.min() >= 0:
@@ -129,10 +127,8 @@ def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
 
 
 def _apply_rules(cells: Any, column: Numeric | Date | Boolean | Coordinate, out: FloatArray) -> BoolArray | None:
-    """Fill ``out`` with values in original units after the column's rules.
-
-    Return a mask of dropped rows or None.
-    """
+    """Fill ``out`` with values in original units after the column's rules."""
+    # Return a mask of dropped rows or None.
     with suppress(pa.ArrowException):
         values = strict_numbers(cells, column) if column.missing == "error" else numbers(cells, column)[0]
         finite = np.isfinite(values)
@@ -153,10 +149,8 @@ def _not_plain(column: Column) -> str:
 def _move_within_bounds(
     values: FloatArray, missing: BoolArray | None, column: Numeric | Date | Boolean | Coordinate, out: FloatArray
 ) -> None:
-    """Replace missing values as the column's rule says, and clip the others to its bounds.
-
-    Coordinates have none.
-    """
+    """Replace missing values as the column's rule says, and clip the others to its bounds."""
+    # Coordinates have none.
     if missing is not None:
         values = np.where(missing, 0.0 if isinstance(column, Coordinate) else column.replacement, values)
     if isinstance(column, Coordinate):

@@ -481,10 +481,8 @@ class RunningLevelSums:
                 np.add.at(total, level, value)
 
     def _lattice_values(self, numbers: FloatArray) -> IntegerArray:
-        """Round the numbers as the dense pass does, shape (n, m).
-
-        The next batch overwrites the buffer.
-        """
+        """Round the numbers as the dense pass does, shape (n, m)."""
+        # The next batch overwrites the buffer.
         scaled, values = self._scaled[: len(numbers)], self._values[: len(numbers)]
         np.multiply(numbers, self._summary.lattice.units_per_one, out=scaled)
         np.copyto(values, np.rint(scaled, out=scaled), casting="unsafe")

@@ -48,10 +48,8 @@ def _fill_tile(
     n_special: int,
     clipped: int,
 ) -> tuple[int, int]:
-    """Compute a tile's lattice rows in place.
-
-    Special rows become zeros, and their indices are recorded.
-    """
+    """Compute a tile's lattice rows in place."""
+    # Special rows become zeros, and their indices are recorded.
     d = tile.shape[0]
     for k in range(n):
         squares[k] = 0.0

@@ -192,10 +192,8 @@ class Moments:
 def _unpacked(
     count: int, dropped: int, clipped: int, bits: int, radius: float, n_features: int, packed: NDArray[np.int64]
 ) -> Moments:
-    """Rebuild moments from Σz and the lower triangle of Σzzᵀ.
-
-    One limb, shape (d + d(d + 1)/2,), or two.
-    """
+    """Rebuild moments from Σz and the lower triangle of Σzzᵀ."""
+    # One limb, shape (d + d(d + 1)/2,), or two.
     both = split_limbs(packed) if packed.ndim == 1 else packed
     limbs = np.empty((2, n_features + 1, n_features), dtype=np.int64)
     limbs[:, 0] = both[:, :n_features]
@@ -205,10 +203,8 @@ def _unpacked(
 
 
 def _join_limbs(limbs: NDArray[np.int64]) -> NDArray[Any]:
-    """Convert two-limb integers, shape (2, *s), to int64 or Python integers, shape s.
-
-    To int64 if all fit.
-    """
+    """Convert two-limb integers, shape (2, *s), to int64 or Python integers, shape s."""
+    # To int64 if all fit.
     high, low = limbs
     if np.all((high >= -8) & (high < 8)):  # high·2^60 + low is in [-2^63, 2^63)
         return cast("NDArray[Any]", high * np.int64(1 << LIMB_BITS) + low)

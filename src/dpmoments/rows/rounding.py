@@ -232,10 +232,8 @@ class RowRounder:
         return self._round_plain(block) if linear is None else self._round_image(block, linear)
 
     def _round_plain(self, block: NDArray[Any]) -> _Unclipped:
-        """Round ``x − center``.
-
-        Missing values and huge rows get a sum of squares of at least ``EXACT`` = 2^53.
-        """
+        """Round ``x − center``."""
+        # Missing values and huge rows get a sum of squares of at least ``EXACT`` = 2^53.
         n_rows, order = block.shape[0], _memory_order(block)
         rows = _as_buffer(self._rows, block.shape, order)
         scratch = _as_buffer(self._scratch, block.shape, order)

@@ -82,10 +82,8 @@ def _candidate_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashAr
 
 
 def _copy_hashes(hashes: HashArray, copies: npt.NDArray[np.int64]) -> HashArray:
-    """Hash each copy of equal rows, ``_HASH_BITS`` bits, shape (n,).
-
-    From the row's hash and the copy number.
-    """
+    """Hash each copy of equal rows, ``_HASH_BITS`` bits, shape (n,)."""
+    # From the row's hash and the copy number.
     return mixed((hashes << np.uint64(_HASH_BITS)) + _ODD * copies.astype(np.uint64)) >> np.uint64(64 - _HASH_BITS)
 
 
@@ -359,10 +357,8 @@ def selection_of_units(
 
 
 def _bucket_shares(counts: _CountArray, limit: int, most_rows: int) -> Iterator[BoolArray]:
-    """Split the buckets in which a unit may be over its limit into one or more shares.
-
-    Each has at most ``most_rows`` candidates.
-    """
+    """Split the buckets in which a unit may be over its limit into one or more shares."""
+    # Each has at most ``most_rows`` candidates.
     over = np.flatnonzero(counts > limit)
     share = (np.cumsum(counts[over]) - 1) // max(most_rows, 1)
     starts = np.flatnonzero(np.diff(share, prepend=-1, append=-1)) if len(over) else np.array([0, 0])
@@ -409,10 +405,8 @@ def _ranked(collected: tuple[UnitBlock, ...], k: int, n_features: int, key: Sele
 
 
 def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: HashArray, k: int) -> FloatArray:
-    """Return the k selected rows of units with equal hashes.
-
-    Copies are numbered and ranked by their own hash.
-    """
+    """Return the k selected rows of units with equal hashes."""
+    # Copies are numbered and ranked by their own hash.
     bits = (rows + 0.0).view(np.uint64) if len(rows) else np.zeros(rows.shape, np.uint64)
     same = (codes[1:] == codes[:-1]) & (hashes[1:] == hashes[:-1])
     if np.any(same & (bits[1:] != bits[:-1]).any(axis=1)):  # two different rows of one hash: by what they hold

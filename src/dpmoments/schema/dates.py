@@ -77,10 +77,8 @@ def date_pattern(date_format: str | None) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return the pattern of text between directives.
-
-    As in Python, a space matches one or more spaces.
-    """
+    """Return the pattern of text between directives."""
+    # As in Python, a space matches one or more spaces.
     return "".join(r"\s+" if part.isspace() else re.escape(part) for part in re.findall(r"\s+|\S+", text))
 
 

@@ -240,10 +240,8 @@ class DerivedColumn:
         return self._range([within or factor.bounds for within, factor in zip(ranges, self.factors, strict=True)])
 
     def _range(self, ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
-        """Return the min and max value for factors in these ranges, rounded outward.
-
-        They cover exact and computed values.
-        """
+        """Return the min and max value for factors in these ranges, rounded outward."""
+        # They cover exact and computed values.
         exact, computed = self._exact_corners(ranges), [self._of(corner) for corner in self._corners(ranges)]
         return min(_at_most(min(exact)), *computed), max(-_at_most(-max(exact)), *computed)
 
@@ -251,10 +249,8 @@ class DerivedColumn:
         return [self._of([Fraction(value) for value in corner]) for corner in self._corners(ranges)]
 
     def _corners(self, ranges: Sequence[tuple[float, float]]) -> list[tuple[float, ...]]:
-        """Return the points with the extremes of a product or power.
-
-        Ends of ranges, or 0 inside a single range.
-        """
+        """Return the points with the extremes of a product or power."""
+        # Ends of ranges, or 0 inside a single range.
         inside = isinstance(self.stated, Power) and ranges[0][0] < 0.0 < ranges[0][1]
         return [*product(*ranges), *([(0.0,)] if inside else [])]
 

@@ -472,10 +472,8 @@ def _fault(column: Any, lines: _Lines) -> str | None:
 
 
 def _unknown(column: Any) -> str | None:
-    """Describe unknown entries, which take precedence over blank ones.
-
-    A misspelled entry is both.
-    """
+    """Describe unknown entries, which take precedence over blank ones."""
+    # A misspelled entry is both.
     if not isinstance(column, Mapping):
         return None
     try:

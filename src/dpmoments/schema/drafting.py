@@ -152,10 +152,8 @@ def _frame_header(data: Any) -> Header:
 
 
 def _of_pandas(name: object, dtype: Any) -> HeaderColumn:
-    """Describe a column by its dtype.
-
-    A name that is not text counts as missing, since no schema can have it.
-    """
+    """Describe a column by its dtype."""
+    # A name that is not text counts as missing, since no schema can have it.
     text = name if isinstance(name, str) else ""
     if isinstance(dtype, np.dtype):
         if dtype.kind == "O":

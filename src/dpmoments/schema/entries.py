@@ -100,9 +100,7 @@ def blank_entries(values: object) -> str | None:
 
 
 def _which(entries: Mapping[Any, Any]) -> str:
-    """Format the name of an entry for a message.
-
-    A derived feature has no name of its own in a file.
-    """
+    """Format the name of an entry for a message."""
+    # A derived feature has no name of its own in a file.
     kind = entries.get("kind")
     return f"a {kind}" if kind in (Power.kind, Product.kind) else f"column {shown(entries.get('name'))}"

@@ -114,10 +114,8 @@ def typical_center(columns: Sequence[SchemaColumn]) -> FloatArray:
 
 
 def _mean_square(column: SchemaColumn, mean: bool) -> float:
-    """Compute a typical row's mean square, about the mean or about zero.
-
-    In units of the column's bounds.
-    """
+    """Compute a typical row's mean square, about the mean or about zero."""
+    # In units of the column's bounds.
     if isinstance(column, Boolean):
         return 4.0 / 6.0 if mean else 0.5
     if isinstance(column, Categorical):

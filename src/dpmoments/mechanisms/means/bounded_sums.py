@@ -158,10 +158,8 @@ class BoundedSumsPlan(MeanPlan):
     def _in_ball(
         self, rows: Rows, moments: Moments, privacy_filter: PrivacyFilter, box: tuple[FloatArray, FloatArray]
     ) -> NoisyMean | None:
-        """Search for a ball, and release the mean of rows clipped to it.
-
-        None if the public bounds have less noise.
-        """
+        """Search for a ball, and release the mean of rows clipped to it."""
+        # None if the public bounds have less noise.
         n_rows = least_rows = float(moments.count)
         if not self.count_is_public:
             loss = self.budget.part(COUNT_SHARE)

@@ -338,16 +338,12 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
 
 
 def _skewed_weight(n_features: int) -> float:
-    """Return ``bias_weight`` of :func:`normal_norm_radius` for a skewed product distribution.
-
-    About √(1/(2d)).
-    """
+    """Return ``bias_weight`` of :func:`normal_norm_radius` for a skewed product distribution."""
+    # About √(1/(2d)).
     return math.sqrt(0.5 / n_features)
 
 
 def _normal_weight(n_features: int) -> float:
-    """Return the weight for norms that look normal.
-
-    A quarter, more in few dimensions (a wider clip is cheap there).
-    """
+    """Return the weight for norms that look normal."""
+    # A quarter, more in few dimensions (a wider clip is cheap there).
     return _skewed_weight(n_features) * max(0.25, 1.0 / math.sqrt(n_features))

@@ -79,10 +79,8 @@ def _far_rows(
     n_rows: float,
     total: float,
 ) -> tuple[float, bool]:
-    """Return the noisy fraction of rows beyond _FAR_ROWS radii, and True if more than noise.
-
-    It is in [0, 1]; radii are clipping radii.
-    """
+    """Return the noisy fraction of rows beyond _FAR_ROWS radii, and True if more than noise."""
+    # It is in [0, 1]; radii are clipping radii.
     counted = noisy_norm_histogram(
         rows,
         privacy_filter,
@@ -436,8 +434,6 @@ class _Run:
 
 
 def _within_range(radius: float) -> float:
-    """Return the nearest radius that the lattice of rows allows.
-
-    It leaves room for a search about it.
-    """
+    """Return the nearest radius that the lattice of rows allows."""
+    # It leaves room for a search about it.
     return min(max(radius, _MIN), _MAX)

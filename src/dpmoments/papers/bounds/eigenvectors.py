@@ -502,10 +502,8 @@ def least_leading_eigenvalue(
 
 
 def _paper_shortfalls(eigenvalues: FloatArray, temperatures: FloatArray, failure: float) -> FloatArray:
-    """Return Lemma 8's bounds at β/(2d) each, with λ₁(C) for λ₁(C_i).
-
-    So they are used in the proof of Theorem 2.
-    """
+    """Return Lemma 8's bounds at β/(2d) each, with λ₁(C) for λ₁(C_i)."""
+    # So they are used in the proof of Theorem 2.
     d = len(eigenvalues)
     return np.array(
         [

@@ -327,10 +327,8 @@ class AdditiveWishart(Mechanism):
 
 
 def _nearly_best(dimension: int, budget: PrivacyBudget, neighbors: Neighbors) -> tuple[int, float]:
-    """Return the smallest power of two for k − D with an error near its limit, and its scale.
-
-    The error is within 1 % of the limit.
-    """
+    """Return the smallest power of two for k − D with an error near its limit, and its scale."""
+    # The error is within 1 % of the limit.
     limit = gaussian_noise_scale(budget.epsilon, budget.delta, gram_frobenius(neighbors, max(dimension, 2)).value)
 
     def is_near(power: int) -> bool:

@@ -137,10 +137,8 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         return "laplace" if self.pure else "gaussian"
 
     def _slack(self, failure: float) -> float:
-        """Bound the other errors of noisy eigenvalues.
-
-        Two lattice units, and a clip at a noisy number of rows.
-        """
+        """Bound the other errors of noisy eigenvalues."""
+        # Two lattice units, and a clip at a noisy number of rows.
         rounding = 2.0 * math.sqrt(self.shape.n_features) * 4.0**-self.bits
         if self.count_is_public:
             return rounding
@@ -234,9 +232,7 @@ class IterativeEigenvectors(Mechanism):
 
 
 def _orthonormal(vectors: FloatArray) -> FloatArray:
-    """Return the orthonormal columns nearest to those of ``vectors``.
-
-    These are orthonormal up to rounding.
-    """
+    """Return the orthonormal columns nearest to those of ``vectors``."""
+    # These are orthonormal up to rounding.
     basis, triangle = np.linalg.qr(vectors)
     return np.asarray(basis * np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0))

@@ -122,10 +122,8 @@ class KarwaVadhanPlan(MeanPlan):
         return private_scale(rows, privacy_filter, self.scale_loss, feature=feature, radius=self.radius)
 
     def _locate(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int, scale: float) -> float:
-        """Return the middle of a bin of width ``scale`` with many rows.
-
-        Exponential mechanism on the counts.
-        """
+        """Return the middle of a bin of width ``scale`` with many rows."""
+        # Exponential mechanism on the counts.
         lower, upper, widths = self._bins(scale)
         for index, (width, part) in enumerate(zip(widths, self.location_loss.split(*[1.0] * len(widths)), strict=True)):
             edges = np.linspace(lower, upper, round((upper - lower) / width) + 1)
@@ -141,10 +139,8 @@ class KarwaVadhanPlan(MeanPlan):
         return lower, upper, zoom(lower, upper, scale)
 
     def _resolves(self, scale: float, n_rows: float) -> bool:
-        """Return True if a bin with _FULLEST_BIN of the rows clearly outweighs all others.
-
-        SYMQ has the same margin.
-        """
+        """Return True if a bin with _FULLEST_BIN of the rows clearly outweighs all others."""
+        # SYMQ has the same margin.
         lower, upper, widths = self._bins(scale)
         part, *_ = self.location_loss.split(*[1.0] * len(widths))
         cells = round((upper - lower) / widths[0])
@@ -206,10 +202,8 @@ class KarwaVadhan(MeanMechanism):
 
 
 def _half_width(scale: float, n_rows: float) -> float:
-    """Return the clamp's half width.
-
-    Half a bin and √(2 ln n) SDs, beyond which about one of n normal values lies at most.
-    """
+    """Return the clamp's half width."""
+    # Half a bin and √(2 ln n) SDs, beyond which about one of n normal values lies at most.
     return scale * (0.5 + math.sqrt(2.0 * math.log(max(n_rows, 3.0))))
 
 
@@ -219,10 +213,8 @@ def _scale_edges(radius: float) -> FloatArray:
 
 
 def _likeliest_scale(deviation: float, radius: float) -> float:
-    """Return the result of :func:`private_scale` for normal values, without noise.
-
-    The values have this standard deviation.
-    """
+    """Return the result of :func:`private_scale` for normal values, without noise."""
+    # The values have this standard deviation.
     edges = _scale_edges(radius)
     below = 2.0 * scipy.special.ndtr(edges / deviation) - 1.0
     below[0], below[-1] = 0.0, 1.0  # values outside the bins are counted in the outermost

@@ -116,10 +116,8 @@ class PaddedGramPlan(Plan):
 
     @property
     def _spread(self) -> tuple[float, float]:
-        """Coefficients a and b of E‖M − Σ‖_F² = a‖Σ‖_F² + b(tr Σ)².
-
-        Var M_0j is b Σ_00 Σ_jj if Σ_0j = 0.
-        """
+        """Coefficients a and b of E‖M − Σ‖_F² = a‖Σ‖_F² + b(tr Σ)²."""
+        # Var M_0j is b Σ_00 Σ_jj if Σ_0j = 0.
         if not self.mechanism.inverse:
             return 1.0 / self.degrees, 1.0 / self.degrees
         beyond = float(self.degrees - augmented_dimension(self.shape.n_features, self.augmentation))
@@ -180,10 +178,8 @@ class PaddedGramPlan(Plan):
         }
 
     def _eigenvalue_bound(self, exact: FloatArray, privacy_filter: PrivacyFilter) -> float:
-        """Return a private lower bound on the smallest eigenvalue.
-
-        It fails with probability at most this part's δ.
-        """
+        """Return a private lower bound on the smallest eigenvalue."""
+        # It fails with probability at most this part's δ.
         first = self.parts[0]
         sensitivity = smallest_eigenvalue(self.neighbors, self.augmentation)
         scale = noise_scale_for(PrivacyBudget.pure(first.epsilon), sensitivity.value)

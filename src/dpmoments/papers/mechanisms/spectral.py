@@ -209,10 +209,8 @@ class SpectralPlan(Plan):
         return (float(noisy[d]) if public is None else public), noisy[:d]
 
     def _noisy_eigenvalues(self, gram: FloatArray, count: float | None, privacy_filter: PrivacyFilter) -> FloatArray:
-        """Return all eigenvalues plus noise, descending, at least 0.
-
-        They are at most n if n is public or released.
-        """
+        """Return all eigenvalues plus noise, descending, at least 0."""
+        # They are at most n if n is public or released.
         rounded = np.rint(np.linalg.eigvalsh(gram) * 4.0**self.bits)
         on_lattice = np.array([int(value) for value in rounded], dtype=object)  # 2^63 is 8 million rows one way
         noisy = with_noise(
@@ -410,10 +408,8 @@ def subtracted_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance
 def _with_second_order(
     cells: FloatArray, moved: FloatArray, eigenvalues: FloatArray, rank: int, variance: float
 ) -> FloatArray:
-    """Add the effect of pairs of leans off the diagonal, and the diagonal.
-
-    Noise, and what leans move along it.
-    """
+    """Add the effect of pairs of leans off the diagonal, and the diagonal."""
+    # Noise, and what leans move along it.
     indices = np.arange(len(eigenvalues))
     means = (np.sign(np.subtract.outer(indices, indices)) * moved).sum(axis=1)
     result = cells + moved @ moved

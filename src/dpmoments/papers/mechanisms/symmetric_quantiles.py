@@ -97,10 +97,8 @@ class SymmetricQuantilesPlan(MeanPlan):
         return NoisyMean(np.where(beyond, means, np.clip(means, -self.radius, self.radius)), n_rows, diagnostics)
 
     def _resolves(self, level: float, n_rows: float) -> bool:
-        """Return True if the right bin outweighs all others.
-
-        e^(ε·level·n/2) against their number, with a margin.
-        """
+        """Return True if the right bin outweighs all others."""
+        # e^(ε·level·n/2) against their number, with a margin.
         return choice_epsilon(self.level_loss) * level * n_rows / 2.0 >= CERTAIN * math.log(CELLS)
 
 

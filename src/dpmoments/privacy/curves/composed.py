@@ -82,10 +82,8 @@ def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:
 
 
 def _masses(curve: PrivacyCurve, step: float, last: int) -> tuple[FloatArray, float]:
-    """Return the probabilities of losses −last…last times ``step``, and of an infinite one.
-
-    The curve is evaluated at the grid points ("connecting the dots").
-    """
+    """Return the probabilities of losses −last…last times ``step``, and of an infinite one."""
+    # The curve is evaluated at the grid points ("connecting the dots").
     losses = step * np.arange(-last, last + 1)
     # Dots in γ, with (0, 1) before the first.
     gammas = np.concatenate([[0.0], np.exp(losses)])
@@ -99,10 +97,8 @@ def _masses(curve: PrivacyCurve, step: float, last: int) -> tuple[FloatArray, fl
 
 
 def _convex(gammas: FloatArray, deltas: FloatArray) -> list[int]:
-    """Return the indices on the lower convex hull.
-
-    Bounds on a convex curve may be joined if that is lower.
-    """
+    """Return the indices on the lower convex hull."""
+    # Bounds on a convex curve may be joined if that is lower.
     kept: list[int] = []
     for index in range(len(gammas)):
         while len(kept) > 1:

@@ -32,10 +32,8 @@ _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
 
 
 def _log_delta(a: FloatArray, mu: FloatArray) -> FloatArray:
-    """Return log δ, elementwise.
-
-    Arguments are the upper argument and the ratio of sensitivity to noise scale.
-    """
+    """Return log δ, elementwise."""
+    # Arguments are the upper argument and the ratio of sensitivity to noise scale.
     close = mu < 0.5 * (1.0 + np.abs(a))
     # Where M(a) and M(b) are close, integrate their difference, up to where exp(-45) of it is left.
     c, m = np.where(close, a, 0.0), np.where(close, mu, 0.1)
@@ -66,10 +64,8 @@ def log_delta_of_ratio(epsilon: float, mu: FloatArray) -> FloatArray:
 
 
 def _upper_argument(epsilon: float, sensitivity: float, noise_scale: float) -> float:
-    """Return ``mu/2 - epsilon/mu``, correctly rounded.
-
-    At large epsilon the two terms all but cancel.
-    """
+    """Return ``mu/2 - epsilon/mu``, correctly rounded."""
+    # At large epsilon the two terms all but cancel.
     e, s, n = Fraction(epsilon), Fraction(sensitivity), Fraction(noise_scale)
     try:
         return float((s * s - 2 * e * n * n) / (2 * s * n))

@@ -65,10 +65,8 @@ def wishart_sampling_log_delta(
 
 @lru_cache(maxsize=1024)
 def _with_row(epsilon: float, degrees: float, padding: float) -> float:
-    """Return log delta with the row against without it.
-
-    The loss is large at large sums of squares.
-    """
+    """Return log delta with the row against without it."""
+    # The loss is large at large sums of squares.
     slope = 0.5 / (1.0 + padding)  # k; the loss is k T - (r/2) log(1 + q), T the sum of squares
     threshold = (epsilon + 0.5 * degrees * math.log1p(1.0 / padding)) / slope
     unit = 2.0 * (1.0 + 1.0 / padding)  # T / unit is gamma of shape r/2
@@ -87,10 +85,8 @@ def _with_row(epsilon: float, degrees: float, padding: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _without_row(epsilon: float, degrees: float, padding: float) -> float:
-    """Return log delta without the row against with it.
-
-    The loss is large at small sums of squares.
-    """
+    """Return log delta without the row against with it."""
+    # The loss is large at small sums of squares.
     slope = 0.5 / (1.0 + padding)
     threshold = (0.5 * degrees * math.log1p(1.0 / padding) - epsilon) / slope
     if threshold <= 0.0:
@@ -286,10 +282,8 @@ def _with_row_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _replaced_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
-    """Return log δ of the orthogonal replacement.
-
-    It is a symmetric beta shifted by a/p, averaged over p.
-    """
+    """Return log δ of the orthogonal replacement."""
+    # It is a symmetric beta shifted by a/p, averaged over p.
     n = m + 2.0
     # The density of p is p^(n-1) K_0(p) / (2^(n-2) Gamma(n/2)^2): nearly a gamma density of shape n - 1/2.
     constant = (

@@ -274,10 +274,8 @@ class FeatherSource(StreamedFileSource):
 
 
 def _validated(reader: Any, source: Any, reached: list[int]) -> Iterator[pa.RecordBatch]:
-    """Iterate over the batches of a file or stream; refuse a damaged one before use.
-
-    Its offsets may point anywhere.
-    """
+    """Iterate over the batches of a file or stream; refuse a damaged one before use."""
+    # Its offsets may point anywhere.
     n_batches = getattr(reader, "num_record_batches", None)
     if n_batches is None:
         for batch in reader:

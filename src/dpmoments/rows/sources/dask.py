@@ -165,10 +165,8 @@ def _is_orc(node: Any) -> bool:
 
 
 def _require_keys_of_text(reader: Any, reading: Reading, only_columns: bool) -> None:
-    """Raise TypeError if a column from folder names is used and is not text.
-
-    Types that do not matter are accepted.
-    """
+    """Raise TypeError if a column from folder names is used and is not text."""
+    # Types that do not matter are accepted.
     columns = reading.schema.columns_by_source
     filters = "" if reader.operand("filters") is None else str(reader.operand("filters"))
     for name in sorted(_guessed_keys(reader)):
@@ -202,10 +200,8 @@ def _is_text(kind: Any) -> bool:
 
 
 def _require_exact_integers(reader: Any, reading: Reading, only_columns: bool) -> None:
-    """Raise TypeError if pandas could round a level or ID.
-
-    A missing value turns a partition's integers into floats.
-    """
+    """Raise TypeError if pandas could round a level or ID."""
+    # A missing value turns a partition's integers into floats.
     exact = {
         name: f"column {name!r} has levels"
         for name, column in reading.schema.columns_by_source.items()
@@ -473,10 +469,8 @@ def _scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
 
 
 def _reads_everything(plan: Any) -> bool:
-    """Return True if every row is read by the reader of local passes, without conversion.
-
-    A conversion may be requested.
-    """
+    """Return True if every row is read by the reader of local passes, without conversion."""
+    # A conversion may be requested.
     options = dict(zip(plan._parameters, plan.operands, strict=False))
     needed = {"filters", "categories", "_partitions", "_series", "engine", "kwargs", "storage_options"}
     if not needed <= set(options):
@@ -696,10 +690,8 @@ def open_files_on_dask(files: FileSource) -> DaskSource:
 
 
 def _scheduler() -> tuple[Any, bool]:
-    """Return the client of the cluster that runs tasks, or None.
-
-    Also True if this machine runs them.
-    """
+    """Return the client of the cluster that runs tasks, or None."""
+    # Also True if this machine runs them.
     import dask
     from dask.base import get_scheduler, named_schedulers
 
@@ -730,10 +722,8 @@ def _keeps_results_in_memory(dask_worker: Any) -> bool:
 
 
 def _on_cluster(client: Any, leaves: Sequence[Any], root: Any, progress: PassProgress) -> bytes:
-    """Compute the root of the tree on a cluster.
-
-    However the pass ends, none of its tasks continues.
-    """
+    """Compute the root of the tree on a cluster."""
+    # However the pass ends, none of its tasks continues.
     from distributed import as_completed
 
     *waiting, last = client.compute([*leaves, root])

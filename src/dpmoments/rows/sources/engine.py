@@ -101,10 +101,8 @@ def _cell_words(cells: Any) -> HashArray:
 
 
 def _object_word(cell: object) -> int:
-    """Hash an object that no reader accepts by its type only.
-
-    Anything else may be a memory address.
-    """
+    """Hash an object that no reader accepts by its type only."""
+    # Anything else may be a memory address.
     if isinstance(cell, _READ) or cell is None:
         return zlib.crc32(repr(cell).encode(errors="backslashreplace"))
     return zlib.crc32(type(cell).__qualname__.encode(errors="backslashreplace"))

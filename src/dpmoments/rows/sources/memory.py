@@ -212,8 +212,6 @@ def require_columns(held: Sequence[object], wanted: Sequence[str], where: str) -
 
 
 def _rows_per_part(source: ArraySource | ColumnSource | FrameSource) -> int:
-    """Return the rows encoded at a time.
-
-    An eighth of a small table, so that all threads have work.
-    """
+    """Return the rows encoded at a time."""
+    # An eighth of a small table, so that all threads have work.
     return min(source.largest_part, max(_MIN_ROWS_PER_PART, source.n_rows // 8))

@@ -102,10 +102,8 @@ class CsvSource(StreamedFileSource):
         super().__post_init__()
 
     def _require_delimiter(self, path: Path) -> None:
-        """Raise with advice if another delimiter would give the schema's names.
-
-        It is called before records fail to parse.
-        """
+        """Raise with advice if another delimiter would give the schema's names."""
+        # It is called before records fail to parse.
         line, delimiter = first_line(path, self.text_format), self._delimiter(path)
         named = names_in(line, delimiter, self.text_format)
         wanted = set(self.names) - set(folder_keys(path, self.folder))
@@ -275,10 +273,8 @@ class CsvSource(StreamedFileSource):
         long_lines: bool = False,
         header: bytes | None = None,
     ) -> Iterator[Any]:
-        """Open Arrow's reader of a file, or of its header only.
-
-        It reads no further once the context ends.
-        """
+        """Open Arrow's reader of a file, or of its header only."""
+        # It reads no further once the context ends.
         open_stream: Callable[[], Any] = partial(_with_line_end, path, self.text_format, raw)
         if header is not None:
             open_stream = partial(pa.BufferReader, header)
@@ -413,10 +409,8 @@ def _skipping(note: Callable[[], None]) -> Callable[[Any], str]:
 
 
 def _with_line_end(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
-    """Open the input of Arrow's reader.
-
-    The file, or its only line with an end, which Arrow needs to find columns.
-    """
+    """Open the input of Arrow's reader."""
+    # The file, or its only line with an end, which Arrow needs to find columns.
     stream = open_utf8(path, text_format)
     try:
         head = bytes(stream.read(_HEADER_BYTES))
