@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tools.documentation.notebooks import notebooks, recorded, run
 
 from dpmoments.cli.catalogue import _WITHOUT_A_PROOF, _mechanisms_page
 from dpmoments.mechanisms.registry import MECHANISMS
@@ -51,6 +54,24 @@ def test_the_blocks_of_a_page_run(name: str, tmp_path: Path, monkeypatch: pytest
     """They continue one another."""
     monkeypatch.chdir(tmp_path)
     run_in_order(ROOT / "docs" / f"{name}.md")
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+def test_a_notebook_prints_what_it_shows(path: Path) -> None:
+    """Word by word, numbers to a part in a hundred: other versions of libraries may round the last digit otherwise."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    again = "run python -m tools.documentation.notebooks"
+    for shown, printed in zip(recorded(notebook), run(notebook), strict=True):
+        assert _words(printed) == _words(shown), again
+        np.testing.assert_allclose(_numbers(printed), _numbers(shown), rtol=0.01, atol=0.01, err_msg=again)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W\d_]+", text)
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
 
 
 def test_the_page_on_preflight_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
