@@ -63,9 +63,13 @@ lint: $(STAMP)
 	$(BIN)/codespell src docs README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
 	$(BIN)/mypy
 
-# The words of every message, for every audience, in tests/golden/words: read the difference.
+# The words notebooks of every message, for every audience, in tests/golden/words: read the difference.
 words: $(STAMP)
 	$(BIN)/python tests/messages/test_words.py
+
+# What the notebooks of docs print.
+notebooks: $(STAMP)
+	$(BIN)/python -m tools.documentation.notebooks
 
 # The figures of README.md (a minute) and every screenshot (Chromium needed).
 readme: $(STAMP)
