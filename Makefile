@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MUTANTS_STAMP := $(VENV)/.mutants-installed
 
-.PHONY: demo test test-fast test-slow test-oldest test-newest site lint readme bench reproduce audit fuzz mutants clean words
+.PHONY: demo test test-fast test-slow test-oldest test-newest site lint readme bench reproduce audit fuzz mutants clean words notebooks
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpmoments needs Python 3.11 or newer; set PYTHON=python3.11 or later")'
