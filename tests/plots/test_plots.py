@@ -99,7 +99,7 @@ PICTURES: dict[str, Callable[[Any, Axes | None], Axes]] = {
 RENDERED = ("moments", "mean")
 """As far as pixels; the others as far as the layout."""
 ONE_STEP = "has only one step"
-NO_GROUPS = "no column of this release does"
+NO_GROUPS = "the schema has no such column"
 REFUSED = {
     **{
         (kind, picture): "no mean was released"
