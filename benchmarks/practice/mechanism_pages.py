@@ -51,7 +51,9 @@ COMMENT = (
     "change those. -->"
 )
 ARITHMETIC: Mapping[str, str] = {
-    "exact-lattice": "integer sums and exact discrete noise: the proof covers the program's arithmetic, and assumes ideal random bits",
+    "exact-lattice": (
+        "integer sums and exact discrete noise: the proof covers the program's arithmetic, and assumes ideal random bits"
+    ),
     "lattice-rounded": "integer sums; the noise is drawn in floating point and rounded to the lattice",
     "idealized": "the proof is for real numbers; the sampler works in floating point",
 }

@@ -338,6 +338,6 @@ def test_every_rule_is_told_in_words() -> None:
     )
     told = " ".join(map(str, schema.rules))
     for words in ("age: values clipped to [0, 100]; missing values: center", "married: true or false; missing values: drop",
-                  "region: 2 public levels; missing values: zero; other values: zero", "1 coordinates", "norm above 1.5"):  # fmt: skip
+                  "region: 2 public levels; missing values: zero; other values: zero", "1 coordinates", "above 1.5"):  # fmt: skip
         assert words in told
     assert "no-row-norm-bound" in codes(Schema.unbounded(2).rules)
