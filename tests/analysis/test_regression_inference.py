@@ -436,7 +436,8 @@ def test_a_fit_that_noise_hides_says_so_and_bounds_nothing() -> None:
     text = fit.summary()
     assert text.startswith("WHOLE FIT: NOT CLEAR")
     assert "It takes fewer features" in text or "Noise hides how much" in text
-    assert text.count("not estimable at this budget") >= 2
+    assert text.count("not estimable at this budget") >= 3
+    assert "R² =" not in text  # any would be compatible
     assert fit.params[["age", "smoker"]].isna().all()
     assert fit.pvalues[["age", "smoker"]].isna().all()
     assert np.isfinite(fit.predict(table)).all()

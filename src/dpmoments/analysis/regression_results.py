@@ -27,7 +27,7 @@ from dpmoments.analysis.contrasts import (
 from dpmoments.analysis.estimate import Estimate
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided, not_clear, sign_verdicts
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_ESTIMABLE, decided, not_clear, sign_verdicts
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
@@ -475,7 +475,9 @@ class FittedLine(Answer):
         alpha = "" if self.method == "least squares" else f", alpha = {self.alpha:.4g}"
         lower, upper = self.r_squared_interval()
         r_squared = f"R² = {self.r_squared:.4f}"
-        if self.explained is not None:
+        if self.explained is not None and lower <= 0.0 and upper >= 1.0:
+            r_squared = f"R² is {NOT_ESTIMABLE}"
+        elif self.explained is not None:
             r_squared += (
                 f" ({self.level:.0%} interval {lower:.3f} to {upper:.3f}), adjusted {self.adjusted_r_squared:.4f}"
             )
