@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
@@ -134,11 +135,46 @@ def table_of_winners(found: Mapping[tuple[str, int], Errors]) -> list[str]:
     return lines
 
 
+QUESTIONS = dpm.Schema(
+    *(dpm.Numeric(f"number {index}", 0, 1) for index in range(1, 5)),
+    dpm.Categorical("region", ["north", "south", "east", "west"]),
+    dpm.Boolean("member"),
+)
+"""Six columns, of which questions are asked."""
+SETS_OF_QUESTIONS: dict[str, dict[str, Any]] = {
+    "all means": {"means": True},
+    "one table, region by member": {"tables": [["region", "member"]]},
+    "one regression on two columns": {"regressions": [["number 1", "number 2", "member"]]},
+    "means and a table": {"means": True, "tables": [["region", "member"]]},
+    "means, a table and three regressions": {
+        "means": True,
+        "tables": [["region", "member"]],
+        "regressions": [["number 1", "number 2", "member"], ["number 2", "number 3"], ["number 3", "member"]],
+    },
+}
+
+
+def table_of_questions() -> list[str]:
+    """One line for each question of each set and each budget: the errors of the ways, and the best."""
+    lines = [
+        "| asked | question | budget | one release | own release | its share of the budget | best |",
+        "| --- | --- | --- | ---: | ---: | ---: | --- |",
+    ]
+    for budget, options in (("ε = 1", {"epsilon": 1.0}), ("ρ = 0.1", {"rho": 0.1})):
+        forecast = dpm.forecast(QUESTIONS, n_rows=50_000, **options)
+        for asked, questions in SETS_OF_QUESTIONS.items():
+            for way in forecast.ways(**questions).ways:
+                errors = " | ".join(f"{error:.3g}" for error in (way.one_release, way.own_release, way.own_share))
+                lines.append(f"| {asked} | {way.question}, in {way.unit} | {budget} | {errors} | `{way.best}` |")
+    return lines
+
+
 def main() -> None:
     """Compute, draw, write."""
     by_rows = {(name, d): errors_by_rows(d, budget) for name, budget in BUDGETS.items() for d in FEATURES}
     draw_by_rows(by_rows, IMAGES / "mechanisms-by-rows.png")
     write_part(PAGE, "winners", table_of_winners(by_rows))
+    write_part(PAGE, "questions", table_of_questions())
     additive = {"pure, ε = 1": "matrix-laplace", "ε = 1, δ = 1e-9": "gaussian"}
     by_spread = {
         name: noise_by_spread(10, budget, ("adaptive-ball", additive[name])) for name, budget in BUDGETS.items()
