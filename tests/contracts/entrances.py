@@ -33,6 +33,7 @@ import dpmoments as dpm
 from contracts.odd_rows import COLUMNS, ODD_CELLS, RULES, NotHeldError, Row, cleaned_schema, same_cell, schema
 from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge
 from support.table_forms import FILES, FORMS, duckdb_connection
+from support.workbooks import workbook
 
 __all__ = ["DASK", "ESTIMATORS", "LOCAL", "REFUSED", "SPARK", "WORKERS_SOURCES", "Entrance", "EstimatorEntrance"]
 
@@ -469,6 +470,64 @@ def _duckdb_table(rows: Sequence[Row], _: Path) -> Any:
     return connection.table("people")
 
 
+STATISTICS = ("age", "visits", "price", "member", "region", "code")
+"""Columns of the files of Stata, SPSS and SAS."""
+
+
+def _folder_of_two(rows: Sequence[Row], folder: Path) -> Path:
+    """Delimited text and Parquet, each of which holds every row."""
+    whole, cut = arrow(rows), len(rows) // 2
+    csv_bytes(rows)
+    csv("a.csv")(rows[:cut], folder)
+    pq.write_table(whole.slice(cut), folder / "b.parquet")
+    return folder
+
+
+def _workbook_beside_text(rows: Sequence[Row], folder: Path) -> Path:
+    """A workbook and delimited text, each of which holds every row."""
+    csv_bytes(rows)
+    _workbook(rows, folder).unlink()
+    cut = len(rows) // 2
+    _workbook(rows[:cut], folder)
+    csv("b.csv")(rows[cut:], folder)
+    return folder
+
+
+def _workbook(rows: Sequence[Row], folder: Path) -> Path:
+    try:
+        return workbook(folder / "t.xlsx", [list(COLUMNS), *([row[name] for name in COLUMNS] for row in rows)])
+    except ValueError as error:
+        raise NotHeldError from error
+
+
+def _statistics(name: str) -> Make:
+    """A file of Stata, SPSS or SAS: numbers, and text; truths are 0 and 1."""
+
+    def make(rows: Sequence[Row], folder: Path) -> Path:
+        import pyreadstat
+
+        def cell(value: Any, column: str) -> Any:
+            if column == "region":
+                if value is not None and (
+                    type(value) is not str or not value.isprintable() or not 0 < len(value) < 200
+                ):
+                    raise NotHeldError
+                return value or ""
+            if value is None:
+                return float("nan")
+            if type(value) not in (int, float, bool) or not abs(value) < 2**31:
+                raise NotHeldError
+            return float(value)
+
+        columns = [one for one in STATISTICS if not (name.endswith("xpt") and one in ("member", "region"))]
+        frame = pd.DataFrame({one: [cell(row[one], one) for row in rows] for one in columns})
+        write = {".dta": pyreadstat.write_dta, ".sav": pyreadstat.write_sav, ".xpt": pyreadstat.write_xport}
+        write[Path(name).suffix](frame, str(folder / name))
+        return folder / name
+
+    return make
+
+
 def _as_german_text(rows: Sequence[Row]) -> list[Row]:
     """The rows with numbers and truths as text, in German but for prices; odd texts stay."""
 
@@ -654,6 +713,12 @@ LOCAL: dict[str, Entrance] = {
         unit=True,
     ),
     "polars of objects": Entrance(_polars_objects, singly=True, unit=True),
+    "folder of csv and parquet": Entrance(_folder_of_two),
+    "excel": Entrance(_workbook, singly=True),
+    "excel beside csv": Entrance(_workbook_beside_text),
+    "stata": Entrance(_statistics("t.dta"), STATISTICS),
+    "spss": Entrance(_statistics("t.sav"), STATISTICS),
+    "sas transport": Entrance(_statistics("t.xpt"), ("age", "visits", "price", "code")),
     "cleaned, pandas of objects": Entrance(
         lambda rows, _: frame_of_objects(rows), singly=True, unit=True, cleaned=True
     ),
@@ -1034,9 +1099,9 @@ REFUSED: dict[str, Entrance] = {
     "parquet with a text format": _refused(
         _file(FILES["parquet"]), ValueError, text_format=dpm.TextFormat(decimal=",")
     ),
-    "file of another ending": _refused(csv("t.xlsx"), ValueError),
-    "folder of two kinds": _refused(
-        lambda rows, folder: (csv()(rows, folder), FILES["parquet"](folder, arrow(rows)), folder)[2], ValueError
+    "file of another ending": _refused(csv("t.doc"), ValueError),
+    "folder of a known and an unknown kind": _refused(
+        lambda rows, folder: (csv()(rows, folder), csv("t.doc")(rows, folder), str(folder / "*"))[2], ValueError
     ),
     "file that is not there": _refused(lambda _, folder: folder / "absent.csv", FileNotFoundError),
     "wrong text format": _refused(csv(), text_format={"decimal": ","}),  # type: ignore[arg-type]

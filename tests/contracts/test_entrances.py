@@ -749,7 +749,7 @@ def test_every_source_and_branch_is_in_the_list(tmp_path: Path) -> None:
     of_spark_alone = {name for name in concrete(EngineSource) if name.lstrip("_").startswith("Spark")}
     assert concrete(LocalSource) | concrete(EngineSource) == {*found, *WORKERS_SOURCES, *of_spark_alone} - {None}
     lines = Path(opening.__file__).read_text().splitlines()
-    for function in (opening.open_source, opening._file_source):
+    for function in (opening.open_source, opening._file_source, opening._source_of_files):
         code = function.__code__
         missed = {
             line for _, _, line in code.co_lines() if line not in reached and line not in (None, code.co_firstlineno)
@@ -785,7 +785,8 @@ def test_every_option_ending_engine_and_estimator_is_in_the_list(tmp_path: Path)
         if isinstance(named := entrance.make(table(gaps=False), cleared(tmp_path / "t")), str | Path)
         for path in opening.expand_paths(named)
     ]
-    assert {opening.file_ending(path) for path in files} == {*PARQUET_ENDINGS, *FEATHER_ENDINGS, *CSV_DELIMITERS}
+    columnar = {*PARQUET_ENDINGS, *FEATHER_ENDINGS, *CSV_DELIMITERS}
+    assert {opening.file_ending(path) for path in files} == {*columnar, ".xlsx", ".dta", ".sav", ".xpt"}
     assert {path.suffix for path in files} >= set(_COMPRESSIONS)
     engines = {"dask": DASK, "spark": SPARK}
     assert set(engines) == set(ENGINES) == set(_PACKAGES)

@@ -11,10 +11,12 @@ from typing import Any
 
 from dpmoments.foundation.documents import whole_file
 from dpmoments.foundation.errors import InputFileNotFoundError, InputValueError
+from dpmoments.foundation.office_files import EXCEL_ENDINGS, STATISTICS_ENDINGS
 
 PARQUET_ENDINGS = (".parquet", ".pq")
 FEATHER_ENDINGS = (".feather", ".arrow", ".ipc", ".arrows")
 CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+_IN_FOLDERS = (*PARQUET_ENDINGS, *FEATHER_ENDINGS, ".csv", ".tsv", *EXCEL_ENDINGS, *STATISTICS_ENDINGS)
 _COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
 _FORMULA = r"\A('*[=+\-@\t\r\n＝＋－＠])"
 """Start of a text that spreadsheets run (OWASP, CSV injection).
@@ -64,15 +66,16 @@ class EngineFiles:
 def expand_paths(pattern: str | Path) -> list[Path]:
     """Return the files that a path, a glob or a folder names, in sorted order.
 
-    A folder means the Parquet, Feather, CSV and TSV files in it, at any depth, except names (of a file or a folder on
-    the way) that begin with a dot or an underscore: writers use these for unfinished and internal files.
+    A folder means the files in it that have an ending of Parquet, Feather, CSV, TSV, Excel, Stata, SPSS or SAS, at any
+    depth, except names (of a file or a folder on the way) that begin with a dot or an underscore: writers use these for
+    unfinished and internal files.
     """
     if not str(pattern):
         raise InputFileNotFoundError("the path is empty: name a file, a glob or a folder")
     path = Path(pattern).expanduser()
     if path.is_dir():
         result = sorted(inside for inside in path.rglob("*") if inside.is_file() and _is_table(inside, path))
-        what = f"the folder {str(pattern)!r} holds no .parquet, .feather, .arrow, .csv or .tsv file"
+        what = f"the folder {str(pattern)!r} holds no .parquet, .feather, .arrow, .csv, .tsv, .xlsx, .dta, .sav or .sas7bdat file"
     elif path.exists():
         result, what = [path], ""
     else:
@@ -128,7 +131,7 @@ def open_ipc(path: Path, columns: Sequence[int] | None = None, source: Any = Non
 
 def _is_table(path: Path, folder: Path) -> bool:
     kept_apart = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    return not kept_apart and file_ending(path) in (*PARQUET_ENDINGS, *FEATHER_ENDINGS, ".csv", ".tsv")
+    return not kept_apart and file_ending(path) in _IN_FOLDERS
 
 
 def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:

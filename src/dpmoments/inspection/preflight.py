@@ -149,6 +149,7 @@ class SurveyPart:
 
     n_rows: int
     cells: Mapping[str, Any]
+    written: TextFormat | None = None
 
     @classmethod
     def of(cls, source: LocalSource[Any], part: Any) -> SurveyPart:
@@ -159,7 +160,7 @@ class SurveyPart:
                 cells[own] = source.written_cells(part, name)
             except TypeError:
                 cells[own] = UnreadableColumn("neither plain numbers nor text", len(part))
-        return cls(len(part), cells)
+        return cls(len(part), cells, source.text_of_cells)
 
 
 @dataclass(eq=False, repr=False)
@@ -191,7 +192,6 @@ class _Survey(Summary[SurveyCounts, SurveyCounts]):
 
     schema: Schema
     mean: bool = True
-    written: TextFormat | None = None
     privacy_unit: PrivacyUnit | None = None
 
     def start(self) -> SurveyCounts:
@@ -254,7 +254,7 @@ class _Look:
         return self._units.filter(pc.and_(pc.is_valid(self._units), pa.array(~self._dropped)))
 
     def _look_at_numbers(self, column: Numeric | Date | Boolean | Coordinate) -> None:
-        read = read_number_cells(self._part.cells[column.name], column, written=self._survey.written)
+        read = read_number_cells(self._part.cells[column.name], column, written=self._part.written)
         values = read.values
         infinite = np.isinf(values)
         empty = np.isnan(values) & ~read.unreadable
@@ -278,7 +278,7 @@ class _Look:
             self._read[column.name] = pa.array(values)
 
     def _look_at_levels(self, column: Categorical) -> None:
-        read = read_level_cells(self._part.cells[column.name], column, written=self._survey.written)
+        read = read_level_cells(self._part.cells[column.name], column, written=self._part.written)
         missing = (read.codes == MISSING) & ~read.unreadable
         unknown = read.codes == UNKNOWN
         self._count(missing, "column", column.name, "empty")
@@ -296,7 +296,7 @@ class _Look:
             self._read[column.name] = texts.take(pa.array(indices, mask=read.codes == MISSING))
 
     def _look_at_units(self, unit: PrivacyUnit) -> None:
-        read = read_unit_cells(self._part.cells[unit.column], unit.column, written=self._survey.written)
+        read = read_unit_cells(self._part.cells[unit.column], unit.column, written=self._part.written)
         missing = ~read.ids.is_valid().to_numpy(zero_copy_only=False).astype(bool) & ~read.unreadable
         self._count(missing, "unit", "missing")
         self._count(read.unreadable, "unit", "unreadable")
@@ -479,7 +479,7 @@ def _units_of_partition(summary: Summary[Any, Any], source: LocalSource[Any]) ->
 
 
 def _survey_of(source: LocalSource[Any]) -> _Survey:
-    return _Survey(source.schema, source.mean, source.text_of_cells, source.privacy_unit)
+    return _Survey(source.schema, source.mean, source.privacy_unit)
 
 
 def _parts(

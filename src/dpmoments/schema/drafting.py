@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
-from dpmoments.foundation.errors import InputPermissionError, InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputError, InputPermissionError, InputTypeError, InputValueError
+from dpmoments.foundation.office_files import EXCEL_ENDINGS, STATISTICS_ENDINGS, sheet_names, statistics_columns
 from dpmoments.foundation.table_files import (
     CSV_DELIMITERS,
     FEATHER_ENDINGS,
@@ -116,11 +117,17 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
         columns = _declared(path, partial(pq.read_schema, path), "a Parquet file")
     elif ending in FEATHER_ENDINGS:
         columns = _declared(path, partial(_ipc_schema, path), "an Arrow IPC (Feather V2) file")
+    elif ending in EXCEL_ENDINGS:
+        columns = [HeaderColumn(name) for name in _readable(path, partial(sheet_names, path), "a workbook")]
+    elif ending in STATISTICS_ENDINGS:
+        declared = _readable(path, partial(statistics_columns, path, ending), "a file of Stata, SPSS or SAS")
+        columns = [HeaderColumn(column.name, None, column.format or None) for column in declared]
     elif ending in CSV_DELIMITERS:
         columns = [HeaderColumn(name) for name in _text_names(path, text_format or TextFormat())]
     else:
         raise InputValueError(
-            f"cannot read {path}: its ending {ending!r} is not supported: use a .parquet, .feather, .csv or .tsv file"
+            f"cannot read {path}: its ending {ending!r} is not supported: use a .parquet, .feather, .csv, .tsv, .xlsx, .dta, "
+            ".sav or .sas7bdat file"
         )
     own = {column.name for column in columns}
     folder = fixed_folder(pattern)
@@ -200,6 +207,17 @@ def _declared(path: Path, read: Any, what: str) -> list[HeaderColumn]:
     except (pa.ArrowException, OSError, ValueError):
         raise InputValueError(f"{path} cannot be read: damaged, truncated, or not {what}") from None
     return [HeaderColumn(field.name, field.type) for field in schema]
+
+
+def _readable(path: Path, read: Any, what: str) -> Any:
+    try:
+        return read()
+    except InputError:
+        raise
+    except PermissionError:
+        raise InputPermissionError(f"{path} cannot be read: permission denied") from None
+    except Exception:  # of the library that reads it, in words that may quote the file
+        raise InputValueError(f"{path} cannot be read: damaged, truncated, or not {what}") from None
 
 
 def _ipc_schema(path: Path) -> Any:

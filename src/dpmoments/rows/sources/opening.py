@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmoments.cells.columns import ColumnTable
 from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.office_files import EXCEL_ENDINGS, STATISTICS_ENDINGS
 from dpmoments.foundation.table_files import (
     CSV_DELIMITERS,
     FEATHER_ENDINGS,
@@ -29,9 +30,19 @@ from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_das
 from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, ColumnSource, FrameSource, LazySource, require_columns
+from dpmoments.rows.sources.office import ExcelSource, SeveralSource, StatisticsSource
 from dpmoments.rows.sources.spark import is_of_spark, open_files_on_spark, open_spark
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema.schema import Schema
+
+_KINDS = {
+    "text": tuple(CSV_DELIMITERS),
+    "parquet": PARQUET_ENDINGS,
+    "feather": FEATHER_ENDINGS,
+    "excel": EXCEL_ENDINGS,
+    "statistics": STATISTICS_ENDINGS,
+}
+"""Endings of the files that one source reads."""
 
 
 def open_source(
@@ -112,11 +123,40 @@ def _file_source(
 ) -> FileSource:
     """Return the source of the named files by their endings."""
     paths, folder = tuple(expand_paths(pattern)), fixed_folder(pattern)
+    kinds = sorted({_kind_of(path) for path in paths})
+    if len(kinds) > 1 and "" not in kinds:
+        of_kind = (tuple(path for path in paths if _kind_of(path) == kind) for kind in kinds)
+        several = tuple(
+            _source_of_files(pattern, part, folder, schema, mean, privacy_unit, text_format if kind == "text" else None)
+            for kind, part in zip(kinds, of_kind, strict=True)
+        )
+        return SeveralSource(schema, mean, paths, folder, sources=several, privacy_unit=privacy_unit)
+    return _source_of_files(pattern, paths, folder, schema, mean, privacy_unit, text_format)
+
+
+def _kind_of(path: Path) -> str:
+    """Return the kind of a file; "" if its ending is unknown."""
+    ending = file_ending(path)
+    return next((kind for kind, endings in _KINDS.items() if ending in endings), "")
+
+
+def _source_of_files(
+    pattern: str | Path,
+    paths: tuple[Path, ...],
+    folder: Path | None,
+    schema: Schema,
+    mean: bool,
+    privacy_unit: PrivacyUnit | None,
+    text_format: TextFormat | None,
+) -> FileSource:
+    """Return the source of files of one kind."""
     endings = {file_ending(path) for path in paths}
     if len(endings) == 1 and endings <= set(CSV_DELIMITERS):
         written = text_format or schema.text_format or TextFormat()
         return CsvSource(schema, mean, paths, folder, written, privacy_unit=privacy_unit)
-    if text_format is not None and endings <= {*PARQUET_ENDINGS, *FEATHER_ENDINGS}:
+    if text_format is not None and endings <= {
+        ending for kind, of in _KINDS.items() if kind != "text" for ending in of
+    }:
         raise InputValueError(
             f"a text format was given for {', '.join(sorted(endings))} files, which state their own format: "
             f"leave it out"
@@ -125,6 +165,10 @@ def _file_source(
         return ParquetSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
     if endings <= set(FEATHER_ENDINGS):
         return FeatherSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
+    if endings <= set(EXCEL_ENDINGS):
+        return ExcelSource(schema, mean, paths, privacy_unit=privacy_unit)
+    if endings <= set(STATISTICS_ENDINGS):
+        return StatisticsSource(schema, mean, paths, privacy_unit=privacy_unit)
     raise InputValueError(Message("unknown-file-ending", path=str(pattern), endings=sorted(endings)))
 
 

@@ -1,0 +1,246 @@
+"""Rows of Excel workbooks, of Stata, SPSS and SAS files, and of files of several kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from dpmoments.cells.columns import objects_of
+from dpmoments.foundation.errors import InputError, InputTypeError
+from dpmoments.foundation.office_files import (
+    StatisticsColumn,
+    sheet_names,
+    sheet_rows,
+    statistics_batches,
+    statistics_columns,
+)
+from dpmoments.foundation.table_files import file_ending
+from dpmoments.foundation.table_libraries import pa
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.rows.sources.arrow import FileSource
+from dpmoments.rows.sources.source import read_quietly
+from dpmoments.schema.columns import Categorical, Column
+from dpmoments.schema.dates import Date
+
+_ROWS_PER_READ = 500_000
+_DAY = 86_400
+_MICROSECONDS = 1_000_000
+_FARTHEST = 2**62
+"""Max microseconds from 1970: dates beyond it are outside all bounds."""
+_FROM_1960, _FROM_1582 = -3_653 * _DAY, -141_428 * _DAY
+"""Seconds from 1970 to the first days that Stata and SAS, and SPSS, count from."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ColumnPart:
+    """Rows of a file, as columns by their names in the table."""
+
+    columns: Mapping[str, Any]
+    n_rows: int
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+
+@dataclass(frozen=True, eq=False)
+class _ColumnsOfFile(FileSource):
+    """Rows of files that a library reads into columns.
+
+    Names of folders are not read as columns.
+    """
+
+    def parts(self) -> Iterator[Any]:
+        for path in self.paths:
+            following = partial(next, self.read_parts(path), None)
+            while (part := _quietly(following, path)) is not None:
+                yield part
+
+    def read_parts(self, path: Path) -> Iterator[ColumnPart]:
+        """Iterate over the rows of a file."""
+        raise NotImplementedError
+
+    def batches(self, path: Path, names: Sequence[str]) -> Iterator[Any]:  # noqa: ARG002
+        return self.read_parts(path)
+
+    def written_cells(self, part: Any, name: str) -> Any:
+        return part.columns[name]
+
+
+def _quietly(step: Callable[[], Any], path: Path) -> Any:
+    """Run one step of reading a file; keep the library's own errors."""
+    try:
+        return step()
+    except InputError:
+        raise
+    except Exception as error:
+        failure = error
+    return read_quietly(partial(_raise, failure), path)
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+@dataclass(frozen=True, eq=False)
+class ExcelSource(_ColumnsOfFile):
+    """Rows of the first sheet of Excel and OpenDocument workbooks.
+
+    Every cell has a type of its own in the file, and is read as a Python object.
+    """
+
+    def names_in(self, path: Path) -> list[str]:
+        names: list[str] = _quietly(partial(sheet_names, path), path)
+        return names
+
+    def read_parts(self, path: Path) -> Iterator[ColumnPart]:
+        rows = sheet_rows(path)
+        header = next(rows, [])
+        places = {name: header.index(name) for name in self.names}
+        held: list[list[Any]] = []
+        for row in rows:
+            held.append([row[place] for place in places.values()])
+            if len(held) == self.largest_part:
+                yield _part_of_rows(held, list(places))
+                held = []
+        if held:
+            yield _part_of_rows(held, list(places))
+
+
+def _part_of_rows(rows: list[list[Any]], names: Sequence[str]) -> ColumnPart:
+    columns = {name: objects_of((row[index] for row in rows), len(rows)) for index, name in enumerate(names)}
+    return ColumnPart(columns, len(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticsSource(_ColumnsOfFile):
+    """Rows of Stata, SPSS and SAS files.
+
+    A categorical column with levels of text gets the file's value labels, and the code where a value has none; every
+    other column gets the codes. Dates are converted by the format that the file declares.
+    """
+
+    def names_in(self, path: Path) -> list[str]:
+        declared: list[StatisticsColumn] = _quietly(partial(statistics_columns, path, file_ending(path)), path)
+        return [column.name for column in declared]
+
+    def read_parts(self, path: Path) -> Iterator[ColumnPart]:
+        ending, step = file_ending(path), self.largest_part
+        declared = {column.name: column for column in statistics_columns(path, ending)}
+        wanted = self.schema.columns_by_source
+        for batch in statistics_batches(path, ending, self.names, _ROWS_PER_READ):
+            columns = {name: _cells(batch[name], declared[name], wanted.get(name), ending) for name in self.names}
+            size = len(next(iter(columns.values())))
+            for start in range(0, size, step):
+                part = {name: cells[start : start + step] for name, cells in columns.items()}
+                yield ColumnPart(part, min(step, size - start))
+
+
+def _cells(cells: Any, declared: StatisticsColumn, column: Column | None, ending: str) -> Any:
+    if declared.is_text:
+        return objects_of((None if cell == "" else cell for cell in cells), len(cells))
+    values = np.asarray(cells, dtype=np.float64)
+    if isinstance(column, Date):
+        return _dates(values, declared, ending)
+    if isinstance(column, Categorical) and isinstance(column.levels[0], str) and declared.labels:
+        labels = {float(code): label for code, label in declared.labels.items() if isinstance(code, int | float)}
+        return objects_of((_labelled(value, labels) for value in values.tolist()), len(values))
+    return pa.array(values, from_pandas=True)
+
+
+def _labelled(value: float, labels: Mapping[float, str]) -> Any:
+    return None if value != value else labels.get(value, value)
+
+
+def _dates(values: Any, declared: StatisticsColumn, ending: str) -> Any:
+    """Convert the numbers of a date format to Arrow timestamps."""
+    unit, origin = _unit_and_origin(declared, ending)
+    missing = ~np.isfinite(values)
+    most = float(_FARTHEST)
+    micros = np.clip(np.where(missing, 0.0, values) * (unit * _MICROSECONDS) + origin * _MICROSECONDS, -most, most)
+    return pa.array(np.rint(micros).astype(np.int64), pa.timestamp("us"), mask=missing)
+
+
+def _unit_and_origin(declared: StatisticsColumn, ending: str) -> tuple[float, int]:
+    """Return the seconds of a unit, and the seconds from 1970 to its origin."""
+    form = declared.format.upper()
+    if ending == ".dta":
+        if form.startswith("%TC"):
+            return 1e-3, _FROM_1960
+        if form.startswith(("%TD", "%D")):
+            return float(_DAY), _FROM_1960
+    elif ending in (".sav", ".zsav"):
+        if "DATE" in form:
+            return 1.0, _FROM_1582
+    elif form.startswith(("DATETIME", "E8601DT", "DATEAMPM")):
+        return 1.0, _FROM_1960
+    elif form.startswith(("DATE", "YYMMDD", "MMDDYY", "DDMMYY", "E8601DA", "WEEKDATE", "WORDDATE")):
+        return float(_DAY), _FROM_1960
+    raise InputTypeError(
+        f"column {declared.name!r} has the format {declared.format!r} in the file, which is not one of days or times: "
+        "describe it as Numeric"
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _PartOfSource:
+    """Part of one of several sources."""
+
+    source: FileSource
+    part: Any
+
+    def __len__(self) -> int:
+        return len(self.part)
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralSource(FileSource):
+    """Rows of files of several kinds, which one schema describes."""
+
+    sources: tuple[FileSource, ...] = field(kw_only=True)
+
+    def names_in(self, path: Path) -> list[str]:
+        return next(source for source in self.sources if path in source.paths).names_in(path)
+
+    def __post_init__(self) -> None:
+        """Check nothing: each source has checked its own files."""
+
+    def batches(self, path: Path, names: Sequence[str]) -> Iterator[Any]:
+        return next(source for source in self.sources if path in source.paths).batches(path, names)
+
+    def _current(self) -> list[FileSource]:
+        return [replace(source, restriction=self.restriction) for source in self.sources]
+
+    @property
+    def n_rows(self) -> int | None:
+        known = [source.n_rows for source in self.sources]
+        return None if None in known else sum(n_rows for n_rows in known if n_rows is not None)
+
+    def parts(self) -> Iterator[Any]:
+        for source in self._current():
+            for part in source.parts():
+                yield _PartOfSource(source, part)
+
+    def written_cells(self, part: Any, name: str) -> Any:
+        return part.source.written_cells(part.part, name)
+
+    def cells(self, part: Any) -> Mapping[str, Any]:
+        cells: Mapping[str, Any] = part.source.cells(part.part)
+        return cells
+
+    def unconverted(self, on_ragged_line: Callable[[], None]) -> Self:
+        return replace(self, sources=tuple(source.unconverted(on_ragged_line) for source in self.sources))
+
+    def one_by_one(self) -> list[Any]:
+        return [piece for source in self._current() for piece in source.one_by_one()]
+
+    def pieces(self) -> list[Any]:
+        return [piece for source in self._current() for piece in source.pieces()]
+
+    @property
+    def text_of_cells(self) -> TextFormat | None:
+        return None
