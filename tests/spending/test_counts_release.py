@@ -363,7 +363,10 @@ def test_the_command_makes_what_the_library_makes(tmp_path: Path, capsys: pytest
     assert "contingency tables" in capsys.readouterr().err
     page = tmp_path / "report.html"
     dpm.report(loaded, page)
-    assert "Counts by smoker, region" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "Counts by smoker, region" in text
+    assert text.count("Margin: region") == text.count("Margin: smoker") > 0
+    assert "clipped" not in text.partition("What this page does not show")[2].partition("Appendix")[0]
 
 
 def test_mistakes_are_refused_before_a_row_is_read() -> None:

@@ -393,14 +393,20 @@ def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
 
 def _describe_limits(release: _Release, more: tuple[str, ...]) -> tuple[str, ...]:
     """Describe what a reader should not conclude from the page."""
+    treated = (
+        "Rows were dropped, and missing values handled, by the rules above before anything was counted: the counts describe the "
+        "resulting table."
+        if release.runs[0].holds_counts
+        else "Values were clipped to the bounds, and missing values were handled by the rules above, before anything "
+        "was computed: the numbers describe the resulting table."
+    )
     said = [
         release.privacy.unit_message.text(),
         "Privacy losses add up: every other release about the same people adds to them. This page covers only "
         "the releases that it names.",
         "Bounds, levels and other settings of the schema are assumed to be public knowledge. If they were read "
         "from the table, they leak information that the noise does not protect.",
-        "Values were clipped to the bounds, and missing values were handled by the rules above, before anything "
-        "was computed: the numbers describe the resulting table.",
+        treated,
         "“Not clear” does not mean “no effect”: this release cannot show the sign. “(noise)”: a larger budget would "
         "help most. “(too few rows)”: more rows would help most.",
     ]

@@ -487,10 +487,19 @@ _OF_COUNTS = "Only contingency tables were released: means, correlations and reg
 
 def counts_sections(release: CountsRelease, level: float) -> tuple[Section, ...]:
     """Return a section for each table, with the tests of independence of its columns."""
-    return tuple(_counts_section(index, table.at_level(level)) for index, table in enumerate(release.tables, start=1))
+    shown: set[str] = set()
+    sections = []
+    for index, table in enumerate((table.at_level(level) for table in release.tables), start=1):
+        best = [name for name in table.by if release.table(name).standard_error == table.margin(name).standard_error]
+        margins = [
+            name for name in best if name not in shown
+        ]  # each column once, where its counts have the least noise
+        shown |= set(margins)
+        sections.append(_counts_section(index, table, margins))
+    return tuple(sections)
 
 
-def _counts_section(index: int, table: CountTable) -> Section:
+def _counts_section(index: int, table: CountTable, margins: Sequence[str]) -> Section:
     head, *cells = table.table()
     hidden = len(cells) - _MAX_CELLS
     tables = [
@@ -499,7 +508,7 @@ def _counts_section(index: int, table: CountTable) -> Section:
         )
     ]
     if len(table.by) > 1:
-        tables += [PageTable.of(f"Margin: {name}", table.margin(name).table()) for name in table.by]
+        tables += [PageTable.of(f"Margin: {name}", table.margin(name).table()) for name in margins]
     tested = [table.cross_table(one, other, level=table.level) for one, other in _pairs(table)]
     return Section(
         f"Counts by {', '.join(table.by)}",
