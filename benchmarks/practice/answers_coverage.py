@@ -127,15 +127,15 @@ def measured(cell: tuple[str, float, float, int]) -> dict[str, tuple[int, int]]:
 
 def lines_of(found: dict[tuple[str, float, float, int], dict[str, tuple[int, int]]]) -> Iterator[str]:
     """Return the page's part: shares of intervals that hold the truth, and of answers that are estimable in brackets."""
-    yield f"| table | ε, δ | {' | '.join(KINDS)} |"
-    yield f"| --- | --- |{' ---: |' * len(KINDS)}"
+    yield f"| table | ε, δ | releases | {' | '.join(KINDS)} |"
+    yield f"| --- | --- | ---: |{' ---: |' * len(KINDS)}"
     for (name, epsilon, delta, replications), counts in found.items():
         cells = []
         for kind in KINDS:
             known, held = counts[kind]
             asked = replications * len(truth(name).get(kind, ()))
             cells.append(f"{held / known:.3f} ({known / asked:.2f})" if known else "–")
-        yield f"| {name} | {epsilon:g}, {delta:g} | {' | '.join(cells)} |"
+        yield f"| {name} | {epsilon:g}, {delta:g} | {replications} | {' | '.join(cells)} |"
 
 
 def main() -> None:
