@@ -221,7 +221,8 @@ def _tested(sums: GroupSums, pair: Sequence[int]) -> tuple[float, float, tuple[f
     if total == 0.0:
         return 0.0, math.inf, (0.0, 0.0), 1.0
     below = float(np.sum(sampling**2 / np.maximum(independent - 1.0, 1.0)))
-    degrees = min(total**2 / below if below > 0.0 else math.inf, max(float(independent.sum()) - 2.0, 1.0))
+    most = min(float(independent.sum()), sums.moments.independent_rows) - 2.0  # noisy counts may add up to more rows
+    degrees = min(total**2 / below if below > 0.0 else math.inf, max(most, 1.0))
     # tails of the noise's own law where it decides: its deviations stand for normal ones
     heavy = float(deviations_for(0.95, sums.moments.law, np.array(privacy), np.array(total - privacy)))
     normal = float(deviations_for(0.95, sums.moments.law, np.array(0.0), np.array(1.0)))
@@ -326,8 +327,8 @@ class AnalysisOfVariance(Answer):
             return describe_law(None), self.about_rows, self.warning
         eta = NOISE if self.lost else number(self.eta_squared)
         return (
-            f"Score test: χ² = {self.statistic:,.1f} on {self.degrees_of_test} degrees of freedom, "
-            f"{format_probability(self.p_value)}, including noise and sampling. eta² = {eta}.",
+            f"Score test: χ²({self.degrees_of_test}) = {self.statistic:,.1f}, {format_probability(self.p_value)}, "
+            f"including privacy noise. eta² = {eta}.",
             "Sums of squares are reduced by what the noise is expected to add "
             f"({number(self.noise_between)} between groups).",
             self.about_rows,
