@@ -331,6 +331,8 @@ def test_the_command_makes_what_the_library_makes(tmp_path: Path, capsys: pytest
     )
     assert main(["forecast-counts", *schema, *budget, "--json"]) == 0
     forecast = json.loads(capsys.readouterr().out)
+    assert main(["preflight", str(tmp_path / "people.parquet"), *schema, "--by", "smoker:region"]) == 0
+    assert "sex" not in capsys.readouterr().out
     given = (
         "release-counts",
         str(tmp_path / "people.parquet"),
@@ -367,6 +369,14 @@ def test_the_command_makes_what_the_library_makes(tmp_path: Path, capsys: pytest
     assert "Counts by smoker, region" in text
     assert text.count("Margin: region") == text.count("Margin: smoker") > 0
     assert "clipped" not in text.partition("What this page does not show")[2].partition("Appendix")[0]
+
+
+def test_preflight_checks_the_columns_of_the_tables_only() -> None:
+    facts = dpm.preflight(people(), SCHEMA, by=["region", "sex"]).private_facts()
+    assert set(facts["columns"]) == {"region", "sex"}
+    array = np.column_stack([np.full(6, np.nan), [1, 2, 2, 1, 2, 9], [0, 1, 0, 1, 1, 0]])
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("code", [1, 2]), dpm.Boolean("flag"))
+    assert set(dpm.preflight(array, schema, by=[["code"], ["flag"]]).private_facts()["columns"]) == {"code", "flag"}
 
 
 def test_mistakes_are_refused_before_a_row_is_read() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import dpmoments
-from dpmoments.cli.options import REQUIRED, Option, options_of
+from dpmoments.cli.options import REQUIRED, TABLES, Option, columns_of_table, options_of
 from dpmoments.cli.tables import complain, print_command, print_text, printing
 from dpmoments.foundation.errors import InputFileExistsError
 from dpmoments.inspection.messages import Outcome
@@ -57,10 +58,13 @@ def init(
     )
 
 
+_COUNTED = "Check only the columns of these tables, region:sex, for release-counts. May be repeated."
+
+
 # The command that looks at the private table: for the eyes of whoever holds it alone.
 
 
-@options_of(dpmoments.preflight)
+@options_of(dpmoments.preflight, own={"by": replace(TABLES, help=_COUNTED, default=None)})
 def preflight(options: dict[str, Any]) -> None:
     """Check a private table against its schema; the output is private.
 
@@ -81,6 +85,8 @@ def preflight(options: dict[str, Any]) -> None:
         complain("Warning: standard output is not a terminal; the stored output is private: protect it like the table")
     if options["progress"] is None:
         options["progress"] = sys.stderr.isatty()
+    if options["by"] is not None:
+        options["by"] = [columns_of_table(text, options["schema"]) for text in options["by"]]
     result = dpmoments.preflight(**options)
     with printing():
         result.show()

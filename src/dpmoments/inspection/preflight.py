@@ -12,7 +12,7 @@ import sys
 import textwrap
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from heapq import nsmallest
@@ -47,16 +47,18 @@ from dpmoments.inspection.unreadable import (
     read_unit_cells,
     written_value,
 )
+from dpmoments.mechanisms.counts import Counts
 from dpmoments.messages.wording import closest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.local import LocalSource
-from dpmoments.rows.sources.opening import open_source
+from dpmoments.rows.sources.opening import columns_of_array, open_source
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.rows.units import ROUNDS, UnitBlock, UnitCounts, counts_of_units
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, changed
+from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.drafting import draft
@@ -526,6 +528,7 @@ def preflight(
     data: Any,
     schema: Schema,
     *,
+    by: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
     mean: bool = True,
     privacy_unit: PrivacyUnit | None = None,
     text_format: TextFormat | None = None,
@@ -539,6 +542,8 @@ def preflight(
     data : array, frame, path or relation
         As for :func:`dpmoments.release`.
     schema : Schema
+    by : list of str, or list of lists of str, optional
+        Columns of contingency tables, as for :func:`dpmoments.release_counts`: only these are read and checked.
     mean : bool
         As for the planned release.
     privacy_unit : PrivacyUnit, optional
@@ -589,6 +594,9 @@ def preflight(
             f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …) or "
             "dpm.Schema.load('people.yaml')"
         )
+    if by is not None:
+        counted = schema_of_tables(schema, Counts.of(schema, by, None).by)
+        data, schema = columns_of_array(data, schema, counted.names), counted
     if privacy_unit is not None:
         require_unit(privacy_unit, schema.reserved_names, Neighbors.ADD_REMOVE)
     with watched(progress) as on_block:
