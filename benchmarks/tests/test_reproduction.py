@@ -24,7 +24,7 @@ from benchmarks.papers.reproduce.figures import BESIDE, FIGURES, named
 from benchmarks.papers.reproduce.figures.amin import AD, LAPLACE, NOTHING
 from benchmarks.papers.reproduce.figures.beside_amin_rates import ROWS
 from benchmarks.papers.reproduce.figures.coinpress import RHOS
-from benchmarks.papers.reproduce.page import IMAGES, PAGES, Kept, Page, anchor, factor_of, heading, read_results
+from benchmarks.papers.reproduce.page import IMAGES, PAGES, Kept, Page, anchor, factor_of, heading, lines, read_results
 from benchmarks.papers.reproduce.plotter import draw, labelled
 from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.reproduce.store import Store
@@ -408,6 +408,33 @@ def test_pictures_are_drawn_from_the_file_alone(tmp_path: Path) -> None:
     assert (found.trials, found.is_full) == ((2, 2), False)
     draw(TINY, found, tmp_path / "tiny.png", published=True)
     assert (tmp_path / "tiny.png").stat().st_size > 2000
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.stem)
+def test_a_page_keeps_what_was_not_run_again(page: Page) -> None:
+    """Head, rule, order and sections are those that a run of nothing writes; a figure without a section must be run first."""
+    nothing = {figure.name: Results(figure, {}, {}) for figure in ALL}
+    kept = Kept.read(page.path)
+    assert not page.missing(nothing, kept)
+    assert "\n".join(lines(page, nothing, kept)).rstrip() + "\n" == page.path.read_text(encoding="utf-8")
+    first, *_ = page.figures
+    without = replace(kept, sections={name: text for name, text in kept.sections.items() if name != first.name})
+    assert page.missing(nothing, without) == [first.name]
+
+
+def test_only_a_full_run_changes_a_page(tmp_path: Path) -> None:
+    page = Page(tmp_path / "page.md", "# Head\n", (TINY,))
+    store = Store(tmp_path)
+    runner.run([TINY], store, quick=True, workers=1)
+    found = {"tiny": read_results(TINY, store)}
+    assert page.missing(found, Kept.read(page.path)) == ["tiny"]
+    runner.run([TINY], store, quick=False, workers=1)
+    found = {"tiny": read_results(TINY, store)}
+    assert not page.missing(found, Kept.read(page.path))
+    page.path.write_text("\n".join(lines(page, found, Kept.read(page.path))).rstrip() + "\n", encoding="utf-8")
+    kept = Kept.read(page.path)
+    assert set(kept.sections) == set(kept.rows) == {"tiny"}
+    assert kept.measured.startswith("**A full run**")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.stem)
