@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import inspect
 import io
@@ -850,6 +851,7 @@ def test_progress_stays_off_standard_output(run: Run) -> None:
 
 
 def test_a_keyboard_interrupt_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    @functools.wraps(dpm.release)  # the command's options are its parameters
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -859,6 +861,7 @@ def test_a_keyboard_interrupt_is_one_line(run: Run, monkeypatch: pytest.MonkeyPa
 
 
 def test_errors_of_other_code_are_told_without_their_words(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    @functools.wraps(dpm.release)
     def defect(*_: object, **__: object) -> None:
         float(SECRET)
 
