@@ -106,6 +106,7 @@ def definitions() -> Node:
         "description": typed("string", "What the column holds, in the curator's words."),
         "missing_values": marks,
         "source": typed("string", "Name of the column in the table, if it is another one."),
+        "weight": typed("number", "Priority of the column; 1 without."),
     }
     pair = typed("array", items=NUMBER, minItems=2, maxItems=2)
     numeric = {

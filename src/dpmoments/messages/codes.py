@@ -98,6 +98,7 @@ _RULES: Mapping[str, Kinds] = {
     "row-norm-bound": {"norm": "number"},
     "no-row-norm-bound": _NONE,
     "noise-by-typical-range": _NONE,
+    "noise-by-weight": {"names": "names", "weights": "numbers"},
     "rows-clipped-to-ball": {"radius": "number", "outside": "number", "trace": "number", "mean": "number"},
     "group-of-rows": {"column": "name", "level": "level", "groups": "integer"},
     "parallel-groups": {"column": "name", "groups": "integer"},

@@ -354,6 +354,9 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
             "Noise is divided among columns by their typical ranges (accuracy depends on whether they are right, privacy does "
             "not)."
         ),
+        "noise-by-weight": (
+            "Noise is divided among columns by stated weights: {names:all} have less than others, or more if a weight is below 1."
+        ),
         "rows-clipped-to-ball": _ball,
         "group-of-rows": (
             "One of {groups:,} groups of a parallel release by {column}: only rows whose {column} is {level}. A row is in at "

@@ -32,6 +32,27 @@ def check_source(column: str, source: object) -> None:
     check_text(source, f"column {column!r}: source")
 
 
+MAX_WEIGHT = 1024.0
+"""Max weight of a column, and of its reciprocal."""
+
+
+def checked_weight(column: str, weight: object) -> float | None:
+    """Return a column's weight, from 1/1024 to 1024; None if it is not given.
+
+    >>> checked_weight("income", 4)
+    4.0
+    """
+    if weight is None:
+        return None
+    if isinstance(weight, bool) or not isinstance(weight, int | float | np.integer | np.floating):
+        raise InputTypeError(f"column {column!r}: weight must be a number, got {type(weight).__name__}")
+    if not 1.0 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
+        raise InputValueError(
+            f"column {column!r}: weight={shown(weight)} must be from 1/{MAX_WEIGHT:g} to {MAX_WEIGHT:g}; 1 is the default"
+        )
+    return float(weight)
+
+
 def checked_marks(column: str, values: object, option: str = "missing_values") -> MarkedMissing | None:
     """Return a list of texts and numbers as a tuple; None if it is not given.
 

@@ -19,6 +19,7 @@ from dpmoments.schema.cleaning import (
     checked_aliases,
     checked_codes,
     checked_marks,
+    checked_weight,
     plain_marks,
     spellings_of,
 )
@@ -49,7 +50,7 @@ class Boolean:
         Values that mean true and false, such as ``true_values=["yes", 1], false_values=["no", 2]``, besides true and
         false, and besides 1 and 0 unless these are listed. Other numbers then count as missing ones. In text files they
         take the place of the file's.
-    missing_values, source, description : optional
+    missing_values, source, weight, description : optional
         As for :class:`Numeric`.
 
     Examples
@@ -66,6 +67,7 @@ class Boolean:
     false_values: MarkedMissing | None = field(default=None, kw_only=True)
     missing_values: MarkedMissing | None = field(default=None, kw_only=True)
     source: str | None = field(default=None, kw_only=True)
+    weight: float | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "boolean"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -75,6 +77,7 @@ class Boolean:
         check_description(self.name, self.description)
         check_choice(self.name, "missing", self.missing, MISSING_NUMBER)
         check_source(self.name, self.source)
+        object.__setattr__(self, "weight", checked_weight(self.name, self.weight))
         check_fill_is_stated(self.name, self.missing, self.fill)
         if self.fill is not None and not isinstance(self.fill, bool):
             raise InputTypeError(f"column {self.name!r}: fill={shown(self.fill)} must be true or false")
@@ -153,7 +156,7 @@ class Categorical:
         Other spellings of levels: ``{"east": ["E", "Est"]}``.
     strip, casefold : bool
         True to ignore spaces around a value, and to ignore its case.
-    missing_values, source, description : optional
+    missing_values, source, weight, description : optional
         As for :class:`Numeric`. A level or an alias is never a missing value of the table's.
 
     Examples
@@ -172,6 +175,7 @@ class Categorical:
     casefold: bool = field(default=False, kw_only=True)
     missing_values: MarkedMissing | None = field(default=None, kw_only=True)
     source: str | None = field(default=None, kw_only=True)
+    weight: float | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "categorical"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -218,6 +222,7 @@ class Categorical:
 
     def _check_cleaning(self) -> None:
         check_source(self.name, self.source)
+        object.__setattr__(self, "weight", checked_weight(self.name, self.weight))
         for option in ("strip", "casefold"):
             if not isinstance(getattr(self, option), bool):
                 raise InputTypeError(

@@ -19,7 +19,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_choice, check_description, check_name, shown
 from dpmoments.messages.message import Message
-from dpmoments.schema.cleaning import MarkedMissing, check_source, checked_marks, plain_marks
+from dpmoments.schema.cleaning import MarkedMissing, check_source, checked_marks, checked_weight, plain_marks
 from dpmoments.schema.numeric import MISSING_NUMBER, MissingNumber, check_fill_is_stated
 
 # How dates and times are written in text: formats as of ``strptime``, as patterns with a group for each part.
@@ -130,7 +130,7 @@ class Date:
         With ``missing="fill"``: the date of missing ones.
     missing_values : list of str, optional
         Texts that mean a missing value, and dates that do, as ISO 8601: ``["unknown", "1900-01-01"]``.
-    source : str, optional
+    source, weight : optional
         As for :class:`~dpmoments.Numeric`.
 
     Raises
@@ -162,6 +162,7 @@ class Date:
     fill: str | None
     missing_values: MarkedMissing | None
     source: str | None
+    weight: float | None
 
     kind: ClassVar[str] = "date"
     scale: ClassVar[None] = None
@@ -183,6 +184,7 @@ class Date:
         fill: DateLike | None = None,
         missing_values: Sequence[str] | None = None,
         source: str | None = None,
+        weight: float | None = None,
     ) -> None:
         check_name(name)
         check_choice(name, "missing", missing, MISSING_NUMBER)
@@ -203,6 +205,7 @@ class Date:
             "fill": None if fill is None else _iso_date(name, "fill", fill),
             "missing_values": checked_marks(name, missing_values),
             "source": source,
+            "weight": checked_weight(name, weight),
         }
         for option, value in stated.items():
             object.__setattr__(self, option, value)
@@ -305,7 +308,8 @@ class Date:
             stated["origin"] = self.origin
         if self.format is not None:
             stated["format"] = self.format
-        cleaning = {"fill": self.fill, "missing_values": self.missing_values, "source": self.source}
+        cleaning: dict[str, Any] = {"fill": self.fill, "missing_values": self.missing_values, "source": self.source}
+        cleaning["weight"] = self.weight
         return (
             stated | {"missing": self.missing} | {name: value for name, value in cleaning.items() if value is not None}
         )

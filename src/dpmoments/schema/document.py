@@ -267,7 +267,7 @@ def _slips_of(column: yaml.Node) -> list[tuple[int, str]]:
     which = f"column {shown(name)}"
     slips = [_quoted(node, which) for node in _plain_scalars(column)]
     slips += [_levels(_value(column, "levels"), which)]
-    for key in ("lower", "upper", "scale", "typical", "center", "radius"):
+    for key in ("lower", "upper", "scale", "typical", "center", "radius", "weight"):
         slips += [(line, f"{which}: {key}: {words}") for line, words in _grouped(_value(column, key))]
     return [slip for slip in slips if slip is not None]
 

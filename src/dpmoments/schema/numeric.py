@@ -21,6 +21,7 @@ from dpmoments.schema.cleaning import (
     check_number_format,
     check_source,
     checked_marks,
+    checked_weight,
     plain_marks,
 )
 
@@ -86,6 +87,9 @@ class Numeric:
         file's.
     source : str, optional
         Name of the column in the table, if it is another one.
+    weight : float, optional
+        Priority of the column, from public knowledge: its correlations get less noise, those of the others a little more
+        (``docs/typical-ranges.md``). Default: 1.
 
     Raises
     ------
@@ -122,6 +126,7 @@ class Numeric:
     decimal: str | None = field(default=None, kw_only=True)
     thousands: str | None = field(default=None, kw_only=True)
     source: str | None = field(default=None, kw_only=True)
+    weight: float | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "numeric"
 
@@ -130,6 +135,7 @@ class Numeric:
         check_choice(self.name, "missing", self.missing, MISSING_NUMBER)
         check_description(self.name, self.description)
         check_source(self.name, self.source)
+        object.__setattr__(self, "weight", checked_weight(self.name, self.weight))
         check_number_format(self.name, self.decimal, self.thousands)
         object.__setattr__(self, "missing_values", checked_marks(self.name, self.missing_values))
         if self.scale is not None:
@@ -329,7 +335,7 @@ class Numeric:
     def _stated(self) -> dict[str, Any]:
         stated = ("lower", "upper") if self.scale is None else ("scale", "center", "radius")
         typical = () if self.typical is None else ("typical",)
-        stated_alone = ("fill", "missing_values", "decimal", "thousands", "source")
+        stated_alone = ("fill", "missing_values", "decimal", "thousands", "source", "weight")
         cleaning = (option for option in stated_alone if getattr(self, option) is not None)
         return {option: getattr(self, option) for option in ("name", *stated, *typical, "missing", *cleaning)}
 

@@ -41,7 +41,7 @@ from dpmoments.schema.drafting import SchemaDraft, draft
 from dpmoments.schema.encoding import Encoding, checked_row_norm, lattice_weights
 from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
 from dpmoments.schema.numeric import Numeric
-from dpmoments.schema.typical import RoughScale, check_typical_ranges, column_weights, typical_center
+from dpmoments.schema.typical import RoughScale, check_typical_ranges, column_weight, column_weights, typical_center
 
 _FORMAT = "dpmoments-schema"
 _FORMAT_VERSION = 1
@@ -424,8 +424,10 @@ class Schema:
             rules.append(Message("coordinates", coordinates=len(coordinates), missing=missing))
         norm = self.row_norm
         rules.append(Message("no-row-norm-bound") if norm is None else Message("row-norm-bound", norm=norm))
-        if self.encoding().weight is not None:
+        if any(isinstance(column, Numeric) and column.typical is not None for column in self.columns):
             rules.append(Message("noise-by-typical-range"))
+        if weighted := {column.name: weight for column in self.columns if (weight := column_weight(column)) != 1.0}:
+            rules.append(Message("noise-by-weight", names=tuple(weighted), weights=tuple(weighted.values())))
         return tuple(rules)
 
     def to_dict(self) -> dict[str, Any]:

@@ -43,6 +43,12 @@ def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None
     Such options cannot share the unit ball with them.
     """
     typical = [column.name for column in columns if isinstance(column, Numeric) and column.typical is not None]
+    weighted = [column.name for column in columns if column_weight(column) != 1.0]
+    if weighted and (row_norm is None or row_norm < math.sqrt(len(columns))):
+        raise InputValueError(
+            f"column {weighted[0]!r} has a weight, and row_norm={row_norm!r}: weights divide the norm bound that follows from "
+            "bounds on every column; leave one of the two out"
+        )
     if not typical:
         return
     for column in columns:
@@ -56,6 +62,12 @@ def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None
             f"row_norm={row_norm!r} and column {typical[0]!r} has a typical range: the norm bound does not "
             f"apply to rows whose columns are weighted; leave one of the two out"
         )
+
+
+def column_weight(column: SchemaColumn) -> float:
+    """Return the weight that a column states, or 1."""
+    weight = getattr(column, "weight", None)
+    return 1.0 if weight is None else float(weight)
 
 
 def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray | None:
@@ -73,9 +85,23 @@ def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray
 
     >>> column_weights([Numeric("a", 0, 8), Numeric("b", 0, 8, typical=(3, 4))], mean=True).round(3).tolist()
     [0.881, 1.106]
+    >>> column_weights([Numeric("a", 0, 8), Numeric("b", 0, 8, weight=16)], mean=True).round(3).tolist()
+    [0.632, 1.265]
     >>> column_weights([Numeric("a", 0, 8), Numeric("b", 0, 8)], mean=True) is None
     True
     """
+    priorities = [math.sqrt(column_weight(column)) for column in columns]
+    weighted = any(priority != 1.0 for priority in priorities)
+    shares = _typical_shares(columns, mean)
+    if not weighted:
+        return None if shares is None else np.sqrt(shares)
+    shares = [share * priority for share, priority in zip(shares or [1.0] * len(columns), priorities, strict=True)]
+    factor = len(columns) / math.fsum(shares)
+    return np.array([math.sqrt(factor * share) for share in shares])
+
+
+def _typical_shares(columns: Sequence[SchemaColumn], mean: bool) -> list[float] | None:
+    """Return the squared weights by typical ranges; their sum is the number of columns."""
     if not any(isinstance(column, Numeric) and column.typical is not None for column in columns):
         return None
     asked = [asked_share(column, mean=mean) for column in columns]
@@ -86,7 +112,7 @@ def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray
     kept = [min(max(agreed, value / DOUBT), value * DOUBT) for value in asked]
     kept = [min(max(value, agreed / MAX), agreed * MAX) for value in kept]
     total = math.fsum(kept)
-    return np.array([math.sqrt((1.0 - TRUST) + TRUST * n_columns * (value / total)) for value in kept])
+    return [(1.0 - TRUST) + TRUST * n_columns * (value / total) for value in kept]
 
 
 def asked_share(column: SchemaColumn, *, mean: bool) -> float:
