@@ -38,6 +38,7 @@ from dpmoments.analysis import (
     normal_equations,
     regression_results,
     regressors,
+    resolvability,
     robust_errors,
     synthetic,
 )
@@ -1161,6 +1162,31 @@ def test_the_ends_of_a_mean_are_those_at_which_it_is_rejected() -> None:
     ):
         with planted(function, before, after):
             assert np.abs(ends_of_means() / Z**2 - 1.0).max() > 0.001, after
+
+
+@pytest.mark.parametrize("case", ["usual", "negative variance", "one row"])
+def test_sampling_variances_of_means_allow_for_noisy_variances(case: str) -> None:
+    release = drawn(template(NUMBERS, rho=14.0), numbers(np.random.default_rng(0), 300), np.random.default_rng(1))
+    if case == "negative variance":
+        release = replace(release, noisy_gram=release.noisy_gram - 600.0 * np.eye(6))
+    elif case == "one row":
+        release = replace(release, noisy_count=1.0)
+    found, moments = release.describe(), functionals.LocalMoments.of(release)
+    assert (np.diag(moments.moments)[1:] < 0.0).all() == (case != "usual")
+    left = max(release.n_rows - 1.0, 1.0)
+    variance = np.maximum(np.diag(moments.moments)[1:], 0.0) / release.n_rows * moments.unit**2
+    noise = functionals.FeatureVariances.of(release, moments).noise_per_row(moments) * moments.unit**2
+    sampling = variance / left
+    np.testing.assert_allclose(
+        found.sampling_variance, sampling + (noise / left) ** 2 / (sampling + found.mean_noise**2), rtol=1e-9
+    )
+
+
+def test_a_correlation_of_no_comparisons_is_that_of_one() -> None:
+    law = template(NUMBERS, rho=14.0).noise
+    assert law is not None
+    variances = np.array([1e-4]), np.array([1e-4])
+    assert resolvability.smallest_seen(*variances, 0, law) == resolvability.smallest_seen(*variances, 1, law)
 
 
 def score_at_the_quantile() -> float:
