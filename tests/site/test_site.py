@@ -117,6 +117,7 @@ def test_every_page_is_in_the_menu() -> None:
 
     listed = list(pages(menu))
     written = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    written |= {page.with_suffix(".md").name for page in DOCS.glob("*.ipynb")}
     assert len(listed) == len(set(listed))
     assert {page for page in listed if not page.startswith("repository/")} == written
 
