@@ -593,7 +593,11 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         partial_correlation_intervals,
         0.05,
         [
-            Fault(correlations._privacy_variances, "found[i, :i, None, None]", "0.0 * found[i, :i, None, None]"),
+            Fault(
+                correlations._privacy_variances,
+                "correlation[i, :i, None, None]",
+                "0.0 * correlation[i, :i, None, None]",
+            ),
             Fault(correlations._fisher_interval, " / (1.0 - inside**2)", ""),
         ],
     ),
