@@ -295,7 +295,8 @@ def adaptive_ball(
         deviation = q * answers.deviation(part, 1.0)
     saved = joint(left).of_gram * (1.0 - radius**2)
     near = 1.25 * radius**2 * beyond
-    if excess > 0.5 * saved + (near + deviation) * max(0.0, 1.0 - (radius / 0.8) ** 2):
+    room = max(0.0, 1.0 - (1.5 * radius / farthest) ** 4)
+    if excess > (2.0 - 1.5 * room) * saved + (near + deviation) * max(0.0, 1.0 - (radius / 0.8) ** 2):
         found = at_the_bounds(TOO_FAR, "guard")
         if excess > near + 3.0 * deviation:
             found.warning = (Message("no-ball", spent=0.39),)

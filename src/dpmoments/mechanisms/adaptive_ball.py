@@ -42,8 +42,11 @@ MAX_RADIUS = 0.9
 """Largest ball radius; beyond it clipping is not worth its cost."""
 _MEAN_SQUARE, _COVARIANCE_SQUARE = 0.3, 0.4
 """Assumed ‖μ‖² and squared norm of the second moment of rows in a ball about their mean, over radius²."""
-MAX_CLIPPING_PER_NOISE = 0.5
-"""Accept the ball if the clipped excess is at most this multiple of the noise it saves …"""
+MAX_CLIPPING_PER_NOISE = 0.5, 2.0
+"""Accept the ball if the excess is at most this multiple of the noise saved …
+
+The second is for a ball so large that no row can be outlying.
+"""
 LENIENT_BELOW = 0.8
 """… plus one SD and the excess of rows near the ball; less as r grows, none from here on."""
 _GAUSSIAN_TOLERANCE = 1.05
@@ -114,10 +117,7 @@ class AdaptiveBallPlan(Plan):
             return self._at_the_bounds(moments, privacy_filter, "rows-fill-bounds")
         evidence = BallEvidence.found(distances, privacy_filter, self.budget, index, farthest_distance(center, *box))
         last = self.last_step(privacy_filter.left.as_budget)
-        saved = last.expected_error * (1.0 - radius**2)
-        usual = evidence.excess_deviation + evidence.excess_of_near_rows(rows_beyond)
-        lenience = usual * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
-        if evidence.excess > MAX_CLIPPING_PER_NOISE * saved + lenience:
+        if evidence.excess > allowed_excess(evidence, last.expected_error, rows_beyond):
             warnings = (Message("no-ball", spent=MAX_SPENT),) if evidence.shows_outlying_rows(rows_beyond) else ()
             return self._at_the_bounds(moments, privacy_filter, "ball-clips-too-much", warnings=warnings)
         share = self.budget.beyond_share(least_rows)
@@ -252,6 +252,15 @@ def _joint(
     mechanism = MatrixLaplace() if budget.kind is BudgetKind.PURE else Gaussian()
     plan = mechanism.augmented(shape, budget, neighbors, _augmentation(mechanism, shape, neighbors, in_ball))
     return plan if bits is None else replace(plan, bits=bits)
+
+
+def allowed_excess(evidence: BallEvidence, noise: float, rows_beyond: int) -> float:
+    """Return the largest noisy excess with which a ball is accepted."""
+    least, most = MAX_CLIPPING_PER_NOISE
+    multiple = most - (most - least) * evidence.room_for_outlying_rows
+    usual = evidence.excess_deviation + evidence.excess_of_near_rows(rows_beyond)
+    lenience = usual * max(0.0, 1.0 - (evidence.radius / LENIENT_BELOW) ** 2)
+    return multiple * noise * (1.0 - evidence.radius**2) + lenience
 
 
 @lru_cache(maxsize=64)

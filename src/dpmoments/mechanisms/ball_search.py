@@ -419,6 +419,11 @@ class BallEvidence:
         """Return the largest excess of that many rows, if none is outlying."""
         return (_OUTLYING**2 - 1.0) * self.radius**2 * rows_beyond
 
+    @property
+    def room_for_outlying_rows(self) -> float:
+        """1 in a small ball, 0 if no row can be outlying."""
+        return max(0.0, 1.0 - (_OUTLYING * self.radius / self.farthest) ** 4) if self.farthest > 0.0 else 0.0
+
     def shows_outlying_rows(self, rows_beyond: int) -> bool:
         """Return True if the excess is more than noise and that many rows near the ball explain."""
         return self.excess > self.excess_of_near_rows(rows_beyond) + _CLEAR * self.excess_deviation

@@ -21,7 +21,7 @@ from dpmoments.analysis.resolvability import smallest_seen
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.version import __version__
 from dpmoments.mechanisms import ball_search
-from dpmoments.mechanisms.adaptive_ball import LENIENT_BELOW, MAX_CLIPPING_PER_NOISE, MAX_RADIUS, AdaptiveBallPlan
+from dpmoments.mechanisms.adaptive_ball import MAX_RADIUS, AdaptiveBallPlan, allowed_excess
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import count_error
 from dpmoments.mechanisms.shape import MomentShape
@@ -108,7 +108,7 @@ def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) ->
         radius = float(radii[index])
         looked = spent + budget.excess_share(radius)
         error = error_at_bounds / math.sqrt(_strength(budget, 1.0 - looked))
-        probability = float(chosen[index]) * distances.passes(radius, error, budget)
+        probability = float(chosen[index]) * distances.passes(radius, error, budget, rows_beyond)
         if probability > _MIN_PROBABILITY:
             law = _with_share(inner, budget, 1.0 - looked - ball_search.BEYOND_SHARE).in_ball(radius)
             runs.append(PossibleRun(probability, law, centered=True))
@@ -150,15 +150,16 @@ class _Distances:
             )
         )
 
-    def passes(self, radius: float, error: float, budget: ball_search.BallBudget) -> float:
+    def passes(self, radius: float, error: float, budget: ball_search.BallBudget, rows_beyond: int) -> float:
         """Return the probability that the noisy excess accepts the ball.
 
         ``error`` is the error of the release at the public bounds.
         """
         most = max(self.farthest**2 - radius**2, 0.0)
         deviation = budget.deviation(budget.excess_share(radius)) * most
-        lenience = deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
-        room = MAX_CLIPPING_PER_NOISE * error * (1.0 - radius**2) + lenience - self.excess(radius)
+        excess = self.excess(radius)
+        evidence = ball_search.BallEvidence(radius, math.nan, math.nan, excess, deviation, self.farthest, budget.pure)
+        room = allowed_excess(evidence, error, rows_beyond) - excess
         if deviation <= 0.0:
             return float(room >= 0.0)
         if budget.pure:
