@@ -269,6 +269,6 @@ def test_what_is_written_is_found(kind: str, place: Place, monkeypatch: pytest.M
         return found
 
     monkeypatch.setattr(Rows, "moments", leaving)
-    files = place.seen(lambda: dpm.release(table, SCHEMA, epsilon=1.0))
+    files = place.seen(lambda: dpm.release(table, SCHEMA, epsilon=1.0, mechanism="matrix-laplace"))
     assert len(place.written(files)) == 1
     assert leaks(files, secrets_of(table))

@@ -121,7 +121,7 @@ def forecast(
 
     >>> schema = Schema(Numeric("age", 0, 100), Numeric("hours", 0, 80), Power("age", 2))
     >>> print(forecast(schema, n_rows=1000, epsilon=1.0, delta=1e-6).derived_cost)
-    derived features age^2 raise the noise on every second moment of other features by 55%, on means by 39% (auto)
+    derived features age^2 raise the noise on every second moment of other features by 39%, on means by 25% (gaussian)
 
     What robust standard errors of a regression would cost:
 

@@ -35,7 +35,7 @@ class ReleasePlots:
     >>> import numpy as np, dpmoments as dpm
     >>> from matplotlib.figure import Figure
     >>> table = np.random.default_rng(0).uniform(-0.4, 0.4, (5000, 3))
-    >>> released = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=1.0, insecure_seed=0)
+    >>> released = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=1.0, insecure_seed=1)
     >>> axes = released.plot.correlation(ax=Figure().subplots())
     >>> axes.get_title(loc="left")
     'correlations: 0 of 3 pairs are related'
