@@ -337,7 +337,8 @@ def test_init_of_globs_folders_and_compressed_text(run: Run) -> None:
         ("t.csv", b"\xff\xfe\x00a\n", "not a text file in UTF-8"),
         ("t.csv.gz", b"not compressed\n", "cannot be read"),
         ("t.parquet", b"PAR1 and then nothing", "damaged, truncated, or not a Parquet file"),
-        ("t.xlsx", b"", "is not supported"),
+        ("t.docx", b"", "is not supported"),
+        ("t.xlsx", b"", "not a workbook"),
     ],
 )
 def test_init_refuses_what_it_cannot_read(tmp_path: Path, run: Run, name: str, content: bytes, message: str) -> None:

@@ -296,7 +296,9 @@ def adaptive_ball(
     saved = joint(left).of_gram * (1.0 - radius**2)
     near = 1.25 * radius**2 * beyond
     room = max(0.0, 1.0 - (1.5 * radius / farthest) ** 4)
-    if excess > (2.0 - 1.5 * room) * saved + (near + deviation) * max(0.0, 1.0 - (radius / 0.8) ** 2):
+    if excess > (2.0 - 1.5 * room) * saved + (near + (1.0 + 1.5 * room) * deviation) * max(
+        0.0, 1.0 - (radius / 0.8) ** 2
+    ):
         found = at_the_bounds(TOO_FAR, "guard")
         if excess > near + 3.0 * deviation:
             found.warning = (Message("no-ball", spent=0.39),)

@@ -384,12 +384,10 @@ def test_which_files_a_folder_means(tmp_path: Path) -> None:
         Rows.of(tmp_path / "absent-*.parquet", SCHEMA, neighbors="replace_one")
     parquet(tmp_path / "a.parquet")
     write(tmp_path / "a.csv", csv_text(TABLE))
-    with refused("unknown-file-ending", endings=(".csv", ".parquet")):
-        Rows.of(tmp_path, SCHEMA, neighbors="replace_one")
-    with refused("unknown-file-ending", endings=(".csv", ".parquet")):
-        Rows.of(str(tmp_path / "a.*"), SCHEMA, neighbors="replace_one")
-    with refused("unknown-file-ending", path=str(tmp_path / "t.xlsx"), endings=(".xlsx",)):
-        Rows.of(write(tmp_path / "t.xlsx", b""), SCHEMA, neighbors="replace_one")
+    assert Rows.of(tmp_path, SCHEMA, neighbors="replace_one").table_size() == 2 * N_ROWS  # of both kinds
+    assert Rows.of(str(tmp_path / "a.*"), SCHEMA, neighbors="replace_one").table_size() == 2 * N_ROWS
+    with refused("unknown-file-ending", path=str(tmp_path / "t.docx"), endings=(".docx",)):
+        Rows.of(write(tmp_path / "t.docx", b""), SCHEMA, neighbors="replace_one")
     assert (
         Rows.of(parquet(tmp_path / "odd[1]*.parquet"), SCHEMA).table_size() == N_ROWS
     )  # a name before it is a pattern

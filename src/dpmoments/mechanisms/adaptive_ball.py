@@ -47,8 +47,13 @@ MAX_CLIPPING_PER_NOISE = 0.5, 2.0
 
 The second is for a ball so large that no row can be outlying.
 """
+_MAX_DEVIATIONS = 2.5, 1.0
+"""… plus this many of its noise SDs and the excess of rows near the ball …
+
+A small ball saves so much noise that it must hardly ever be refused by chance.
+"""
 LENIENT_BELOW = 0.8
-"""… plus one SD and the excess of rows near the ball; less as r grows, none from here on."""
+"""… times what falls from 1 as r grows to 0 from here on."""
 _GAUSSIAN_TOLERANCE = 1.05
 """Keep Gaussian noise, with which the search is more accurate, up to this multiple of the final noise of pure ε."""
 MAX_SPENT = 0.39
@@ -256,9 +261,11 @@ def _joint(
 
 def allowed_excess(evidence: BallEvidence, noise: float, rows_beyond: int) -> float:
     """Return the largest noisy excess with which a ball is accepted."""
-    least, most = MAX_CLIPPING_PER_NOISE
-    multiple = most - (most - least) * evidence.room_for_outlying_rows
-    usual = evidence.excess_deviation + evidence.excess_of_near_rows(rows_beyond)
+    room = evidence.room_for_outlying_rows
+    multiple, deviations = (
+        room * small + (1.0 - room) * large for small, large in (MAX_CLIPPING_PER_NOISE, _MAX_DEVIATIONS)
+    )
+    usual = deviations * evidence.excess_deviation + evidence.excess_of_near_rows(rows_beyond)
     lenience = usual * max(0.0, 1.0 - (evidence.radius / LENIENT_BELOW) ** 2)
     return multiple * noise * (1.0 - evidence.radius**2) + lenience
 
