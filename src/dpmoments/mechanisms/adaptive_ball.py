@@ -50,7 +50,7 @@ The second is for a ball so large that no row can be outlying.
 _MAX_DEVIATIONS = 2.5, 1.0
 """… plus this many of its noise SDs and the excess of rows near the ball …
 
-A small ball saves so much noise that it must hardly ever be refused by chance.
+A small ball saves most of the noise: chance must hardly ever refuse it.
 """
 LENIENT_BELOW = 0.8
 """… times what falls from 1 as r grows to 0 from here on."""
