@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number, rounded
 from dpmoments.analysis.confidence import format_probability
@@ -225,12 +226,7 @@ class LinearDiscriminant(Answer):
         ValueError
             As :meth:`decision_function` does, and if a value is missing.
         """
-        scores = self.decision_function(frame)
-        if np.isnan(scores).any():
-            raise InputValueError(
-                "rows with a missing value have no prediction: fill the values, or leave those rows out"
-            )
-        return np.array(self.classes)[np.argmax(scores, axis=1)]
+        return most_likely(self.classes, self.decision_function(frame))
 
     @property
     def axes(self) -> FloatArray:
@@ -290,9 +286,8 @@ class LinearDiscriminant(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        lost = ", ".join(name for name, share in zip(self.class_names, self.priors, strict=True) if share <= 0.0)
         return (
-            f"{lost}: number of rows {NOT_CLEAR_NOISE}, never predicted" if lost else "",
+            describe_lost_classes(self.class_names, self.priors),
             describe_law(None) if math.isnan(self.p_value) else self._about_errors,
             self.warning,
         )
@@ -313,6 +308,19 @@ class LinearDiscriminant(Answer):
             *(Column(f"coef {name}", self.coef[:, index]) for index, name in enumerate(names)),
             *(Column(f"std_err {name}", errors[:, index]) for index, name in enumerate(names)),
         ]
+
+
+def most_likely(classes: Sequence[Any] | npt.NDArray[Any], scores: FloatArray) -> Any:
+    """Return the class with the largest score of each row, shape (m,); raise ValueError for NaN."""
+    if np.isnan(scores).any():
+        raise InputValueError("rows with a missing value have no prediction: fill the values, or leave those rows out")
+    return np.array(classes)[np.argmax(scores, axis=1)]
+
+
+def describe_lost_classes(names: Sequence[str], priors: FloatArray) -> str:
+    """Return which classes have a number of rows that noise hides; empty without any."""
+    lost = ", ".join(name for name, share in zip(names, priors, strict=True) if share <= 0.0)
+    return f"{lost}: number of rows {NOT_CLEAR_NOISE}, never predicted" if lost else ""
 
 
 def _with_error(value: float, error: float) -> str:

@@ -42,7 +42,7 @@ class LocalMoments:
     n_rows : float
         Divisor of sums: the count, kept away from 0.
     rows_per_unit : int
-        Most rows of one privacy unit: sampling variances are so many times those of independent rows at most.
+        Most rows of one privacy unit: sampling variances are at most this multiple of those of independent rows.
     location, unit : ndarray of shape (d,)
         In original units: the released mean and the encoding's scale; 0 and 1 for features that are not shifted or scaled.
     law : NoiseLaw or None

@@ -12,17 +12,17 @@ import scipy
 
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.description import describe
+from dpmoments.analysis.discriminant import describe_lost_classes, most_likely
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NO_MEAN
-from dpmoments.analysis.released import Released
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.analysis.released import Released, columns_with_indices
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Level
-from dpmoments.schema.derived import DerivedColumn, feature_slices
+from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.schema import Schema
 
 _LOST_COUNT = 2.0
@@ -105,12 +105,7 @@ class NaiveBayes(Answer):
         ValueError
             As :meth:`decision_function` does, and if a value is missing.
         """
-        scores = self.decision_function(frame)
-        if np.isnan(scores).any():
-            raise InputValueError(
-                "rows with a missing value have no prediction: fill the values, or leave those rows out"
-            )
-        return np.array(self.classes)[np.argmax(scores, axis=1)]
+        return most_likely(self.classes, self.decision_function(frame))
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -133,10 +128,8 @@ class NaiveBayes(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        lost = ", ".join(
-            f"{self.by}={level}" for level, share in zip(self.classes, self.priors, strict=True) if share <= 0.0
-        )
-        return (f"{lost}: number of rows {NOT_CLEAR_NOISE}, never predicted" if lost else "", self.warning)
+        names = [f"{self.by}={level}" for level in self.classes]
+        return describe_lost_classes(names, self.priors), self.warning
 
     def _columns(self) -> list[Column]:
         return [
@@ -178,10 +171,7 @@ def naive_bayes(by: str, groups: Mapping[Level, Released], columns: Sequence[str
     if any(release.noisy_sum is None or release.noisy_count is None for release in groups.values()):
         raise InputValueError(f"naive Bayes: {NO_MEAN}")
     chosen = _chosen(first.schema, columns)
-    slices = dict(
-        zip((column.name for column in first.schema.columns), feature_slices(first.schema.columns), strict=True)
-    )
-    places = np.concatenate([np.arange(slices[column.name].start, slices[column.name].stop) for column in chosen])
+    indices = np.concatenate([own for column, own in columns_with_indices(first) if column in chosen])
     is_level = np.array([isinstance(column, Categorical) for column in chosen for _ in column.feature_names])
     is_share = is_level | np.array([isinstance(column, Boolean) for column in chosen for _ in column.feature_names])
     described = [describe(release) for release in groups.values()]
@@ -192,9 +182,9 @@ def naive_bayes(by: str, groups: Mapping[Level, Released], columns: Sequence[str
     priors = np.where(counts > np.maximum(_LOST_COUNT * errors, 0.5), counts, 0.0)
     if not priors.any():
         priors = np.ones(len(counts))
-    noise = np.nan_to_num(np.array([each.mean_noise for each in described])[:, places], nan=0.0)
-    means = np.array([release.mean for release in groups.values()])[:, places]
-    variances = _variances(first.schema, described, priors, places) + noise**2
+    noise = np.nan_to_num(np.array([each.mean_noise for each in described])[:, indices], nan=0.0)
+    means = np.array([release.mean for release in groups.values()])[:, indices]
+    variances = _variances(first.schema, described, priors, indices) + noise**2
     least = np.minimum(np.maximum(noise, 0.5 / np.maximum(counts, 1.0)[:, None]), 0.5)
     shares = np.clip(means, least, 1.0 - least)
     warned = dict.fromkeys(message.code for release in groups.values() for message in release.warnings)
@@ -202,7 +192,7 @@ def naive_bayes(by: str, groups: Mapping[Level, Released], columns: Sequence[str
         by=by,
         classes=tuple(groups),
         priors=priors / priors.sum(),
-        feature_names=tuple(first.feature_names[place] for place in places),
+        feature_names=tuple(first.feature_names[index] for index in indices),
         means=np.where(is_share, shares, means),
         variances=np.where(is_share, np.nan, variances),
         is_share=is_share,
@@ -225,13 +215,13 @@ def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[Any]:
     return [column for column in known if column.name in names]
 
 
-def _variances(schema: Schema, described: Sequence[Any], priors: FloatArray, places: Any) -> FloatArray:
+def _variances(schema: Schema, described: Sequence[Any], priors: FloatArray, indices: IntegerArray) -> FloatArray:
     """Return the variances of classes, shape (k, d)."""
     # Pooled if noise hides one, of the bounds if it hides all.
-    deviations = np.array([each.standard_deviation for each in described], dtype=float)[:, places]
-    hidden = np.array([each.standard_deviation_is_noise for each in described], dtype=bool)[:, places]
+    deviations = np.array([each.standard_deviation for each in described], dtype=float)[:, indices]
+    hidden = np.array([each.standard_deviation_is_noise for each in described], dtype=bool)[:, indices]
     hidden |= ~(deviations > 0.0)
-    lower, upper = (bound[places] for bound in schema.feature_bounds)
+    lower, upper = (bound[indices] for bound in schema.feature_bounds)
     weights = np.where(hidden, 0.0, priors[:, None])
     total = weights.sum(axis=0)
     pooled = np.divide(

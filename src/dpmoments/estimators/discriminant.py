@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from dpmoments.analysis.discriminant import require_shrinkage
+from dpmoments.analysis.discriminant import most_likely, require_shrinkage
 from dpmoments.estimators.base import PrivateEstimator
 from dpmoments.estimators.tables import class_column, column_of, public_schema, target_column
 from dpmoments.foundation.arrays import FloatArray
@@ -169,12 +169,8 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
 
     def predict(self, X: Any) -> Any:
         """Predict the most likely class of rows, shape (m,); private for private rows."""
-        scores = self._scores(X)
-        if np.isnan(scores).any():
-            raise InputValueError(
-                "rows with a missing value have no prediction: fill the values, or leave those rows out"
-            )
-        return self.classes_[np.argmax(scores, axis=1)]
+        scores = self._scores(X)  # refuses if there was no fit
+        return most_likely(self.classes_, scores)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Predict class probabilities, shape (m, c).
