@@ -6,31 +6,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpmoments.foundation.progress import watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.charge import Charge
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
+from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
-from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import (
     cost_spent,
-    execute_plan,
-    for_units,
     keep,
     moment_release,
-    nothing_spent,
-    planned,
     require_schema,
     require_whole_numbers,
-    warn_of_large_delta,
+    spend,
 )
 
 
@@ -148,35 +141,34 @@ def release(
     charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
-    with watched(progress) as watch:
-        with nothing_spent():
-            rows = Rows.of(
-                data,
-                schema,
-                mean=mean,
-                neighbors=neighbors,
-                threads=threads,
-                on_block=watch,
-                on_pass=watch.passing,
-                privacy_unit=privacy_unit,
-                text_format=text_format,
-            )
-            plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=mean), budget, output, n_rows)
-        run = for_units(plan, rows, budget)
-        warn_of_large_delta(run, public_rows)
-        held = charge.reserve(run, plan.mechanism.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
-        noisy, receipt = execute_plan(run, rows, watch, insecure_seed, held, public_rows)
-    with cost_spent(rows):
+    spent = spend(
+        data,
+        schema,
+        chosen,
+        budget,
+        charge,
+        neighbors=neighbors,
+        dataset=dataset,
+        output=output,
+        progress=progress,
+        threads=threads,
+        insecure_seed=insecure_seed,
+        text_format=text_format,
+        privacy_unit=privacy_unit,
+        mean=mean,
+        n_rows=n_rows,
+    )
+    with cost_spent(spent.rows):
         released = moment_release(
-            plan,
-            noisy,
-            receipt,
-            rows.schema,
+            spent.plan,
+            spent.result,
+            spent.receipt,
+            spent.rows.schema,
             repair=repair,
-            origin=held.origin,
+            origin=spent.held.origin,
             private=insecure_seed is None,
             n_rows=n_rows,
-            table_size=public_rows,
+            table_size=spent.public_rows,
         )
-        keep(released, output, held)
+        keep(released, output, spent.held)
     return released

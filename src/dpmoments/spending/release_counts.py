@@ -7,31 +7,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpmoments.foundation.progress import watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.charge import Charge
 from dpmoments.mechanisms.counts import Counts, shape_of
-from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
+from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
-from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.opening import columns_of_array
 from dpmoments.schema.constraints import every_row_has_levels, may_lack_levels, schema_of_tables
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import (
     cost_spent,
-    execute_plan,
-    for_units,
     keep,
     nothing_spent,
-    planned,
     privacy_statement,
     require_schema,
     require_whole_numbers,
-    warn_of_large_delta,
+    spend,
     warnings_of_count,
 )
 
@@ -121,36 +115,38 @@ def release_counts(
     charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
     chosen = Counts.of(schema, by, split)
     counted = schema_of_tables(schema, chosen.by)
-    with watched(progress) as watch:
-        with nothing_spent():
-            rows = Rows.of(
-                columns_of_array(data, schema, counted.names),
-                counted,
-                neighbors=neighbors,
-                threads=threads,
-                on_block=watch,
-                on_pass=watch.passing,
-                privacy_unit=privacy_unit,
-                text_format=text_format,
-            )
-            plan, public_rows = planned(chosen, rows, MomentShape.of(counted, mean=True), budget, output)
-        run = for_units(plan, rows, budget)
-        warn_of_large_delta(run, public_rows)
-        held = charge.reserve(run, chosen.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
-        noisy, receipt = execute_plan(run, rows, watch, insecure_seed, held, public_rows)
-    with cost_spent(rows):
+    with nothing_spent():
+        read = columns_of_array(data, schema, counted.names)
+    spent = spend(
+        read,
+        counted,
+        chosen,
+        budget,
+        charge,
+        neighbors=neighbors,
+        dataset=dataset,
+        output=output,
+        progress=progress,
+        threads=threads,
+        insecure_seed=insecure_seed,
+        text_format=text_format,
+        privacy_unit=privacy_unit,
+    )
+    public_rows = spent.public_rows
+    with cost_spent(spent.rows):
         released = CountsRelease(
-            schema=rows.schema,
+            schema=spent.rows.schema,
             privacy=replace(
-                privacy_statement(plan, counted, receipt, private=insecure_seed is None), rules=rules_of_counts(counted)
+                privacy_statement(spent.plan, counted, spent.receipt, private=insecure_seed is None),
+                rules=rules_of_counts(counted),
             ),
-            receipt=receipt,
+            receipt=spent.receipt,
             mechanism=chosen.name,
             mechanism_options=chosen.options,
-            origin=held.origin,
+            origin=spent.held.origin,
             by=chosen.by,
             noisy=tuple(
-                counts.reshape(shape_of(counted, names)) for names, counts in zip(chosen.by, noisy, strict=True)
+                counts.reshape(shape_of(counted, names)) for names, counts in zip(chosen.by, spent.result, strict=True)
             ),
             public_rows=public_rows if neighbors.table_size_is_public and every_row_has_levels(counted) else None,
         )
@@ -158,5 +154,5 @@ def release_counts(
             known = min(released.tables, key=lambda table: table.total_error)
             said = warnings_of_count(float(known.noisy_counts.sum()), known.total_error, public_rows)
             released = replace(released, diagnostics={"warnings": said})
-        keep(released, output, held)
+        keep(released, output, spent.held)
     return released

@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.progress import watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.charge import Charge
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.mechanisms.shape import MomentShape, RunResult
+from dpmoments.mechanisms.shape import RunResult
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.origin import ReleaseOrigin, check_dataset, group_label
+from dpmoments.privacy.origin import check_dataset, group_label
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.repair.repair import Repair
@@ -28,14 +27,11 @@ from dpmoments.schema.constraints import Level, grouping_column, levels_of, sche
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import (
     cost_spent,
-    execute_plan,
     keep,
     moment_release,
-    nothing_spent,
-    planned,
     require_schema,
     require_whole_numbers,
-    warn_of_large_delta,
+    spend,
 )
 
 # One plan run on each of several disjoint groups of rows, by parallel composition.
@@ -210,40 +206,39 @@ def release_groups(
     column, of_groups = grouping_column(schema, by), schema_of_groups(schema, by)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
-    with watched(progress) as watch:
-        with nothing_spent():
-            rows = Rows.of(
-                data,
-                schema,
-                mean=mean,
-                neighbors=neighbors,
-                threads=threads,
-                on_block=watch,
-                on_pass=watch.passing,
-                text_format=text_format,
-            )
-            plan, _ = planned(chosen, rows, MomentShape.of(of_groups, mean=mean), budget, output)
-        groups_plan = GroupsPlan.of(plan, column)
-        warn_of_large_delta(plan, None)
-        run = ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed)
-        held = charge.reserve(groups_plan, plan.mechanism.name, run)
-        noisy, receipt = execute_plan(groups_plan, rows, watch, insecure_seed, held, None)
-    with cost_spent(rows):
-        levels = groups_plan.levels
+    spent = spend(
+        data,
+        schema,
+        chosen,
+        budget,
+        charge,
+        neighbors=neighbors,
+        dataset=dataset,
+        output=output,
+        progress=progress,
+        threads=threads,
+        insecure_seed=insecure_seed,
+        text_format=text_format,
+        mean=mean,
+        planned_schema=of_groups,
+        run_of=lambda plan: GroupsPlan.of(plan, column),
+    )
+    with cost_spent(spent.rows):
+        levels = levels_of(column)
         releases = GroupReleases(
             column,
             tuple(
                 moment_release(
-                    plan,
-                    noisy[level],
-                    receipt.of_group(group_label(by, level)),
+                    spent.plan,
+                    spent.result[level],
+                    spent.receipt.of_group(group_label(by, level)),
                     of_groups.with_text_format(text_format),
                     repair=repair,
-                    origin=held.origin.of_group(by, level, len(levels)),
+                    origin=spent.held.origin.of_group(by, level, len(levels)),
                     private=insecure_seed is None,
                 )
                 for level in levels
             ),
         )
-        keep(releases, output, held)
+        keep(releases, output, spent.held)
     return releases

@@ -6,30 +6,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpmoments.foundation.progress import watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.charge import Charge
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import automatic_mean, make_mean_mechanism
-from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
+from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.mean_release import MeanRelease
-from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import (
     cost_spent,
-    execute_plan,
-    for_units,
     keep,
-    nothing_spent,
-    planned,
     privacy_statement,
     require_schema,
     require_whole_numbers,
-    warn_of_large_delta,
+    spend,
     within_table,
 )
 
@@ -114,36 +107,35 @@ def release_mean(
     chosen = (
         automatic_mean(schema, budget, **options) if mechanism == "auto" else make_mean_mechanism(mechanism, **options)
     )
-    with watched(progress) as watch:
-        with nothing_spent():
-            rows = Rows.of(
-                data,
-                schema,
-                neighbors=neighbors,
-                threads=threads,
-                on_block=watch,
-                on_pass=watch.passing,
-                privacy_unit=privacy_unit,
-                text_format=text_format,
-            )
-            plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=True), budget, output)
-        run = for_units(plan, rows, budget)
-        warn_of_large_delta(run, public_rows)
-        held = charge.reserve(run, chosen.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
-        noisy, receipt = execute_plan(run, rows, watch, insecure_seed, held, public_rows)
-    with cost_spent(rows):
-        count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
+    spent = spend(
+        data,
+        schema,
+        chosen,
+        budget,
+        charge,
+        neighbors=neighbors,
+        dataset=dataset,
+        output=output,
+        progress=progress,
+        threads=threads,
+        insecure_seed=insecure_seed,
+        text_format=text_format,
+        privacy_unit=privacy_unit,
+    )
+    with cost_spent(spent.rows):
+        noisy = spent.result
+        count, diagnostics = within_table(spent.plan, noisy.count, noisy.diagnostics, spent.public_rows)
         released = MeanRelease(
-            schema=rows.schema,
-            privacy=privacy_statement(plan, schema, receipt, private=insecure_seed is None),
-            receipt=receipt,
+            schema=spent.rows.schema,
+            privacy=privacy_statement(spent.plan, schema, spent.receipt, private=insecure_seed is None),
+            receipt=spent.receipt,
             mechanism=chosen.name,
             mechanism_options=chosen.options,
             noisy_mean=noisy.mean,
             noisy_count=count,
             diagnostics=diagnostics,
             noise=noisy.noise,
-            origin=held.origin,
+            origin=spent.held.origin,
         )
-        keep(released, output, held)
+        keep(released, output, spent.held)
     return released

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dpmoments.analysis.clipping import clipping_warning
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
-from dpmoments.foundation.progress import Watch, log
+from dpmoments.foundation.progress import Watch, log, watched
+from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.version import __version__
-from dpmoments.ledger.charge import Held
+from dpmoments.ledger.charge import Charge, Held
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
@@ -26,7 +27,7 @@ from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.privacy.unit import Neighbors
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.release_warning import AnyRelease, MessageWarning, ReleaseWarning
 from dpmoments.repair.repair import Repair, few_rows_message
@@ -109,7 +110,67 @@ def cost_spent(rows: Rows) -> Iterator[None]:
         raise
 
 
-def planned(
+@dataclass(frozen=True, eq=False)
+class Spent(Generic[PlanType]):
+    """Result of a run, with its rows, the plan for rows, the receipt and the ledger entry."""
+
+    rows: Rows
+    plan: PlanType
+    public_rows: int | None
+    result: Any
+    receipt: Receipt
+    held: Held
+
+
+def spend(
+    data: Any,
+    schema: Schema,
+    chosen: ConfiguredMechanism[PlanType],
+    budget: PrivacyBudget,
+    charge: Charge,
+    *,
+    neighbors: Neighbors,
+    dataset: str | None,
+    output: str | Path | None,
+    progress: bool | Callable[[float | None], None],
+    threads: int | None,
+    insecure_seed: int | None,
+    text_format: TextFormat | None,
+    privacy_unit: PrivacyUnit | None = None,
+    mean: bool = True,
+    n_rows: int | None = None,
+    planned_schema: Schema | None = None,
+    run_of: Callable[[PlanType], CalibratedPlan[Any]] | None = None,
+) -> Spent[PlanType]:
+    """Open the table, plan, reserve the cost in the ledger, and run.
+
+    Every release function calls it. ``planned_schema`` holds the features of the plan if they are not those of ``schema``;
+    ``run_of`` makes the plan to run from that for rows, by default the same plan or that for privacy units.
+    """
+    with watched(progress) as watch:
+        with nothing_spent():
+            rows = Rows.of(
+                data,
+                schema,
+                mean=mean,
+                neighbors=neighbors,
+                threads=threads,
+                on_block=watch,
+                on_pass=watch.passing,
+                privacy_unit=privacy_unit,
+                text_format=text_format,
+            )
+            shape = MomentShape.of(planned_schema or schema, mean=mean)
+            plan, public_rows = _planned(chosen, rows, shape, budget, output, n_rows)
+        run = _for_units(plan, rows, budget) if run_of is None else run_of(plan)
+        _warn_of_large_delta(run, public_rows)
+        origin = ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed)
+        held = charge.reserve(run, plan.mechanism.name, origin)
+        result, receipt = _execute_plan(run, rows, watch, insecure_seed, held, public_rows)
+    return Spent(rows, plan, public_rows, result, receipt, held)
+
+
+def _planned(
     chosen: ConfiguredMechanism[PlanType],
     rows: Rows,
     shape: MomentShape,
@@ -134,12 +195,12 @@ def planned(
     return plan, public_rows
 
 
-def for_units(plan: CalibratedPlan[Noisy], rows: Rows, budget: PrivacyBudget) -> CalibratedPlan[Noisy]:
+def _for_units(plan: CalibratedPlan[Noisy], rows: Rows, budget: PrivacyBudget) -> CalibratedPlan[Noisy]:
     """Return the plan to run: that for rows, or for privacy units of several rows."""
     return plan if rows.privacy_unit is None else UnitsPlan.of(plan, budget, rows.privacy_unit)
 
 
-def execute_plan(
+def _execute_plan(
     plan: CalibratedPlan[Noisy],
     rows: Rows,
     watch: Watch,
@@ -302,13 +363,13 @@ def warnings_of_count(noisy_count: float, error: float | None, table_size: int) 
     return tuple(result)
 
 
-def warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> None:
+def _warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> None:
     """Warn of a δ that allows publishing whole rows."""
     delta = plan.cost.delta if plan.cost.kind is BudgetKind.APPROXIMATE else 0.0
     if public_rows is not None and delta * public_rows >= 1:
-        warnings.warn(MessageWarning(Message("delta-too-large", delta=delta, rows=public_rows)), stacklevel=3)
+        warnings.warn(MessageWarning(Message("delta-too-large", delta=delta, rows=public_rows)), stacklevel=4)
     elif public_rows is None and delta > _LARGE_DELTA:
-        warnings.warn(MessageWarning(Message("delta-too-large", delta=delta)), stacklevel=3)
+        warnings.warn(MessageWarning(Message("delta-too-large", delta=delta)), stacklevel=4)
 
 
 # What becomes of a release that was made: its file, and its warnings.
