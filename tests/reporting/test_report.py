@@ -378,3 +378,47 @@ def test_verdicts_of_a_page_are_by_one_correction_over_all_its_tables() -> None:
     page = Page(_report_page(release, regressions=asked.regressions, groups=asked.groups)).text
     places = [page.index(words) for words in (*found.stated, *found.unresolved, "What is protected")]
     assert places == sorted(places)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_summary_has_the_head_of_the_report_and_its_first_numbers(tmp_path: Path) -> None:
+    release = released()
+    dpm.report(release, tmp_path / "all.html", groups=[("region", "income")])
+    dpm.report(release, tmp_path / "summary.html", groups=[("region", "income")], summary=True)
+    whole, summary = ((tmp_path / name).read_text() for name in ("all.html", "summary.html"))
+    for anchor in ("findings", "facts", "released", "limits"):
+        assert f'id="{anchor}"' in whole
+        assert f'id="{anchor}"' in summary
+    for anchor in ("privacy", "correlations", "groups-1", "appendix"):
+        assert f'id="{anchor}"' in whole
+        assert f'id="{anchor}"' not in summary
+    head = [re.search(r'<ol class="findings">.*?</ol>', page, re.DOTALL) for page in (whole, summary)]
+    assert head[0] is not None
+    assert head[1] is not None
+    assert head[0].group() == head[1].group()
+    assert not set(re.findall(r'href="#([^"]+)"', summary)) - set(re.findall(r'id="([^"]+)"', summary))
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_summary_of_many_features_says_how_many_it_leaves_out() -> None:
+    rows = np.random.default_rng(0).uniform(-0.2, 0.2, (500, 20))
+    release = dpm.release(rows, dpm.Schema.unit_ball(20), epsilon=1.0, insecure_seed=0)
+    page = _page(release, _Asked(summary=True))
+    assert page.count('<th scope="row">') == 12
+    assert "8 more rows" in page
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("kind", ["mean", "counts", "groups"])
+def test_every_kind_of_release_has_a_summary(kind: str) -> None:
+    table = {"x": [0.1, 0.4] * 500, "flag": [True, False] * 500}
+    schema = dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Boolean("flag"))
+    options: dict[str, Any] = {"epsilon": 1.0, "insecure_seed": 0}
+    makers: dict[str, Any] = {
+        "mean": lambda: dpm.release_mean(pa.table(table), schema, **options),
+        "counts": lambda: dpm.release_counts(pa.table(table), schema, by=["flag"], **options),
+        "groups": lambda: dpm.release_groups(pa.table(table), schema, by="flag", **options),
+    }
+    page = _page(makers[kind](), _Asked(summary=True))
+    assert 'id="limits"' in page
+    assert 'id="appendix"' not in page

@@ -18,7 +18,6 @@ from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number, no_less
-from dpmoments.messages.message import Message
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.encoding import farthest_distance
 
@@ -227,12 +226,11 @@ class TableBounds:
     skewed: BoolArray
 
     @property
-    def named(self) -> BoolArray:
-        """Columns of which clipping may hide much of the standard deviation, shape (d,).
+    def likely(self) -> BoolArray:
+        """True for columns of which clipping is likely to hide much, shape (d,).
 
-        It is also likely to hide much.
-
-        A bound that is wide only because of noise names no column.
+        A bound that is wide only because of noise makes no column likely. The description compares the bound with the standard
+        deviation that it shows.
         """
         return np.asarray((self.largest_ratio > NAMED_RATIO) & (self.skewed | self.clearly))
 
@@ -381,24 +379,6 @@ def describe_clipping(release: Released) -> str:
     """
     bounds = TableBounds.of(release)
     return "" if bounds is None else bounds.in_words
-
-
-def clipping_warning(release: Released) -> Message | None:
-    """Return a warning that names the columns of which clipping is likely to hide much.
-
-    None if there is no such column.
-    """
-    bounds = TableBounds.of(release)
-    if bounds is None:
-        return None
-    columns = np.flatnonzero(bounds.named)
-    if not len(columns):
-        return None
-    shown = np.sqrt(bounds.variance[columns]) * release.encoding.scale[columns]
-    most = np.sqrt(shown**2 + bounds.variance_above[columns])
-    order = np.argsort(-most / shown, kind="stable")
-    names = [release.feature_names[column] for column in columns[order].tolist()]
-    return Message("clipped-rows", names=names, shown=shown[order].tolist(), at_most=most[order].tolist())
 
 
 # What clipping may hide of the coefficients of a regression.

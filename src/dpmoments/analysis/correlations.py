@@ -20,6 +20,7 @@ from dpmoments.analysis.answers import (
 )
 from dpmoments.analysis.clipping import ABOUT_TABLE, TableBounds, describe_clipping, is_of_table
 from dpmoments.analysis.confidence import deviations_for
+from dpmoments.analysis.description import describe
 from dpmoments.analysis.functionals import (
     NO_MEAN,
     SINGULAR,
@@ -487,7 +488,8 @@ def correlations(
     size = len(chosen)
     clipping = TableBounds.of(release)
     of_clipped, about_rows = None, "" if clipping is None else clipping.in_words
-    if clipping is not None and (of_table or clipping.named[chosen].any()):
+    named = np.array(describe(release).clipped if clipping is not None else [False] * len(release.feature_names))
+    if clipping is not None and (of_table or named[chosen].any()):
         ends = clipping.correlation_ends(_symmetric(lower, size, 1.0), _symmetric(upper, size, 1.0), chosen.tolist())
         low, high = (end[first, second] for end in ends)
         low[of_opposites] = high[of_opposites] = -1.0
@@ -495,7 +497,7 @@ def correlations(
             lower, upper, about_rows = low, high, ABOUT_TABLE
             p_value = np.where((low <= 0.0) & (high >= 0.0), np.maximum(p_value, ERROR_RATE), p_value)
         else:
-            unnamed = ~(clipping.named[i] | clipping.named[j])
+            unnamed = ~(named[i] | named[j])
             low[unnamed] = high[unnamed] = np.nan
             of_clipped = _symmetric(low, size, 1.0), _symmetric(high, size, 1.0)
     result = release.correlation[i, j]

@@ -20,11 +20,12 @@ from dpmoments.analysis.answers import (
     rounded,
     rounded_cells,
 )
-from dpmoments.analysis.clipping import TableBounds, is_of_table, largest_variance
+from dpmoments.analysis.clipping import NAMED_RATIO, TableBounds, is_of_table, largest_variance
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
 from dpmoments.analysis.released import Released, cautions_in_full, chosen_features, indices_of
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.constraints import Constraints
@@ -168,7 +169,10 @@ class Description(Answer):
 
         Over 1.3 times the standard deviation shown.
         """
-        return [False] * len(self.feature_names) if self.clipping is None else self.clipping.named.tolist()
+        if self.clipping is None or self.standard_deviation is None:
+            return [False] * len(self.feature_names)
+        shown = np.nan_to_num(self.standard_deviation, nan=np.inf)
+        return np.asarray(self.clipping.likely & (self.of_table()[1][:, 1] > NAMED_RATIO * shown)).tolist()  # type: ignore[no-any-return]
 
     def of_table(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return limits of mean and standard deviation of the table itself, shape (d, 2) each.
@@ -379,6 +383,23 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
         warning=cautions_in_full(release),
     )
     return result if columns is None else result.part(chosen_features(release, columns))
+
+
+def clipping_warning(release: Released) -> Message | None:
+    """Return a warning that names the columns marked as clipped, or None.
+
+    It has the numbers of the description.
+    """
+    if TableBounds.of(release) is None:
+        return None
+    result = describe(release)
+    columns = np.flatnonzero(result.clipped)
+    if not len(columns) or result.standard_deviation is None:
+        return None
+    shown, most = result.standard_deviation[columns], result.of_table()[1][columns, 1]
+    order = np.argsort(-most / shown, kind="stable")
+    names = [release.feature_names[column] for column in columns[order].tolist()]
+    return Message("clipped-rows", names=names, shown=shown[order].tolist(), at_most=most[order].tolist())
 
 
 def _root(variance: FloatArray) -> FloatArray:

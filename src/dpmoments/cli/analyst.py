@@ -382,6 +382,10 @@ def report(
         ),
     ] = None,
     level: Annotated[float, typer.Option("--level", help="Confidence level of intervals.")] = 0.95,
+    summary: Annotated[
+        bool,
+        typer.Option("--summary", help="Only guarantee, findings, first numbers and limits: about a printed page."),
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a page about a release: its guarantee, its results, and what is noise.
@@ -404,6 +408,7 @@ def report(
         regressions=regression or [],
         groups=[group_asked_for(text, schema) for text in groups or []],
         level=level,
+        summary=summary,
         overwrite=overwrite,
     )
     if not released.privacy.private:

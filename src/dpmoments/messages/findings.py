@@ -170,7 +170,7 @@ def _clipped_rows(facts: Facts) -> str:
     assert isinstance(shown, tuple)
     assert isinstance(most, tuple)
     columns = [
-        f"{listed([str(name)])} (shown: {one:,.3g}, at most {other:,.3g})"
+        f"{listed([str(name)])} (shown: {_three_digits(one)}, at most {_three_digits(other)})"
         for name, one, other in zip(names, shown, most, strict=False)
     ]
     more = f" and {len(columns) - MAX_NAMED} more" if len(columns) > MAX_NAMED else ""
@@ -178,6 +178,11 @@ def _clipped_rows(facts: Facts) -> str:
         "Outlying rows were clipped. The table's own standard deviation may be far larger than the one shown: "
         f"{', '.join(columns[:MAX_NAMED])}{more}. Each limit combines bounds that hold with 95% confidence."
     )
+
+
+def _three_digits(value: Fact) -> str:
+    assert isinstance(value, int | float)
+    return f"{float(f'{value:.3g}'):,.12g}"
 
 
 def _delta(facts: Facts) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,7 @@ def report(
     regressions: Sequence[str] = (),
     groups: Sequence[tuple[str, str]] = (),
     level: float = 0.95,
+    summary: bool = False,
     overwrite: bool = False,
 ) -> None:
     """Write one offline page on a release, or the planner page of a forecast.
@@ -64,6 +65,8 @@ def report(
         ``[("sex", "hours-per-week")]``: means of the second by the levels of the first.
     level : float
         Confidence level of intervals.
+    summary : bool
+        If True, only the guarantee, the findings, the first numbers and the limits: about one printed page.
     overwrite : bool
 
     Raises
@@ -89,17 +92,18 @@ def report(
     True
     """
     check_output(path, overwrite=overwrite, taken=KEEPS_A_FILE)
-    page = _page(subject, _Asked(regressions, groups, level))
+    page = _page(subject, _Asked(regressions, groups, level, summary))
     write_text(page, path, overwrite=overwrite)
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """Requested analyses, and the confidence level of their intervals."""
+    """Requested analyses, their confidence level, and whether only a summary is wanted."""
 
     regressions: Sequence[str] = ()
     groups: Sequence[tuple[str, str]] = ()
     level: float = 0.95
+    summary: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.regressions or self.groups)
@@ -115,8 +119,8 @@ def _page(subject: object, _: _Asked) -> str:
 
 @_page.register
 def _(forecast: Forecast, asked: _Asked) -> str:
-    if asked:
-        raise InputValueError("a forecast has no data: regressions and groups are for the report of a release")
+    if asked or asked.summary:
+        raise InputValueError("a forecast has no data: regressions, groups and summary are for the report of a release")
     from dpmoments.reporting.planner import planner_page
 
     return planner_page(forecast)
@@ -131,6 +135,7 @@ def _(release: MomentRelease, asked: _Asked) -> str:
         ("Rows", release.describe().rows_text),
         _chapters([("", "", release)], asked),
         tuple(message.text() for message in cautions(release)),
+        summary=asked.summary,
         pooled=pooled,
         limits=_limits_of_moments(release),
     )
@@ -151,6 +156,7 @@ def _(release: MeanRelease, asked: _Asked) -> str:
         ("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"),
         [("", mean_sections(release, asked.level))],
         tuple(message.text() for message in release.warnings),
+        summary=asked.summary,
     )
 
 
@@ -168,6 +174,7 @@ def _(release: CountsRelease, asked: _Asked) -> str:
         ("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"),
         [("", counts_sections(release, asked.level))],
         tuple(message.text() for message in release.warnings),
+        summary=asked.summary,
     )
 
 
@@ -186,6 +193,7 @@ def _(release: GroupReleases, asked: _Asked) -> str:
             [(f"{by} = {name}", f"group-{index}-", one) for index, (name, one) in enumerate(release.items(), 1)], asked
         ),
         tuple(message.within(f"{by}={name}").text() for name, one in release.items() for message in cautions(one)),
+        summary=asked.summary,
         limits=_limits_of_moments(release.releases[0]),
     )
 
@@ -211,6 +219,7 @@ def _page_of_release(
     chapters: Sequence[tuple[str, tuple[Section, ...]]],
     warned: tuple[str, ...],
     *,
+    summary: bool,
     pooled: str = "",
     limits: tuple[str, ...] = (),
 ) -> str:
@@ -223,7 +232,8 @@ def _page_of_release(
     named = ", ".join(dict.fromkeys(run.mechanism for run in release.runs))
     return filled_in(
         "report.html",
-        title=f"Report on a {'private ' if privacy.private else ''}release"
+        summary=_Summary.of(chapters) if summary else None,
+        title=f"{'Summary of' if summary else 'Report on'} a {'private ' if privacy.private else ''}release"
         + ("" if release.dataset is None else f" of {release.dataset}"),
         release=release,
         cautions=warned,
@@ -261,7 +271,7 @@ def _checked(asked: _Asked) -> _Asked:
         raise InputTypeError(
             "groups is a list of pairs, a column of levels and a feature: groups=[('sex', 'hours-per-week')]"
         )
-    return _Asked(regressions, groups, level)
+    return _Asked(regressions, groups, level, asked.summary)
 
 
 def _is_pair_of_names(pair: Any) -> bool:
@@ -318,6 +328,28 @@ class _Findings:
             about = f"None of {len(every):,} comparisons on this page is clear after correction for their number."
         unresolved = tuple(f"{prefix}{words}" for prefix, part in parts for words in part.unresolved)
         return cls(about, tuple(turns[:_MAX_FINDINGS]), unresolved)
+
+
+_MAX_SUMMARY_ROWS = 12
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """First numbers of a page of one chapter; none of a page of several."""
+
+    section: Section | None
+    table: PageTable | None
+    left_out: int
+
+    @classmethod
+    def of(cls, chapters: Sequence[tuple[str, tuple[Section, ...]]]) -> _Summary:
+        """Return the first table, cut after some rows."""
+        first = chapters[0][1][0] if len(chapters) == 1 and chapters[0][1] else None
+        if first is None or not first.tables:
+            return cls(first, None, 0)
+        table = first.tables[0]
+        shown = replace(table, rows=table.rows[:_MAX_SUMMARY_ROWS])
+        return cls(first, shown, len(table.rows) - len(shown.rows))
 
 
 def _by_strength(statement: Statement) -> float:

@@ -11,7 +11,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from dpmoments.analysis.clipping import clipping_warning
+from dpmoments.analysis.description import clipping_warning
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
 from dpmoments.foundation.progress import Watch, log, watched
