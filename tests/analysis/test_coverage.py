@@ -494,6 +494,22 @@ def discriminant_coefficients() -> np.ndarray:
     return replications(200, one)
 
 
+KINDS = dpm.Schema(dpm.Boolean("group"), dpm.Numeric("a", -9, 9))
+
+
+def discriminant_coefficients_near_the_gate() -> np.ndarray:
+    """Where few releases state errors: more often one whose noise has made the variance within groups larger."""
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        group = rng.random(3_000) < 0.4
+        rows = np.column_stack([group, np.where(group, 1.0, -1.0) + rng.standard_normal(3_000)])
+        found = discriminant.lda(drawn(template(KINDS, rho=0.11), rows, rng), "group", shrinkage=0.0)
+        return np.asarray((found.coef - np.array([[-0.8], [1.2]])) / found.standard_errors)
+
+    z = replications(200, one)
+    return z[~np.isnan(z).any(axis=1)]
+
+
 def shares_explained() -> np.ndarray:
     truth = 1.0 - RESIDUAL / OF_FIT[5, 5]
 
@@ -747,6 +763,13 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         [
             Fault(discriminant.CoefficientErrors.privacy, "np.maximum(result, 0.0)", "0.2 * np.maximum(result, 0.0)"),
             Fault(discriminant.CoefficientErrors.sampling, "apart) / n", "apart) / (9.0 * n)"),
+        ],
+    ),
+    (
+        discriminant_coefficients_near_the_gate,
+        0.2,
+        [
+            Fault(discriminant.CoefficientErrors.privacy, "(widening**2 - 1.0) * shared**2", "0.0 * shared**2"),
         ],
     ),
     (
@@ -1111,9 +1134,15 @@ def moved_coefficients() -> tuple[np.ndarray, np.ndarray]:
 def test_discriminant_coefficients_move_as_their_gradients_say() -> None:
     moved, expected = moved_coefficients()
     np.testing.assert_allclose(moved, expected, atol=1e-3 * np.abs(expected).max())
-    for before in ("bilinear(lines, line)", "along[other] * bilinear(indicator, lines)", "bilinear(counts, lines)"):
+    errors = discriminant.CoefficientErrors
+    for function, before in (
+        (errors._weights_within, "bilinear(lines, line)"),
+        (errors._weights_within, "along[other] * bilinear(indicator, lines)"),
+        (errors._weights_within, "own[:, other, None, None] * bilinear(indicator, line - along[other] * one)"),
+        (errors._weights, "bilinear(counts, lines)"),
+    ):
         after = f"0.9 * {before}"
-        with planted(discriminant.CoefficientErrors._weights, before, after):
+        with planted(function, before, after):
             moved, expected = moved_coefficients()
         assert np.abs(moved - expected).max() > 1e-3 * np.abs(expected).max(), before
 

@@ -168,6 +168,11 @@ TESTS = {
         "low_bits",
         "privacy_filter",
     ),
+    "noise/extreme_eigenvalues": (
+        "components",
+        "noise_terms",
+        "plots",
+    ),
     "noise/discrete": (
         "choice",
         "laws",
@@ -388,9 +393,7 @@ TESTS = {
         "coverage",
     ),
     "noise/counts": ("counts_release",),
-    "repair/counts": ("counts_release",),
     "mechanisms/counts": ("counts_release",),
-    "analysis/count_table": ("counts_release",),
     "rows/cell_counts": ("cell_counts", "counts_release"),
     "noise/models": (
         "noise_terms",
@@ -399,19 +402,75 @@ TESTS = {
         "noise_contract",
     ),
     "analysis/": (
+        "analyses",
+        "comparisons",
+        "description",
+        "objects",
         "coverage",
+    ),
+    "analysis/answers": (
+        "objects",
+        "analyses",
+        "comparisons",
+        "description",
+    ),
+    "analysis/clipping": (
+        "clipping",
+        "description",
         "comparisons",
         "analyses",
-        "description",
-        "covariance_noise",
     ),
     "analysis/components": (
-        "coverage",
         "components",
+        "coverage",
         "comparisons",
         "analyses",
     ),
+    "analysis/confidence": (
+        "coverage",
+        "comparisons",
+        "resolvability",
+        "description",
+    ),
+    "analysis/contrasts": (
+        "contrasts",
+        "coverage",
+        "analyses",
+    ),
+    "analysis/correlations": (
+        "coverage",
+        "covariance_noise",
+        "comparisons",
+        "resolvability",
+        "clipping",
+        "analyses",
+    ),
+    "analysis/count_table": ("counts_release",),
+    "analysis/cross_table": (
+        "comparisons",
+        "coverage",
+        "analyses",
+    ),
+    "analysis/description": (
+        "description",
+        "coverage",
+        "comparisons",
+        "analyses",
+        "resolvability",
+    ),
     "analysis/discriminant": (
+        "coverage",
+        "comparisons",
+        "components",
+        "analyses",
+    ),
+    "analysis/estimate": (
+        "regression_inference",
+        "coverage",
+    ),
+    "analysis/functionals": (
+        "coverage",
+        "covariance_noise",
         "comparisons",
         "components",
         "analyses",
@@ -423,11 +482,12 @@ TESTS = {
     ),
     "analysis/inverted_test": (
         "regression_inference",
+        "contrasts",
         "coverage",
     ),
-    "analysis/estimate": (
-        "regression_inference",
-        "coverage",
+    "analysis/naive_bayes": (
+        "naive_bayes",
+        "analyses",
     ),
     "analysis/normal_equations": (
         "coverage",
@@ -439,21 +499,52 @@ TESTS = {
         "regression_inference",
         "regression",
         "ridge_parameter",
+        "contrasts",
+        "objects",
         "analyses",
     ),
-    "analysis/synthetic": (
+    "analysis/released": (
+        "moments_about_a_center",
+        "comparisons",
+        "analyses",
         "coverage",
+    ),
+    "analysis/resolvability": (
+        "resolvability",
+        "comparisons",
+        "coverage",
+    ),
+    "analysis/robust_errors": (
+        "regression_inference",
+        "coverage",
+    ),
+    "analysis/synthetic": (
         "synthetic",
+        "coverage",
     ),
     "repair/": (
         "repair",
         "structured_repair",
     ),
+    "repair/counts": ("counts_release",),
     "planning/": (
         "forecast",
-        "forecast_mean",
         "forecast_units",
         "planner",
+    ),
+    "planning/forecast_counts": ("counts_release",),
+    "planning/forecast_mean": (
+        "forecast_mean",
+        "forecast",
+    ),
+    "planning/typical_table": (
+        "forecast_units",
+        "typical_ranges",
+        "forecast",
+    ),
+    "planning/ways": (
+        "ways",
+        "forecast",
     ),
     "plots/": ("plots",),
     "releases/pooling": (

@@ -41,6 +41,11 @@ Measured: ``docs/comparisons.md``.
 
 _CLEAR_OF_NOISE = 2.0
 """Least within-group variance, in noise edges, at which errors to first order are stated."""
+_WIDENING = 1.5
+"""Relative growth of an error that is stated at the least accepted within-group variance.
+
+Measured: ``docs/derivations/regression-inference.md``.
+"""
 _MAX_BLOCK = 4_000_000
 """Max number of weights computed at a time."""
 
@@ -50,7 +55,9 @@ class CoefficientErrors:
     """Errors of discriminant coefficients W⁻¹(m_g − m), in encoded units about the mean.
 
     A coefficient moves by W⁻¹(d(m_g − m) − dW β_g) to first order. Σ(x − m_h)(x − m_h)ᵀ = nW, the group sums and the counts are
-    functionals of the released moments, and so is that; the sampling part is for normal rows within groups.
+    functionals of the released moments, and so is that; the sampling part is for normal rows within groups. Errors are stated
+    only if W is clear of noise, which is more often so if noise has made W larger and the coefficients smaller. So what the
+    noise on the smallest eigenvalue of W adds counts 1 + 1.5 exp(−t) times, t its distance from the least accepted one in SDs.
 
     Attributes
     ----------
@@ -63,6 +70,8 @@ class CoefficientErrors:
     within, inverse : ndarray of shape (d, d)
         W, and the inverse of W with what was added to its diagonal.
     priors : ndarray of shape (k,)
+    least : float
+        Least eigenvalue of W at which errors are stated.
     """
 
     moments: LocalMoments
@@ -72,37 +81,59 @@ class CoefficientErrors:
     within: FloatArray
     inverse: FloatArray
     priors: FloatArray
+    least: float
 
     @cached_property
     def privacy(self) -> FloatArray:
         """Standard deviations of the privacy noise on the coefficients, shape (k, d)."""
         d, size = len(self.within), len(self.indices)
         step = max(1, _MAX_BLOCK // size**2)
+        widening, smallest = self._smallest
         result = np.full(self.shifts.shape, np.nan)
         for group in np.flatnonzero(self.priors > 0.0).tolist():
             for start in range(0, d, step):
                 weights = self._weights(group, self.inverse[start : start + step])
                 places = np.broadcast_to(self.indices, (len(weights), size))
-                result[group, start : start + step] = self.moments.variances(places, weights)
+                own, both = (self.moments.variances(places, each) for each in (weights, weights + smallest))
+                shared = (both - own - 1.0) / 2.0
+                result[group, start : start + step] = own + (widening**2 - 1.0) * shared**2
         return np.asarray(np.sqrt(np.maximum(result, 0.0)))
+
+    @cached_property
+    def _smallest(self) -> tuple[float, FloatArray]:
+        """The factor of what the least eigenvalue's noise adds, and weights of that noise in SDs."""
+        eigenvalues, vectors = np.linalg.eigh(self.within)
+        direction = vectors[:, 0]
+        weights = self._weights_within(direction[None, :], direction)
+        noise = math.sqrt(float(self.moments.variances(self.indices[None, :], weights)[0]))
+        beyond = (float(eigenvalues[0]) - self.least) * self.moments.n_rows
+        return 1.0 + _WIDENING * math.exp(-beyond / noise), weights / noise
 
     def _weights(self, group: int, rows: FloatArray) -> FloatArray:
         """Return the gradients of a group's coefficients, for some rows of the inverse."""
         n, shifts, count = self.moments.n_rows, self.shifts, self.moments.n_rows * self.priors[group]
         beta = self.inverse @ shifts[group]
-        lead = len(self.indices) - len(beta)
-        one = np.eye(len(self.indices))[0]
-        line = np.concatenate([np.zeros(lead), beta])
-        lines = np.concatenate([np.zeros((len(rows), lead)), rows], axis=1)
-        own, along = rows @ shifts.T, shifts @ beta
+        one, lines = np.eye(len(self.indices))[0], self._lines(rows)
         counts = self.groups[group]
-        of_means = bilinear(counts, lines) - own[:, group, None, None] * bilinear(counts, one)
-        within = bilinear(lines, line)
-        for other, indicator in enumerate(self.groups):
-            within = within - own[:, other, None, None] * bilinear(indicator, line - along[other] * one)
-            within = within - along[other] * bilinear(indicator, lines)
+        of_means = bilinear(counts, lines) - (rows @ shifts[group])[:, None, None] * bilinear(counts, one)
         of_count = (rows @ self.within @ beta)[:, None, None] * np.outer(one, one)
+        within = self._weights_within(rows, beta)
         return np.asarray(of_means / count - (bilinear(lines, one) + within - of_count) / n)
+
+    def _weights_within(self, rows: FloatArray, beta: FloatArray) -> FloatArray:
+        """Return the gradients of n rᵀWβ for rows r."""
+        one, lines, line = np.eye(len(self.indices))[0], self._lines(rows), self._lines(beta)
+        own, along = rows @ self.shifts.T, self.shifts @ beta
+        result = bilinear(lines, line)
+        for other, indicator in enumerate(self.groups):
+            result = result - own[:, other, None, None] * bilinear(indicator, line - along[other] * one)
+            result = result - along[other] * bilinear(indicator, lines)
+        return np.asarray(result)
+
+    def _lines(self, rows: FloatArray) -> FloatArray:
+        """Return weights on the features as weights on the constant, the levels and the features."""
+        lead = len(self.indices) - len(self.within)
+        return np.concatenate([np.zeros((*rows.shape[:-1], lead)), rows], axis=-1)
 
     @cached_property
     def sampling(self) -> FloatArray:
@@ -398,7 +429,8 @@ def lda(
     eigenvalues, vectors = np.linalg.eigh((within + within.T) / 2.0)
     kept = np.maximum(eigenvalues, SINGULAR * float(eigenvalues[-1])) + added
     errors = None
-    if release.noise is not None and float(eigenvalues[0]) > _CLEAR_OF_NOISE * edge:
+    least = _CLEAR_OF_NOISE * edge
+    if release.noise is not None and float(eigenvalues[0]) > least:
         zeros = np.zeros((len(levels.names), len(features)))
         errors = CoefficientErrors(
             LocalMoments.of(release, levels.features),
@@ -408,6 +440,7 @@ def lda(
             within,
             (vectors / kept) @ vectors.T,
             priors,
+            least,
         )
     directions = ((shift @ vectors) / kept) @ vectors.T
     middle = np.einsum("gj,gj->g", directions, shift) / 2.0
