@@ -53,9 +53,10 @@ OF_THE_WHEEL := $(addprefix tests/,contracts/test_import.py rows/test_rows.py ro
 # The page beside scikit-learn shows OpenDP as it is today.
 OPTIONS_OF_oldest := -W ignore::DeprecationWarning -W ignore::FutureWarning --deselect tests/estimators/test_estimators.py::test_the_page_runs
 
-# The documentation, to be read from the disk: build/site/index.html. A warning is an error.
+# The reader site and, below it, the evidence site, to be read from the disk: build/site/index.html. A warning is an error.
 site: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --config-file mkdocs-evidence.yml
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

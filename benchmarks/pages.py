@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["DOCS", "part_of", "tables_in", "write_part"]
+__all__ = ["DOCS", "EVIDENCE", "part_of", "tables_in", "write_part"]
 
 DOCS = Path(__file__).parents[1] / "docs"
+EVIDENCE = DOCS / "evidence"
 
 
 def write_part(page: Path, name: str, lines: Iterable[str]) -> None:

@@ -5,7 +5,8 @@
 Replace-one, second moment alone, rows of norm 1, ‖Ĝ − G‖_F/n, each mechanism with the repair that a release has by default.
 Above 50 features there are half as many trials, and fewer of what is slow there or passes over the rows in every trial (`FEWER`).
 Fixed seeds, each table summed once a lattice. Results are kept in a folder that git ignores, a file a table, so that a run that
-was broken off goes on; what another source of the library made is run anew. Writes the tables of docs/every-mechanism.md.
+was broken off goes on; what another source of the library made is run anew. Writes the tables of
+docs/evidence/every-mechanism.md.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.amin.table import EPSILONS, repaired
 from benchmarks.papers.amin.utility_bounds import Table
@@ -35,7 +36,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 
-PAGE = DOCS / "every-mechanism.md"
+PAGE = EVIDENCE / "every-mechanism.md"
 FOLDER = Path(__file__).parent / "results"
 DELTAS = (0.0, 1e-16, 1e-10, 1e-3)
 FEWER: Mapping[str, tuple[int, int]] = {

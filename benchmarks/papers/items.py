@@ -1,4 +1,4 @@
-"""The papers item by item: writes docs/papers.md from docs/papers.yaml.
+"""The papers item by item: writes docs/evidence/papers.md from docs/evidence/papers.yaml.
 
     python -m benchmarks.papers.items
 
@@ -8,6 +8,7 @@ and that the page is current.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +18,8 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT / "docs" / "papers.yaml"
-PAGE = ROOT / "docs" / "papers.md"
+DATA = ROOT / "docs" / "evidence" / "papers.yaml"
+PAGE = ROOT / "docs" / "evidence" / "papers.md"
 STATUSES = ("covered", "otherwise", "in part", "not yet")
 KINDS = (
     *("definition", "guarantee", "algorithm", "option", "bound", "metric", "baseline"),
@@ -78,7 +79,7 @@ def verdicts() -> Mapping[str, str]:
     found = {}
     for name in JUDGED:
         figure = ""
-        for line in (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines():
+        for line in (PAGE.parent / name).read_text(encoding="utf-8").splitlines():
             if line.startswith("### "):
                 figure = line.removeprefix("### ").partition(":")[0]
             elif judged := VERDICT.match(line):
@@ -99,7 +100,7 @@ def row(item: Mapping[str, Any], known: Mapping[str, str]) -> str:
         item["item"],
         f"**{item['status']}**" if item["status"] == "covered" else item["status"],
         where + why,
-        ", ".join(f"[{name.split('::', 1)[1]}](../{name.split('::')[0]})" for name in item.get("tests", ())),
+        ", ".join(f"[{name.split('::', 1)[1]}](../../{name.split('::')[0]})" for name in item.get("tests", ())),
     )
     return f"| {' | '.join(cell.replace('|', ESCAPED) for cell in cells)} |"
 
@@ -109,7 +110,7 @@ def place(name: str) -> str:
     if name.startswith("dpmoments"):
         return f"`{name}`"
     file, _, inside = name.partition("::")
-    target = file.removeprefix("docs/") if file.startswith("docs/") else f"../{file}"
+    target = posixpath.relpath(file, "docs/evidence")
     return f"[{f'{Path(file).name}, {inside}' if inside else Path(file).name}]({target})"
 
 

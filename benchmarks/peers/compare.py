@@ -4,7 +4,8 @@
 
 The peers are installed from the package index, pinned, each into a virtual environment of its own under ``--environment``;
 nothing of theirs becomes a dependency. Every case runs in a process of its own and is stopped at the limit. Where a package was
-stopped before its first release, larger d at that ε and n are not tried. Writes the tables of docs/peers.md (its prose stays).
+stopped before its first release, larger d at that ε and n are not tried. Writes the tables of docs/evidence/peers.md (its prose
+stays).
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from dpmoments.papers.metrics import normalized_frobenius_error
 
-PAGE = DOCS / "peers.md"
+PAGE = EVIDENCE / "peers.md"
 PROGRAM = Path(__file__).parent / "programs.py"
 PINNED = {
     "opendp": ("opendp[scikit-learn]==0.16.0", "scikit-learn==1.9.1", "numpy==2.4.6"),

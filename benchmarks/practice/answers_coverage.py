@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.tables import chosen
 
-PAGE = DOCS / "regression-coverage.md"
+PAGE = EVIDENCE / "regression-coverage.md"
 BUDGETS = tuple((epsilon, delta) for delta in (0.0, 1e-6) for epsilon in (0.5, 1.0, 3.0))
 """Under ε alone the default mechanism; under (ε, δ) Gaussian noise, for the default is often the same there."""
 LARGEST = 30_000

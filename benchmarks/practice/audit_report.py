@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from contracts.faulty_mechanisms import Fault
 
 ROOT = Path(__file__).parents[2]
-OUTPUT = ROOT / "docs" / "audit.md"
+OUTPUT = ROOT / "docs" / "evidence" / "audit.md"
 SEED = 20_000
 
 sys.path.append(str(ROOT / "tests"))
@@ -64,7 +64,7 @@ below shows how much of its ε these attacks could not see. The proofs are in `d
 last bit, with all that a run returns: moments, diagnostics, errors. Integer noise comes from the seeded stand-in for
 OpenDP's exact samplers, which are ten times slower and have tests of their own (`dpmoments audit --exact-noise` uses them);
 everything else is the code that releases run, the privacy filter among it. How long a run takes is not looked at ([known
-limits](known-limits.md)).
+limits](../known-limits.md)).
 
 The first run caught `iterative-eigenvectors` under `replace_one`, ε at least 5 where 1 was stated: when noisy eigenvalues
 were clipped to one and the same value, the last bits of the result followed the eigenbasis of the exact table. Since then

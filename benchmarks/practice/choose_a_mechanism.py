@@ -1,6 +1,6 @@
 """When each mechanism wins, by the forecast alone: `python -m benchmarks.practice.choose_a_mechanism` (a minute; reads no data).
 
-Writes the pictures and the table of docs/choose-a-mechanism.md.
+Writes the pictures and the table of docs/evidence/choose-a-mechanism.md.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 
-PAGE = DOCS / "choose-a-mechanism.md"
-IMAGES = DOCS / "images"
+PAGE = EVIDENCE / "choose-a-mechanism.md"
+IMAGES = EVIDENCE / "images"
 FEATURES = (3, 10, 50)
 ROWS = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 BUDGETS: Mapping[str, dict[str, float]] = {

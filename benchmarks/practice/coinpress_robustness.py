@@ -28,7 +28,7 @@ import dpmoments as dpm
 from benchmarks.practice.coinpress_tables import SETTINGS, Case, Setting
 
 ROOT = Path(__file__).parents[2]
-OUTPUT = ROOT / "docs" / "coinpress-robustness.md"
+OUTPUT = ROOT / "docs" / "evidence" / "coinpress-robustness.md"
 
 HEAD = """\
 # CoinPress on tables it was not made for

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.practice.comparison_penalties [--seeds 10]
 
-Writes its parts of ``docs/comparisons.md``.
+Writes its parts of ``docs/evidence/comparisons.md``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from dpmoments.analysis import discriminant, graphical_model
 from dpmoments.foundation.arrays import FloatArray
 
@@ -98,8 +98,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     seeds = parser.parse_args().seeds
     warnings.simplefilter("ignore", dpm.ReleaseWarning)
-    write_part(DOCS / "comparisons.md", "graphs", graphs(seeds))
-    write_part(DOCS / "comparisons.md", "discriminants", discriminants(seeds))
+    write_part(EVIDENCE / "comparisons.md", "graphs", graphs(seeds))
+    write_part(EVIDENCE / "comparisons.md", "discriminants", discriminants(seeds))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.practice.comparisons [--replications 1000] [--resamples 300]
 
-Writes its parts of ``docs/comparisons.md``. Every replication draws a table anew and
+Writes its parts of ``docs/evidence/comparisons.md``. Every replication draws a table anew and
 releases it.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.typical_tables import DIABETES
 from dpmoments.foundation.arrays import FloatArray
 
@@ -286,8 +286,8 @@ def main() -> None:
     if arguments.dry:
         print("\n".join([*coverage, *rejections]))
         return
-    write_part(DOCS / "comparisons.md", "coverage", [*coverage, closing])
-    write_part(DOCS / "comparisons.md", "rejections", rejections)
+    write_part(EVIDENCE / "comparisons.md", "coverage", [*coverage, closing])
+    write_part(EVIDENCE / "comparisons.md", "rejections", rejections)
 
 
 if __name__ == "__main__":

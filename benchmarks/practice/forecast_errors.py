@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python -m benchmarks.practice.forecast_errors [--releases 200] [--half judge] [--write]
 
 Defaults were chosen on the design tables, and the judge tables looked at when they were frozen. ``--write`` makes the parts of
-``docs/forecast-errors.md``. DPMOMENTS_DATA names the folder with POPRES.
+``docs/evidence/forecast-errors.md``. DPMOMENTS_DATA names the folder with POPRES.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.tables import Made, chosen, made
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.planning.imagined_release import ForecastNoise
@@ -249,7 +249,7 @@ def main() -> None:
     for name, lines in parts.items():
         print(f"\n{name}\n" + "\n".join(lines))
         if arguments.write:
-            write_part(DOCS / "forecast-errors.md", name, lines)
+            write_part(EVIDENCE / "forecast-errors.md", name, lines)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Estimators of means where rows or radius are not as hoped: median error, and how often a release warns.
 
-``python -m benchmarks.practice.mean_robustness [mechanism …]`` prints the tables of ``docs/mean-robustness.md``.
+``python -m benchmarks.practice.mean_robustness [mechanism …]`` prints the tables of ``docs/evidence/mean-robustness.md``.
 """
 
 from __future__ import annotations

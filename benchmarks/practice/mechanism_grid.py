@@ -1,7 +1,7 @@
 """Every mechanism's forecast on a grid of rows and ε, for the pages of the mechanisms: reads no data.
 
-The numbers are kept in docs/images/mechanisms/forecast.json, so that pages and pictures can be made again, and tested, without
-computing them anew.
+The numbers are kept in docs/evidence/images/mechanisms/forecast.json, so that pages and pictures can be made again, and tested,
+without computing them anew.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS
+from benchmarks.pages import EVIDENCE
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
@@ -41,7 +41,7 @@ __all__ = [
     "panels",
 ]
 
-GRID = DOCS / "images" / "mechanisms" / "forecast.json"
+GRID = EVIDENCE / "images" / "mechanisms" / "forecast.json"
 ROWS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 DELTA = 1e-9

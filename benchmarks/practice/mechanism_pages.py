@@ -1,8 +1,9 @@
-"""A page for every mechanism, docs/mechanisms/NAME.md, with its picture: `python -m benchmarks.practice.mechanism_pages`.
+"""A page for every mechanism, with its picture: `python -m benchmarks.practice.mechanism_pages`.
 
-What the registry knows comes from the registry and the docstrings, what no program knows from docs/mechanisms.yaml, and when a
-mechanism wins from its forecast on a grid. That is computed by `--forecast` (some four minutes of one core) and kept beside the
-pictures; without it pages and pictures are made again from the numbers kept. No private data is read.
+Writes docs/evidence/mechanisms/NAME.md. What the registry knows comes from the registry and the docstrings, what no program knows
+from docs/evidence/mechanisms.yaml, and when a mechanism wins from its forecast on a grid. That is computed by `--forecast` (some
+four minutes of one core) and kept beside the pictures; without it pages and pictures are made again from the numbers kept. No
+private data is read.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import contextlib
 import inspect
 import io
+import posixpath
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.pages import DOCS
+from benchmarks.pages import DOCS, EVIDENCE
 from benchmarks.practice import mechanism_grid as forecast_grid
 from benchmarks.practice.mechanism_grid import KINDS, MEAN_RADIUS, SETTINGS, Panel
 from benchmarks.practice.mechanism_maps import (
@@ -43,12 +45,12 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 
 __all__ = ["SECTIONS", "SUBJECTS", "Subject", "main", "page_text", "printed_by"]
 
-TEXTS = DOCS / "mechanisms.yaml"
-IMAGES = DOCS / "images" / "mechanisms"
+TEXTS = EVIDENCE / "mechanisms.yaml"
+IMAGES = EVIDENCE / "images" / "mechanisms"
 SECTIONS = ("Formula", "Guarantee", "Run it", "Options", "When it wins", "Measured")
 COMMENT = (
-    "<!-- Written by python -m benchmarks.practice.mechanism_pages from the registry, docs/mechanisms.yaml and the forecast: "
-    "change those. -->"
+    "<!-- Written by python -m benchmarks.practice.mechanism_pages from the registry, docs/evidence/mechanisms.yaml and the "
+    "forecast: change those. -->"
 )
 ARITHMETIC: Mapping[str, str] = {
     "exact-lattice": (
@@ -90,14 +92,14 @@ class Subject:
 
     @property
     def texts(self) -> Mapping[str, Any]:
-        """What docs/mechanisms.yaml says of it."""
+        """What docs/evidence/mechanisms.yaml says of it."""
         found: Mapping[str, Any] = all_texts()["means" if self.about == "mean" else "covariance"][self.name]
         return found
 
 
 @cache
 def all_texts() -> Mapping[str, Any]:
-    """The whole of docs/mechanisms.yaml."""
+    """The whole of docs/evidence/mechanisms.yaml."""
     found: Mapping[str, Any] = yaml.safe_load(TEXTS.read_text(encoding="utf-8"))
     return found
 
@@ -160,13 +162,17 @@ def _letters(subject: Subject) -> str:
     said = "d is the number of columns after encoding, n that of rows"
     said += ", Φ the normal distribution function" if "Φ" in formula else ""
     appended = ", and w the constant beside a row, by [this rule](../derivations/additive.md#the-choice-of-w)"
-    return f"{said}{appended if 'z = (w, x)' in formula else ''}. All letters: [notation](../notation.md)."
+    return f"{said}{appended if 'z = (w, x)' in formula else ''}. All letters: [notation](../../notation.md)."
 
 
 def _guarantee(subject: Subject) -> list[str]:
     kind, texts = subject.kind, subject.texts
     derivation = derivation_page(kind)
-    proof = _from_here(texts["proof"]) if derivation is None else f"[{Path(derivation).stem}](../{derivation})"
+    proof = (
+        _from_here(texts["proof"])
+        if derivation is None
+        else f"[{Path(derivation).stem}](../{posixpath.relpath(derivation, EVIDENCE.name)})"
+    )
     rows = {
         "budgets": ", ".join(shown for known, shown in BUDGETS_SHOWN.items() if known in kind.budget_kinds),
         "neighbors": ", ".join(f"`{relation}`" for relation in sorted(kind.supported_neighbors)),
@@ -234,7 +240,7 @@ def _plan(subject: Subject, budget: PrivacyBudget, value: float) -> Any:
 def _options(kind: type[ConfiguredMechanism[Any]]) -> list[str]:
     place = "dpm.mechanisms.means" if kind in MEAN_MECHANISMS.values() else "dpm.mechanisms"
     words, options = describe_parameters(kind), fields(kind)
-    head = f"`{place}.{kind.__name__}`, keyword arguments; [reference](../api/mechanisms.md)."
+    head = f"`{place}.{kind.__name__}`, keyword arguments; [reference](../../api/mechanisms.md)."
     if not options:
         return [f"`{place}.{kind.__name__}` has none."]
     lines = [head, "", "| option | takes | default | |", "| --- | --- | --- | --- |"]
@@ -339,21 +345,22 @@ def _reading(subject: Subject, grid: Mapping[str, Panel]) -> str:
 
 
 def from_docstring(text: str) -> str:
-    """A docstring's marks as Markdown: roles as code, pages of the docs as links from docs/mechanisms/.
+    """A docstring's marks as Markdown: roles as code, pages of the docs as links from docs/evidence/mechanisms/.
 
     Examples
     --------
-    >>> from_docstring("as for :class:`~dpmoments.mechanisms.Laplace` (``docs/derivations/laplace.md``), ``rank=1``")
+    >>> from_docstring("as for :class:`~dpmoments.mechanisms.Laplace` (``docs/evidence/derivations/laplace.md``), ``rank=1``")
     'as for `Laplace` ([laplace](../derivations/laplace.md)), `rank=1`'
     """
     text = re.sub(r":\w+:`(?:~?[\w.]*\.)?([^`.]+)`", r"`\1`", text)
-    text = re.sub(r"(?:``)?docs/([\w/]*?)([\w-]+)\.md(?:``)?", r"[\2](../\1\2.md)", text)
+    text = re.sub(r"(?:``)?docs/evidence/([\w/]*?)([\w-]+)\.md(?:``)?", r"[\2](../\1\2.md)", text)
+    text = re.sub(r"(?:``)?docs/([\w/]*?)([\w-]+)\.md(?:``)?", r"[\2](../../\1\2.md)", text)
     return re.sub(r"``([^`]*)``", r"`\1`", text)
 
 
 def _from_here(text: str) -> str:
-    """Text of docs/mechanisms.yaml, whose links are as from docs/."""
-    return re.sub(r"\]\((?!https?:)(?!\.\./)", "](../", text.strip())
+    """Text of docs/evidence/mechanisms.yaml, whose links are as from docs/evidence/."""
+    return re.sub(r"\]\((?!https?:)", "](../", text.strip())
 
 
 def _cell(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The picture of docs/regression-peers.md: error against ε on Adult, and 57 regressions from one release.
+"""The picture of docs/evidence/regression-peers.md: error against ε on Adult, and 57 regressions from one release.
 
 python -m benchmarks.practice.one_release_picture
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 import dpmoments as dpm
 
-OUTPUT = Path(__file__).parents[2] / "docs" / "images" / "one-release.png"
+OUTPUT = Path(__file__).parents[2] / "docs" / "evidence" / "images" / "one-release.png"
 EPSILONS = [0.1, 0.2, 0.5, 1.0, 2.0, 4.0]
 SERIES = [
     ("Laplace, as published", dpm.mechanisms.Laplace(calibration="paper"), "clip", "#999999"),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, part_of, tables_in, write_part
+from benchmarks.pages import DOCS, EVIDENCE, part_of, tables_in, write_part
 from benchmarks.peers.programs import peers_algorithm
 from benchmarks.practice.comparison.contenders import BEFORE, NOW, Cell, Contender
 from benchmarks.practice.comparison.errors import Truth
@@ -33,7 +33,7 @@ TABLES = {
     "wine": "Wine: noise",
     "adult-numbers": "Adult's numbers: we lose",
 }
-"""Of the collection of docs/practice.md, those that the README shows, by what it calls them."""
+"""Of the collection of docs/evidence/practice.md, those that the README shows, by what it calls them."""
 
 
 @dataclass(frozen=True)
@@ -91,15 +91,15 @@ def accuracy_row(label: str, row: Row) -> str:
 
 
 def judged() -> Iterator[str]:
-    """What the default gained on tables that no constant was chosen on, from docs/practice.md."""
-    groups = {row["tables"]: row for row in tables_in(part_of(DOCS / "practice.md", "judge")) if "how many" in row}
+    """What the default gained on tables that no constant was chosen on, from docs/evidence/practice.md."""
+    groups = {row["tables"]: row for row in tables_in(part_of(EVIDENCE / "practice.md", "judge")) if "how many" in row}
     real, drawn, dominant = (groups[f"judge, {kind}"] for kind in ("real", "synthetic", "with dominant rows"))
     gains = [without_error(group["covariance, pure ε"]) for group in (real, drawn, dominant)]
     yield (
         "We tuned the default on half of our tables and then froze it. On the other half (pure ε from 0.3 to 10), noise for "
         f"the public bounds had {gains[0]} times the default's error on {real['how many']} real tables, {gains[1]} times "
         f"on {drawn['how many']} synthetic tables, and {gains[2]} times on tables in which a few rows dominate ([all tables, "
-        "including every loss](docs/practice.md))."
+        "including every loss](docs/evidence/practice.md))."
     )
 
 
@@ -109,8 +109,8 @@ def without_error(cell: str) -> str:
 
 
 def regressions() -> Iterator[str]:
-    """Against regressions that spend everything on one fit, from docs/regression-peers.md."""
-    rows = {row["peer"]: row for row in tables_in(part_of(DOCS / "regression-peers.md", "summary"))}
+    """Against regressions that spend everything on one fit, from docs/evidence/regression-peers.md."""
+    rows = {row["peer"]: row for row in tables_in(part_of(EVIDENCE / "regression-peers.md", "summary"))}
     better = {peer: f"{row['it is better by more than 10 %']} of {row['cells']}" for peer, row in rows.items()}
     yield (
         "**If you need one regression only**, a dedicated mechanism can spend the whole budget on it. Its error "
@@ -118,13 +118,13 @@ def regressions() -> Iterator[str]:
         f"{better['output perturbation, tuned']} for tuned output perturbation, in {better['gradient descent']} for noisy "
         f"gradient descent, and in {better['gradient descent, tuned']} for gradient descent that was tuned on the private "
         "table at no cost. Each further regression costs "
-        "them another budget ([comparison](docs/regression-peers.md))."
+        "them another budget ([comparison](docs/evidence/regression-peers.md))."
     )
 
 
 def misprint() -> Iterator[str]:
-    """How far the packages' directions are from the law that is proved private, from docs/peers.md."""
-    draws = [row for row in tables_in(part_of(DOCS / "peers.md", "tables")) if "sampler" in row]
+    """How far the packages' directions are from the law that is proved private, from docs/evidence/peers.md."""
+    draws = [row for row in tables_in(part_of(EVIDENCE / "peers.md", "tables")) if "sampler" in row]
     said = {row["sampler"].partition(" ")[0]: row for row in draws}
     mean = {name: without_error(row["mean of u_1²"]) for name, row in said.items()}
     yield (
@@ -132,9 +132,9 @@ def misprint() -> Iterator[str]:
         "directions by the acceptance step printed in Amin et al. (2019), in which a sign is misprinted. In an example at ε "
         f"= 1, the mean square of their directions along the leading one is {mean['opendp']} and {mean['diffprivlib']}; for "
         f"the density that is proved private it is {mean['dpmoments']}. Their releases can spend more than the ε that they "
-        "state ([by how much, and the right sampler](docs/misprinted-bingham.md)). *OpenDP, diffprivlib* in the "
+        "state ([by how much, and the right sampler](docs/evidence/misprinted-bingham.md)). *OpenDP, diffprivlib* in the "
         "table above is the algorithm of `make_private_pca` and `covariance_eig` with the sampler corrected, at the "
-        "stated ε; results and run times of the packages themselves are in [peers](docs/peers.md)."
+        "stated ε; results and run times of the packages themselves are in [peers](docs/evidence/peers.md)."
     )
 
 

@@ -22,13 +22,13 @@ from scipy.stats import binom
 from scipy.stats import t as student
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.tables import chosen
 from dpmoments.rows.rows import Rows
 
 FloatArray = npt.NDArray[np.float64]
 
-PAGE = DOCS / "regression-coverage.md"
+PAGE = EVIDENCE / "regression-coverage.md"
 LEVEL = 0.95
 LEAST, MOST = 0.93, 0.985
 BUDGETS = ((0.3, 0.0, "add_remove"), (1.0, 1e-9, "replace_one"), (3.0, 1e-9, "add_remove"), (10.0, 0.0, "replace_one"))

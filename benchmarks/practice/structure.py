@@ -1,7 +1,7 @@
 """The structured repair against the spectral one, on tables with categories.
 
-``python -m benchmarks.practice.structure`` measures and writes the tables of ``docs/structured-repair.md``; some five minutes on
-one core. Real tables beside Adult, Wine and Airfoil come with scikit-learn.
+``python -m benchmarks.practice.structure`` measures and writes the tables of ``docs/evidence/structured-repair.md``; some five
+minutes on one core. Real tables beside Adult, Wine and Airfoil come with scikit-learn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from dpmoments import Boolean, Categorical, Numeric, Schema
 from dpmoments.foundation.arrays import FloatArray
 
@@ -26,7 +26,7 @@ SEEDS_OF_LARGE = 5
 LARGE = 20_000
 BOUNDS = dpm.mechanisms.Auto(rule="least-error")
 """At the public bounds, where the linear constraints hold."""
-PAGE = DOCS / "structured-repair.md"
+PAGE = EVIDENCE / "structured-repair.md"
 
 Table = tuple[Any, Schema]
 

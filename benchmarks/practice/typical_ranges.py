@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.practice.typical_ranges [--seeds 20]
 
-Writes its part of ``docs/typical-ranges.md``.
+Writes its part of ``docs/evidence/typical-ranges.md``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.typical_tables import Table, looked_at_tables, tables, unseen_tables
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.schema.columns import Column
@@ -202,7 +202,7 @@ def main() -> None:
         lines += [f"### {heading}", "", summary(results), ""]
         for metric, name in enumerate(METRICS):
             lines += [f"**{name[0].upper()}{name[1:]}**", "", *rows(results, metric), ""]
-    write_part(DOCS / "typical-ranges.md", "measured", [f"{seeds} releases a figure.", "", *lines])
+    write_part(EVIDENCE / "typical-ranges.md", "measured", [f"{seeds} releases a figure.", "", *lines])
 
 
 if __name__ == "__main__":

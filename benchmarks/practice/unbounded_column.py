@@ -1,7 +1,7 @@
 """One column with no bound: errors of ``log-scale-histogram``, and whether a release warns where it is wrong.
 
-``python -m benchmarks.practice.unbounded_column [table …]`` prints the tables of ``docs/unbounded-column.md``: sampling, scales,
-comparison, columns, pure, zcdp; some 15 minutes on one core.
+``python -m benchmarks.practice.unbounded_column [table …]`` prints the tables of ``docs/evidence/unbounded-column.md``: sampling,
+scales, comparison, columns, pure, zcdp; some 15 minutes on one core.
 """
 
 from __future__ import annotations

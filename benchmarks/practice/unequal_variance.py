@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pandas as pd
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.tables import chosen, made
 
 FloatArray = npt.NDArray[np.float64]
 
-PAGE = DOCS / "regression-coverage.md"
+PAGE = EVIDENCE / "regression-coverage.md"
 LEAST_ROWS = 200
 LEAST_OTHERS = 30
 """Fewer rows in which a column differs from its median have residuals that the fit makes small."""

@@ -5,8 +5,8 @@
 
 Every table is released at ε of 0.3, 1, 3 and 10, pure and with δ = 1e-9, under both relations, at the same seeds by every
 contender, each process on one thread. Errors go to a folder of Parquet files beside this script, which git ignores; what is there
-from the same source is not run again. A run of a whole half at all budgets writes its part of docs/practice.md, and the picture.
-``--quick`` is ε = 1 at five seeds, and writes neither.
+from the same source is not run again. A run of a whole half at all budgets writes its part of docs/evidence/practice.md, and the
+picture. ``--quick`` is ε = 1 at five seeds, and writes neither.
 """
 
 from __future__ import annotations

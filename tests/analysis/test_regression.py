@@ -105,7 +105,7 @@ def test_the_bound_holds(mechanism: str, mean: bool, neighbors: str) -> None:
 def bound_term_by_term(
     release: dpm.MomentRelease, features: list[str], target: str, alpha: float, level: float, intercept: bool
 ) -> dict[str, float]:
-    """docs/derivations/ridge-error-bound.md, one term after another: the parts of ‖E‖ and the bound."""
+    """docs/evidence/derivations/ridge-error-bound.md, one term after another: the parts of ‖E‖ and the bound."""
     law, raw, n = release.noise, release.with_repair("none"), release.n_rows
     assert law is not None
     names = list(release.feature_names)

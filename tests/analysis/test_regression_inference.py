@@ -547,7 +547,7 @@ def test_products_are_added_once() -> None:
 
 
 def test_answers_without_products_quote_what_was_measured() -> None:
-    page = Path(__file__).parents[2] / "docs" / "regression-coverage.md"
+    page = Path(__file__).parents[2] / "docs" / "evidence" / "regression-coverage.md"
     quoted = exact_equations_sentence().removesuffix(").").partition(": ")[2]
     assert quoted
     assert f"In short, {quoted} " in page.read_text(encoding="utf-8")

@@ -27,8 +27,9 @@ PURE, ZCDP = PrivacyBudget.pure(0.7), PrivacyBudget.zcdp(0.3)
 
 
 def covariance_error(d: int, w: float, sensitivity: float, ratio: float, *, noisy_count: bool) -> float:
-    """Mean square error of G/n − μμᵀ at ‖μ‖ = 1, first order in the noise, cell by cell (``docs/derivations/additive.md``).
+    """Mean square error of G/n − μμᵀ at ‖μ‖ = 1, first order in the noise, cell by cell.
 
+    ``docs/evidence/derivations/additive.md`` has the proof.
     The noise of the Gram matrix is N_ij, that of wΣx is wE, that of w²n is w⁴F: G/n − μμᵀ moves by N − μEᵀ − Eμᵀ + Fμμᵀ.
     """
     mean = np.zeros(d)

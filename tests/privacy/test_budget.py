@@ -206,7 +206,7 @@ def test_a_statement_has_the_losses_of_its_kind() -> None:
 
 
 def test_a_statement_says_what_group_privacy_makes_of_its_kind() -> None:
-    """By kind: k·ε; k²·ρ; and δ Σ_{i<k} e^{iε} (docs/derivations/privacy-units.md, step 2)."""
+    """By kind: k·ε; k²·ρ; and δ Σ_{i<k} e^{iε} (docs/evidence/derivations/privacy-units.md, step 2)."""
     words = {}
     for budget in (PrivacyBudget.pure(0.3), PrivacyBudget.approximate(0.3, 1e-7), PrivacyBudget.zcdp(0.3)):
         message = statement(budget).unit_message

@@ -197,7 +197,7 @@ def test_degrees_invert_padding(neighbors, degrees):
 
 
 def renyi_divergence(order, degrees, padding, neighbors):
-    """Of the worst pair (``docs/derivations/johnson_lindenstrauss.md``); infinite for orders of 1 + w²/B² and above."""
+    """Of the worst pair (``docs/evidence/derivations/johnson_lindenstrauss.md``); infinite for orders of 1 + w²/B² and above."""
     q = 1.0 / padding
     if (order - 1.0) * q >= 1.0:
         return math.inf

@@ -621,7 +621,7 @@ def test_distances_of_matrices_count_every_eigenvalue(size: float) -> None:
 
 
 def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf:
-    """Every sensitivity as ``docs/derivations/sensitivities.md`` has it, to as many digits as mpmath is told."""
+    """Every sensitivity as ``docs/evidence/derivations/sensitivities.md`` has it, to as many digits as mpmath is told."""
     root, square, added = mpmath.sqrt, 1 + w**2, neighbors is ADD_REMOVE
     frobenius = square if added else 1 if d == 1 and w == 0 else root(2) * square
     nuclear = 1 if d == 1 and w == 0 else square * (1 if added else 2)

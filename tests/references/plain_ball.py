@@ -1,4 +1,4 @@
-"""Adaptive ball, written a second time from `docs/derivations/adaptive_ball.md`: see plain_answers.
+"""Adaptive ball, written a second time from `docs/evidence/derivations/adaptive_ball.md`: see plain_answers.
 
 Every constant is a number here, so that none can change unseen. Nothing of the mechanism, its budget, search or evidence is
 imported; the loss that an (ε, δ) budget allows and the quantile of one cell of matrix Laplace noise are the library's, which

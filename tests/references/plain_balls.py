@@ -1,4 +1,4 @@
-"""The CoinPress and variance-aware means, written a second time from `docs/derivations/`: see plain_answers.
+"""The CoinPress and variance-aware means, written a second time from `docs/evidence/derivations/`: see plain_answers.
 
 Every constant is a number here, so that none can change unseen. Schedules and histograms are the library's own, which have
 their own tests.

@@ -1,6 +1,6 @@
-"""The estimators that take a coordinate at a time, written a second time from `docs/derivations/means.md`: see plain_answers.
+"""The estimators that take a coordinate at a time, written a second time: see plain_answers.
 
-Every constant is a number here, so that none can change unseen.
+They follow `docs/evidence/derivations/means.md`. Every constant is a number here, so that none can change unseen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The variance-aware mean, written a second time from `docs/derivations/means.md`: see plain_answers.
+"""The variance-aware mean, written a second time from `docs/evidence/derivations/means.md`: see plain_answers.
 
 Every constant is a number here, so that none can change unseen.
 """

@@ -1,7 +1,7 @@
 """CoinPress written once more, slow and plain: what a run must ask, and what it must make of the answers it was given.
 
-Written from ``docs/derivations/coinpress.md`` alone, with every constant spelled out. What earlier steps saw is kept in the
-coordinates of the rows, where it need not be moved from step to step.
+Written from ``docs/evidence/derivations/coinpress.md`` alone, with every constant spelled out. What earlier steps saw is kept in
+the coordinates of the rows, where it need not be moved from step to step.
 """
 
 from __future__ import annotations

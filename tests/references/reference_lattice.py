@@ -16,7 +16,7 @@ def reference_lattice_row(
     linear: Sequence[Sequence[float]] | None = None,
     missing: str = "error",
 ) -> tuple[list[int], bool]:
-    """Lattice row of one row of cells, and whether it was dropped (docs/derivations/exact-sums.md, section 3)."""
+    """Lattice row of one row of cells, and whether it was dropped (docs/evidence/derivations/exact-sums.md, section 3)."""
     values = [cell - shift for cell, shift in zip(cells, center or [0.0] * len(cells), strict=True)]
     dropped = False
     if not all(math.isfinite(value) for value in values):

@@ -452,7 +452,7 @@ def collinear_errors(n: int, size: int) -> dict[str, float]:
 
 
 def test_noise_shift_on_collinear_columns() -> None:
-    """Where the noise covers the smallest eigenvalue; the table of docs/derivations/repairs.md is of this function."""
+    """Where the noise covers the smallest eigenvalue; the table of docs/evidence/derivations/repairs.md is of this function."""
     for n, gain in ((2**12, 1.8), (2**14, 2.5), (2**16, 2.0)):
         found = collinear_errors(n, 80)
         assert gain * found["noise-shift"] < min(found[other] for other in ("none", "clip", "shift", "shrink"))

@@ -14,6 +14,7 @@ from benchmarks.practice.mechanism_grid import DELTA, EPSILONS, ROWS, SETTINGS, 
 from benchmarks.practice.mechanism_maps import Standing, in_words, setting_of, standing
 from benchmarks.practice.mechanism_pages import (
     DOCS,
+    EVIDENCE,
     SECTIONS,
     SUBJECTS,
     TEXTS,
@@ -40,9 +41,9 @@ def test_every_mechanism_has_a_page_in_the_menu_and_no_other_has() -> None:
     pages = {f"mechanisms/{name}.md" for name in MECHANISMS} | {
         f"mechanisms/mean-{name}.md" for name in MEAN_MECHANISMS
     }
-    menu = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    menu = (DOCS.parent / "mkdocs-evidence.yml").read_text(encoding="utf-8")
     assert set(re.findall(r"^ +- (mechanisms/\S+)$", menu, re.M)) == pages
-    assert {f"mechanisms/{page.name}" for page in (DOCS / "mechanisms").iterdir()} == pages
+    assert {f"mechanisms/{page.name}" for page in (EVIDENCE / "mechanisms").iterdir()} == pages
 
 
 def test_the_texts_are_of_the_registry() -> None:
@@ -169,7 +170,7 @@ def test_words_say_where_it_wins_and_by_how_much() -> None:
 
 
 def test_a_docstring_becomes_a_page() -> None:
-    assert from_docstring("see :func:`dpmoments.release` and ``docs/audit.md``: ``rank=1``") == (
+    assert from_docstring("see :func:`dpmoments.release` and ``docs/evidence/audit.md``: ``rank=1``") == (
         "see `release` and [audit](../audit.md): `rank=1`"
     )
     assert privacy_of(MECHANISMS["laplace"]).startswith("ε-DP, in exact integer arithmetic")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from benchmarks.pages import DOCS, part_of, tables_in
+from benchmarks.pages import DOCS, EVIDENCE, part_of, tables_in
 from benchmarks.practice.comparison.contenders import NOW
 from benchmarks.practice.readme import INDEX, READ, README, TABLES, Row, accuracy_row, in_lines, measured
 from benchmarks.practice.tables import chosen, made
@@ -33,7 +33,7 @@ def test_the_table_of_errors_is_what_releases_give(name: str) -> None:
 
 def test_the_default_has_the_errors_of_the_validation() -> None:
     """On tables whose release is the same with a δ as without."""
-    design = tables_in(part_of(DOCS / "practice.md", "design"))
+    design = tables_in(part_of(EVIDENCE / "practice.md", "design"))
     sizes = {row["table"]: row for row in design if "mechanism now" in row}
     shown = {row["table"]: row for row in tables_in(part_of(README, "accuracy"))}
     for name in ("airfoil", "wine", "adult-numbers"):

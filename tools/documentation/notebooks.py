@@ -70,10 +70,10 @@ def markdown(notebook: dict[str, Any]) -> str:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add a page for each notebook."""
+    """Add a page for each notebook of the site."""
     from mkdocs.structure.files import File
 
-    for path in notebooks():
+    for path in sorted(Path(config["docs_dir"]).glob("*.ipynb")):
         content = markdown(json.loads(path.read_text(encoding="utf-8")))
         files.append(File.generated(config, path.with_suffix(".md").name, content=content))
     return files

@@ -7,7 +7,7 @@ temperatures (half of ε for the eigenvalues, ε_i/4, Corollary 1 or equal parts
 Algorithm 3, each rule going the way that its own law leads it. Nobody can wait for 10²⁰ proposals: the expected number of every
 direction is N = M |Ω|^{−1/2}/E[target], and E[target], over the uniform law, is the mean of target over density of 4,000 draws
 from an envelope of its own (a few per cent of standard error). Counts are geometric; their median is that of one simulated count
-a direction. Fixed seeds; about two minutes. Writes a table of docs/misprinted-bingham.md (its prose stays as it is).
+a direction. Fixed seeds; about two minutes. Writes a table of docs/evidence/misprinted-bingham.md (its prose stays as it is).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.papers.amin.misprinted_bingham import printed_envelope, printed_law, successive_directions
 from dpmoments import datasets
 from dpmoments.noise.sphere import envelope_parameter, sample_bingham_diagonal
 from dpmoments.papers import datasets as papers_datasets
 
-PAGE = DOCS / "misprinted-bingham.md"
+PAGE = EVIDENCE / "misprinted-bingham.md"
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 4.0)
 FAILURE = 0.05
 """β of Corollary 1."""

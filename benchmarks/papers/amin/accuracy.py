@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=2 python -m benchmarks.papers.amin.accuracy [--trials 20]
 
-Writes docs/accuracy.md. Every figure is a mean over releases with fixed seeds through `dpmoments.release`; the repairs of one
-release share its noise.
+Writes docs/evidence/accuracy.md. Every figure is a mean over releases with fixed seeds through `dpmoments.release`; the repairs
+of one release share its noise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpmoments.datasets import Dataset
 from dpmoments.papers.datasets import standardized_unit_rows
 from dpmoments.releases.moment_release import MomentRelease
 
-OUTPUT = Path(__file__).parents[3] / "docs" / "accuracy.md"
+OUTPUT = Path(__file__).parents[3] / "docs" / "evidence" / "accuracy.md"
 COMMAND = "OMP_NUM_THREADS=2 python -m benchmarks.papers.amin.accuracy"
 DELTA = 1e-9
 EPSILONS = (0.1, 1.0, 4.0)

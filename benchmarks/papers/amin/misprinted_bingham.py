@@ -3,7 +3,8 @@
     OMP_NUM_THREADS=1 python -m benchmarks.papers.amin.misprinted_bingham
 
 Three kinds of evidence: exact integrals against draws on one spectrum, exact log-ratios between neighbouring tables, and
-proposals a draw. Fixed seeds; about ten seconds. Writes the tables of docs/misprinted-bingham.md (its prose stays as it is).
+proposals a draw. Fixed seeds; about ten seconds. Writes the tables of docs/evidence/misprinted-bingham.md (its prose stays as it
+is).
 
 The printed rule draws from a density ∝ e^{−s}(1 + 2s/b)^{−d}. Its integrals are exact too: (1 + 2s/b)^{−d} is the mean of
 e^{−2sy/b} over y of the Gamma(d) law, so the density is a mixture of Bingham densities with gaps λ(1 + 2y/b), whose integrals
@@ -19,10 +20,10 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, logsumexp, roots_genlaguerre
 
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from dpmoments.noise.sphere import envelope_parameter, sample_bingham_diagonal
 
-PAGE = DOCS / "misprinted-bingham.md"
+PAGE = EVIDENCE / "misprinted-bingham.md"
 SPECTRUM = np.array([40.0, 20.0, 10.0, 5.0, 0.0])
 """Eigenvalues of the Gram matrix of the example; at ε = 1 the paper's temperature is t = 1/4."""
 DRAWS = 200_000

@@ -2,7 +2,8 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.papers.amin.utility_bounds [--trials 100]
 
-Fixed seeds. Writes the tables of docs/utility-bounds-eigenvectors.md (its prose stays as it is); about ten minutes on one core.
+Fixed seeds. Writes the tables of docs/evidence/utility-bounds-eigenvectors.md (its prose stays as it is); about ten minutes on
+one core.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from scipy import stats
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from dpmoments.datasets import Dataset
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import make_mechanism
@@ -32,7 +33,7 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
-PAGE = DOCS / "utility-bounds-eigenvectors.md"
+PAGE = EVIDENCE / "utility-bounds-eigenvectors.md"
 FAILURE = 0.05
 EPSILONS = (0.1, 1.0, 4.0)
 DELTA = 1e-6

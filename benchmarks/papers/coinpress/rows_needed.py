@@ -1,7 +1,7 @@
 """Rows that an error needs by the theorems, against errors measured there: ``python -m benchmarks.papers.coinpress.rows_needed``.
 
-Prints the last tables of ``docs/utility-bounds-regression.md``: CoinPress (Theorems 2.2 and 2.4) and lecture 18 (Lemma 2.2,
-Theorem 2.3, Corollary 2.6). Every run has fresh normal rows. Fixed seeds.
+Prints the last tables of ``docs/evidence/utility-bounds-regression.md``: CoinPress (Theorems 2.2 and 2.4) and lecture 18 (Lemma
+2.2, Theorem 2.3, Corollary 2.6). Every run has fresh normal rows. Fixed seeds.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every figure of the papers and those beside them: one declaration a figure, one runner, one plotter, a page of each kind.
 
-``docs/reproduction.md`` has the papers' figures, ``docs/beside-the-figures.md`` those that are ours.
+``docs/evidence/reproduction.md`` has the papers' figures, ``docs/evidence/beside-the-figures.md`` those that are ours.
 
     python -m benchmarks.papers.reproduce [--quick] [--only NAME …] [--workers 2] [--minutes M] [--budget | --page]
 

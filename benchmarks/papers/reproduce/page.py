@@ -1,4 +1,7 @@
-"""Writes docs/reproduction.md and docs/beside-the-figures.md: each figure, a verdict a claim, and what to use instead."""
+"""Pages of the papers' figures: each figure, a verdict per claim, and what to use instead.
+
+Writes ``reproduction.md`` and ``beside-the-figures.md`` in ``docs/evidence``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.pages import DOCS
+from benchmarks.pages import EVIDENCE
 from benchmarks.papers.reproduce.claims import factor
 from benchmarks.papers.reproduce.declaration import LEGEND, Claim, Figure, Instead, Outcome, Verdict
 from benchmarks.papers.reproduce.figures import BESIDE, FIGURES
@@ -18,7 +21,7 @@ from benchmarks.papers.reproduce.store import Store
 
 __all__ = ["IMAGES", "PAGES", "Kept", "Page", "borrowed_files", "complete", "judged", "lines", "read_results"]
 
-IMAGES = DOCS / "images" / "reproduction"
+IMAGES = EVIDENCE / "images" / "reproduction"
 RULE = "\n".join(f"- **{verdict}**: {words}" for verdict, words in LEGEND.items())
 OF_THE_PAPERS = f"""\
 # The papers' figures, measured again
@@ -27,8 +30,8 @@ Every figure of Amin et al. 2019, of its student replication, of Sheffet 2015 an
 says, what comes out when it is run again, and what to use now. Written by `make reproduce` (`make reproduce
 QUICK=1` for a small run, which changes nothing here; `make reproduce REPRODUCE="--only amin-1a"` for one figure); what a
 figure shows is declared in
-[benchmarks/papers/reproduce/figures](../benchmarks/papers/reproduce/figures/), how a point is measured is in
-[experiments](../benchmarks/papers/reproduce/experiments/). Seeds are derived from the names of figure, panel, method,
+[benchmarks/papers/reproduce/figures](../../benchmarks/papers/reproduce/figures/), how a point is measured is in
+[experiments](../../benchmarks/papers/reproduce/experiments/). Seeds are derived from the names of figure, panel, method,
 point and trial: a second run gives the same numbers. Claims are in our words. Verdicts follow from the numbers by one rule,
 whose limits are in the declarations. What the figures leave open is measured [beside them](beside-the-figures.md).
 
@@ -101,8 +104,8 @@ class Page:
 
 
 PAGES = (
-    Page(DOCS / "reproduction.md", OF_THE_PAPERS, FIGURES, lessons),
-    Page(DOCS / "beside-the-figures.md", BESIDE_THEM, BESIDE),
+    Page(EVIDENCE / "reproduction.md", OF_THE_PAPERS, FIGURES, lessons),
+    Page(EVIDENCE / "beside-the-figures.md", BESIDE_THEM, BESIDE),
 )
 
 

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.papers.sheffet.calibration
 
-Writes docs/sheffet-calibration.md. No data: every number but the run times follows from the curves.
+Writes docs/evidence/sheffet-calibration.md. No data: every number but the run times follows from the curves.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dpmoments.privacy.curves import (
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 
-OUTPUT = Path(__file__).parents[3] / "docs" / "sheffet-calibration.md"
+OUTPUT = Path(__file__).parents[3] / "docs" / "evidence" / "sheffet-calibration.md"
 RELATIONS = (Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE)
 EPSILONS = (0.1, 0.5, 1.0)
 DELTAS = (1e-6, 1e-9)

@@ -1,6 +1,6 @@
 """What a publicly known smallest eigenvalue brings: ``python -m benchmarks.papers.sheffet.known_eigenvalue`` prints the table.
 
-The table is in ``docs/derivations/johnson_lindenstrauss.md``.
+The table is in ``docs/evidence/derivations/johnson_lindenstrauss.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/practice.md: gains table by table, in groups, and what lost."""
+"""docs/evidence/practice.md: gains table by table, in groups, and what lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.comparison.contenders import BEFORE, NOW, Cell
 from benchmarks.practice.comparison.errors import ERRORS
 from benchmarks.practice.comparison.gains import Gain, cell_gains, geometric_mean
@@ -19,8 +19,8 @@ from benchmarks.practice.tables import TABLES, Entry, Half
 
 __all__ = ["Compared", "report", "write_page"]
 
-PAGE = DOCS / "practice.md"
-IMAGES = DOCS / "images"
+PAGE = EVIDENCE / "practice.md"
+IMAGES = EVIDENCE / "images"
 HALVES: tuple[Half, ...] = ("design", "judge")
 LEAST, LEAST_DOMINANT = 0.95, 0.9
 """Gains below which a cell is named."""

@@ -1,4 +1,4 @@
-"""docs/images/practice-design.png and practice-judge.png: the gain on every table, one dot a budget."""
+"""docs/evidence/images/practice-design.png and practice-judge.png: the gain on every table, one dot a budget."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python -m benchmarks.practice.regression [--tables Wine,Adult]
 
-measures and writes the tables of ``docs/regression-peers.md``; some fifteen minutes on one core. With ``--tables`` it prints
-those and writes nothing.
+measures and writes the tables of ``docs/evidence/regression-peers.md``; some fifteen minutes on one core. With ``--tables`` it
+prints those and writes nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.regression.adassp import adassp
 from benchmarks.practice.regression.cases import CASES, Case
 from benchmarks.practice.regression.excess_risk import Regression
@@ -28,7 +28,7 @@ from benchmarks.practice.regression.tuning import MIDDLE, tuned_descent, tuned_p
 from dpmoments.analysis.regression import automatic_alpha
 from dpmoments.privacy.budget import PrivacyBudget
 
-PAGE = DOCS / "regression-peers.md"
+PAGE = EVIDENCE / "regression-peers.md"
 EPSILONS = (0.5, 1.0, 3.0, 10.0)
 DELTAS = (0.0, 1e-9)
 SEEDS, SEEDS_OF_LARGE, LARGE = 40, 20, 20_000

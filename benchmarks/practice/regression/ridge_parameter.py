@@ -1,7 +1,7 @@
 """The ridge parameter that a release asks for, against fixed rules and hindsight.
 
 ``python -m benchmarks.practice.regression.ridge_parameter`` measures and writes the tables of
-``docs/derivations/ridge-parameter.md``; some five minutes on one core.
+``docs/evidence/derivations/ridge-parameter.md``; some five minutes on one core.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.regression.excess_risk import Regression, ridge_coefficients
 from benchmarks.practice.tables import Entry, chosen, made
 from dpmoments.analysis.regression import automatic_alpha, expected_coefficients
 from dpmoments.noise.models import AdditiveModel
 from dpmoments.releases.moment_release import MomentRelease
 
-PAGE = DOCS / "derivations" / "ridge-parameter.md"
+PAGE = EVIDENCE / "derivations" / "ridge-parameter.md"
 GOALS = {
     ("wine", "alcohol"): 0.45,
     ("airfoil", "sound_pressure_level"): 0.035,

@@ -1,6 +1,6 @@
 """Bounds on what clipping rows to a ball hides, column by column.
 
-``docs/derivations/clipped-rows.md``.
+``docs/evidence/derivations/clipped-rows.md``.
 """
 
 from __future__ import annotations
@@ -412,7 +412,7 @@ class ClippingEffect:
 
     @classmethod
     def of(cls, release: Released, equations: NormalEquations | None) -> Self:
-        """Return the effect on a fit (``docs/derivations/clipped-rows.md``, M5)."""
+        """Return the effect on a fit (``docs/evidence/derivations/clipped-rows.md``, M5)."""
         table = TableBounds.of(release)
         if table is None:
             return cls(None)

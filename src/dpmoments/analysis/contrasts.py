@@ -1,7 +1,7 @@
 """Linear restrictions on coefficients of a regression: their tests, and predictions.
 
 A contrast c'β has the interval and the test of a coefficient after a change of basis
-(``docs/derivations/regression-inference.md``).
+(``docs/evidence/derivations/regression-inference.md``).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from dpmoments.foundation.errors import InputValueError
 _PENALTY = 3.0
 """Penalty as a multiple of the standard error (total) of a correlation.
 
-Measured: ``docs/comparisons.md``.
+Measured: ``docs/evidence/comparisons.md``.
 """
 _MIN_EIGENVALUE = 1e-6
 _SHOWN_EDGES = 60

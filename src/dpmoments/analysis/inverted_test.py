@@ -3,7 +3,8 @@
 Confidence sets of coefficients that hold however noisy the regressors are.
 
 Q(b) = gᵀ W(b)⁻¹ g, g = (M b)_A, is the test statistic at b = (−β, 1); W, the covariance of g, is quadratic in b. The least Q
-over some entries of b is found by Newton's method with the exact gradient and Hessian (docs/derivations/regression-inference.md).
+over some entries of b is found by Newton's method with the exact gradient and Hessian
+(docs/evidence/derivations/regression-inference.md).
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def ols(
     Notes
     -----
     Intervals are for the coefficients in the population that the table's rows are a sample of
-    (:class:`dpmoments.analysis.normal_equations.NormalEquations`, ``docs/derivations/regression-inference.md``).
+    (:class:`dpmoments.analysis.normal_equations.NormalEquations`, ``docs/evidence/derivations/regression-inference.md``).
 
     Examples
     --------
@@ -386,7 +386,7 @@ def _features_lost_in_noise(equations: NormalEquations, names: Sequence[str]) ->
     return lost if len(lost) < len(names) else []
 
 
-# The ridge parameter that a release itself asks for: from the law of its noise (``docs/derivations/ridge-parameter.md``).
+# The ridge parameter that a release itself asks for, from the law of its noise: ``docs/evidence/derivations/ridge-parameter.md``
 
 _TAKEN_BY_REPAIR = 0.5
 """Fraction of noise removed from the features' moments by the repair that counts as gone."""
@@ -587,7 +587,7 @@ def _nearest_penalty(spectrum: _Spectrum, expected: FloatArray) -> float:
     return float(penalties[int(losses.argmin())])
 
 
-# How far the privacy noise can have moved the coefficients of a ridge fit (``docs/derivations/ridge-error-bound.md``).
+# How far the privacy noise can have moved the coefficients of a ridge fit (``docs/evidence/derivations/ridge-error-bound.md``).
 
 _SHARES = (1.0, 0.9, 0.8, 0.65, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 0.001, 0.0)
 """θ: every share of the lower bound on a positive semi-definite matrix is one too.

@@ -378,7 +378,7 @@ class Moments(Release):
         Exact for additive noise on each entry, for pooled releases, for additive Wishart noise of any scale, and, given the
         rows as the last step clipped them, for coinpress and private-preconditioning. **Linearized about the release** for draws
         around the moments (johnson-lindenstrauss, inverse-wishart), noise on their inverse, and eigenvectors: ``caveats`` list
-        these cases (``docs/derivations/noise-of-runs.md``).
+        these cases (``docs/evidence/derivations/noise-of-runs.md``).
         """
         if self.noise_model is None:
             return None

@@ -1,6 +1,6 @@
 """The rule by which every table says what a release resolves.
 
-``docs/derivations/resolvability.md``.
+``docs/evidence/derivations/resolvability.md``.
 
 Holm's correction over the rows of a table decides on signs, the width of an interval on whether a number is printed, and the
 standard deviations of a forecast on what will be seen.

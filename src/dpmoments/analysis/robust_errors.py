@@ -2,7 +2,7 @@
 
 With z the regressors and e = bᵀ(z, y) the residual, every z_a e is a linear combination of features if the schema has the
 products of each regressor with each regressor and the target. The sampling covariance of Σ z e, Σ e² z zᵀ, is then a function of
-the released second moments (``docs/derivations/regression-inference.md``).
+the released second moments (``docs/evidence/derivations/regression-inference.md``).
 """
 
 from __future__ import annotations

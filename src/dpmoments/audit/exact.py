@@ -82,7 +82,7 @@ def _bingham_rho(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 def _bingham_log_normalizer(eigenvalues: npt.ArrayLike) -> float:
     """Return log E[exp(Σ eigenvalues_i u_i²)] for u uniform on the sphere."""
     # With λ_i = max − eigenvalues_i the mean of e^{−uᵀΛu} is Γ(d/2)·(1/2πi)∫ e^s Π (s + λ_i)^{−1/2} ds
-    # (``docs/derivations/bingham.md``). The contour is a parabola through the saddle point, off the cut, on which the
+    # (``docs/evidence/derivations/bingham.md``). The contour is a parabola through the saddle point, off the cut, on which the
     # trapezoid rule converges geometrically. In the plane it is exp(trace/2)·I₀(gap/2).
     values = np.asarray(eigenvalues, dtype=np.float64)
     d, top = len(values), float(values.max())

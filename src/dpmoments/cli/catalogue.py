@@ -102,10 +102,10 @@ def own_page(mechanism: Configured) -> str:
     """Return the documentation page of one mechanism, relative to docs/.
 
     >>> own_page(MECHANISMS["coinpress"]), own_page(MEAN_MECHANISMS["coinpress"])
-    ('mechanisms/coinpress.md', 'mechanisms/mean-coinpress.md')
+    ('evidence/mechanisms/coinpress.md', 'evidence/mechanisms/mean-coinpress.md')
     """
     kind = "mean-" if issubclass(mechanism, MeanMechanism) else ""
-    return f"mechanisms/{kind}{mechanism.registry_name()}.md"
+    return f"evidence/mechanisms/{kind}{mechanism.registry_name()}.md"
 
 
 def derivation_page(mechanism: Configured) -> str | None:
@@ -114,12 +114,12 @@ def derivation_page(mechanism: Configured) -> str | None:
     Estimators of means share a page, except those derived with a mechanism of the same name.
 
     >>> derivation_page(MECHANISMS["matrix-laplace"]), derivation_page(MEAN_MECHANISMS["naive"])
-    ('derivations/matrix_laplace.md', 'derivations/means.md')
+    ('evidence/derivations/matrix_laplace.md', 'evidence/derivations/means.md')
     """
     name = mechanism.registry_name()
     if issubclass(mechanism, MeanMechanism):
-        return f"derivations/{name.replace('-', '_') if name in MECHANISMS else 'means'}.md"
-    return None if name in _WITHOUT_A_PROOF else f"derivations/{mechanism.__module__.rpartition('.')[2]}.md"
+        return f"evidence/derivations/{name.replace('-', '_') if name in MECHANISMS else 'means'}.md"
+    return None if name in _WITHOUT_A_PROOF else f"evidence/derivations/{mechanism.__module__.rpartition('.')[2]}.md"
 
 
 def _page_row(mechanism: Configured, label: str) -> str:

@@ -1,6 +1,6 @@
 """Accounts of datasets: what releases have spent, and which entries may follow.
 
-Proofs: ``docs/derivations/ledger.md``.
+Proofs: ``docs/evidence/derivations/ledger.md``.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _MAX_RATIO_LENGTH = 2_500
 def as_written(number: float) -> Fraction:
     """Return the decimal number that a float is written as (0.1 is one tenth).
 
-    The float differs from it by at most one part in 2⁵³ (``docs/derivations/ledger.md``, Rounding).
+    The float differs from it by at most one part in 2⁵³ (``docs/evidence/derivations/ledger.md``, Rounding).
     """
     return Fraction(repr(float(number)))
 
@@ -136,7 +136,7 @@ class GrantKind(StrEnum):
 
 
 class Composition(StrEnum):
-    """Rule for adding up costs under an (ε, δ) grant (``docs/derivations/ledger.md``).
+    """Rule for adding up costs under an (ε, δ) grant (``docs/evidence/derivations/ledger.md``).
 
     ``AUTO``: if the first release is zCDP, basic composition with half of δ, or in ρ or μ with a quarter each, whichever
     suffices; otherwise basic composition with all of δ. ``BASIC``: ε and δ each add up. ``ZCDP``: in ρ, with all of δ.

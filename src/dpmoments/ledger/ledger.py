@@ -316,7 +316,7 @@ class Ledger:
     -----
     **Privacy.** All releases charged to a dataset, each chosen in any way from those before it, together satisfy the
     budget that it was granted, for the grant's neighbors and unit: the ledger is a privacy filter over releases (Rogers
-    et al. 2016; ``docs/derivations/ledger.md``). Arithmetic is exact on numbers as written (0.1 is one tenth).
+    et al. 2016; ``docs/evidence/derivations/ledger.md``). Arithmetic is exact on numbers as written (0.1 is one tenth).
 
     Every entry carries a hash of all entries before it, and every release the hash of its own. Anyone who holds a
     release or an earlier head can therefore detect a ledger that was cut, edited or restored from an old copy. Without

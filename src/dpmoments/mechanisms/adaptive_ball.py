@@ -192,7 +192,7 @@ class AdaptiveBall(Mechanism):
     **Privacy.** Under pure ε every step is Laplace noise, the exponential mechanism or matrix Laplace noise, and the ε of the
     steps add up. Under ρ all are exact discrete Gaussian releases; under (ε, δ) these compose as one Gaussian mechanism. In few
     dimensions an (ε, δ) budget is spent as pure ε, and the release says so. The budget of a step depends only on noisy answers
-    (``docs/derivations/adaptive_ball.md``, ``docs/derivations/composition.md``).
+    (``docs/evidence/derivations/adaptive_ball.md``, ``docs/evidence/derivations/composition.md``).
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ class AdaptiveBall(Mechanism):
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
     loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = GAUSSIAN_LOSS_UNITS
     summary: ClassVar[str] = "noise for rows clipped to a small, privately found ball; for loose bounds"
-    source: ClassVar[str] = "this library (docs/derivations/adaptive_ball.md)"
+    source: ClassVar[str] = "this library (docs/evidence/derivations/adaptive_ball.md)"
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         super().check_support(shape, budget, neighbors)

@@ -3,8 +3,8 @@
 The augmented row, the lattice, the sum.
 
 A row x of the unit ball is augmented to z = (w, x), so that one symmetric matrix Σ z zᵀ holds the count, the sum and the Gram
-matrix (``docs/derivations/additive.md``). The matrix is an exact integer on the lattice of spacing 2^(−2·bits); noise is added
-as integers (in ``privacy/filter.py``), before any conversion to floating point.
+matrix (``docs/evidence/derivations/additive.md``). The matrix is an exact integer on the lattice of spacing 2^(−2·bits); noise is
+added as integers (in ``privacy/filter.py``), before any conversion to floating point.
 """
 
 from __future__ import annotations

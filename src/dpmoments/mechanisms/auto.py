@@ -46,7 +46,7 @@ class Auto(Mechanism):
         ``"least-error"``: always the additive mechanism with the least expected error, at the public bounds. ``"regime"``: the
         rule of Amin et al. (2019, section 3.1), which the replication report calls hybrid: iterative eigenvectors if λ₁ ln λ₁ ≤
         ln(1/δ)/ε (always, if δ is 0), else the Gaussian mechanism. For comparison: it is nowhere better than the default
-        (``docs/beside-the-figures.md``).
+        (``docs/evidence/beside-the-figures.md``).
     largest_eigenvalue : float, optional
         λ₁ of the Gram matrix of the encoded rows for that rule, from public knowledge: the table's own is private. Default: its
         largest possible value, the number of rows if that is public.

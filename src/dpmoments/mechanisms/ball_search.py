@@ -1,7 +1,7 @@
 """Private search for a center, a radius with few rows outside, and their clipped excess.
 
 Every query is a sum over rows of a number between 0 and 1, or of a row. The histogram behind the queries is private and stays
-here. Sensitivities and rules: ``docs/derivations/adaptive_ball.md``.
+here. Sensitivities and rules: ``docs/evidence/derivations/adaptive_ball.md``.
 """
 
 from __future__ import annotations

@@ -542,12 +542,12 @@ class CoinPress(CoinPressOptions, Mechanism):
     it. Each step maps rows to w = T(x − c), clips them to a ball and releases their noisy second moment Z. The next step uses
     U^{−1/2}T in place of T, where U is Z with its small eigenvalues raised to the noise level. If the mean is released, each
     step also releases the noisy sum and moves c to the estimated mean. An unknown mean then costs a few more steps; removing it
-    by differences of paired rows would cost half the rows (``docs/derivations/coinpress.md``).
+    by differences of paired rows would cost half the rows (``docs/evidence/derivations/coinpress.md``).
 
     **Privacy.** ρ-zCDP, by composition over the steps: each is an exact discrete Gaussian release of integer sums of rows
     clipped to the radius actually used. Under (ε, δ) the steps together are no worse than one Gaussian mechanism, which allows
-    a larger ρ than zCDP does by itself (``docs/derivations/composition.md``). The guarantee assumes nothing about the rows: if
-    the bounds are wrong only accuracy suffers, and the diagnostics warn of it.
+    a larger ρ than zCDP does by itself (``docs/evidence/derivations/composition.md``). The guarantee assumes nothing about the
+    rows: if the bounds are wrong only accuracy suffers, and the diagnostics warn of it.
 
     Parameters
     ----------

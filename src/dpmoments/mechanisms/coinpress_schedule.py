@@ -2,7 +2,7 @@
 
 Clipping radii, budget split and number of steps.
 
-These choices serve accuracy: privacy holds for any schedule. Derivations: ``docs/derivations/coinpress.md``.
+These choices serve accuracy: privacy holds for any schedule. Derivations: ``docs/evidence/derivations/coinpress.md``.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ class Gaussian(Mechanism):
 
     **Privacy.** ρ-zCDP with σ = Δ/√(2ρ), or (ε, δ)-DP with σ from the exact curve of the Gaussian mechanism (Balle & Wang
     2018), Δ the Frobenius sensitivity. The noise is the exact discrete Gaussian on integer sums; for (ε, δ) the proven margin
-    between the discrete and the continuous distribution is added (``docs/derivations/discrete-gaussian.md``), under one part in
-    10⁶.
+    between the discrete and the continuous distribution is added (``docs/evidence/derivations/discrete-gaussian.md``), under one
+    part in 10⁶.
 
     Parameters
     ----------

@@ -66,9 +66,9 @@ class Isotropic(Mechanism):
     m = D(D + 1)/2 entries in the triangle; D = d, or d + 1 with count and mean.
 
     **Privacy.** ε-DP with c = ε/Δ, Δ the Frobenius sensitivity of the (augmented) Gram matrix: by the triangle inequality the
-    density changes by a factor of at most e^{c‖X‖_F} under a shift X (``docs/derivations/isotropic.md``). The root mean square
-    error is √(m(m + 1))/c, growing as d²/ε. Under replace-one Δ is √2 and the nuclear sensitivity is 2, and the error is below
-    that of :class:`~dpmoments.mechanisms.MatrixLaplace` at D = 2 and 3; elsewhere it is not. At D = 1 both are the Laplace
+    density changes by a factor of at most e^{c‖X‖_F} under a shift X (``docs/evidence/derivations/isotropic.md``). The root mean
+    square error is √(m(m + 1))/c, growing as d²/ε. Under replace-one Δ is √2 and the nuclear sensitivity is 2, and the error is
+    below that of :class:`~dpmoments.mechanisms.MatrixLaplace` at D = 2 and 3; elsewhere it is not. At D = 1 both are the Laplace
     mechanism.
 
     Examples
@@ -83,7 +83,7 @@ class Isotropic(Mechanism):
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.PURE})
     summary: ClassVar[str] = "noise by the Frobenius norm on the Gram matrix; least error in two or three dimensions"
     source: ClassVar[str] = (
-        "the norm mechanism of Hardt & Talwar 2010 in the Frobenius norm (docs/derivations/isotropic.md)"
+        "the norm mechanism of Hardt & Talwar 2010 in the Frobenius norm (docs/evidence/derivations/isotropic.md)"
     )
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> IsotropicPlan:

@@ -68,8 +68,8 @@ class Laplace(Mechanism):
     ----------
     calibration : {"tight", "paper"}
         ``"tight"``: scale Δ₁/ε with Δ₁ the ℓ1 sensitivity of the triangle, min(d/√2 + 1, √(d(d+3)/2)) under replace-one and
-        (d+1)/2 under add-remove (``docs/derivations/sensitivities.md``). ``"paper"``: scale 2D/ε (times 1 + w² with count and
-        mean), the baseline L of Amin et al. (2019), for comparison; it adds more noise than its ε needs.
+        (d+1)/2 under add-remove (``docs/evidence/derivations/sensitivities.md``). ``"paper"``: scale 2D/ε (times 1 + w² with
+        count and mean), the baseline L of Amin et al. (2019), for comparison; it adds more noise than its ε needs.
 
     Examples
     --------

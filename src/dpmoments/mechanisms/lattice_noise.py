@@ -3,7 +3,8 @@
 The draws of every mechanism with ``exact-lattice`` arithmetic.
 
 A query is an integer number of units of 2^−bits. Draws of Gaussian noise that compose under (ε, δ) need noise of 2^20 units or
-more for the proof (``docs/derivations/composition.md``): the query is then counted in smaller units before noise is added.
+more for the proof (``docs/evidence/derivations/composition.md``): the query is then counted in smaller units before noise is
+added.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class LogScaleHistogram(Mechanism):
 
     **Privacy.** Pure ε, (ε, δ) or ρ, by adaptive composition: a number of rows, exponential mechanisms on ranks, noisy counts
     and sums. Their number depends on noisy answers; the privacy filter holds them to the budget
-    (``docs/derivations/log_scale_histogram.md``). Nothing is assumed about the rows.
+    (``docs/evidence/derivations/log_scale_histogram.md``). Nothing is assumed about the rows.
 
     Examples
     --------

@@ -61,10 +61,10 @@ class MatrixLaplace(Mechanism):
     D = d, or d + 1 with count and mean.
 
     **Privacy.** ε-DP with c = ε/Δ, Δ the nuclear sensitivity of the (augmented) Gram matrix: the density of N changes by a
-    factor of at most e^{c‖X‖_*} under a shift X (``docs/derivations/matrix_laplace.md``). At d = 1 it is the Laplace mechanism.
-    The root mean square error is (d(d+1)²/2)^{1/2}/c, growing as d^{1.5}/ε; independent Laplace entries give d²/ε. It is not
-    the least known: the K-norm distribution of the nuclear norm (d'Orsi & Novikov 2025) has 0.91 to 0.96 of it, and no exact
-    sampler beyond small d. They and Nikolov (2023) were the first to show such rates under pure ε.
+    factor of at most e^{c‖X‖_*} under a shift X (``docs/evidence/derivations/matrix_laplace.md``). At d = 1 it is the Laplace
+    mechanism. The root mean square error is (d(d+1)²/2)^{1/2}/c, growing as d^{1.5}/ε; independent Laplace entries give d²/ε. It
+    is not the least known: the K-norm distribution of the nuclear norm (d'Orsi & Novikov 2025) has 0.91 to 0.96 of it, and no
+    exact sampler beyond small d. They and Nikolov (2023) were the first to show such rates under pure ε.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class MatrixLaplace(Mechanism):
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.PURE})
     summary: ClassVar[str] = "difference of two Wisharts on the Gram matrix; the default under pure ε"
-    source: ClassVar[str] = "this library (docs/derivations/matrix_laplace.md)"
+    source: ClassVar[str] = "this library (docs/evidence/derivations/matrix_laplace.md)"
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> MatrixLaplacePlan:
         augmentation = choose_augmentation(

@@ -2,7 +2,7 @@
 
 They follow from noisy values and public numbers only.
 
-Derivations: ``docs/derivations/means.md``, "What a release says against itself".
+Derivations: ``docs/evidence/derivations/means.md``, "What a release says against itself".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A private median, a log-scale histogram.
 
 Both cover all of a stated range of floating point, in bins that grow with the distance from 0 or from the center. So no draw
-needs a δ to leave empty bins out, and none depends on the order of rows (``docs/derivations/log_scale_histogram.md``).
+needs a δ to leave empty bins out, and none depends on the order of rows (``docs/evidence/derivations/log_scale_histogram.md``).
 """
 
 from __future__ import annotations

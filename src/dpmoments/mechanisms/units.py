@@ -3,7 +3,7 @@
 Group privacy extends its guarantee to units.
 
 No mechanism knows about units. Its sensitivities are for one row, and it is calibrated to the loss per row that the cost for k
-rows leaves (``docs/derivations/privacy-units.md``).
+rows leaves (``docs/evidence/derivations/privacy-units.md``).
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ _GROUP_LOSS: Mapping[Fact, str] = MappingProxyType(
         "approximate": "ε is up to k times and δ up to (e^(kε) − 1)/(e^ε − 1) times as large",
     }
 )
-"""Group privacy by kind of budget: docs/derivations/privacy-units.md, step 2."""
+"""Group privacy by kind of budget: docs/evidence/derivations/privacy-units.md, step 2."""
 
 
 def _row_is_unit(facts: Facts) -> str:
@@ -284,7 +284,7 @@ _WHY_NOT_COUNTED: Mapping[Fact, str] = MappingProxyType(
         "no-rho": "the grant counts in ρ, and a release that is only (ε, δ)-private has none",
     }
 )
-"""Why a grant cannot count a release, by reason: docs/derivations/ledger.md."""
+"""Why a grant cannot count a release, by reason: docs/evidence/derivations/ledger.md."""
 _FOREIGN: Mapping[Fact, str] = MappingProxyType(
     {
         "empty": "{path} is not a ledger but an empty file, perhaps the rest of a damaged ledger.",
@@ -324,7 +324,7 @@ def _refused_draw(sentence: str) -> str:
 
 FINDINGS: Mapping[str, Words] = MappingProxyType(
     {
-        # Guarantees (the theorems: docs/derivations/composition.md, privacy-units.md, README of the proofs)
+        # Guarantees (the theorems: docs/evidence/derivations/composition.md, privacy-units.md, README of the proofs)
         "zcdp": _zcdp,
         "pure-dp": _pure,
         "approximate-dp": _approximate,

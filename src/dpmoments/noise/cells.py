@@ -285,7 +285,7 @@ def _difference_log_moment(s: ComplexArray, shape: float) -> ComplexArray:
 class IsotropicCells(CellFamily):
     """Density ∝ e^{−c‖C‖_F}: C = √(2Y)·Z/c, Y ~ Gamma(a), Z symmetric normal.
 
-    ``docs/derivations/isotropic.md``.
+    ``docs/evidence/derivations/isotropic.md``.
 
     Every cell, standardized, is the difference of two Gamma(a), exactly; so is every linear image of one row, times a normal
     vector. Norm: that of Z times √(2Y)/c, each at half the failure probability, or that of ‖C‖_F ~ Gamma(2a − 1)/c. ``shape``

@@ -39,8 +39,8 @@ def matrix_laplace(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
 
     Its density f satisfies |log f(N + X) − log f(N)| ≤ rate·‖X‖_* for every symmetric X (‖·‖_* the nuclear norm), so added to a
     query of nuclear sensitivity Δ it is rate·Δ-DP; at d = 1 it is the Laplace distribution of scale 1/rate. Proof in
-    ``docs/derivations/matrix_laplace.md``. Entries are uncorrelated, with variance (d+1)/rate² on and (d+1)/(2 rate²) off the
-    diagonal.
+    ``docs/evidence/derivations/matrix_laplace.md``. Entries are uncorrelated, with variance (d+1)/rate² on and (d+1)/(2 rate²)
+    off the diagonal.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def isotropic(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
 
     In svec coordinates, the diagonal and √2 times the entries above it, m = d(d+1)/2 in all: a uniform direction times a
     Gamma(m, 1/rate) radius. Added to a query of Frobenius sensitivity Δ it is rate·Δ-DP; at d = 1 it is the Laplace
-    distribution of scale 1/rate. Proof in ``docs/derivations/isotropic.md``. Entries are uncorrelated, not independent, with
-    variance (m+1)/rate² on and (m+1)/(2 rate²) off the diagonal.
+    distribution of scale 1/rate. Proof in ``docs/evidence/derivations/isotropic.md``. Entries are uncorrelated, not independent,
+    with variance (m+1)/rate² on and (m+1)/(2 rate²) off the diagonal.
     """
     _check_size_and_rate(d, rate)
     # An isotropic normal matrix has a uniform direction; its norm is 0 with probability 2^−50 at most, and then refused.

@@ -509,7 +509,7 @@ class LastStepModel(WithOwnCount):
 
     SDs are σ on and σ/√2 off the diagonal of Σ w wᵀ, and s on Σ w. With κ = σ/(√2 s) the moments of (κ, w) have the noise of a
     symmetric normal matrix except for its corner, which has none: that makes its spectral norm no larger at any level
-    (``docs/derivations/utility-bounds-wishart.md``).
+    (``docs/evidence/derivations/utility-bounds-wishart.md``).
 
     Attributes
     ----------
@@ -656,7 +656,7 @@ class WishartModel(WithOwnCount):
 
     The block of any features is of the same kind: m rows of the first have Wishart(Σ, ν)/ν, of the second inverse Wishart with
     ν − D + m degrees. So ν Σ^{−½}WΣ^{−½}, or (ν − D − 1) Σ^{½}W⁻¹Σ^{½}, is a Wishart matrix of scale I, and the range of its
-    eigenvalues bounds Σ from both sides (``docs/derivations/utility-bounds-wishart.md``).
+    eigenvalues bounds Σ from both sides (``docs/evidence/derivations/utility-bounds-wishart.md``).
 
     Attributes
     ----------

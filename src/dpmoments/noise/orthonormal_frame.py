@@ -243,7 +243,8 @@ def _deflate(eigenvalues: FloatArray, direction: FloatArray) -> _Deflation:
     Eigenvalues are in descending order.
 
     The new eigenvalues solve the secular equation. Equal poles are first merged by a reflection, and poles with negligible
-    weight are skipped; both persist as eigenvalues (Dongarra & Sorensen 1987). See docs/derivations/iterative_eigenvectors.md.
+    weight are skipped; both persist as eigenvalues (Dongarra & Sorensen 1987). See
+    docs/evidence/derivations/iterative_eigenvectors.md.
     """
     # Dividing by a power of two near the range changes no significant digit and keeps cubes of differences finite.
     exponent = int(np.frexp(eigenvalues[0] - eigenvalues[-1])[1])
@@ -338,8 +339,8 @@ def sample_orthonormal_frame(
 
     Notes
     -----
-    By itself this guarantees no privacy: that depends on the temperatures (docs/derivations/iterative_eigenvectors.md). A
-    full-rank draw is O(d³), apart from matrix products that cost O(d⁴) with a constant below 1/50. Source: Amin et al. (2019),
+    By itself this guarantees no privacy: that depends on the temperatures (docs/evidence/derivations/iterative_eigenvectors.md).
+    A full-rank draw is O(d³), apart from matrix products that cost O(d⁴) with a constant below 1/50. Source: Amin et al. (2019),
     "Differentially private covariance estimation", Algorithm 1.
     """
     symmetric = symmetric_part(matrix)

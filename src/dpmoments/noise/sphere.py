@@ -2,7 +2,7 @@
 
 Rejection from an angular central Gaussian envelope (Kent, Ganeiber & Mardia 2018, section 3), in the eigenbasis of M, with O(d)
 per proposal. The derivation, with the two misprints that spread through public code, and the exact mean number of proposals are
-in docs/derivations/bingham.md.
+in docs/evidence/derivations/bingham.md.
 """
 
 from __future__ import annotations

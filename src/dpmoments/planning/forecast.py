@@ -52,7 +52,7 @@ def forecast(
     Only public numbers are used. The noise on a mean hardly depends on the table; its effect on a standard deviation or
     a correlation depends on how much the column varies. That is taken from ``typical_sd``, else from the schema's
     ``typical`` range, else it is a tenth of the range, and marked with ~. Numbers are noise SDs before repair, to first
-    order, as ``release.describe()`` states them; ``docs/forecast-errors.md`` compares them with simulated releases.
+    order, as ``release.describe()`` states them; ``docs/evidence/forecast-errors.md`` compares them with simulated releases.
 
     The table of mechanisms has errors in encoded units. Those of additive noise do not depend on the table; others are
     for an assumed table, and marked. Without a closed form they are the RMSE over a few runs on synthetic rows, with
@@ -72,7 +72,7 @@ def forecast(
     spectrum : sequence of float, optional
         A public guess of the eigenvalues of the second moment E[x xᵀ] of the encoded rows, one per feature. **Never
         computed from the table.** Default: proportional to 1/i, with sum 1 if rows are given in the unit ball and ½ if
-        columns have bounds (``docs/utility-bounds-eigenvectors.md`` compares that with public tables); for columns with
+        columns have bounds (``docs/evidence/utility-bounds-eigenvectors.md`` compares that with public tables); for columns with
         scale ranges, standard deviations in the geometric middle of their ranges.
     decay : float, optional
         Eigenvalues proportional to i^−decay instead of 1/i.

@@ -22,7 +22,7 @@ Beyond it the curve is useless and its inversion overflows.
 class LossUnit(StrEnum):
     """Unit in which losses of draws are counted.
 
-    The theorems are in ``docs/derivations/composition.md``.
+    The theorems are in ``docs/evidence/derivations/composition.md``.
 
     ``EPSILON``: pure losses ε add up. ``RHO``: zCDP losses ρ add up, and imply an (ε, δ) cost if one is stated.
     ``GAUSSIAN_RHO``: if every draw is Gaussian, ρ = μ²/2 also adds up, and the whole run loses no more than one Gaussian

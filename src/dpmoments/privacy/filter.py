@@ -3,7 +3,7 @@
 It prices a draw, refuses one that is not paid for, makes it, and records it.
 
 A filter serves one run of one plan. The losses of all draws, however each was chosen from the results of those before it, never
-exceed what the plan's stated cost allows (``docs/derivations/composition.md``).
+exceed what the plan's stated cost allows (``docs/evidence/derivations/composition.md``).
 """
 
 from __future__ import annotations

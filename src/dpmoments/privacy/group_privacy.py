@@ -2,7 +2,7 @@
 
 Group privacy, inverted.
 
-Proofs: ``docs/derivations/privacy-units.md``.
+Proofs: ``docs/evidence/derivations/privacy-units.md``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A stated budget is one point of the profile. The receipt adds the kinds of draws and their sensitivities. Everything before the
 first draw is public, so the first draw is known beforehand; the draws after it may have been chosen from results, and count as
 *any* draws that spend the remaining loss, unless all draws of the mechanism are *settled* before the first.
-``docs/derivations/privacy-profile.md`` has the proofs.
+``docs/evidence/derivations/privacy-profile.md`` has the proofs.
 """
 
 from __future__ import annotations

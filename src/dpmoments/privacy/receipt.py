@@ -316,7 +316,7 @@ def total_loss(by_group: Mapping[str | None, Loss], unit: LossUnit, neighbors: N
     Losses of no group count in full; of the groups the largest counts, or the two largest.
 
     A row that is added or removed is in one group, so that the other groups' queries do not change; a row that is replaced may
-    leave one group for another (``docs/derivations/composition.md``).
+    leave one group for another (``docs/evidence/derivations/composition.md``).
     """
     alone = by_group.get(None, Loss.none(unit))
     if by_group.keys() <= {None}:

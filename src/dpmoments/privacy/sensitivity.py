@@ -7,7 +7,7 @@ x), so that Σ z zᵀ holds w²n, wΣx and G = Σ x xᵀ; ``augmentation`` is w,
 column rules is z = 0, under both relations: kept rows have the same w, and the entry w²n changes under ``replace_one`` only if
 one of the two neighbors drops the row, as it does under ``add_remove``.
 
-Every value below is proved in ``docs/derivations/sensitivities.md`` and attained by explicit neighbors in
+Every value below is proved in ``docs/evidence/derivations/sensitivities.md`` and attained by explicit neighbors in
 ``tests/privacy/test_sensitivity.py`` (the one exception, the ℓ1 bound under ``replace_one``, is marked there).
 """
 
@@ -130,8 +130,9 @@ def inverse_gram_frobenius(
 
     Eigenvalues below w² = ``least_eigenvalue`` are raised to it.
 
-    Δ is the sensitivity of G; X ↦ max(X, w²)⁻¹ is Lipschitz with constant 1/w⁴ (``docs/derivations/inverse_gaussian.md``). With
-    ``published`` = 1 the larger value of Sheffet (2015), Theorem B.5: Δ/(w²(w² − 1)).
+    Δ is the sensitivity of G; X ↦ max(X, w²)⁻¹ is Lipschitz with constant 1/w⁴
+    (``docs/evidence/derivations/inverse_gaussian.md``). With ``published`` = 1 the larger value of Sheffet (2015), Theorem B.5:
+    Δ/(w²(w² − 1)).
     """
     if published not in (0.0, 1.0):
         raise InputValueError(f"published={published!r}: 1 for the published value, else 0")

@@ -100,7 +100,7 @@ class PrivacyUnit:
     -----
     **Privacy.** The kept rows are a function of each unit's own rows and of a key that is drawn for the release and discarded,
     so two tables that differ by one unit differ by at most k kept rows. Group privacy then extends the guarantee for rows to
-    units: ``docs/derivations/privacy-units.md``.
+    units: ``docs/evidence/derivations/privacy-units.md``.
 
     Examples
     --------

@@ -33,7 +33,7 @@ class Disclosed:
     def privacy_profile(self: Told) -> PrivacyProfile:
         """Tightest known privacy profile at five ε, each marked exact or bound.
 
-        See ``docs/derivations/privacy-profile.md``.
+        See ``docs/evidence/derivations/privacy-profile.md``.
         """
         return self.privacy_curve.profile
 

@@ -1,7 +1,7 @@
 """Possible means and covariances of categorical levels and Boolean columns.
 
 A column that may have rows without a level is completed by a feature "no level", so that its shares add up to 1.
-Derivation: ``docs/derivations/repairs.md``.
+Derivation: ``docs/evidence/derivations/repairs.md``.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def possible_covariance(extended: FloatArray, levels: CompletedLevels) -> FloatA
     −p_l p_m; joint counts of levels and flags are at least 0 and add up to their margins; each feature's mean over the rows of
     a level is within the feature's bounds. Computed by alternating projections (Higham 2002), which end on the possible counts,
     and the mixture (1 − t)·Σ̂ + t·(independent columns), t = λ/(1 + λ), where −λ is the smallest eigenvalue: independence also
-    has possible counts (``docs/derivations/repairs.md``).
+    has possible counts (``docs/evidence/derivations/repairs.md``).
 
     Examples
     --------

@@ -64,7 +64,7 @@ def project(noisy: NoisySums, variances: CellVariances, constraints: Constraints
 
     It is x̂ = x − VAᵀ(AVAᵀ)⁻¹Ax, where x holds all sums and cells, V their variances and A the constraints. No linear system
     is solved: given the sum s, the blocks of a complete column are independent and corrected in closed form, and their margins
-    are independent estimates of s, so that s is a weighted average (``docs/derivations/repairs.md``).
+    are independent estimates of s, so that s is a weighted average (``docs/evidence/derivations/repairs.md``).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Effect of matrix noise on eigenvalues, and its removal (``docs/derivations/repairs.md``)."""
+"""Effect of matrix noise on eigenvalues, and its removal (``docs/evidence/derivations/repairs.md``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FloatOrComplex = TypeVar("_FloatOrComplex", float, npt.NDArray[np.complex128])
 class SpectralNoise:
     """Rotation-invariant noise on a d × d symmetric matrix, as eigenvalues see it.
 
-    For large d it is described by its R-transform R(g) = v g / ((1 − κ₊ g)(1 + κ₋ g)) (``docs/derivations/repairs.md``):
+    For large d it is described by its R-transform R(g) = v g / ((1 − κ₊ g)(1 + κ₋ g)) (``docs/evidence/derivations/repairs.md``):
 
     - Gaussian, v = dσ²/2, κ₊ = κ₋ = 0 (a semicircle);
     - matrix Laplace (W₁ − W₂)/(2c) with ν degrees of freedom, v = νd/(2c²), κ₊ = κ₋ = d/(2c) (a free difference of two
@@ -105,7 +105,7 @@ class SpectralNoise:
     @property
     def _edge_point(self) -> float:
         # The root s = g√v of (1 − as)²(1 + bs)² = s²(1 + ab s²), a = κ₊/√v, b = κ₋/√v; that it is the only one on (0, 1/a) is
-        # shown in docs/derivations/repairs.md (edge and threshold).
+        # shown in docs/evidence/derivations/repairs.md (edge and threshold).
         scale = math.sqrt(self.variance)
         a, b = self.upper_skew / scale, self.lower_skew / scale
         if a == b:
@@ -237,7 +237,7 @@ def bulk_and_outlier_eigenvalues(
     once, which is more stable than correcting single eigenvalues. Its mean is what the outliers leave of the trace. The result
     averages over b, weighted by the height of each eigenvalue above the bulk below it; it ascends, is nonnegative and sums to
     at most ``upper`` (a bound on the trace of G, attained with prior probability ``attained``). Derivation, and why the
-    constants hardly matter: ``docs/derivations/repairs.md``.
+    constants hardly matter: ``docs/evidence/derivations/repairs.md``.
     """
     d = len(eigenvalues)
     alone = rotation_invariant_eigenvalues(eigenvalues, noise)

@@ -1,6 +1,6 @@
 """Structured repair: constraints of the encoding, and shrinkage of weak dependence.
 
-Derivation: ``docs/derivations/repairs.md``.
+Derivation: ``docs/evidence/derivations/repairs.md``.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def exact_moments(
     Guarantee. The lattice row is a function of the row's own values (and of the public arguments): not of its index,
     batch, memory layout, number of threads, BLAS or processor. Its norm is at most the radius in integer arithmetic. So
     adding or removing a row changes ``sum`` by exactly a vector of norm ≤ 2^bits and ``gram`` by exactly its outer
-    product, of Frobenius and nuclear norm ≤ 4^bits. Proof: ``docs/derivations/exact-sums.md``.
+    product, of Frobenius and nuclear norm ≤ 4^bits. Proof: ``docs/evidence/derivations/exact-sums.md``.
 
     ====================  ==============================================================================
     row                   outcome

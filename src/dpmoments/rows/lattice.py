@@ -106,7 +106,7 @@ def squared_norms(
 
     Any order of summation, fused or not, gives the same result if the exact sum is below 2^53, and a result *not below*
     2^53 (a larger number, infinity or NaN) otherwise: rounding is monotone and the terms are nonnegative
-    (``docs/derivations/exact-sums.md``, lemma 1). So the fastest order for the memory layout may be used. ``scratch``,
+    (``docs/evidence/derivations/exact-sums.md``, lemma 1). So the fastest order for the memory layout may be used. ``scratch``,
     shape (n, d), is overwritten.
 
     >>> squared_norms(np.array([[3.0, -4.0], [2.0**30, 0.0]])).tolist()
@@ -166,7 +166,7 @@ def _shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lat
 
     Shrink rows beyond the radius, rounding toward zero, in place.
 
-    After the scaling in :func:`clip_rows` no row is beyond it (lemma 3 of ``docs/derivations/exact-sums.md``). Privacy
+    After the scaling in :func:`clip_rows` no row is beyond it (lemma 3 of ``docs/evidence/derivations/exact-sums.md``). Privacy
     rests on this bound, so it is checked on the rows themselves, not only by an analysis of rounding errors. Each pass
     lowers the magnitude of every nonzero entry of a marked row by at least one, so the loop ends; in IEEE arithmetic
     one pass is enough.

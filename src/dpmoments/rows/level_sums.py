@@ -3,7 +3,7 @@
 A pair of categorical columns needs a joint count, a number and a categorical column a sum by level. Both are integers;
 times the levels' lattice values they are the entries of Σzzᵀ that the dense pass sums. This requires that the schema
 guarantees that no row exceeds the radius, so that none is clipped: a level then has one value in all rows
-(``docs/derivations/exact-sums.md``, section 6).
+(``docs/evidence/derivations/exact-sums.md``, section 6).
 
 Small categorical columns are counted together: a *pack* is one column whose levels are the combinations of theirs. The
 joint counts of two packs contain those of all pairs of their columns.

@@ -31,7 +31,7 @@ class SlicedMatrix:
     BLAS; the three are then added elementwise, in a fixed order. A BLAS product of v and a themselves would round
     differently at the edge of a batch than inside it, so the presence of one row could change the bits of another.
 
-    Error of an entry: at most ``3 d 2^(−2p) max|v| max|a|`` (``docs/derivations/exact-sums.md``, section 5).
+    Error of an entry: at most ``3 d 2^(−2p) max|v| max|a|`` (``docs/evidence/derivations/exact-sums.md``, section 5).
 
     Attributes
     ----------

@@ -5,7 +5,7 @@ It does not depend on order or partitions of the table.
 Rows that the schema's rules drop are not candidates. Of a unit's candidates, the k with the smallest hashes of (key,
 unit, encoded row) are selected; equal rows are distinguished by a copy number, so that each copy is as likely as any
 other row. So the selection is a function of the key and of the unit's own rows: see
-``docs/derivations/privacy-units.md``.
+``docs/evidence/derivations/privacy-units.md``.
 
 Two rounds of summaries find it. The first counts candidates by a hash of their unit, in a fixed number of buckets:
 units of a bucket with at most k candidates need nothing. The second collects the candidates of the other buckets, as

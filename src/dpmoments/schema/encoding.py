@@ -131,7 +131,7 @@ def longest_row_norm(columns: Sequence[SchemaColumn]) -> float:
 
     If a column is categorical, it is the next number that makes a level, 1/row_norm, a multiple of 2⁻¹⁶. Rows are later
     rounded to multiples that are as fine or finer: a level rounded up would make some rows longer than the ball, and
-    each of their entries dependent on the whole row (``docs/derivations/exact-sums.md``, section 6).
+    each of their entries dependent on the whole row (``docs/evidence/derivations/exact-sums.md``, section 6).
 
     >>> from dpmoments import Categorical
     >>> columns = [Numeric("a", 0, 1), Categorical("b", ["x", "y"])]

@@ -1,6 +1,6 @@
 """Division of the unit ball among columns by typical ranges.
 
-``docs/derivations/typical-ranges.md``.
+``docs/evidence/derivations/typical-ranges.md``.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray
     squared length, a = √(k/V), which minimizes the sum over pairs of columns of (noise/typical size)². Guesses may be
     wrong, so a is first moved towards the common value by a factor of at most ``DOUBT``, then limited to within a
     factor ``MAX`` of it; and half of the squared length is divided equally, so that no entry ever has more than twice
-    the noise that it has without typical ranges (``docs/derivations/typical-ranges.md``). V is about the columns' means
+    the noise that it has without typical ranges (``docs/evidence/derivations/typical-ranges.md``). V is about the columns' means
     if ``mean``, else about zero, as the second moment is. The squared weights sum to the number of columns; none may be
     a coordinate or have a scale range.
 

@@ -42,7 +42,8 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
     """Plan that runs one plan on the rows of every level of a column.
 
     One filter serves the whole run. It adds up the draws of each group separately and compares the largest sum with the cost:
-    under add-remove a row changes the queries of at most one group (parallel composition, ``docs/derivations/composition.md``).
+    under add-remove a row changes the queries of at most one group (parallel composition,
+    ``docs/evidence/derivations/composition.md``).
     """
 
     of_group: Plan
@@ -167,7 +168,7 @@ def release_groups(
     -----
     **Privacy.** Under ``add_remove`` an added or removed row is in at most one group, and every noise draw is for the rows of
     one group, so all releases together have the guarantee of one (parallel composition, McSherry 2009;
-    ``docs/derivations/composition.md``). One privacy filter serves the run and enforces this.
+    ``docs/evidence/derivations/composition.md``). One privacy filter serves the run and enforces this.
 
     ``replace_one`` is refused: a row's new values may put it into another group, so two releases would change, which costs
     twice the budget. Nor would the number of rows of a group be public.

@@ -232,7 +232,7 @@ class BoundedSums(MeanMechanism):
 
     **Privacy.** ε, ρ or (ε, δ) by adaptive composition of exact discrete draws, for either relation. A row encoded about the
     origin has at most one nonzero entry for each column of the table, so that its ℓ1 norm is at most the root of their number
-    (``docs/derivations/means.md``).
+    (``docs/evidence/derivations/means.md``).
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Accuracy of CoinPress (Biswas et al. 2020, Theorems 2.2 and 2.4), with every constant.
 
 The steps follow ``constants="paper"``: public clipping radii, and noise known before there is any data. The functions
-follow the steps themselves; the theorems have O(·). Derivations: ``docs/derivations/utility-bounds-wishart.md``.
+follow the steps themselves; the theorems have O(·). Derivations: ``docs/evidence/derivations/utility-bounds-wishart.md``.
 """
 
 from __future__ import annotations

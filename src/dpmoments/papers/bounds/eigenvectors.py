@@ -3,7 +3,7 @@
 Source: Amin et al. 2019, section 3 and appendix B.
 
 Lemmas 5 to 8, Theorem 2 and Corollaries 1 and 2 as numbers. ``constants="paper"`` follows the paper's proof, ``"sharp"`` ours
-(``docs/derivations/utility-bounds-eigenvectors.md``).
+(``docs/evidence/derivations/utility-bounds-eigenvectors.md``).
 """
 
 from __future__ import annotations

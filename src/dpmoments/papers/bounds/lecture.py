@@ -3,7 +3,7 @@
 Kamath, Li, Singhal & Ullman 2018.
 
 Rows are normal, of mean zero and covariance Σ, I ⪯ Σ ⪯ κI. Errors are ‖Σ^{−½}(M − Σ)Σ^{−½}‖_F. The noise is as in our
-mechanisms: symmetric, for the sensitivity of the relation (``docs/derivations/utility-bounds-wishart.md``).
+mechanisms: symmetric, for the sensitivity of the relation (``docs/evidence/derivations/utility-bounds-wishart.md``).
 """
 
 from __future__ import annotations

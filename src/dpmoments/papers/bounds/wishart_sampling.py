@@ -4,7 +4,7 @@ Each has a stated probability and every constant.
 
 Coefficients of the target on k features, without an intercept: β on the table, β̃ on the release. Σ is the matrix drawn around,
 G + ψI; its own coefficients are ridge coefficients with penalty ψ. Derivations:
-``docs/derivations/utility-bounds-wishart.md``.
+``docs/evidence/derivations/utility-bounds-wishart.md``.
 """
 
 from __future__ import annotations

@@ -214,7 +214,8 @@ class AdditiveWishart(Mechanism):
     """Release G + W − shift·I with W ~ Wishart(s²I, k): the table with k normal rows appended.
 
     **Privacy.** (ε, δ)-DP, from the exact privacy curve for rows added or removed and for rows replaced
-    (``docs/derivations/additive_wishart.md``). Integer sums; the noise is drawn in floating point and rounded to the lattice.
+    (``docs/evidence/derivations/additive_wishart.md``). Integer sums; the noise is drawn in floating point and rounded to the
+    lattice.
 
     For a given guarantee the error falls as k grows and s² shrinks, towards that of symmetric Gaussian noise. The paper's
     choice, s = B and k = d + (14/ε²)·2 ln(4/δ), is far from there: at d = 50, ε = 1, δ = 10⁻⁶ its error is 7 times as large.

@@ -134,9 +134,9 @@ class InverseGaussian(Mechanism):
 
     **Privacy.** ρ-zCDP or (ε, δ)-DP, whether the assertion is true or not: eigenvalues of G below w² are raised to it, and the
     inverse of the raised matrix has Frobenius sensitivity Δ/w⁴, where Δ is the sensitivity of G
-    (``docs/derivations/inverse_gaussian.md``). If the assertion is false the release is inaccurate, but still private. The
-    paper's sensitivity, B²/(w²(w² − B²)), is larger, and in the paper the guarantee rests on the assertion. Count and mean, if
-    released, are part of the same Gaussian mechanism.
+    (``docs/evidence/derivations/inverse_gaussian.md``). If the assertion is false the release is inaccurate, but still private.
+    The paper's sensitivity, B²/(w²(w² − B²)), is larger, and in the paper the guarantee rests on the assertion. Count and mean,
+    if released, are part of the same Gaussian mechanism.
 
     The released inverse is among the diagnostics of the result.
 

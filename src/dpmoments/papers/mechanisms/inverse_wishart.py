@@ -25,8 +25,8 @@ class InverseWishart(PaddedGram):
     covariance of normal rows of mean zero under the prior Wishart⁻¹(ψI, ν₀).
 
     **Privacy.** (ε, δ)-DP. The inverse of the draw is a Wishart matrix whose scale is (G + ψI)⁻¹; so the privacy curve is that
-    of ``johnson-lindenstrauss`` with ν for r and ψ for w² (``docs/derivations/inverse_wishart.md``). ν must not depend on
-    private data: ``prior_degrees`` therefore needs a public number of rows.
+    of ``johnson-lindenstrauss`` with ν for r and ψ for w² (``docs/evidence/derivations/inverse_wishart.md``). ν must not depend
+    on private data: ``prior_degrees`` therefore needs a public number of rows.
 
     Parameters
     ----------

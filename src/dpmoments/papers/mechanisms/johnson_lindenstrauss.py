@@ -18,8 +18,8 @@ class JohnsonLindenstrauss(PaddedGram):
     always positive definite, and every regression on it is a ridge regression on a sketch of the table.
 
     **Privacy.** (ε, δ)-DP. w² is found by inverting the exact privacy curve of the mechanism, under add-remove or replace-one
-    (``docs/derivations/johnson_lindenstrauss.md``); it is 5 to 12 times smaller than by the paper's bound. Normals are drawn in
-    floating point (``idealized``).
+    (``docs/evidence/derivations/johnson_lindenstrauss.md``); it is 5 to 12 times smaller than by the paper's bound. Normals are
+    drawn in floating point (``idealized``).
 
     The error depends on the data: its mean square is ((tr Σ)² + ‖Σ‖_F²)/r with Σ = G + w²I, exact for a spectrum that a
     forecast assumes. w² grows like √r. With the padding subtracted, many degrees of freedom are better than few; in the limit

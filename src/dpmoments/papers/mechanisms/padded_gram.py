@@ -4,8 +4,8 @@ Source: Sheffet 2015, sections 3 and 5.
 
 A row x is augmented to z = (w, x) as in ``additive.py``. Σ z zᵀ + ψI is the scale matrix of a Wishart or an inverse Wishart
 distribution with ν degrees of freedom; the release is a draw rescaled to have that mean. The exact privacy curve gives the
-padding ψ that ν degrees of freedom need (``docs/derivations/johnson_lindenstrauss.md``). With ``smallest_eigenvalue`` the
-eigenvalues below it are raised first, and only the rest is padded; the guarantee holds whether or not that number is right.
+padding ψ that ν degrees of freedom need (``docs/evidence/derivations/johnson_lindenstrauss.md``). With ``smallest_eigenvalue``
+the eigenvalues below it are raised first, and only the rest is padded; the guarantee holds whether or not that number is right.
 """
 
 from __future__ import annotations

@@ -140,10 +140,10 @@ class PrivatePreconditioning(Mechanism):
 
     Its constants are loose. A round reduces κ by a tenth only, and the noise at a clip of Cκd ln(n/τ) must be well below κ/2,
     so n must be of the order of 10⁵ at d = 10, where CoinPress needs 10³. It is here because the guarantee is simple
-    (``docs/derivations/private_preconditioning.md``).
+    (``docs/evidence/derivations/private_preconditioning.md``).
 
     **Privacy.** ρ-zCDP by composition of exact discrete Gaussian releases; under (ε, δ) they compose as one Gaussian mechanism
-    (``docs/derivations/composition.md``). The guarantee assumes nothing about the rows.
+    (``docs/evidence/derivations/composition.md``). The guarantee assumes nothing about the rows.
 
     Parameters
     ----------

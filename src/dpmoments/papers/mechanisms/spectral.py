@@ -3,7 +3,7 @@
 Budget shares, noisy eigenvalues, noisy sum and count.
 
 A release is Ĝ = Σ λ̂_i θ̂_i θ̂_iᵀ: eigenvalues with additive noise, drawn **once**, and directions by the exponential mechanism
-(``docs/derivations/iterative_eigenvectors.md``). Sum and count get separate noise.
+(``docs/evidence/derivations/iterative_eigenvectors.md``). Sum and count get separate noise.
 """
 
 from __future__ import annotations
@@ -361,7 +361,7 @@ def projected_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance:
     Direction i leans towards j > i by an angle φ of density ∝ exp(tᵢ Δ cos²φ), Δ = λᵢ − λⱼ, so that 2φ is von Mises of
     concentration κ = tᵢΔ/2. Entry (i, j) is ½Δ sin 2φ, of variance (Δ/2tᵢ)·I₁(κ)/I₀(κ), and Δ sin²φ, of mean ½Δ(1 −
     I₁(κ)/I₀(κ)), is what moves from one diagonal entry to the other: Δ/2t and 1/2t if κ is large, Δ²/8 and Δ/2 at its most.
-    These second-order means and the effect of two leans at once are added (``docs/derivations/noise-of-runs.md``).
+    These second-order means and the effect of two leans at once are added (``docs/evidence/derivations/noise-of-runs.md``).
 
     >>> projected_cells(np.array([900.0, 100.0]), np.array([0.5, 0.0]), 2.0).round(1).tolist()
     [[5.0, 798.0], [798.0, 5.0]]

@@ -4,7 +4,7 @@ A privacy curve δ(ε), as a function of :math:`\gamma = e^\varepsilon`, is conv
 that represents the draw. Its chords over a grid of ε lie above it, and are the curve of a discrete pair with privacy losses on
 the grid. Losses of draws add up, so their distributions are convolved; the resulting curve lies above the true one ("connecting
 the dots", Doroshenko, Ghazi, Kamath, Kumar & Manurangsi 2022; composition: Zhu, Dong & Wang 2022, Theorem 10).
-``docs/derivations/privacy-profile.md`` has the proof.
+``docs/evidence/derivations/privacy-profile.md`` has the proof.
 """
 
 from __future__ import annotations

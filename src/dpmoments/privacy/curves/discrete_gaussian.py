@@ -3,7 +3,7 @@
 Discrete Gaussian noise of scale s on the integers is compared with a *continuous* normal of variance ``s^2 - 1/12`` rounded to
 the nearest integer: the rounding puts the 1/12 back, so the two agree to fourth order. The rounded normal is a post-processing
 of the continuous one and inherits its exact privacy curve; the remaining difference is bounded coordinate by coordinate on a
-set of almost full probability. The proof is in ``docs/derivations/discrete-gaussian.md``.
+set of almost full probability. The proof is in ``docs/evidence/derivations/discrete-gaussian.md``.
 """
 
 import math
@@ -126,7 +126,7 @@ def discrete_gaussian_rho(epsilon: float, delta: float, n_coordinates: int = MAX
     coordinates in all; the margin grows with its square.
 
     Dong, Roth & Su (2022) for :math:`\mu`; Smith & Thakurta (2022) for adaptively chosen :math:`\mu`;
-    ``docs/derivations/composition.md`` for discrete noise.
+    ``docs/evidence/derivations/composition.md`` for discrete noise.
     """
     epsilon = require_positive("epsilon", epsilon)
     target = math.log(require_delta(delta)) - RELATIVE_ERROR

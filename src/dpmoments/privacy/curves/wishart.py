@@ -9,7 +9,7 @@ his inverse-Wishart draw) is releasing r normal vectors of covariance ``G + w^2 
   same pair in reverse order. Given one of two rotated coordinates the other is a *Gaussian mechanism*: delta
   is the Gaussian curve at ``mu = q sqrt(2 V / (1 + q))``, averaged over V, a gamma variable of shape r/2.
 
-Every other pair is a post-processing of these; ``docs/derivations/johnson_lindenstrauss.md`` has the proofs.
+Every other pair is a post-processing of these; ``docs/evidence/derivations/johnson_lindenstrauss.md`` has the proofs.
 """
 
 import math
@@ -148,7 +148,7 @@ def wishart_sampling_delta(
     -----
     Attained if the other rows leave the directions of the rows in question empty, so that only the padding is there, and these
     rows have full norm. It replaces the bounds of Sheffet (2015), "Private approximations of the 2nd-moment matrix using
-    existing techniques in linear regression", Theorems 3.1 and 5.1; ``docs/derivations/johnson_lindenstrauss.md``.
+    existing techniques in linear regression", Theorems 3.1 and 5.1; ``docs/evidence/derivations/johnson_lindenstrauss.md``.
     """
     return math.exp(wishart_sampling_log_delta(epsilon, degrees_of_freedom, padding, neighbors))
 
@@ -364,7 +364,7 @@ def additive_wishart_delta(epsilon: float, excess_degrees: float, scale: float, 
     freedom the replacement of a full-norm row by a zero row can be worse still; the larger value is returned.) If ``G + W``
     less the row is not positive definite, the two tables are distinguished with certainty and the loss is infinite, and so is
     the Rényi divergence of every order: this mechanism has no Rényi or zCDP guarantee. It replaces the bound of Sheffet (2015),
-    Theorem 4.1; ``docs/derivations/additive_wishart.md``.
+    Theorem 4.1; ``docs/evidence/derivations/additive_wishart.md``.
     """
     return math.exp(additive_wishart_log_delta(epsilon, excess_degrees, scale, neighbors))
 
@@ -472,7 +472,7 @@ def raised_wishart_delta(epsilon: float, degrees_of_freedom: float, ratio: float
     Notes
     -----
     Sheffet (2015), Theorems 3.1 and 5.1, Corollary B.2, assert the bound instead; Canonne, Kamath & Steinke (2020), Proposition
-    12, for the conversion; ``docs/derivations/johnson_lindenstrauss.md``.
+    12, for the conversion; ``docs/evidence/derivations/johnson_lindenstrauss.md``.
     """
     return math.exp(raised_wishart_log_delta(epsilon, degrees_of_freedom, ratio))
 

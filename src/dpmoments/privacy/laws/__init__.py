@@ -4,8 +4,8 @@ Both relations, every unit of loss, in one place.
 
 A draw's class is its public description. It states the loss for a query of a given sensitivity, and refuses a unit in which its
 loss does not add up. Draws that are private only by their own exact curve (Wishart draws) take a *claim*, the (ε, δ) that the
-plan states for them, and check it on the curve: it is never trusted. Each has its derivation in ``docs/derivations``, and
-``tests/privacy/test_laws.py`` compares each loss with the exact distribution.
+plan states for them, and check it on the curve: it is never trusted. Each has its derivation in ``docs/evidence/derivations``,
+and ``tests/privacy/test_laws.py`` compares each loss with the exact distribution.
 """
 
 from __future__ import annotations as annotations

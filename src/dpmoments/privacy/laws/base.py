@@ -75,7 +75,7 @@ class DrawLaw(ABC):
 
         None if no more than its price is known.
 
-        Gaussian draws have none: its losses add up before they become a curve (``docs/derivations/privacy-profile.md``).
+        Gaussian draws have none: its losses add up before they become a curve (``docs/evidence/derivations/privacy-profile.md``).
         """
 
     @property
