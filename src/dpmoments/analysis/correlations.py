@@ -215,7 +215,7 @@ CLIPPED = "not clear (clipped)"
 The table itself may have the other sign.
 """
 KNOWN_VARIANCE = 3.0
-"""Min variance for a correlation, in SDs of its noise (measured: ``docs/evidence/comparisons.md``)."""
+"""Min variance for a correlation, in SDs of its noise (``docs/evidence/comparisons.md``)."""
 _SHOWN_PAIRS = 60
 """Max number of pairs in the text, the clearest first; frames and JSON hold all."""
 

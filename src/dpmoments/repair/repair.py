@@ -288,7 +288,7 @@ def _from_eigen(eigenvalues: FloatArray, eigenvectors: FloatArray) -> FloatArray
 # The number of rows that sums are divided by, kept away from 0 where the noise on it is as large as itself.
 
 _MIN = 1.0
-"""Minimum noisy count, in noise standard deviations (``docs/evidence/derivations/repairs.md``)."""
+"""Minimum noisy count, in SDs of its noise (``docs/evidence/derivations/repairs.md``)."""
 _FEW_ROWS = 10.0
 """Warn about a noisy count below this many noise standard deviations."""
 
