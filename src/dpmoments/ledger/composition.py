@@ -1,4 +1,4 @@
-"""Composition of releases' costs in each kind of grant: ``docs/evidence/derivations/ledger.md``.
+"""Composed costs of releases in each kind of grant: ``docs/evidence/derivations/ledger.md``.
 
 =================  ===========  =============  ===========================  ==============================
 cost of a release  under ε      under ρ        under μ                      under (ε, δ)

@@ -1,4 +1,4 @@
-"""Effect of noise on eigenvalues, and its removal (``docs/evidence/derivations/repairs.md``)."""
+"""Noise in eigenvalues, and its removal (``docs/evidence/derivations/repairs.md``)."""
 
 from __future__ import annotations
 
