@@ -1,14 +1,32 @@
-"""Pages of the docs whose tables are measured: each benchmark writes its own part, and the prose stays as it is."""
+"""Pages of the docs whose tables are measured: each benchmark writes its own part, and the prose stays as it is.
+
+A long table goes into a CSV file beside its page, which links to it: a page is read, a file is searched.
+"""
 
 from __future__ import annotations
 
+import csv
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["DOCS", "EVIDENCE", "part_of", "tables_in", "write_part"]
+from markdown.extensions.toc import slugify
+
+__all__ = ["DOCS", "EVIDENCE", "part_of", "tables_in", "write_page", "write_part"]
 
 DOCS = Path(__file__).parents[1] / "docs"
 EVIDENCE = DOCS / "evidence"
+MAX_ROWS, MAX_WORDS = 12, 300
+"""A table with more rows or words goes into a file."""
+FOLDER = "tables"
+TABLE = re.compile(r"^(?P<table>(?:\|.*\n)+)|^#+ (?P<heading>.*)$", re.M)
+IN_A_FILE = re.compile(rf"^\[[\d,]+ rows\]\(({FOLDER}/[\w-]+\.csv)\).*$", re.M)
+
+
+def write_page(page: Path, text: str) -> None:
+    """Write a whole page; files of long tables are named after the headings above them."""
+    page.write_text(_with_files(page, text, ""), encoding="utf-8")
 
 
 def write_part(page: Path, name: str, lines: Iterable[str]) -> None:
@@ -20,19 +38,19 @@ def write_part(page: Path, name: str, lines: Iterable[str]) -> None:
         If the page has no such part.
     """
     before, _, after = _cut(page, name)
-    body = "\n".join(lines).strip("\n")
-    page.write_text(f"{before}\n\n{body}\n\n{after}", encoding="utf-8")
+    body = _with_files(page, "\n".join(lines).strip("\n") + "\n", name)
+    page.write_text(f"{before}\n\n{body}\n{after}", encoding="utf-8")
 
 
 def part_of(page: Path, name: str) -> str:
-    """What was written there.
+    """Return what was written there, with the tables that are in files.
 
     Raises
     ------
     ValueError
         If the page has no such part.
     """
-    return _cut(page, name)[1].strip("\n")
+    return IN_A_FILE.sub(lambda link: _read_table(page.parent / link[1]), _cut(page, name)[1].strip("\n"))
 
 
 def tables_in(markdown: str) -> Iterator[dict[str, str]]:
@@ -48,11 +66,49 @@ def tables_in(markdown: str) -> Iterator[dict[str, str]]:
         if not line.startswith("|"):
             head = []
             continue
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        cells = _cells(line)
         if not head:
             head = cells
         elif set(line) - set("|-: "):
             yield dict(zip(head, cells, strict=True))
+
+
+def _with_files(page: Path, text: str, name: str) -> str:
+    """Return the text with links to files in place of long tables, which are written."""
+    numbers: Counter[str] = Counter()
+    part = ""
+
+    def linked(found: re.Match[str]) -> str:
+        nonlocal part
+        if found["heading"] is not None:
+            part = slugify(re.sub(r":.*", "", found["heading"]), "-")
+            return found[0]
+        lines = found["table"].splitlines()
+        if len(lines) - 2 <= MAX_ROWS and len(found["table"].split()) <= MAX_WORDS:
+            return found[0]
+        number = str(numbers[part] + 1) if numbers[part] else ""
+        stem = "-".join(word for word in (page.stem, name, part, number) if word)
+        numbers[part] += 1
+        file = page.parent / FOLDER / f"{stem}.csv"
+        file.parent.mkdir(exist_ok=True)
+        with file.open("w", encoding="utf-8", newline="") as stream:
+            rows = [_cells(line) for line in (lines[0], *lines[2:])]
+            csv.writer(stream, lineterminator="\n").writerows([cell.strip("*") for cell in row] for row in rows)
+        columns = ", ".join(cell for cell in _cells(lines[0]) if cell)
+        return f"[{len(lines) - 2:,} rows]({FOLDER}/{file.name}): {columns}.\n"
+
+    return TABLE.sub(linked, text)
+
+
+def _read_table(file: Path) -> str:
+    """Return a file's table in Markdown."""
+    with file.open(encoding="utf-8", newline="") as stream:
+        head, *rows = csv.reader(stream)
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
 
 
 def _cut(page: Path, name: str) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""The papers item by item: writes docs/evidence/papers.md from docs/evidence/papers.yaml.
+"""The papers item by item: writes docs/evidence/papers.md and tables/papers.csv there from docs/evidence/papers.yaml.
 
     python -m benchmarks.papers.items
 
@@ -8,7 +8,8 @@ and that the page is current.
 
 from __future__ import annotations
 
-import posixpath
+import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,9 @@ import yaml
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "docs" / "evidence" / "papers.yaml"
 PAGE = ROOT / "docs" / "evidence" / "papers.md"
+ITEMS = PAGE.parent / "tables" / "papers.csv"
 STATUSES = ("covered", "otherwise", "in part", "not yet")
+MISSING = STATUSES[2:]
 KINDS = (
     *("definition", "guarantee", "algorithm", "option", "bound", "metric", "baseline"),
     *("data", "preprocessing", "experiment", "claim"),
@@ -34,15 +37,16 @@ VERDICT = re.compile(
 HEAD = """\
 # The papers, item by item
 
-What a reader of the five papers could look for, and where it is in this library. Written from [papers.yaml](papers.yaml) by
-`python -m benchmarks.papers.items`; a test checks that every name, file and test below exists.
+What a reader of the five papers could look for, and where it is in this library: [all items](tables/papers.csv), with names,
+proofs, reasons and tests. This page has the counts and what is missing. Written from [papers.yaml](papers.yaml) by
+`python -m benchmarks.papers.items`; a test checks that every name, file and test of the list exists.
 
 Claims that figures were judged by have their verdicts, from [the papers' figures](reproduction.md) and
 [beside them](beside-the-figures.md).
 
-*Covered*: it is here, and the tests named would fail were it wrong. *Otherwise*: it is here in another way, or is not to be here,
-for the reason given. *In part* and *not yet*: what is missing is said. Experiments count as covered only where a test holds what
-they show. Items are in our words; sections are those of the papers.
+*Covered*: it is here, and the named tests would fail if it were wrong. *Otherwise*: it is here in another way, or is left out,
+for the reason given. *In part*: something is missing, as listed below. An experiment is covered only if a test holds what it
+shows. Items are in our words; sections are those of the papers.
 """
 
 
@@ -57,8 +61,12 @@ def page(papers: Sequence[Mapping[str, Any]]) -> str:
     lines, known = [HEAD, *counts(papers)], verdicts()
     for paper in papers:
         lines += ["", f"## {paper['short']}", "", f"{paper['paper']}.", ""]
-        lines += ["| section | | item | status | where, and why | tests |", "| --- | --- | --- | --- | --- | --- |"]
-        lines += [row(item, known) for item in paper["items"]]
+        missing = [item for item in paper["items"] if item["status"] in MISSING]
+        lines += [
+            "| section | item | what is missing |",
+            "| --- | --- | --- |",
+            *(row(item, known) for item in missing),
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -88,30 +96,31 @@ def verdicts() -> Mapping[str, str]:
 
 
 def row(item: Mapping[str, Any], known: Mapping[str, str]) -> str:
-    """One item as a row of its table."""
-    where = ", ".join(place(name) for name in item["where"])
-    why = f". {sentence(item['because'])}" if "because" in item else ""
-    if "verdicts" in item:
-        each = (f"{claim.partition(':')[0]} *{known.get(claim, 'not judged')}*" for claim in item["verdicts"])
-        why = f"{why or '.'} Verdicts: {', '.join(each)}."
-    cells = (
-        item["section"],
-        item["kind"],
-        item["item"],
-        f"**{item['status']}**" if item["status"] == "covered" else item["status"],
-        where + why,
-        ", ".join(f"[{name.split('::', 1)[1]}](../../{name.split('::')[0]})" for name in item.get("tests", ())),
-    )
+    """One item, of which something is missing, as a row of its table."""
+    cells = (item["section"], item["item"], reason(item, known))
     return f"| {' | '.join(cell.replace('|', ESCAPED) for cell in cells)} |"
 
 
-def place(name: str) -> str:
-    """A name of the library as code, a file as a link."""
-    if name.startswith("dpmoments"):
-        return f"`{name}`"
-    file, _, inside = name.partition("::")
-    target = posixpath.relpath(file, "docs/evidence")
-    return f"[{f'{Path(file).name}, {inside}' if inside else Path(file).name}]({target})"
+def reason(item: Mapping[str, Any], known: Mapping[str, str]) -> str:
+    """Why an item is not covered, and the verdicts of its claims."""
+    why = sentence(item["because"]) if "because" in item else ""
+    if "verdicts" in item:
+        each = (f"{claim.partition(':')[0]} *{known.get(claim, 'not judged')}*" for claim in item["verdicts"])
+        why = f"{why} Verdicts: {', '.join(each)}.".strip()
+    return why
+
+
+def every_item(papers: Sequence[Mapping[str, Any]]) -> str:
+    """All items in CSV, with where they are and the tests that hold them."""
+    known, stream = verdicts(), io.StringIO()
+    table = csv.writer(stream, lineterminator="\n")
+    table.writerow(["paper", "section", "kind", "item", "status", "reason", "where", "tests"])
+    for paper in papers:
+        for item in paper["items"]:
+            plain = [item[field] for field in ("section", "kind", "item", "status")]
+            lists = [" ".join(item.get(field, ())) for field in ("where", "tests")]
+            table.writerow([paper["short"], *plain, reason(item, known), *lists])
+    return stream.getvalue()
 
 
 def sentence(words: str) -> str:
@@ -123,6 +132,7 @@ def main() -> None:
     """Write the page."""
     papers = load()
     PAGE.write_text(page(papers), encoding="utf-8")
+    ITEMS.write_text(every_item(papers), encoding="utf-8")
     print("\n".join(counts(papers)))
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dpmoments
+from benchmarks.pages import EVIDENCE, write_page
 from dpmoments.audit import AuditResult
 from dpmoments.audit.settings import AuditSetting, audit_generator, audit_plan
 from dpmoments.noise import insecure_generator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from contracts.faulty_mechanisms import Fault
 
 ROOT = Path(__file__).parents[2]
-OUTPUT = ROOT / "docs" / "evidence" / "audit.md"
+OUTPUT = EVIDENCE / "audit.md"
 SEED = 20_000
 
 sys.path.append(str(ROOT / "tests"))
@@ -229,7 +230,7 @@ def main() -> int:
         for fault, result in zip(FAULTS, faults, strict=True):
             found.append(result)
             print(fault_line(fault, result), flush=True)
-    OUTPUT.write_text(page(results, found, time.perf_counter() - started), encoding="utf-8")
+    write_page(OUTPUT, page(results, found, time.perf_counter() - started))
     print(f"wrote {OUTPUT}")
     return int(any(result.exceeded for result in results) or not all(result.exceeded for result in found))
 

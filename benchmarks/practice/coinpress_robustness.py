@@ -25,10 +25,11 @@ import numpy as np
 from scipy.stats import trim_mean
 
 import dpmoments as dpm
+from benchmarks.pages import EVIDENCE, write_page
 from benchmarks.practice.coinpress_tables import SETTINGS, Case, Setting
 
 ROOT = Path(__file__).parents[2]
-OUTPUT = ROOT / "docs" / "evidence" / "coinpress-robustness.md"
+OUTPUT = EVIDENCE / "coinpress-robustness.md"
 
 HEAD = """\
 # CoinPress on tables it was not made for
@@ -162,7 +163,7 @@ def main() -> None:
     lines = [HEAD.format(before=arguments.before, machine=machine, share=arguments.trials)]
     for title, held_out in (("Tables the constants were chosen on", False), ("Held-out tables", True)):
         lines += [f"## {title}", "", summary(held_out, before, after), "", *table(held_out, before, after), ""]
-    OUTPUT.write_text("\n".join(lines), encoding="utf-8")
+    write_page(OUTPUT, "\n".join(lines))
     print(f"wrote {OUTPUT}")
 
 

@@ -16,7 +16,7 @@ import posixpath
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,6 @@ from benchmarks.practice.mechanism_maps import (
     words_of_map,
 )
 from dpmoments import ReleaseWarning
-from dpmoments.cli.analyses import describe_parameters
 from dpmoments.cli.catalogue import BUDGETS_SHOWN, derivation_page, own_page
 from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
@@ -123,8 +122,6 @@ def page_text(subject: Subject, grid: Mapping[str, Panel], printed: str) -> str:
             *_fence("python", code_of(subject)),
             "",
             *_fence("text", printed),
-            "",
-            "`insecure_seed` repeats these numbers and marks the release as not private: leave it out for a table of your own.",
         ],
         _options(subject.kind),
         _when_it_wins(subject, grid),
@@ -239,18 +236,10 @@ def _plan(subject: Subject, budget: PrivacyBudget, value: float) -> Any:
 
 def _options(kind: type[ConfiguredMechanism[Any]]) -> list[str]:
     place = "dpm.mechanisms.means" if kind in MEAN_MECHANISMS.values() else "dpm.mechanisms"
-    words, options = describe_parameters(kind), fields(kind)
-    head = f"`{place}.{kind.__name__}`, keyword arguments; [reference](../../api/mechanisms.md)."
-    if not options:
+    names = [f"`{option.name}`" for option in fields(kind)]
+    if not names:
         return [f"`{place}.{kind.__name__}` has none."]
-    lines = [head, "", "| option | takes | default | |", "| --- | --- | --- | --- |"]
-    for option in options:
-        default = "" if option.default is MISSING else f"`{option.default!r}`"
-        takes = words[option.name].kind.removesuffix(", optional")
-        lines.append(
-            f"| `{option.name}` | {_cell(takes)} | {default} | {_cell(from_docstring(words[option.name].text))} |"
-        )
-    return lines
+    return [f"`{place}.{kind.__name__}`, described in the [reference](../../api/mechanisms.md): {', '.join(names)}."]
 
 
 def _when_it_wins(subject: Subject, grid: Mapping[str, Panel]) -> list[str]:

@@ -14,18 +14,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import dpmoments as dpm
+from benchmarks.pages import EVIDENCE, write_page
 from dpmoments.datasets import Dataset
 from dpmoments.papers.datasets import standardized_unit_rows
 from dpmoments.releases.moment_release import MomentRelease
 
-OUTPUT = Path(__file__).parents[3] / "docs" / "evidence" / "accuracy.md"
+OUTPUT = EVIDENCE / "accuracy.md"
 COMMAND = "OMP_NUM_THREADS=2 python -m benchmarks.papers.amin.accuracy"
 DELTA = 1e-9
 EPSILONS = (0.1, 1.0, 4.0)
@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20, help="releases a figure (20)")
     trials = parser.parse_args().trials
     start = time.perf_counter()
-    OUTPUT.write_text(page(list(tables()), trials), encoding="utf-8")
+    write_page(OUTPUT, page(list(tables()), trials))
     print(f"wrote {OUTPUT} in {time.perf_counter() - start:.0f} s")
 
 

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
 import dpmoments as dpm
+from benchmarks.pages import EVIDENCE, write_page
 from dpmoments import mechanisms
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.padded_gram import paper_padding
@@ -32,7 +32,7 @@ from dpmoments.privacy.curves import (
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 
-OUTPUT = Path(__file__).parents[3] / "docs" / "evidence" / "sheffet-calibration.md"
+OUTPUT = EVIDENCE / "sheffet-calibration.md"
 RELATIONS = (Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE)
 EPSILONS = (0.1, 0.5, 1.0)
 DELTAS = (1e-6, 1e-9)
@@ -239,7 +239,7 @@ def page() -> str:
 def main() -> None:
     """Write the page."""
     text = page()
-    OUTPUT.write_text(text, encoding="utf-8")
+    write_page(OUTPUT, text)
     print(text)
     print(f"wrote {OUTPUT}")
 

@@ -1,0 +1,38 @@
+"""Words of the two sites: ``python -m tools.documentation.words``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.documentation.notebooks import markdown
+
+DOCS = Path(__file__).parents[2] / "docs"
+MAX_WORDS = {"reader": 31_000, "evidence": 85_000}
+"""Limits of the sites: what a person can finish, and what one who checks it can."""
+
+
+def pages() -> Iterator[tuple[str, str, int]]:
+    """Yield the site, the path under docs and the words of every page, tables and code included."""
+    for path in sorted([*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]):
+        text = path.read_text(encoding="utf-8")
+        text = markdown(json.loads(text)) if path.suffix == ".ipynb" else text
+        name = path.relative_to(DOCS)
+        yield ("evidence" if name.parts[0] == "evidence" else "reader"), str(name), len(text.split())
+
+
+def main() -> None:
+    """Print the words of every page and each site."""
+    every = list(pages())
+    for site, limit in MAX_WORDS.items():
+        its = [(name, number) for of, name, number in every if of == site]
+        for name, number in its:
+            print(f"{number:7,}  {name}")
+        print(
+            f"{sum(number for _, number in its):7,}  words on {len(its)} pages of the {site} site (at most {limit:,})\n"
+        )
+
+
+if __name__ == "__main__":
+    main()
