@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
-import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
@@ -200,33 +199,6 @@ def kinds() -> Lines:
         )
 
 
-def check() -> Lines:
-    """What the table of rows says against releases of made-up tables."""
-    yield "| rows | ε | mean: measured / forecast | correlation: measured / forecast |"
-    yield "| --- | --- | --- | --- |"
-    names = [f"x{place}" for place in range(COLUMNS)]
-    for size, epsilon in ((1_000, 3.0), (10_000, 1.0), (100_000, 0.5)):
-        rng = np.random.default_rng(FIRST_SEED)
-        values = np.clip(rng.normal(0.5, 1.0 / DEVIATIONS_IN_BOUNDS, (size, COLUMNS)), 0.0, 1.0)
-        table = pd.DataFrame(values, columns=names)
-        means, correlations = [], []
-        exact = np.corrcoef(values, rowvar=False)
-        for seed in range(TRIALS):
-            made = dpm.release(
-                table,
-                schema_of(COLUMNS),
-                epsilon=epsilon,
-                mechanism="matrix-laplace",
-                insecure_seed=FIRST_SEED + seed,
-                repair="none",
-            )
-            means.append((made.mean - values.mean(axis=0)) * DEVIATIONS_IN_BOUNDS)
-            correlations.append((made.correlation - exact)[np.triu_indices(COLUMNS, 1)])
-        mean, correlation = forecast_errors(size, COLUMNS, "matrix-laplace", **budget_of(epsilon))
-        measured = [float(np.sqrt(np.mean(np.square(errors)))) for errors in (means, correlations)]
-        yield f"| {size:,} | {epsilon:g} | {measured[0] / mean:.2f} | {measured[1] / correlation:.2f} |"
-
-
 COMPUTED: Mapping[str, Callable[[], Lines]] = {
     "odds": odds,
     "power": power,
@@ -240,7 +212,7 @@ COMPUTED: Mapping[str, Callable[[], Lines]] = {
 
 
 def main() -> None:
-    for name, lines in {**COMPUTED, "check": check}.items():
+    for name, lines in COMPUTED.items():
         found = list(lines())
         print(f"\n{name}\n" + "\n".join(found), flush=True)
         write_part(PAGE, name, found)

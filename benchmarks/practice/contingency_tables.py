@@ -1,6 +1,6 @@
 """One contingency table: errors of ``release_counts`` and of a release's ``cross_table``, over those of a plain histogram.
 
-``python -m benchmarks.practice.contingency_tables`` prints the table of ``docs/contingency-tables.md``.
+``python -m benchmarks.practice.contingency_tables`` prints the table of ``docs/evidence/contingency-tables.md``.
 """
 
 from __future__ import annotations

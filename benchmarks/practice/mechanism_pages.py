@@ -159,7 +159,7 @@ def _letters(subject: Subject) -> str:
     said = "d is the number of columns after encoding, n that of rows"
     said += ", Φ the normal distribution function" if "Φ" in formula else ""
     appended = ", and w the constant beside a row, by [this rule](../derivations/additive.md#the-choice-of-w)"
-    return f"{said}{appended if 'z = (w, x)' in formula else ''}. All letters: [notation](../../notation.md)."
+    return f"{said}{appended if 'z = (w, x)' in formula else ''}. All letters: [notation](../notation.md)."
 
 
 def _guarantee(subject: Subject) -> list[str]:

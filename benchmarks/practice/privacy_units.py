@@ -1,7 +1,7 @@
 """Units of several rows: keeping k rows of each beside scaling a unit's sums down, at the same noise; and what a unit costs.
 
-``python -m benchmarks.practice.privacy_units`` writes the tables of ``docs/people-not-rows.md``: ``TRIALS`` runs a cell, seeds
-from ``FIRST_SEED``; some 3 minutes on one idle core. Contributions are bounded in NumPy; the noise is the library's.
+``python -m benchmarks.practice.privacy_units`` writes the tables of ``docs/evidence/people-not-rows.md``: ``TRIALS`` runs a cell,
+seeds from ``FIRST_SEED``; some 3 minutes on one idle core. Contributions are bounded in NumPy; the noise is the library's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from dpmoments.datasets import adult
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms import AdaptiveBall, Gaussian, MatrixLaplace
@@ -37,7 +37,7 @@ from dpmoments.schema.columns import Boolean
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
-PAGE = DOCS / "people-not-rows.md"
+PAGE = EVIDENCE / "people-not-rows.md"
 TRIALS = 200
 TRIALS_OF_BALL = 50
 FIRST_SEED = 4000

@@ -139,8 +139,8 @@ def misprint() -> Iterator[str]:
 
 
 def speed() -> Iterator[str]:
-    """Ratios to a plain product, from docs/scale.md."""
-    part = part_of(DOCS / "scale.md", "kernel")
+    """Ratios to a plain product, from docs/evidence/scale.md."""
+    part = part_of(EVIDENCE / "scale.md", "kernel")
     (stamp, *_) = part.strip().splitlines()
     rows = list(tables_in(part))
     sizes, inside, clipped = (
@@ -149,7 +149,7 @@ def speed() -> Iterator[str]:
     yield (
         f"With {sizes} features, the exact, clipped pass over rows in memory takes {inside} times as long as NumPy's `X.T @ "
         f"X` just before it, and {clipped} times if all rows have to be clipped (medians; {stamp.rstrip('.')}). Files, "
-        "Dask, Spark and memory: [scale](docs/scale.md)."
+        "Dask, Spark and memory: [scale](docs/evidence/scale.md)."
     )
 
 

@@ -1,7 +1,7 @@
 """How far moments of synthetic rows are from those of the release that they are drawn from, with the noise of the release beside.
 
-``python -m benchmarks.practice.synthetic_rows`` measures and writes the table of ``docs/synthetic-rows.md``; some two minutes on
-one core.
+``python -m benchmarks.practice.synthetic_rows`` measures and writes the table of ``docs/evidence/synthetic-rows.md``; some two
+minutes on one core.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.structure import made_of_classes
 from benchmarks.practice.tables.clustered import clusters
 from benchmarks.practice.tables.measurements import diabetes
@@ -22,7 +22,7 @@ from dpmoments import Schema
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.rows.rows import Rows
 
-PAGE = DOCS / "synthetic-rows.md"
+PAGE = EVIDENCE / "synthetic-rows.md"
 EPSILON = 1.0
 N_ROWS = 10_000
 SEEDS = 5

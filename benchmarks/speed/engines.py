@@ -3,8 +3,8 @@ Time of a pass on Dask and on Spark, relative to a local pass over the same Parq
 
 ``python -m benchmarks.speed.engines`` [--rows 10000000] [--columns 50] [--repeats 3]
 
-It prints the tables of docs/scale.md, in about ten minutes where the machine does nothing else. Files of float64 columns, 2^18
-rows each, are written in a temporary folder. In one run, on the same two cores:
+It prints the tables of docs/evidence/scale.md, in about ten minutes where the machine does nothing else. Files of float64
+columns, 2^18 rows each, are written in a temporary folder. In one run, on the same two cores:
 
 - ``local``: ``Rows.of(folder).moments()`` in two threads;
 - Dask, on a cluster of two processes of one thread: of ``EngineFiles(folder, "dask")``, of ``dask.dataframe.read_parquet`` (read

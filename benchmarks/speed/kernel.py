@@ -8,7 +8,7 @@ it, so that what else the machine does falls on both. ``inside``: rows all withi
 nearly all to be clipped. With machine code where there is any (Numba, the extra ``fast``), and by NumPy alone, as without it.
 
 ``--one-core`` has both take one thread, and compares processor times, which other work on the machine disturbs least.
-``--page`` writes the table, and what it was measured with, into docs/scale.md.
+``--page`` writes the table, and what it was measured with, into docs/evidence/scale.md.
 ``--details`` adds ``F order``, clipped rows stored by columns; ``linear``, the clipped pass after a reproducible d × d map; and
 ``usual``, the usual float way in NumPy (norms, scale, multiply), which proves nothing.
 """
@@ -27,7 +27,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import dpmoments
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from dpmoments.rows import kernel
 from dpmoments.rows.compiled import MAX_FEATURES, why_not_compiled
 from dpmoments.rows.kernel import exact_moments
@@ -126,7 +126,7 @@ def measure(
 
 
 def page_lines(found: dict[int, dict[str, list[float]]], repeats: int, one_core: bool) -> Iterator[str]:
-    """The table of docs/scale.md, after what it was measured with."""
+    """The table of docs/evidence/scale.md, after what it was measured with."""
     cores = "processor time of one core" if one_core else "by the clock, on all cores"
     yield (
         f"{processor()}; {cores}; {repeats} turns; Python {platform.python_version()}, NumPy {np.__version__}, dpmoments "
@@ -150,7 +150,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     parser.add_argument("--details", action="store_true", help="other layouts and ways")
     parser.add_argument("--one-core", action="store_true", help="processor time of one thread each")
-    parser.add_argument("--page", action="store_true", help="write the table into docs/scale.md")
+    parser.add_argument("--page", action="store_true", help="write the table into docs/evidence/scale.md")
     options = parser.parse_args()
     if options.page and options.quick:
         parser.error("the page is of whole tables: leave out --quick")
@@ -168,7 +168,7 @@ def main() -> None:
             least, middle = min(ratios), statistics.median(ratios)
             print(f"| {n_features} | {n_measured:,} | {name} | {least:.2f} | {middle:.2f} | {target} |", flush=True)
     if options.page:
-        write_part(DOCS / "scale.md", "kernel", page_lines(all_found, options.repeats, options.one_core))
+        write_part(EVIDENCE / "scale.md", "kernel", page_lines(all_found, options.repeats, options.one_core))
 
 
 if __name__ == "__main__":

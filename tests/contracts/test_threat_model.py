@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 
 # Tests that the pages name ---------------------------------------------------------------------------------------------------
 
-PAGES = (ROOT / "docs" / "threat-model.md", ROOT / "SECURITY.md")
+PAGES = (ROOT / "docs" / "evidence" / "tables" / "claims.csv", ROOT / "docs" / "threat-model.md", ROOT / "SECURITY.md")
 NAMED = re.compile(r"`((?:\w+/)*test_\w+\.py)(?:::(\w+(?:::\w+)?))?`")
 """A test as the pages name it: `test_file.py::test_function`, `test_file.py::TestClass::test_method`, or a whole file."""
 

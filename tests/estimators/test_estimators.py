@@ -573,8 +573,9 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S):
-                exec(compile(block, str(PAGE), "exec"), names)
+            for page in (PAGE.parents[1] / "scikit-learn.md", PAGE):
+                for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
+                    exec(compile(block, str(page), "exec"), names)
     finally:
         opendp.mod.disable_features("idealized-numerics", "honest-but-curious")
     printed = capsys.readouterr().out

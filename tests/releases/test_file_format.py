@@ -1,4 +1,4 @@
-"""The published format of release files: schema and page are of today, and a reader without this library gets the moments."""
+"""The published format of release files (docs/api/file-format.md): schema and page are of today, and a reader without this library gets the moments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import dpmoments as dpm
 from support.file_schema import faults_of, schema_faults
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "file-format.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "api" / "file-format.md"
 
 
 def test_the_schema_and_the_table_of_its_page_are_of_today() -> None:

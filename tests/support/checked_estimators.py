@@ -2,7 +2,7 @@
 
     python tests/support/checked_estimators.py
 
-writes the table into ``docs/scikit-learn.md``.
+writes the table into ``docs/evidence/scikit-learn-checks.md``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpmoments.estimators.base import _REASONS
 from dpmoments.estimators.tables import class_column, public_schema
 from dpmoments.schema.schema import Schema
 
-PAGE = Path(__file__).parents[2] / "docs" / "scikit-learn.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "scikit-learn-checks.md"
 MARKS = ("<!-- checks: begin -->\n", "<!-- checks: end -->")
 
 

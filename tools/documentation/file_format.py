@@ -1,4 +1,4 @@
-"""Write the JSON Schema of release files, and the table of their fields in ``docs/file-format.md``.
+"""Write the JSON Schema of release files, and the table of their fields in ``docs/api/file-format.md``.
 
     python -m tools.documentation.file_format
 
@@ -24,7 +24,7 @@ from dpmoments.schema.entries import _KINDS
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEMA = ROOT / "src" / "dpmoments" / "releases" / "format.schema.json"
-PAGE = ROOT / "docs" / "file-format.md"
+PAGE = ROOT / "docs" / "api" / "file-format.md"
 BEGIN, END = "<!-- fields -->", "<!-- end of fields -->"
 
 Node = dict[str, Any]

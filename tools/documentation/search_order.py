@@ -1,17 +1,10 @@
-"""What a search shows first: pages that say how, before proofs, measurements and papers that say why."""
+"""Order of search results: pages that say how come before proofs and files beside the README."""
 
 from __future__ import annotations
 
 from typing import Any
 
-LAST = (
-    "derivations/",
-    "papers.md",
-    "reproduction.md",
-    "repository/",
-    "beside-the-figures.md",
-    "sheffet-",
-)
+LAST = ("derivations/", "repository/")
 BOOST = 0.3
 
 

@@ -14,12 +14,13 @@ MAX_WORDS = {"reader": 31_000, "evidence": 85_000}
 
 
 def pages() -> Iterator[tuple[str, str, int]]:
-    """Yield the site, the path under docs and the words of every page, tables and code included."""
+    """Yield site, path under docs and words of every page, tables and code included; ``"api"`` is generated."""
     for path in sorted([*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]):
         text = path.read_text(encoding="utf-8")
         text = markdown(json.loads(text)) if path.suffix == ".ipynb" else text
         name = path.relative_to(DOCS)
-        yield ("evidence" if name.parts[0] == "evidence" else "reader"), str(name), len(text.split())
+        site = name.parts[0] if name.parts[0] in ("evidence", "api") else "reader"
+        yield site, str(name), len(text.split())
 
 
 def main() -> None:

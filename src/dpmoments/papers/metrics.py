@@ -65,7 +65,7 @@ def mahalanobis_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> floa
 
     It is the error of a covariance relative to the truth in every direction.
 
-    Source: Biswas et al. (2020), section 1.2; ‖Σ̂ − Σ‖_Σ in lecture 18 (``docs/notation.md``), section 2.
+    Source: Biswas et al. (2020), section 1.2; ‖Σ̂ − Σ‖_Σ in lecture 18 (``docs/evidence/notation.md``), section 2.
 
     Parameters
     ----------
