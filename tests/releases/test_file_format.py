@@ -1,4 +1,4 @@
-"""The published format of release files (docs/api/file-format.md): schema and page are of today, and a reader without this library gets the moments."""
+"""The format of release files (docs/api/file-format.md): schema and page are current, and plain JSON suffices to read one."""
 
 from __future__ import annotations
 
