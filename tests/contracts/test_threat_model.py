@@ -354,7 +354,7 @@ def test_every_bit_of_the_key_comes_from_the_operating_system(monkeypatch: pytes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_exact_noise_differs_after_a_fork() -> None:
-    """OpenDP keeps a generator of its own, which our new key after a fork does not reach."""
+    """Its bits come from the operating system, whatever key the generator has."""
     generator = secure_generator()
 
     def drawn() -> bytes:

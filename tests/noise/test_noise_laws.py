@@ -16,8 +16,8 @@ from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace,
 LIMIT = 1e-4
 """p-value below which a law is rejected: a right sampler at a fixed seed stays above, a planted fault falls below.
 
-The draws of OpenDP cannot be seeded: a right sampler fails a test here once in ten thousand runs, so those tests look at a
-p-value limit of 1e-7."""
+Bits of the operating system cannot be seeded: a right sampler fails a test here once in ten thousand runs, so those tests look
+at a p-value limit of 1e-7."""
 UNSEEDED_LIMIT = 1e-7
 
 
@@ -208,15 +208,19 @@ def test_isotropic_noise_has_its_density(d: int) -> None:
 
 
 def test_each_exact_sampler_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever is the first that a process draws from."""
+    """OpenDP's, of small scales: whichever is the first that a process draws from."""
     from opendp import mod
+
+    from dpmoments.noise.rejection import MIN_SCALE
 
     asked: list[str] = []
     enable = mod.enable_features
     monkeypatch.setattr(mod, "enable_features", lambda feature: (asked.append(feature), enable(feature)))
     for draw in (discrete_gaussian, discrete_laplace):
         asked.clear()
-        draw(3.0, 2, secure_generator())
+        draw(math.nextafter(MIN_SCALE, 0.0), 2, secure_generator())
+        assert asked == ["contrib"]
+        draw(MIN_SCALE, 2, secure_generator())
         assert asked == ["contrib"]
 
 

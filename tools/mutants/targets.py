@@ -177,6 +177,10 @@ TESTS = {
         "choice",
         "laws",
     ),
+    "noise/rejection": (
+        "rejection",
+        "noise_laws",
+    ),
     "noise/sphere": (
         "sphere",
         "noise_laws",

@@ -1,8 +1,8 @@
 """Exact discrete Gaussian and discrete Laplace noise on the integers.
 
-With a :class:`~dpmoments.noise.entropy.SecureGenerator` the draws are OpenDP's, exact in integer arithmetic from operating
-system entropy (Canonne, Kamath & Steinke 2020). With any other generator they are a seeded stand-in for tests (a rounded
-normal, a difference of two geometrics), and the release is marked not private.
+With a :class:`~dpmoments.noise.entropy.SecureGenerator` the draws are exact, from bits of the operating system
+(:mod:`dpmoments.noise.rejection`; OpenDP's sampler below its smallest scale). With any other generator they are a seeded
+stand-in for tests (a rounded normal, a difference of two geometrics), and the release is marked not private.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.noise.entropy import SecureGenerator
+from dpmoments.noise.rejection import MIN_SCALE, gaussian_draws, laplace_draws
 
 _MAX_SCALE = 2.0**52
 """Largest scale: beyond it a draw could overflow int64, so the lattice must be coarser."""
@@ -26,8 +27,10 @@ def discrete_gaussian(scale: float, size: int, generator: np.random.Generator) -
     ``scale`` is in lattice units, at most ``_MAX_SCALE``, and used as the exact rational number that the float is. Added to an
     integer query of ℓ2 sensitivity Δ, the noise is Δ²/(2·scale²)-zCDP exactly (Canonne, Kamath & Steinke 2020, Theorem 4).
     """
-    _check(scale)
+    scale = _checked(scale)
     if isinstance(generator, SecureGenerator):
+        if scale >= MIN_SCALE:
+            return gaussian_draws(scale, size)
         domain, metrics, measurements = _opendp()
         return _draw(measurements.make_gaussian(domain, metrics.l2_distance(T="i64"), scale=scale), size)
     return np.rint(scale * generator.standard_normal(size)).astype(np.int64)
@@ -40,8 +43,10 @@ def discrete_laplace(scale: float, size: int, generator: np.random.Generator) ->
 
     Added to an integer query of ℓ1 sensitivity Δ, it is Δ/scale-DP exactly (Ghosh, Roughgarden & Sundararajan 2012).
     """
-    _check(scale)
+    scale = _checked(scale)
     if isinstance(generator, SecureGenerator):
+        if scale >= MIN_SCALE:
+            return laplace_draws(scale, size)
         domain, metrics, measurements = _opendp()
         return _draw(measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale), size)
     success = -math.expm1(-1.0 / scale)
@@ -61,9 +66,10 @@ def _opendp() -> tuple[Any, Any, Any]:
     return domains.vector_domain(domains.atom_domain(T="i64")), metrics, measurements
 
 
-def _check(scale: float) -> None:
+def _checked(scale: float) -> float:
     if not 0 < scale <= _MAX_SCALE:
         raise InputValueError(f"noise scale {scale!r} in lattice units must be positive and at most 2**52")
+    return float(scale)
 
 
 # One of finitely many things, with probabilities by their scores.

@@ -19,8 +19,8 @@ class SecureGenerator(np.random.Generator):
 
     Its type marks a release as private.
 
-    Only :func:`secure_generator` makes one. Noise with an exact integer sampler (``noise/discrete.py``) is then drawn by OpenDP
-    from the operating system.
+    Only :func:`secure_generator` makes one. Noise with an exact integer sampler (``noise/discrete.py``) is then drawn with bits
+    of the operating system itself.
     """
 
     def __init__(self) -> None:
