@@ -20,6 +20,7 @@ from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.summary import checked_block, fill_missing, plain_rows
 from dpmoments.schema import Coordinate, Schema
 from support.encoded_blocks import encoded_blocks
+from support.said import refused
 from support.table_forms import FORMS, N_ROWS, SCHEMA, TABLE, csv_text, parquet, write
 
 
@@ -221,7 +222,7 @@ def test_a_boolean_or_a_date_is_no_level() -> None:
     for cells in (pa.array([True, False]), pa.array([0, 1], pa.timestamp("s")), pa.array([b"1"])):
         for levels in (["1", "0"], [1, 0]):
             schema = Schema(dpm.Categorical("c", levels, missing="zero", other="zero"))
-            with pytest.raises(TypeError, match="a categorical column needs text or integers"):
+            with refused("not-a-level-type", TypeError):
                 encode_columns({"c": cells}, schema, mean=False)
 
 
@@ -264,7 +265,7 @@ def test_how_many_rows_a_rule_for_missing_cells_drops() -> None:
     for rule in ("error", "drop"):
         rows = np.ones((3, 2))
         assert not np.shares_memory(plain_rows(rows, rule), rows)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="missing='error'"):
+    with refused("cell-not-finite"):
         fill_missing(gaps, "error")
 
 

@@ -32,6 +32,7 @@ from dpmoments.rows.sources import text
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema import Coordinate, Schema
 from support.examples import examples
+from support.said import refused
 
 SECRET = "Smith-4711"
 
@@ -199,7 +200,7 @@ def test_an_object_among_levels_is_one_or_unknown(name: str) -> None:
         for other in ("zero", "drop"):
             schema = Schema(dpm.Categorical("c", ["a", "7", "?"], missing=missing, other=other))
             if level is None and missing == "error":
-                with pytest.raises(ValueError, match="empty cell"):
+                with refused("cell-missing"):
                     Rows.of(objects("a", cell), schema).moments()
                 continue
             found = Rows.of(objects("a", cell), schema).moments()
@@ -338,7 +339,7 @@ def test_levels_of_every_type_are_read(form: str) -> None:
     assert Rows.of(LEVELS[form](), schema).moments() == Rows.of(expected, schema).moments()
     assert dpm.preflight(LEVELS[form](), schema, threads=1).private_facts()["rows_kept"] == 3
     if "objects" not in form and "dates" not in form and "categories with" not in form:
-        with pytest.raises(TypeError, match="needs numbers"):
+        with refused("not-a-number-type", TypeError):
             count(LEVELS[form](), dpm.Numeric("c", 0, 1, missing="drop"))
 
 
@@ -497,7 +498,7 @@ def test_a_folder_whose_name_is_no_number_is_missing(tmp_path: Path) -> None:
     for rule, kept in (("drop", 2), ("center", 4)):
         schema = Schema(dpm.Numeric("d", 0, 2), dpm.Numeric("c", 0, 2, missing=rule))
         assert Rows.of(tmp_path, schema).count() == kept
-    with pytest.raises(ValueError, match="names of folders"):
+    with refused("folder-not-a-value"):
         Rows.of(tmp_path, Schema(dpm.Numeric("d", 0, 2), dpm.Numeric("c", 0, 2))).count()
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
 import math
 import pickle
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import dpmoments
 from dpmoments.foundation.errors import InputError
 from dpmoments.messages.codes import CODES, WARNINGS
 from dpmoments.messages.message import Message, messages_of
@@ -98,3 +102,30 @@ def test_no_fact_is_read_as_a_template_and_none_reaches_a_terminal() -> None:
 
 def test_codes_are_plain_words() -> None:
     assert all(set(code) <= set("abcdefghijklmnopqrstuvwxyz-") for code in CODES)
+
+
+def misused(source: str) -> Iterator[str]:
+    """Messages of a file that are unknown, or whose facts are not those of their code."""
+    for node in ast.walk(ast.parse(source)):
+        if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "Message" and node.args):
+            continue
+        if not isinstance(node.args[0], ast.Constant):
+            continue
+        code = node.args[0].value
+        given = {keyword.arg for keyword in node.keywords}
+        known = {name.removesuffix("?") for name in CODES.get(code, ())} | {"part", None}
+        needed = set() if None in given else {name for name in CODES.get(code, ()) if not name.endswith("?")}
+        if code not in CODES or not given <= known or not needed <= given:
+            yield f"{code}: {sorted(map(str, given ^ needed))}"
+
+
+def test_every_message_that_is_made_has_the_facts_of_its_code() -> None:
+    for path in (Path(dpmoments.__file__).parent).rglob("*.py"):
+        assert not [*misused(path.read_text(encoding="utf-8"))], path
+
+
+@pytest.mark.parametrize(
+    "call", ["Message('no such code')", "Message('no-levels')", "Message('no-ball', spent=1, x=2)"]
+)
+def test_a_message_with_other_facts_is_found(call: str) -> None:
+    assert [*misused(call)]

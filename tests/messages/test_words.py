@@ -13,6 +13,7 @@ from dpmoments.messages.analyst import ANALYST
 from dpmoments.messages.curator import AT_THE_SHELL, IN_PYTHON
 from dpmoments.messages.findings import FINDINGS
 from dpmoments.messages.message import Audience, Message
+from dpmoments.messages.refusals import REFUSALS
 from dpmoments.messages.short import SHORT
 
 WORDS = Path(__file__).parent.parent / "golden" / "words"
@@ -36,6 +37,7 @@ BY_KIND: Mapping[str, Any] = {
     "word": "drop",
     "words": ("center", "drop"),
     "amount": "ε = 1",
+    "fact": "…",
 }
 BY_NAME: Mapping[str, Any] = {
     "column": "visits",
@@ -62,6 +64,12 @@ BY_NAME: Mapping[str, Any] = {
     "name": "my-query",
     "query": "Gram matrix",
     "path": "budget.db",
+    "parameter": "steps",
+    "value": 1.5,
+    "expected": "a whole number",
+    "got": "float",
+    "advice": "leave it out",
+    "choices": ("units", "bounds"),
     "entry": 2,
 }
 BY_CODE: Mapping[str, Mapping[str, Any]] = {
@@ -163,13 +171,13 @@ def examples(code: str) -> Iterator[Message]:
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Name and text of every golden file."""
+    """Name and text of every golden file; the sentences of refusals are the same for all readers."""
     for topic, (known, audiences) in TOPICS.items():
         for audience in audiences:
             lines = [
                 f"{code}\n    {message.text(audience)}"
                 for code in codes.CODES
-                if code in known
+                if code in known and not (code in REFUSALS and audience == "shell")
                 for message in examples(code)
             ]
             yield f"{topic}-{audience}.txt", "\n".join(lines) + "\n"

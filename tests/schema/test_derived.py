@@ -41,6 +41,7 @@ from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.entries import column_from_dict
 from dpmoments.schema.typical import column_weights
 from support.examples import examples
+from support.said import refused
 
 EPSILON = 2.0**-53
 BOUNDS = [
@@ -509,7 +510,7 @@ def test_an_array_and_a_file_have_the_tables_columns_alone(tmp_path: Path) -> No
     expected = Rows.of(table, schema).moments()
     array = np.column_stack([table["age"], table["smoker"].to_numpy(zero_copy_only=False).astype(float)])
     assert Rows.of(array, schema).moments() == expected
-    with pytest.raises(ValueError, match=r"4 columns and the schema 2.*without derived features"):
+    with refused("array-columns"):
         Rows.of(np.ones((3, 4)), schema)
     # a column of that name in the table is not read, whatever it holds
     odd = table.append_column("age^2", pa.array(["Smith"] * 50)).append_column("age:smoker", pa.array([None] * 50))
@@ -634,7 +635,7 @@ def test_derived_values_of_a_frame_as_it_is() -> None:
     )
     inside = derived_values(schema, values, within_bounds=True)
     np.testing.assert_array_equal(inside[0], [10000.0, 100, 1, 0, 1, 100, 0, 100])
-    with pytest.raises(ValueError, match=r"shape \(n, 8\).*got \(3, 7\)"):
+    with refused("values-shape"):
         derived_values(schema, values[:, :7])
 
 

@@ -17,6 +17,7 @@ import dpmoments as dpm
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
 from dpmoments.schema.document import parse_yaml
+from support.said import refused
 
 SECRET = "Schmidt-4711"
 
@@ -155,22 +156,22 @@ def test_text_files_of_another_format(tmp_path: Path) -> None:
         "a;b",
     )  # it was stated
     frame(0)[["age"]].to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="not a text file: leave it out"):
+    with refused("text-format-of-other-file"):
         Schema.draft(tmp_path / "t.parquet", text_format=stated)
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "code"),
     [
-        (np.zeros((2, 2)), "an array's columns have no names"),
-        ([1], "cannot draft a schema of list"),
-        (pd.DataFrame({3: [1]}), "no columns with names"),
-        (pd.concat([frame(0), frame(0)], axis=1), "two columns with the same name"),
+        (np.zeros((2, 2)), "draft-of-array"),
+        ([1], "draft-of-other-type"),
+        (pd.DataFrame({3: [1]}), "no-column-names"),
+        (pd.concat([frame(0), frame(0)], axis=1), "repeated-column-names"),
     ],
     ids=["array", "list", "numbers for names", "repeated"],
 )
-def test_what_cannot_be_drafted(data: Any, words: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=words):
+def test_what_cannot_be_drafted(data: Any, code: str) -> None:
+    with refused(code, (TypeError, ValueError)):
         Schema.draft(data)
 
 
@@ -180,7 +181,7 @@ def test_a_dataset_whose_types_were_guessed_is_refused(tmp_path: Path) -> None:
         ds.dataset(tmp_path / "t.csv", format="csv"),
         ds.dataset([ds.dataset(tmp_path / "t.csv", format="csv")]),
     ):
-        with pytest.raises(TypeError, match="guesses from the first cells"):
+        with refused("arrow-guessed-types", TypeError):
             Rows.of(data, Schema(dpm.Numeric("a", 0, 1)))
 
 
@@ -192,7 +193,7 @@ def test_feather_version_1_and_damage_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="cannot be read") as caught:
             Rows.of(path, schema)
         assert SECRET not in str(caught.value)
-        with pytest.raises(ValueError, match="not an Arrow IPC"):
+        with refused("file-unreadable"):
             Schema.draft(path)
 
 
@@ -222,8 +223,8 @@ def test_cells_in_the_names_of_folders(tmp_path: Path) -> None:
             assert Rows.of(data, schema).moments() == expected
     of_folders_alone = Schema(dpm.Numeric("year", 2019, 2022, missing="drop"))
     assert Rows.of(tmp_path / "parquet", of_folders_alone).moments() == Rows.of(table, of_folders_alone).moments()
-    with pytest.raises(ValueError, match=r"'town' is in the names of folders, one of which is not a value") as caught:
+    with refused("folder-not-a-value", column="town") as caught:
         Rows.of(tmp_path / "parquet", Schema(dpm.Numeric("town", 0, 1))).moments()
     assert "ü" not in str(caught.value)
-    with pytest.raises(ValueError, match=r"has no column 'year'"):  # one file alone is in no folder
+    with refused("table-without-columns"):  # one file alone is in no folder
         Rows.of(next((tmp_path / "parquet").rglob("*.parquet")), schema)

@@ -21,7 +21,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.schema.entries import column_from_dict
 from dpmoments.schema.typical import RoughScale
-from support.said import warned
+from support.said import refused, warned
 
 ROOT = Path(__file__).parents[2]
 SCALES = np.array([1e-3, 1.0, 50.0, 1e4])
@@ -229,9 +229,9 @@ def test_bad_input_is_refused(options: dict[str, Any], kind: type[Exception], me
 
 def test_schemas_that_cannot_be() -> None:
     income = dpm.Numeric("income", scale=(1, 10))
-    with pytest.raises(ValueError, match="leave row_norm out"):
+    with refused("row-norm-and-scale"):
         dpm.Schema(income, row_norm=1.0)
-    with pytest.raises(ValueError, match="coordinates have neither"):
+    with refused("scale-and-coordinates"):
         dpm.Schema(income, dpm.Coordinate("x"))
     assert dpm.Schema(income).row_norm is None
 

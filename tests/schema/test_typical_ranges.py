@@ -19,7 +19,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.schema import typical as typical_ranges
 from dpmoments.schema.entries import column_from_dict
 from dpmoments.schema.typical import DOUBT, TRUST, column_weights
-from support.said import codes
+from support.said import codes, refused
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 120, typical=(20, 75)),
@@ -87,18 +87,18 @@ def test_an_end_that_is_no_number_is_refused(typical: Any) -> None:
 
 
 def test_a_typical_range_needs_bounds() -> None:
-    with pytest.raises(ValueError, match="a typical range and a scale"):
+    with refused("typical-and-scale"):
         dpm.Numeric("income", scale=(1, 1e6), typical=(0, 90_000))
     age = dpm.Numeric("age", 0, 120, typical=(20, 75))
-    with pytest.raises(ValueError, match="'age' has a typical range and 'income' has no bounds"):
+    with refused("typical-without-bounds", column="age"):
         dpm.Schema(age, dpm.Numeric("income", scale=(1, 1e6)))
-    with pytest.raises(ValueError, match="'age' has a typical range and 'x0' has no bounds"):
+    with refused("typical-without-bounds", column="age"):
         dpm.Schema(age, *dpm.Schema.unit_ball(1).columns, row_norm=2.0)
 
 
 def test_a_row_norm_of_equal_columns_does_not_hold_for_unequal_ones() -> None:
     columns = [dpm.Numeric("age", 0, 120, typical=(20, 75)), dpm.Numeric("score", -1, 1)]
-    with pytest.raises(ValueError, match=r"row_norm=1\.2 and column 'age' has a typical range"):
+    with refused("row-norm-and-typical", column="age"):
         dpm.Schema(*columns, row_norm=1.2)
     assert dpm.Schema(*columns, row_norm=5.0) == dpm.Schema(*columns) == dpm.Schema(*columns, row_norm=math.sqrt(2.0))
 
@@ -124,7 +124,7 @@ def test_files_hold_the_range_and_files_without_one_are_as_before(tmp_path: Path
     assert dpm.Schema.load(tmp_path / "schema.yaml") == SCHEMA != WITHOUT
     age = {"name": "age", "kind": "numeric", "lower": 0, "upper": 120, "typical": [20, 75]}
     assert column_from_dict(age) == SCHEMA.columns[0]
-    with pytest.raises(ValueError, match="column 'age' has no typical"):
+    with refused("schema-not-filled-in"):
         dpm.Schema.from_dict({"columns": [age | {"typical": None}]})
 
 

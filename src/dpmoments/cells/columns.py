@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dpmoments.cells.objects import array_cells, series_cells
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
+from dpmoments.messages.message import Message
 
 _READABLE_KINDS = "biufOUSTM"
 """Kinds of NumPy types that a column may have; the column's reader decides about bytes."""
@@ -31,7 +32,7 @@ class ColumnTable:
 
     def __post_init__(self) -> None:
         if len({len(column) for column in self.columns.values()}) > 1:
-            raise InputValueError("the columns of the table have different lengths: each needs one value per row")
+            raise InputValueError(Message("column-lengths"))
 
     @property
     def n_rows(self) -> int:
@@ -68,22 +69,16 @@ def declared_column(values: Any, name: str) -> Any:
         return series
     cells = declared_array(values, name)
     if cells.ndim != 1:
-        raise InputValueError(f"column {name!r} must have one dimension, one value per row, and has {cells.ndim}")
+        raise InputValueError(Message("column-dimensions", column=name, ndim=cells.ndim))
     if cells.dtype.kind not in _READABLE_KINDS:
-        raise InputTypeError(
-            f"column {name!r} has NumPy's type {cells.dtype.type.__name__}, which is not a type of numbers, "
-            f"text or dates: convert it"
-        )
+        raise InputTypeError(Message("column-type", column=name, type=cells.dtype.type.__name__))
     return cells
 
 
 def declared_array(values: Any, name: str) -> npt.NDArray[Any]:
     """Return an array of the values' declared type; a sequence becomes an array of objects."""
     if isinstance(values, np.ma.MaskedArray):
-        raise InputTypeError(
-            f"{name!r} is a masked array, whose mask would be lost: fill it, array.filled(np.nan), and choose each column's "
-            "missing rule"
-        )
+        raise InputTypeError(Message("masked-column", column=name))
     if isinstance(values, list | tuple):
         return objects_of(values, len(values))
     elsewhere = type(values).__module__.split(".")[0] in ("dask", "pyspark")
@@ -91,11 +86,7 @@ def declared_array(values: Any, name: str) -> npt.NDArray[Any]:
         return np.asarray(values)
     if isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray):
         return objects_of(values, len(values))
-    raise InputTypeError(
-        f"{name!r} must be an array, a list, or a column of a frame in memory, got {type(values).__name__}: "
-        f"convert it, for "
-        "instance to a NumPy array"
-    )
+    raise InputTypeError(Message("column-of-other-type", column=name, got=type(values).__name__))
 
 
 def objects_of(cells: Iterable[object], n_cells: int) -> npt.NDArray[np.object_]:
@@ -110,7 +101,7 @@ def _array_cells(column: npt.NDArray[Any], name: str) -> Any:
         return objects_of(column, len(column))
     with suppress(pa.ArrowException, TypeError, ValueError):  # whose message may quote a cell
         return array_cells(column)
-    raise InputTypeError(f"column {name!r} cannot be converted to plain numbers or text: convert it first")
+    raise InputTypeError(Message("column-not-plain", column=name))
 
 
 def _whole_text(cell: object) -> str | None:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import BoolArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import nw, pa
+from dpmoments.messages.message import Message
 
 ObjectArray = npt.NDArray[np.object_]
 Found = TypeVar("Found")
@@ -53,7 +54,7 @@ def series_cells(series: nw.Series[Any], name: str) -> Any:
         return series.to_arrow()
     if getattr(native_type, "storage", None) == "python":  # text, one of which has half of a surrogate pair
         return _texts_of_any_kind(series.to_list())
-    raise InputTypeError(f"column {name!r} of the frame does not hold plain numbers or text: convert it first")
+    raise InputTypeError(Message("frame-column-not-plain", column=name))
 
 
 def array_cells(cells: npt.NDArray[Any]) -> Any:

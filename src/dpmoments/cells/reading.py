@@ -63,18 +63,14 @@ def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[
         # Through text, which rounds each cell correctly: the direct cast's rounding depends on the type's scale.
         chunk = pc.cast(chunk, pa.string())
     elif pa.types.is_temporal(kind):
-        raise InputTypeError(
-            f"column {column.name!r} holds dates or times, and a {column.kind} column needs numbers: "
-            f"describe it as Date, with dates for bounds"
-        )
+        raise InputTypeError(Message("dates-in-number-column", column=column.name, kind=column.kind))
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
         advice = "convert it, or describe it as Categorical"
         if _is_text(kind):
             stated = {"numeric": 'decimal="."', "boolean": "true_values and false_values"}.get(column.kind)
             advice += "" if stated is None else f"; or state {stated} in the schema, and text is read"
         raise InputTypeError(
-            f"column {column.name!r} has type {_type_name(kind)} in the table and a {column.kind} column needs numbers: "
-            f"{advice}"
+            Message("not-a-number-type", column=column.name, type=_type_name(kind), kind=column.kind, advice=advice)
         )
     return _cleaned(_as_floats(chunk), column, _FLOATS.get(str(kind)))
 
@@ -219,10 +215,7 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
             of_number = np.array([*by_number.values(), UNKNOWN], dtype=np.int64)[_index_of(values, list(by_number))]
             return np.where(np.isnan(values), MISSING, of_number)
         else:
-            raise InputTypeError(
-                f"column {column.name!r} has type {_type_name(kind)} in the table and a categorical column needs text or "
-                "integers: convert it, or describe it as Numeric or Boolean"
-            )
+            raise InputTypeError(Message("not-a-level-type", column=column.name, type=_type_name(kind)))
         position = pc.fill_null(pc.index_in(chunk, value_set=value_set), len(known))
         codes: CodeArray = code_of[position.to_numpy(zero_copy_only=False)]
         codes[missing.to_numpy(zero_copy_only=False).astype(bool)] = MISSING

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from string import Formatter
 from types import MappingProxyType
+
+from dpmoments.messages.refusals import REFUSALS
 
 Fact = bool | int | float | str | tuple["Fact", ...]
 """A plain fact."""
@@ -46,11 +49,13 @@ KINDS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
         "word": _is_word,
         "words": _every(_is_word),
         "amount": _is_text,
+        "fact": lambda value: isinstance(value, bool | int | float | str),
     }
 )
 """Kinds of facts: a ``name`` is text that a person wrote.
 
-A ``word`` is one that the library defines; an ``amount`` is a privacy loss as it is printed, in an error only.
+A ``word`` is one that the library defines; an ``amount`` is a privacy loss as it is printed, in an error only. A ``fact`` of an
+error is a number or text.
 """
 
 _BUDGET = {"epsilon?": "number", "delta?": "number", "rho?": "number"}
@@ -169,7 +174,22 @@ _CAVEATS: Mapping[str, Kinds] = {
 Codes of :class:`dpmoments.noise.terms.NoiseLaw`.
 """
 
+
+def _kinds_of(sentence: str) -> Kinds:
+    """Return the kinds of a sentence's fields: how a fact is formatted says what it is."""
+    kinds = {}
+    for _, name, spec, _ in Formatter().parse(sentence):
+        if name:
+            kinds[name] = "names" if spec in ("all", "listed") else "number" if spec else "fact"
+    return kinds
+
+
 _ERRORS: Mapping[str, Kinds] = {
+    **{code: _kinds_of(sentence) for code, sentence in REFUSALS.items()},
+    "wrong-type": {"column?": "name", "parameter": "name", "expected": "name", "got": "name", "advice?": "name"},
+    "out-of-range": {"column?": "name", "parameter": "name", "value": "fact", "expected": "name"},
+    "not-one-of": {"column?": "name", "parameter": "name", "value": "fact", "choices": "names"},
+    "needs-mean": {"analysis?": "name"},
     "power-outside-i": {"term": "name", "column": "name", "exponent": "integer"},
     "not-categorical-in-formula": {"term": "name", "column": "name"},
     "product-not-released": {"factors": "names"},
@@ -237,7 +257,7 @@ _ERRORS: Mapping[str, Kinds] = {
     "draw-not-in-integers": _QUERY,
     "draw-invalid": {"query": "name", "reason": "name"},
 }
-"""Errors that have facts; the others are text, and their code is their kind."""
+"""Errors that are messages; the others are text, and their code is their kind."""
 
 _REASONS: Mapping[str, Kinds] = {
     "numbers-rarely-fill-bounds": {

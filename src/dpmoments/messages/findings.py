@@ -10,7 +10,8 @@ from types import MappingProxyType
 
 from dpmoments.foundation.values import no_less
 from dpmoments.messages.codes import Fact
-from dpmoments.messages.wording import MAX_NAMED, Words, at_most_percent, budget_text, listed
+from dpmoments.messages.refusals import REFUSALS
+from dpmoments.messages.wording import MAX_NAMED, Words, at_most_percent, budget_text, closest, listed
 
 Facts = Mapping[str, Fact]
 
@@ -243,6 +244,32 @@ def _unknown_feature(facts: Facts) -> str:
     return f"{said} (release.feature_names lists all {facts['features']:,}.)"
 
 
+def _parameter(facts: Facts) -> str:
+    """Return the parameter that an error is about, with its column."""
+    return f"column '{facts['column']}': {facts['parameter']}" if "column" in facts else str(facts["parameter"])
+
+
+def _wrong_type(facts: Facts) -> str:
+    advice = f": {facts['advice']}" if "advice" in facts else ""
+    return f"{_parameter(facts)} must be {facts['expected']}, got {facts['got']}{advice}"
+
+
+def _not_one_of(facts: Facts) -> str:
+    """Return the choices, and the one that was perhaps meant."""
+    choices = facts["choices"]
+    assert isinstance(choices, tuple)
+    first, last = [f"'{choice}'" for choice in choices[:-1]], f"'{choices[-1]}'"
+    use = f"{', '.join(first)} or {last}" if first else last
+    meant = closest(facts["value"], map(str, choices))
+    question = f" (did you mean '{meant['close']}'?)" if meant else ""
+    return f"{_parameter(facts)}={facts['value']!r}: use {use}{question}"
+
+
+def _needs_mean(facts: Facts) -> str:
+    of = f"{facts['analysis']}: " if "analysis" in facts else ""
+    return f"{of}it is made of deviations from the mean, and no mean was released (mean=False): release with mean=True"
+
+
 def _not_a_date(facts: Facts) -> str:
     written = f"a date in the format '{facts['format']}'" if "format" in facts else "an ISO date (2020-01-31)"
     return f"Column '{facts['column']}': a value is not {written}."
@@ -472,6 +499,11 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
             "The noise distribution holds if no eigenvalue is below the stated smallest_eigenvalue."
         ),
         # Errors
+        **REFUSALS,
+        "wrong-type": _wrong_type,
+        "out-of-range": lambda facts: f"{_parameter(facts)}={facts['value']!r} must be {facts['expected']}",
+        "not-one-of": _not_one_of,
+        "needs-mean": _needs_mean,
         "power-outside-i": (
             "In a formula, '{term}' crosses {column} with itself, so {column} would be fitted without its power. Write "
             "I({column}**{exponent})."

@@ -11,11 +11,11 @@ import numpy as np
 from dpmoments.foundation.errors import InputTypeError, InputValueError, visible
 from dpmoments.foundation.values import from_plain, require_known, shown, to_plain
 from dpmoments.messages.analyst import ANALYST
-from dpmoments.messages.codes import PART, QUERIES, Fact, fault_of
+from dpmoments.messages.codes import CODES, ERRORS, PART, QUERIES, Fact, fault_of
 from dpmoments.messages.curator import AT_THE_SHELL, IN_PYTHON
 from dpmoments.messages.findings import FINDINGS
 from dpmoments.messages.short import SHORT
-from dpmoments.messages.wording import Words, filled
+from dpmoments.messages.wording import Words, as_fact, filled
 
 Audience = Literal["analyst", "curator", "shell", "short"]
 """Reader of a message.
@@ -57,7 +57,8 @@ class Message:
     _facts: tuple[tuple[str, Fact], ...]
 
     def __init__(self, code: str, /, **facts: Any) -> None:
-        plain = {name: _plain(value) for name, value in facts.items()}
+        open_kinds = {name for name, kind in CODES[code].items() if kind == "fact"} if code in ERRORS else ()
+        plain = {name: (as_fact if name in open_kinds else _plain)(value) for name, value in facts.items()}
         if fault := fault_of(code, plain):
             raise InputValueError(f"message {shown(code)}: {fault}")
         object.__setattr__(self, "code", code)

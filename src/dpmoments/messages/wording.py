@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
 
 from dpmoments.foundation.errors import visible
-from dpmoments.foundation.values import no_less
+from dpmoments.foundation.values import no_less, shown
 from dpmoments.messages.codes import Fact
 
 Words = str | Callable[[Mapping[str, Fact]], str]
@@ -22,6 +26,8 @@ _CLOSE = 0.7
 """Smallest similarity of a name that is suggested."""
 _LONGEST_NAME = 200
 """Longest name that is compared, in characters."""
+_CONTAINERS = (str, int, bytes, list, tuple, dict, set, np.ndarray)
+"""Types of values whose text is shortened; another object has a text of its own."""
 
 
 class _Name(str):
@@ -31,6 +37,31 @@ class _Name(str):
         if spec == "shell":
             return shlex.quote(self)
         return repr(str(self)) if spec == "python" else format(str(self), spec)
+
+
+class _Shown(str):
+    """Text of a value that is neither a number nor text, quoted already."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def as_fact(value: Any) -> Fact:
+    """Return a fact of an error: a number or short text itself, else a shortened text.
+
+    Examples
+    --------
+    >>> [as_fact(value) for value in (3, "age", [1, 2], None)]
+    [3, 'age', [1, 2], None]
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    short = len(value) <= _LONGEST_NAME if isinstance(value, str) else isinstance(value, int) and abs(value) < 2**64
+    if short or isinstance(value, float | _Shown):
+        return str(value) if isinstance(value, Enum) else value
+    return _Shown(shown(value) if isinstance(value, _CONTAINERS) else str(value))
 
 
 class _Names(tuple["Fact", ...]):
@@ -53,14 +84,16 @@ def filled(words: Words, facts: Mapping[str, Fact]) -> str:
     >>> print(filled("{names} and {share:.0%}", {"names": ("a", "{share}"), "share": 0.2}))
     'a', '{share}' and 20%
     """
-    shown = {name: _shown(fact) for name, fact in facts.items()}
-    return words(shown) if callable(words) else words.format(**shown)
+    visible_facts = {name: _visible(fact) for name, fact in facts.items()}
+    return words(visible_facts) if callable(words) else words.format(**visible_facts)
 
 
-def _shown(fact: Fact) -> Fact:
+def _visible(fact: Fact) -> Fact:
     """Return a fact without characters of names that a terminal obeys."""
     if isinstance(fact, tuple):
-        return _Names(map(_shown, fact))
+        return _Names(map(_visible, fact))
+    if isinstance(fact, _Shown):
+        return _Shown(visible(fact))
     return _Name(visible(fact)) if isinstance(fact, str) else fact
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.rows.level_sums import LevelBlock
 from dpmoments.rows.summary import Missing, Summary, plain_rows
 from dpmoments.schema.columns import Boolean, Categorical
@@ -88,7 +89,7 @@ class CellCountSummary(Summary[list[IntegerArray], CellCounts]):
                 columns[column.name] = _Counted(features.start, numbers, 2, True, column.missing == "center")
             numbers += features.stop - features.start
         if unknown := [name for by in tables for name in by if name not in columns]:
-            raise InputValueError(f"{unknown[0]!r} is not a categorical or Boolean column of the schema")
+            raise InputValueError(Message("not-a-column-of-levels", column=unknown[0]))
         names = list(columns)
         indices = tuple(tuple(names.index(name) for name in by) for by in tables)
         return cls(tuple(columns.values()), indices, missing)

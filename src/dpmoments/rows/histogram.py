@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.rows.level_sums import LevelBlock
 from dpmoments.rows.summary import Missing, Summary, plain_rows
 
@@ -68,7 +69,7 @@ class HistogramSummary(Summary[CountArray, Histogram]):
     def __post_init__(self) -> None:
         edges = np.asarray(self.edges, dtype=np.float64)
         if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
-            raise InputValueError("edges must be at least two increasing numbers")
+            raise InputValueError(Message("histogram-edges"))
         object.__setattr__(self, "edges", edges)
 
     def start(self) -> CountArray:
@@ -78,7 +79,7 @@ class HistogramSummary(Summary[CountArray, Histogram]):
         rows = plain_rows(block, self.missing)
         values = np.asarray(self.statistic(rows), dtype=np.float64)
         if values.shape != (len(rows),):
-            raise InputValueError("the statistic did not return one value per row")  # the number of rows is private
+            raise InputValueError(Message("statistic-length"))  # the number of rows is private
         # NaN sorts last, so it is counted above.
         running += np.bincount(np.searchsorted(self.edges, values, side="right"), minlength=len(running))
 
@@ -139,17 +140,11 @@ def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
     made_up = _made_up_rows(n_features)
     together = np.asarray(statistic(made_up.copy()), dtype=np.float64)
     if together.shape != (len(made_up),):
-        raise InputValueError(
-            f"the statistic returned shape {together.shape} for {len(made_up)} rows: return one value per row"
-        )
+        raise InputValueError(Message("statistic-shape", shape=together.shape, rows=len(made_up)))
     backwards = np.asarray(statistic(np.ascontiguousarray(made_up[::-1])), dtype=np.float64)[::-1]
     parts: Iterable[FloatArray] = [
         statistic(made_up[start:stop].copy()) for start, stop in ((0, 1), (1, 4), (4, 37), (37, 67))
     ]
     for again in (backwards, np.concatenate(list(parts))):
         if not np.array_equal(together, again, equal_nan=True):
-            raise InputValueError(
-                "a row's statistic depends on other rows, so one row could change the bins of others: compute "
-                "it row by row (a sum along axis 1, or dpmoments.rows.kernel.transformed_norms), not by a "
-                "matrix product"
-            )
+            raise InputValueError(Message("statistic-of-other-rows"))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmoments.foundation.errors import InputTypeError
+from dpmoments.messages.message import Message
 from dpmoments.rows.compiled import CompiledSums, can_be_compiled, compiled_sums
 from dpmoments.rows.moments import Moments, add_limbs, split_limbs
 from dpmoments.rows.rounding import RowMap, RowRounder
@@ -125,7 +126,7 @@ def transformed_norms(
     array([5.00000000e-001, 5.00000000e+000, 5.00000001e+300])
     """
     if not isinstance(block, np.ndarray) or block.ndim != 2:
-        raise InputTypeError("a block must be a two-dimensional NumPy array")
+        raise InputTypeError(Message("block-not-an-array"))
     n_rows, n_features = block.shape
     checked = checked_block(block, n_features)
     row_map = RowMap.of(n_features, bits=bits, radius=radius, center=center, linear=linear, missing=missing)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmoments.foundation.errors import InputFloatingPointError, InputValueError
+from dpmoments.messages.message import Message
 
 EXACT = 2.0**53
 """Integers of magnitude up to 2^53 are float64 numbers, and so are their sums below it."""
@@ -38,18 +39,16 @@ class Lattice:
 
     def __post_init__(self) -> None:
         if self.n_features < 1:
-            raise InputValueError(f"n_features must be at least 1, got {self.n_features}")
+            raise InputValueError(Message("lattice-features", n_features=self.n_features))
         if not _MIN_RADIUS <= self.radius <= _MAX_RADIUS:
-            raise InputValueError(f"radius must lie in [{_MIN_RADIUS:g}, {_MAX_RADIUS:g}], got {self.radius!r}")
+            raise InputValueError(Message("lattice-radius", least=_MIN_RADIUS, most=_MAX_RADIUS, radius=self.radius))
         least = max(1, (self._dimension_bits + 1) // 2)
         most = min(_MAX_BITS, (53 - self._dimension_bits) // 2)
         if least > most:
-            raise InputValueError(f"{self.n_features} features are too many for exact float64 products")
+            raise InputValueError(Message("lattice-features-exact", n_features=self.n_features))
         if not least <= self.bits <= most:
             raise InputValueError(
-                f"bits must lie in [{least}, {most}] for {self.n_features} features, got {self.bits}: "
-                "with fewer, rounding could change a row by more than half the radius; with more, float64 sums "
-                "would be inexact"
+                Message("lattice-bits", least=least, most=most, n_features=self.n_features, bits=self.bits)
             )
 
     @property

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from dpmoments.cells.reading import CodeArray
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.rows.kernel import MomentSummary, RunningMoments
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import LIMB_BITS, Moments, add_limbs, split_limbs
@@ -360,9 +361,7 @@ class LevelSums:
 
     def __post_init__(self) -> None:
         if self.count > _MAX_ROWS:
-            raise InputValueError(
-                "more than 2^38 rows are too many for one pass: read them with an engine, Dask or Spark"
-            )
+            raise InputValueError(Message("too-many-rows-in-one-pass"))
 
     def merge(self, other: LevelSums) -> LevelSums:
         """Return the sums over both sets of rows."""

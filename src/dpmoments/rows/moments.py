@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmoments.foundation.errors import InputOverflowError, InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.rows.lattice import Lattice
 
 # An integer is stored as high·2^60 + low with 0 ≤ low < 2^60, which makes the pair unique. Two lows add up to
@@ -87,12 +88,12 @@ class Moments:
     def __post_init__(self) -> None:
         shape = self.limbs.shape
         if len(shape) != 3 or shape[0] != 2 or shape[1] != shape[2] + 1 or self.limbs.dtype != np.int64:
-            raise InputValueError(f"limbs must be int64 of shape (2, d + 1, d), got {self.limbs.dtype} {shape}")
+            raise InputValueError(Message("moments-limbs", dtype=self.limbs.dtype, shape=shape))
         Lattice(shape[2], self.bits, self.radius)  # refuses a pair of bits and radius that no rows can have
         if not (0 <= self.dropped <= self.count and 0 <= self.clipped <= self.count):
-            raise InputValueError("need 0 <= dropped <= count and 0 <= clipped <= count")
+            raise InputValueError(Message("moments-counts"))
         if self.count > _MAX_COUNT:
-            raise InputOverflowError("more than 2^63 rows: the sums would no longer be exact")
+            raise InputOverflowError(Message("moments-overflow"))
         frozen = self.limbs.view()
         frozen.setflags(write=False)
         object.__setattr__(self, "limbs", frozen)
@@ -119,10 +120,7 @@ class Moments:
         mine = (self.n_features, self.bits, self.radius)
         theirs = (other.n_features, other.bits, other.radius)
         if mine != theirs:
-            raise InputValueError(
-                "cannot merge moments on different lattices: (features, bits, radius) are "
-                f"{mine} and {theirs}; compute both with the same ones"
-            )
+            raise InputValueError(Message("moments-on-other-lattice", mine=mine, theirs=theirs))
         return Moments(
             count=self.count + other.count,
             dropped=self.dropped + other.dropped,

@@ -13,6 +13,7 @@ from dpmoments.cells.reading import MISSING, level_codes, numbers, strict_number
 from dpmoments.foundation.arrays import BoolArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.messages.message import Message
 from dpmoments.rows.summary import dropped_by_missing
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
@@ -38,7 +39,7 @@ class Restriction:
         column = grouping_column(schema, by)
         known = levels_of(column)
         if unknown := [level for level in levels if not any(level is one or _same(level, one) for one in known)]:
-            raise InputValueError(f"{unknown[0]!r} is not a level of {by}: use one of {', '.join(map(repr, known))}")
+            raise InputValueError(Message("unknown-group", level=unknown[0], column=by, known=[*known]))
         return cls(column, tuple(levels), schema_of_groups(schema, by))
 
     def applied(self, columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,9 +47,7 @@ class Restriction:
         with suppress(pa.ArrowException):  # whose message may quote a cell
             kept = self._kept(columns[self.column.name])
             return {name: _rows(columns[name], kept) for name in self.schema.names}
-        raise InputTypeError(
-            f"column {self.column.name!r}, or another column, cannot be divided into groups: convert it first"
-        )
+        raise InputTypeError(Message("column-not-divided", column=self.column.name))
 
     def _kept(self, cells: Any) -> BoolArray:
         """Return the mask of selected rows, shape (n,)."""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.rows.lattice import EXACT, NARROW, Lattice, clip_rows, squared_norms
 from dpmoments.rows.summary import Missing, fill_missing
 
@@ -55,13 +56,13 @@ class SlicedMatrix:
         """
         entries = np.array(matrix, dtype=np.float64)
         if entries.ndim != 2 or entries.shape[0] < 1 or entries.shape[1] < 1:
-            raise InputValueError(f"the matrix must be two-dimensional and not empty, got shape {entries.shape}")
+            raise InputValueError(Message("matrix-shape", shape=entries.shape))
         if not np.all(np.abs(entries) <= _MAX_ENTRY):
-            raise InputValueError(f"the matrix must have finite entries of magnitude at most {_MAX_ENTRY:g}")
+            raise InputValueError(Message("matrix-entries", most=_MAX_ENTRY))
         n_inner = entries.shape[1]
         slice_bits = (53 - (n_inner - 1).bit_length()) // 2
         if slice_bits < 20:
-            raise InputValueError(f"{n_inner} columns are too many for an accurate exact product; at most 8192")
+            raise InputValueError(Message("matrix-columns", columns=n_inner))
         exponents = np.maximum(np.frexp(_row_peaks(entries))[1], _MIN_MATRIX_EXPONENT)[:, None]
         scaled = entries * np.ldexp(1.0, slice_bits - exponents)
         first = np.rint(scaled)
@@ -154,14 +155,14 @@ class RowMap:
         if center is not None:
             shift = np.array(center, dtype=np.float64)
             if shift.shape != (n_inputs,):
-                raise InputValueError(f"center must have shape ({n_inputs},), got {shift.shape}")
+                raise InputValueError(Message("center-shape", n_inputs=n_inputs, shape=shift.shape))
             if not np.all(np.abs(shift) <= _MAX_CENTER):
-                raise InputValueError(f"center must be finite and at most {_MAX_CENTER:.2g} in magnitude")
+                raise InputValueError(Message("center-out-of-range", most=_MAX_CENTER))
         sliced: SlicedMatrix | None = None
         if linear is not None:
             sliced = SlicedMatrix.of(linear)
             if sliced.n_inputs != n_inputs:
-                raise InputValueError(f"linear must have shape (k, {n_inputs}), got {np.shape(linear)}")
+                raise InputValueError(Message("linear-shape", n_inputs=n_inputs, shape=np.shape(linear)))
         n_outputs = n_inputs if sliced is None else sliced.n_outputs
         return cls(n_inputs, Lattice(n_outputs, bits, float(radius)), missing, shift, sliced)
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.text_format import TextFormat
+from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey, require_unit
 from dpmoments.rows.cell_counts import CellCounts, CellCountSummary
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount, RowStatistic, require_rowwise
@@ -199,7 +200,9 @@ class Rows:
                [0.    , 0.0625]]))
         """
         if not isinstance(schema, Schema):
-            raise InputTypeError(f"schema must be a dpmoments.Schema, got {type(schema).__name__}")
+            raise InputTypeError(
+                Message("wrong-type", parameter="schema", expected="a dpmoments.Schema", got=type(schema).__name__)
+            )
         neighbors = Neighbors.of(neighbors)
         if privacy_unit is not None:
             require_unit(privacy_unit, schema.reserved_names, neighbors)
@@ -223,9 +226,7 @@ class Rows:
             If units are bounded and the table has changed since then.
         """
         if self.privacy_unit is not None and self.selection is None:
-            raise InputValueError(
-                "the rows of units are not bounded yet: call rows.bounded(key), as a plan for units does"
-            )
+            raise InputValueError(Message("units-not-bounded"))
         asked = _InUnitBall(summary, self.source.missing) if self.shortened else summary
         with self._passing():
             if self.selection is None:
@@ -252,7 +253,7 @@ class Rows:
             between the two rounds.
         """
         if self.privacy_unit is None:
-            raise InputValueError("the rows have no privacy unit: use Rows.of(..., privacy_unit=...)")
+            raise InputValueError(Message("rows-without-unit"))
         with self._passing(ROUNDS):
             selection = selection_of_units(
                 self.source, self.privacy_unit, self.n_features, key, threads=self.threads, on_block=self.on_block
@@ -276,7 +277,7 @@ class Rows:
             If the column or a level is unknown, or it is the only column.
         """
         if self.privacy_unit is not None:
-            raise InputValueError("rows of units cannot be divided into groups: a unit may have rows in several")
+            raise InputValueError(Message("units-in-groups"))
         restriction = Restriction.of(self.schema, by, levels)
         return replace(self, schema=restriction.schema, source=self.source.restricted(restriction))
 

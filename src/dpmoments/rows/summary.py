@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.messages.message import Message
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
@@ -85,15 +86,17 @@ def checked_block(block: object, n_features: int) -> NDArray[Any]:
     Integers beyond 2^53 round to float64.
     """
     if not isinstance(block, np.ndarray):
-        raise InputTypeError(f"a block must be a NumPy array, got {type(block).__name__}")
+        raise InputTypeError(
+            Message("wrong-type", parameter="a block", expected="a NumPy array", got=type(block).__name__)
+        )
     if isinstance(block, np.ma.MaskedArray):
-        raise InputTypeError("a block must not be a masked array: fill masked cells with NaN and choose `missing`")
+        raise InputTypeError(Message("block-masked"))
     if block.dtype.kind not in "biuf" or block.dtype.itemsize > 8:
-        raise InputTypeError(f"a block must hold integers, float32 or float64, got dtype {block.dtype}")
+        raise InputTypeError(Message("block-type", dtype=block.dtype))
     if block.ndim != 2:
-        raise InputValueError(f"a block must be two-dimensional, got {block.ndim} dimensions (one array: [array])")
+        raise InputValueError(Message("block-dimensions", ndim=block.ndim))
     if block.shape[1] != n_features:
-        raise InputValueError(f"a block must have {n_features} columns, got {block.shape[1]}")
+        raise InputValueError(Message("block-columns", expected=n_features, columns=block.shape[1]))
     return np.asarray(block)
 
 
@@ -112,9 +115,7 @@ def fill_missing(values: NDArray[np.float64], missing: Missing) -> int:
     if finite.all():
         return 0
     if missing == "error":
-        raise InputValueError(
-            "a cell is NaN or infinite and missing='error': clean the rows, or choose 'center' or 'drop'"
-        )
+        raise InputValueError(Message("cell-not-finite"))
     if missing == "center":
         values[~finite] = 0.0
         return 0
@@ -148,8 +149,13 @@ def dropped_by_missing(missing: BoolArray, rule: str, column: str, *, cell: str,
     """
     if rule == "error" and missing.any():
         raise InputValueError(
-            f"column {column!r} has an {cell} cell and its rule is missing='error': choose missing='drop' or "
-            f"missing={instead!r}{' with a public fill value' if instead == 'fill' else ''} in the schema, or clean the table"
+            Message(
+                "cell-missing",
+                column=column,
+                content=cell,
+                instead=instead,
+                with_what=" with a public fill value" if instead == "fill" else "",
+            )
         )
     return missing if rule == "drop" else np.zeros_like(missing)
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from dpmoments.foundation.errors import InputRuntimeError, InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.rows.summary import Summary
 
 # What the kernel needs of the linear algebra library: one thread a product, exact integer products.
@@ -108,10 +109,7 @@ def require_exact_products() -> None:
     privacy rests on.
     """
     if not _products_are_exact():
-        raise InputRuntimeError(
-            "this linear algebra library rounds float64 products of integers below 2^53, but the exact sums "
-            "that privacy rests on need them; use a NumPy built on a full-precision BLAS"
-        )
+        raise InputRuntimeError(Message("inexact-linear-algebra"))
 
 
 Part = TypeVar("Part")
@@ -130,16 +128,20 @@ def stated_threads(threads: int | None) -> int | None:
     """
     if threads is not None:
         if threads < 1:
-            raise InputValueError(f"threads={threads} must be at least 1: leave it out for one per core")
+            raise InputValueError(
+                Message(
+                    "out-of-range",
+                    parameter="threads",
+                    value=threads,
+                    expected="at least 1: leave it out for one per core",
+                )
+            )
         return threads
     written = os.environ.get(_THREADS_VARIABLE, "").strip()
     if not written:
         return None
     if not re.fullmatch("[0-9]{1,6}", written) or int(written) < 1:
-        raise InputValueError(
-            f"the environment variable {_THREADS_VARIABLE}={written!r} is not a number of threads: set it to a "
-            f"whole number from 1 up, or unset it for one per core"
-        )
+        raise InputValueError(Message("threads-variable", variable=_THREADS_VARIABLE, value=written))
     return int(written)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.foundation.values import check_text, shown
+from dpmoments.foundation.values import check_text
+from dpmoments.messages.message import Message
 
 MarkedMissing = tuple[str | int | float, ...]
 """Values that mean a missing one: texts as they are written, and numbers."""
@@ -27,7 +28,13 @@ def check_source(column: str, source: object) -> None:
         return
     if not isinstance(source, str) or not source:
         raise InputTypeError(
-            f"column {column!r}: source={shown(source)} must be the column's name in the table, a text"
+            Message(
+                "out-of-range",
+                column=column,
+                parameter="source",
+                value=source,
+                expected="the column's name in the table, a text",
+            )
         )
     check_text(source, f"column {column!r}: source")
 
@@ -45,11 +52,11 @@ def checked_weight(column: str, weight: object) -> float | None:
     if weight is None:
         return None
     if isinstance(weight, bool) or not isinstance(weight, int | float | np.integer | np.floating):
-        raise InputTypeError(f"column {column!r}: weight must be a number, got {type(weight).__name__}")
-    if not 1.0 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
-        raise InputValueError(
-            f"column {column!r}: weight={shown(weight)} must be from 1/{MAX_WEIGHT:g} to {MAX_WEIGHT:g}; 1 is the default"
+        raise InputTypeError(
+            Message("wrong-type", column=column, parameter="weight", expected="a number", got=type(weight).__name__)
         )
+    if not 1.0 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
+        raise InputValueError(Message("weight-out-of-range", column=column, weight=weight, most=MAX_WEIGHT))
     return float(weight)
 
 
@@ -62,16 +69,13 @@ def checked_marks(column: str, values: object, option: str = "missing_values") -
     if values is None:
         return None
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
-        raise InputTypeError(f"{_which(column)}{option}={shown(values)} must be a list of texts and numbers")
+        raise InputTypeError(Message("not-texts-and-numbers", column_and=_which(column), option=option, value=values))
     plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     for value in plain:
         if isinstance(value, str):
             check_text(value, f"{_which(column)}{option}")
         elif not is_number(value):
-            raise InputTypeError(
-                f"{_which(column)}{option} holds {shown(value)}: it must be a list of texts and finite numbers (in a file, quote "
-                "true, false and null where they are text)"
-            )
+            raise InputTypeError(Message("not-a-text-or-number", column_and=_which(column), option=option, value=value))
     return plain
 
 
@@ -79,9 +83,7 @@ def checked_codes(column: str, true: object, false: object) -> tuple[MarkedMissi
     """Return the values that mean true and those that mean false."""
     marks = checked_marks(column, true, "true_values"), checked_marks(column, false, "false_values")
     if both := set(marks[0] or ()) & set(marks[1] or ()):
-        raise InputValueError(
-            f"column {column!r}: {shown(next(iter(both)))} is both in true_values and in false_values"
-        )
+        raise InputValueError(Message("true-and-false", column=column, value=next(iter(both))))
     return marks
 
 
@@ -110,26 +112,19 @@ def checked_aliases(
     if aliases is None:
         return {}
     if not isinstance(aliases, Mapping):
-        raise InputTypeError(
-            f"column {column!r}: aliases={shown(aliases)} must map levels to lists of their other spellings: "
-            '{"east": ["E", "Est"]}'
-        )
+        raise InputTypeError(Message("aliases-not-a-mapping", column=column, aliases=aliases))
     by_text = {str(level): level for level in levels}  # a file of JSON has no integers for keys
     result: dict[str | int, tuple[str | int, ...]] = {}
     for key, spellings in aliases.items():
         level = by_text.get(str(key))
         if level is None or isinstance(key, bool):
-            raise InputValueError(f"column {column!r}: aliases name {shown(key)}, which is not one of its levels")
+            raise InputValueError(Message("alias-of-unknown-level", column=column, level=key))
         if isinstance(spellings, str) or not isinstance(spellings, Sequence | np.ndarray):
-            raise InputTypeError(
-                f"column {column!r}: the aliases of {shown(level)} must be a list of texts: [{shown(spellings)}]"
-            )
+            raise InputTypeError(Message("aliases-not-a-list", column=column, level=level, spellings=spellings))
         plain = tuple(value.item() if isinstance(value, np.generic) else value for value in spellings)
         for spelling in plain:
             if isinstance(spelling, bool) or not isinstance(spelling, str | int):
-                raise InputTypeError(
-                    f"column {column!r}: the aliases of {shown(level)} must be texts or integers, got {shown(spelling)}"
-                )
+                raise InputTypeError(Message("alias-not-text", column=column, level=level, spelling=spelling))
             if isinstance(spelling, str):
                 check_text(spelling, f"column {column!r}: an alias")
         result[level] = plain
@@ -162,15 +157,11 @@ def spellings_of(
             if result.setdefault(text, index) != index:
                 other = levels[result[text]]
                 raise InputValueError(
-                    f"column {column!r}: {shown(str(spelling))} would be read as the level {shown(other)} and as {shown(level)}: "
-                    "levels, aliases, strip and casefold must leave every level apart"
+                    Message("levels-not-distinct", column=column, spelling=str(spelling), other=other, level=level)
                 )
     nothing = frozenset(folded(_as_text(value), strip=strip, casefold=casefold) for value in missing_values)
     if both := sorted(nothing & result.keys()):
-        raise InputValueError(
-            f"column {column!r}: {shown(both[0])} is both in missing_values and a spelling of the level "
-            f"{shown(levels[result[both[0]]])}"
-        )
+        raise InputValueError(Message("missing-and-level", column=column, value=both[0], level=levels[result[both[0]]]))
     return result, nothing
 
 

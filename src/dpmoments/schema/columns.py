@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import check_choice, check_description, check_name, check_text, shown
+from dpmoments.foundation.values import check_choice, check_description, check_name, check_text
 from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import (
     MarkedMissing,
@@ -80,13 +80,13 @@ class Boolean:
         object.__setattr__(self, "weight", checked_weight(self.name, self.weight))
         check_fill_is_stated(self.name, self.missing, self.fill)
         if self.fill is not None and not isinstance(self.fill, bool):
-            raise InputTypeError(f"column {self.name!r}: fill={shown(self.fill)} must be true or false")
+            raise InputTypeError(
+                Message("out-of-range", column=self.name, parameter="fill", value=self.fill, expected="true or false")
+            )
         true, false = checked_codes(self.name, self.true_values, self.false_values)
         marks = checked_marks(self.name, self.missing_values)
         if both := set(marks or ()) & {*(true or ()), *(false or ())}:
-            raise InputValueError(
-                f"column {self.name!r}: {shown(next(iter(both)))} is in missing_values and means true or false"
-            )
+            raise InputValueError(Message("missing-and-truth", column=self.name, value=next(iter(both))))
         for option, value in (("true_values", true), ("false_values", false), ("missing_values", marks)):
             object.__setattr__(self, option, value)
 
@@ -186,35 +186,22 @@ class Categorical:
         check_choice(self.name, "missing", self.missing, ("error", "zero", "drop"))
         check_choice(self.name, "other", self.other, ("drop", "zero"))
         if isinstance(self.levels, str) and self.levels:
-            raise InputValueError(
-                f"column {self.name!r}: levels={shown(self.levels)} is one text: give a list of levels"
-            )
+            raise InputValueError(Message("levels-one-text", column=self.name, levels=self.levels))
         if self.levels is None or isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray):
-            raise InputValueError(
-                f"column {self.name!r} has no levels: list them from public knowledge (they are never read from "
-                f"the data)"
-            )
+            raise InputValueError(Message("no-levels", column=self.name))
         levels = tuple(level.item() if isinstance(level, np.generic) else level for level in self.levels)
         if not levels:
-            raise InputValueError(f"column {self.name!r} has no levels: list them from public knowledge")
+            raise InputValueError(Message("no-levels", column=self.name))
         if any(isinstance(level, bool) or not isinstance(level, str | int) for level in levels):
-            raise InputTypeError(
-                f"column {self.name!r}: levels must be strings or integers (Boolean is for true/false; in a file, quote true, "
-                "false, null and numbers with a point where they are text)"
-            )
+            raise InputTypeError(Message("level-type", column=self.name))
         if len({type(level) for level in levels}) > 1:
-            raise InputTypeError(
-                f"column {self.name!r}: levels must be all strings or all integers (in a file, put the numbers into quotes)"
-            )
+            raise InputTypeError(Message("levels-mixed", column=self.name))
         if len(set(levels)) < len(levels):
             twice = next(level for index, level in enumerate(levels) if level in levels[:index])
-            raise InputValueError(f"column {self.name!r}: a level is listed twice in levels, {shown(twice)}")
+            raise InputValueError(Message("level-twice", column=self.name, level=twice))
         for level in levels:
             if isinstance(level, int) and abs(level) > _MAX_LEVEL:
-                raise InputValueError(
-                    f"column {self.name!r}: integer levels go up to 2^53 − 1, and {level} is larger: give the "
-                    f"levels, and the column, as text"
-                )
+                raise InputValueError(Message("level-too-large", column=self.name, level=level))
             if isinstance(level, str):
                 check_text(level, f"column {self.name!r}: a level")
         object.__setattr__(self, "levels", levels)
@@ -226,7 +213,13 @@ class Categorical:
         for option in ("strip", "casefold"):
             if not isinstance(getattr(self, option), bool):
                 raise InputTypeError(
-                    f"column {self.name!r}: {option}={shown(getattr(self, option))} must be true or false"
+                    Message(
+                        "out-of-range",
+                        column=self.name,
+                        parameter=option,
+                        value=getattr(self, option),
+                        expected="true or false",
+                    )
                 )
         aliases = checked_aliases(self.name, self.aliases, self.levels)
         object.__setattr__(self, "aliases", aliases or None)
@@ -365,13 +358,15 @@ def coordinates(
 ) -> list[Coordinate]:
     """Return coordinates with these names, ``x0``, ``x1``, … by default."""
     if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
-        raise InputTypeError(f"n_features must be an integer, got {type(n_features).__name__}")
+        raise InputTypeError(
+            Message("wrong-type", parameter="n_features", expected="an integer", got=type(n_features).__name__)
+        )
     if n_features < 1:
-        raise InputValueError(f"n_features={n_features}: a table needs at least one feature")
+        raise InputValueError(Message("no-feature", n_features=n_features))
     if names is None:
         names = [f"x{index}" for index in range(n_features)]
     if isinstance(names, str) or len(names) != n_features:
-        raise InputValueError(f"{len(names)} names for {n_features} features")
+        raise InputValueError(Message("feature-names-number", n_names=len(names), n_features=n_features))
     return [Coordinate(name, missing=missing) for name in names]
 
 

@@ -187,9 +187,7 @@ def schema_of_groups(schema: Schema, by: str) -> Schema:
         if column.name != by and not (isinstance(column, DerivedColumn) and by in column.stated.factors)
     ]
     if not columns:
-        raise InputValueError(
-            f"by={shown(by)} is the schema's only column: add another, whose moments each group will have"
-        )
+        raise InputValueError(Message("only-column", by=by))
     # A bound of its own is kept; one that is the default of more columns comes out as the default of these.
     return schema.with_columns(columns, row_norm=schema.row_norm is not None)
 

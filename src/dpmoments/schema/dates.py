@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import check_choice, check_description, check_name, shown
+from dpmoments.foundation.values import check_choice, check_description, check_name
 from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import MarkedMissing, check_source, checked_marks, checked_weight, plain_marks
 from dpmoments.schema.numeric import MISSING_NUMBER, MissingNumber, check_fill_is_stated
@@ -63,16 +63,18 @@ def date_pattern(date_format: str | None) -> str:
         return _ISO_PATTERN
     parts = re.findall(r"%.|[^%]+|%$", date_format, re.S)
     if unknown := [part for part in parts if part.startswith("%") and part not in _DIRECTIVES]:
-        raise InputValueError(f"format={date_format!r} has {unknown[0]!r}: known are {' '.join(_DIRECTIVES)}")
+        raise InputValueError(
+            Message(
+                "format-unknown-directive", format=date_format, unknown=unknown[0], directives=" ".join(_DIRECTIVES)
+            )
+        )
     pattern = "".join(_DIRECTIVES.get(part) or _literal(part) for part in parts)
     groups = re.findall(r"\(\?P<(\w+)>", pattern)
     if len(set(groups)) < len(groups):
-        raise InputValueError(f"format={date_format!r} has a directive twice")
+        raise InputValueError(Message("format-repeated-directive", format=date_format))
     years, months = {"year", "short_year"} & set(groups), {"month", "month_name"} & set(groups)
     if len(years) != 1 or len(months) != 1 or "day" not in groups:
-        raise InputValueError(
-            f"format={date_format!r} must have one year (%Y or %y), one month (%m, %b or %B) and a day (%d)"
-        )
+        raise InputValueError(Message("format-incomplete", format=date_format))
     return f"^{pattern}$"
 
 
@@ -210,16 +212,20 @@ class Date:
         for option, value in stated.items():
             object.__setattr__(self, option, value)
         if format is not None and not isinstance(format, str):
-            raise InputTypeError(f"column {name!r}: format={shown(format)} must be a text such as '%d.%m.%Y'")
+            raise InputTypeError(
+                Message(
+                    "out-of-range", column=name, parameter="format", value=format, expected="a text such as '%d.%m.%Y'"
+                )
+            )
         try:
             date_pattern(format)
         except ValueError as error:
             raise InputValueError(f"column {name!r}: {error}") from None
         if not self.bounds[0] < self.bounds[1]:
-            raise InputValueError(f"column {name!r}: lower={self.lower!r} must be before upper={self.upper!r}")
+            raise InputValueError(Message("bounds-not-below", column=name, lower=self.lower, upper=self.upper))
         if self.fill is not None and not self.bounds[0] <= self.replacement <= self.bounds[1]:
             raise InputValueError(
-                f"column {name!r}: fill={self.fill!r} is outside the bounds {self.lower!r} to {self.upper!r}"
+                Message("fill-outside-bounds", column=name, fill=self.fill, lower=self.lower, upper=self.upper)
             )
 
     @property
@@ -331,10 +337,7 @@ class Date:
 def _iso_date(column: str, option: str, value: object) -> str:
     """Format a bound as ISO 8601, in UTC if it has a zone."""
     if value is None:
-        raise InputValueError(
-            f"column {column!r} has no bounds: give lower and upper from public knowledge, as in '2015-01-01' "
-            f"(they are never read from the data, because that would leak it)"
-        )
+        raise InputValueError(Message("no-date-bounds", column=column))
     result = value
     if isinstance(value, str):
         with suppress(ValueError):
@@ -345,7 +348,13 @@ def _iso_date(column: str, option: str, value: object) -> str:
         if isinstance(result, dt.date):
             return result.isoformat()
     raise InputValueError(
-        f"column {column!r}: {option}={shown(value)} must be a date, as in '2015-01-31' or '2015-01-31T12:00:00'"
+        Message(
+            "out-of-range",
+            column=column,
+            parameter=option,
+            value=value,
+            expected="a date, as in '2015-01-31' or '2015-01-31T12:00:00'",
+        )
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import check_name, shown
+from dpmoments.foundation.values import check_name
 from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
@@ -63,13 +63,9 @@ class Power:
         check_name(self.column)
         exponent = self.exponent
         if isinstance(exponent, bool) or not isinstance(exponent, int | np.integer):
-            raise InputTypeError(
-                f"power of {self.column!r}: the exponent must be a whole number, got {type(exponent).__name__}"
-            )
+            raise InputTypeError(Message("exponent-type", column=self.column, got=type(exponent).__name__))
         if exponent not in _EXPONENTS:
-            raise InputValueError(
-                f"power of {self.column!r}: exponent={shown(exponent)} must be 2, 3 or 4 (the column itself is its first power)"
-            )
+            raise InputValueError(Message("exponent-value", column=self.column, exponent=exponent))
         object.__setattr__(self, "exponent", int(exponent))
 
     @property
@@ -125,11 +121,11 @@ class Product:
 
     def __init__(self, *factors: str) -> None:
         if len(factors) != 2:
-            raise InputValueError(f"a product needs two factors, names of two columns, got {len(factors)}")
+            raise InputValueError(Message("product-factors", n_factors=len(factors)))
         for factor in factors:
             check_name(factor)
         if factors[0] == factors[1]:
-            raise InputValueError(f"the product of {factors[0]!r} with itself: use Power({factors[0]!r}, 2)")
+            raise InputValueError(Message("product-of-one-column", factor=factors[0]))
         object.__setattr__(self, "factors", factors)
 
     @property
@@ -171,20 +167,16 @@ class DerivedColumn:
         factors = []
         for name in stated.factors:
             if name not in by_name:
-                raise InputValueError(
-                    f"{stated!r}: the schema has no column {name!r}: a derived feature is made of columns of the table, which "
-                    "are in the schema themselves (not of other derived features)"
-                )
+                raise InputValueError(Message("derived-of-unknown-column", feature=stated, name=name))
             factors.append(_bounded(by_name[name], stated))
         kinds = [type(factor) for factor in factors]
         if isinstance(stated, Power) and kinds not in ([Numeric], [Date]):
             why = "which is its own power" if kinds == [Boolean] else "whose levels are not numbers"
-            raise InputValueError(f"{stated!r}: column {stated.column!r} is {factors[0].kind}, {why}: leave it out")
-        if kinds == [Categorical, Categorical]:
             raise InputValueError(
-                f"{stated!r}: both columns are categorical, and the Gram matrix already counts the rows of each "
-                f"pair of levels: leave it out"
+                Message("derived-of-other-kind", feature=stated, column=stated.column, kind=factors[0].kind, reason=why)
             )
+        if kinds == [Categorical, Categorical]:
+            raise InputValueError(Message("product-of-levels", feature=stated))
         made = cls(stated, tuple(factors))
         made._check_bounds()
         return made
@@ -193,10 +185,13 @@ class DerivedColumn:
         corners = [abs(corner) for corner in self._exact_corners([factor.bounds for factor in self.factors])]
         if max(corners) > MAX_BOUND or self.bounds[1] - self.bounds[0] < 1.0 / MAX_BOUND:
             raise InputValueError(
-                f"{self.stated!r}: given the bounds of {' and '.join(map(repr, self.stated.factors))}, its "
-                f"values exceed "
-                f"{MAX_BOUND:g}, or are within {1.0 / MAX_BOUND:g} of each other: use units of measurement in "
-                f"which the columns are nearer to 1"
+                Message(
+                    "derived-values-too-large",
+                    feature=self.stated,
+                    columns=" and ".join(map(repr, self.stated.factors)),
+                    most=MAX_BOUND,
+                    least=1.0 / MAX_BOUND,
+                )
             )
 
     @property
@@ -321,14 +316,11 @@ def with_factors(stated: Sequence[Column | Power | Product | DerivedColumn]) -> 
         if isinstance(derived.stated, Product):
             key = (derived.kind, tuple(sorted(derived.stated.factors)))
             if made.setdefault(key, derived.name) != derived.name:
-                raise InputValueError(f"{made[key]!r} and {derived.name!r} are the same product: leave one out")
+                raise InputValueError(Message("same-product", first=made[key], second=derived.name))
         result.append(derived)
     rough = [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]
     if rough and len(result) > len(columns):
-        raise InputValueError(
-            f"column {rough[0]!r} has a scale in place of bounds, and the schema has derived features: nothing "
-            f"bounds the rows of such a schema. Give every column bounds, or leave the derived features out"
-        )
+        raise InputValueError(Message("scale-with-derived", column=rough[0]))
     return tuple(result)
 
 
@@ -367,9 +359,7 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
     slices = feature_slices(schema.columns)
     indices = {column.name: index for column, index in zip(schema.columns, slices, strict=True)}
     if filled.ndim != 2 or filled.shape[1] != slices[-1].stop:
-        raise InputValueError(
-            f"values must have shape (n, {slices[-1].stop}), one column per feature, got {filled.shape}"
-        )
+        raise InputValueError(Message("values-shape", features=slices[-1].stop, shape=filled.shape))
     if within_bounds:
         for column, index in zip(schema.columns, slices, strict=True):
             if not isinstance(column, Coordinate | DerivedColumn):
@@ -384,15 +374,9 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
 
 def _bounded(column: Column, stated: Power | Product) -> Numeric | Date | Boolean | Categorical:
     if isinstance(column, Coordinate):
-        raise InputValueError(
-            f"{stated!r}: column {column.name!r} is a coordinate without bounds, so nothing can be computed "
-            f"from it: describe the column as Numeric, with bounds"
-        )
+        raise InputValueError(Message("derived-of-coordinate", feature=stated, column=column.name))
     if isinstance(column, Numeric) and column.scale is not None:
-        raise InputValueError(
-            f"{stated!r}: column {column.name!r} has a scale in place of bounds, so that nothing bounds what is computed from "
-            "it: give the column bounds, or leave the derived feature out"
-        )
+        raise InputValueError(Message("derived-of-scale", feature=stated, column=column.name))
     return column
 
 

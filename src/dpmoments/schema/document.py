@@ -18,6 +18,7 @@ import yaml
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import shown
+from dpmoments.messages.message import Message
 from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
 
 _PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
@@ -34,7 +35,7 @@ def read_text(path: str | Path) -> str:
         return Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         pass
-    raise InputValueError(f"{path} is not a YAML file (it is not text in UTF-8)")
+    raise InputValueError(Message("yaml-encoding", path=path))
 
 
 def _read_yaml(path: str | Path) -> Any:
@@ -57,7 +58,7 @@ def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
     except (yaml.YAMLError, RecursionError, ValueError):
         fault = ""
     raise InputValueError(
-        f"{path} is not a YAML file{fault}"
+        Message("yaml-syntax", path=path, fault=fault)
     )  # outside the handlers: a chained error would quote the file
 
 

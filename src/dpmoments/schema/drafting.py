@@ -27,6 +27,7 @@ from dpmoments.foundation.table_files import (
 from dpmoments.foundation.table_libraries import nw, pa, pq
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import first_line, names_in, other_delimiter
+from dpmoments.messages.message import Message
 
 _PANDAS_INDEX = "__index_level_"
 """Pandas' name of an unnamed index in a Parquet or Feather file."""
@@ -101,9 +102,9 @@ class Header:
         columns = list(header_columns)
         named = [column for column in columns if column.name and not column.name.startswith(_PANDAS_INDEX)]
         if not named:
-            raise InputValueError(f"{where} has no columns with names")
+            raise InputValueError(Message("no-column-names", table=where))
         if len({column.name for column in named}) < len(named):
-            raise InputValueError(f"{where} has two columns with the same name: rename one")
+            raise InputValueError(Message("repeated-column-names", table=where))
         return cls(tuple(named), len(columns) - len(named))
 
 
@@ -112,7 +113,7 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
     path = expand_paths(pattern)[0]
     ending = file_ending(path)
     if text_format is not None and ending not in CSV_DELIMITERS:
-        raise InputValueError(f"a text format was given for {path}, which is not a text file: leave it out")
+        raise InputValueError(Message("text-format-of-other-file", path=path))
     if ending in PARQUET_ENDINGS:
         columns = _declared(path, partial(pq.read_schema, path), "a Parquet file")
     elif ending in FEATHER_ENDINGS:
@@ -125,10 +126,7 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
     elif ending in CSV_DELIMITERS:
         columns = [HeaderColumn(name) for name in _text_names(path, text_format or TextFormat())]
     else:
-        raise InputValueError(
-            f"cannot read {path}: its ending {ending!r} is not supported: use a .parquet, .feather, .csv, .tsv, .xlsx, .dta, "
-            ".sav or .sas7bdat file"
-        )
+        raise InputValueError(Message("draft-file-ending", path=path, ending=ending))
     own = {column.name for column in columns}
     folder = fixed_folder(pattern)
     parts = path.relative_to(folder).parts[:-1] if folder is not None and path.is_relative_to(folder) else ()
@@ -139,10 +137,7 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
 def _frame_header(data: Any) -> Header:
     """Read the columns of a frame, an Arrow table or dataset, or a DuckDB relation."""
     if isinstance(data, np.ndarray):
-        raise InputTypeError(
-            "an array's columns have no names to draft from: write the schema by hand, with columns in the array's "
-            "order, or use Schema.unit_ball(d)"
-        )
+        raise InputTypeError(Message("draft-of-array"))
     library = type(data).__module__.split(".")[0]
     if library == "pyarrow" and isinstance(getattr(data, "schema", None), pa.Schema):
         return Header.of([HeaderColumn(field.name, field.type) for field in data.schema], "the table")
@@ -152,10 +147,7 @@ def _frame_header(data: Any) -> Header:
     frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.DataFrame | nw.LazyFrame):
         return Header.of([_of_narwhals(name, dtype) for name, dtype in frame.collect_schema().items()], "the frame")
-    raise InputTypeError(
-        f"cannot draft a schema of {type(data).__name__}: pass a pandas, Polars or Arrow frame, a path or glob of Parquet, "
-        "Feather or CSV files, an Arrow dataset, or a DuckDB relation"
-    )
+    raise InputTypeError(Message("draft-of-other-type", got=type(data).__name__))
 
 
 def _of_pandas(name: object, dtype: Any) -> HeaderColumn:
@@ -203,9 +195,9 @@ def _declared(path: Path, read: Any, what: str) -> list[HeaderColumn]:
     try:
         schema = read()
     except PermissionError:
-        raise InputPermissionError(f"{path} cannot be read: permission denied") from None
+        raise InputPermissionError(Message("file-permission", path=path)) from None
     except (pa.ArrowException, OSError, ValueError):
-        raise InputValueError(f"{path} cannot be read: damaged, truncated, or not {what}") from None
+        raise InputValueError(Message("file-unreadable", path=path, expected=what)) from None
     return [HeaderColumn(field.name, field.type) for field in schema]
 
 
@@ -215,9 +207,9 @@ def _readable(path: Path, read: Any, what: str) -> Any:
     except InputError:
         raise
     except PermissionError:
-        raise InputPermissionError(f"{path} cannot be read: permission denied") from None
+        raise InputPermissionError(Message("file-permission", path=path)) from None
     except Exception:  # of the library that reads it, in words that may quote the file
-        raise InputValueError(f"{path} cannot be read: damaged, truncated, or not {what}") from None
+        raise InputValueError(Message("file-unreadable", path=path, expected=what)) from None
 
 
 def _ipc_schema(path: Path) -> Any:
@@ -234,10 +226,7 @@ def _text_names(path: Path, text_format: TextFormat) -> list[str]:
         if advice is not None:
             raise InputValueError(f"{path}: {advice}")
     if any(_is_number(name) for name in names):
-        raise InputValueError(
-            f"the first line of {path} holds numbers in place of column names: give the file a header line (for "
-            "names that are numbers, save the table as Parquet or write the schema by hand)"
-        )
+        raise InputValueError(Message("header-of-numbers", path=path))
     return names
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import shown
+from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Categorical, Coordinate
 from dpmoments.schema.derived import SchemaColumn
 from dpmoments.schema.numeric import MAX_BOUND, Numeric
@@ -74,9 +74,7 @@ class Encoding:
         if not self.offset.any():
             return scaled
         if mean is None:
-            raise InputValueError(
-                "the second moment in original units needs the mean, because the encoding is centered"
-            )
+            raise InputValueError(Message("second-moment-needs-mean"))
         cross = np.outer(self.offset, self.scale * mean)
         return np.outer(self.offset, self.offset) + cross + cross.T + scaled
 
@@ -165,33 +163,26 @@ def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal[
     unbounded = any(isinstance(column, Coordinate) for column in columns)
     if rough := [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]:
         if unbounded:
-            raise InputValueError(
-                f"column {rough[0]!r} has a scale, and coordinates have neither bounds nor a scale: give every "
-                f"column bounds or a scale"
-            )
+            raise InputValueError(Message("scale-and-coordinates", column=rough[0]))
         if row_norm not in ("default", None):
-            raise InputValueError(
-                f"row_norm={shown(row_norm)} and column {rough[0]!r} has a scale, in place of bounds: nothing bounds a "
-                "row, so leave row_norm out"
-            )
+            raise InputValueError(Message("row-norm-and-scale", row_norm=row_norm, column=rough[0]))
         return None
     longest = longest_row_norm(columns)
     if row_norm == "default":
         if unbounded:
-            raise InputValueError("coordinates have no bounds of their own: give row_norm, or use Schema.unit_ball(d)")
+            raise InputValueError(Message("row-norm-needed"))
         return longest
     if row_norm is None:
         if not unbounded:
-            raise InputValueError("row_norm=None is for coordinates without bounds: bounded columns bound the row")
+            raise InputValueError(Message("row-norm-none"))
         return None
     if isinstance(row_norm, bool) or not isinstance(row_norm, int | float | np.integer | np.floating):
-        raise InputTypeError(f"row_norm must be a number, got {type(row_norm).__name__}")
+        raise InputTypeError(
+            Message("wrong-type", parameter="row_norm", expected="a number", got=type(row_norm).__name__)
+        )
     bound = row_norm if isinstance(row_norm, int) else float(row_norm)
     if not 1.0 / MAX_BOUND <= bound <= MAX_BOUND:
-        raise InputValueError(
-            f"row_norm={shown(bound)}: the bound on a row's norm must be positive and finite, from {1.0 / MAX_BOUND:g} to "
-            f"{MAX_BOUND:g}"
-        )
+        raise InputValueError(Message("row-norm-out-of-range", row_norm=bound, least=1.0 / MAX_BOUND, most=MAX_BOUND))
     return float(bound) if unbounded else min(float(bound), longest)
 
 

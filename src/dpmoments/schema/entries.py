@@ -8,6 +8,7 @@ from typing import Any
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import shown
+from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import Power, Product
@@ -44,11 +45,11 @@ def column_from_dict(values: object) -> Column | Power | Product:
     Product('age', 'smoker')
     """
     if not isinstance(values, Mapping):
-        raise InputValueError("every column is a mapping with a name and a kind")
+        raise InputValueError(Message("column-not-a-mapping"))
     entries = dict(values)
     which, kind = _which(entries), entries.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise InputValueError(f"{which} has kind {shown(kind)}: use {', '.join(_WRITTEN_KINDS)}")
+        raise InputValueError(Message("unknown-column-kind", column=which, kind=kind, kinds=[*_WRITTEN_KINDS]))
     made = _KINDS[kind]
     options = set(signature(made).parameters)
     if unknown := sorted(set(entries) - options, key=str):
@@ -59,19 +60,25 @@ def column_from_dict(values: object) -> Column | Power | Product:
         if not close and any(str(key).replace(".", "").isdigit() for key in unknown):
             meant = " (in braces a comma ends an entry: write 1000, not 1,000)"
         raise InputValueError(
-            f"{which} has unknown entries {', '.join(map(shown, unknown))}{meant}: use {', '.join(sorted(options | {'kind'}))}"
+            Message(
+                "unknown-column-entries",
+                column=which,
+                names=[*map(shown, unknown)],
+                question=meant,
+                options=sorted(options | {"kind"}),
+            )
         )
     if made in (Power, Product):
         if absent := [key for key in _NEEDED[kind] if entries.get(key) is None]:
-            raise InputValueError(f"{which} has no {' and no '.join(absent)}")
+            raise InputValueError(Message("absent-column-entries", column=which, absent=" and no ".join(absent)))
         if made is Product:
             factors = entries["factors"]
             if not isinstance(factors, list):
-                raise InputValueError(f"a product has factors={shown(factors)}: give a list of two names of columns")
+                raise InputValueError(Message("factors-not-a-pair", factors=factors))
             return Product(*factors)
         return Power(**entries)
     if entries.get("name") is None:
-        raise InputValueError("a column has no name")
+        raise InputValueError(Message("unnamed-column"))
     for needed in _NEEDED.get(kind, ("name", "kind"))[2:]:
         entries.setdefault(needed, None)
     return made(**entries)

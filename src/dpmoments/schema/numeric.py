@@ -14,7 +14,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import check_choice, check_description, check_name, number_as_text, shown
+from dpmoments.foundation.values import check_choice, check_description, check_name, number_as_text
 from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import (
     MarkedMissing,
@@ -143,22 +143,16 @@ class Numeric:
             self._check_fill()
             return
         if (self.center, self.radius) != (None, None):
-            raise InputValueError(f"column {self.name!r}: center and radius need scale: with bounds they are redundant")
+            raise InputValueError(Message("center-needs-scale", column=self.name))
         if self.lower is None or self.upper is None:
-            raise InputValueError(
-                f"column {self.name!r} has no bounds: give lower and upper from public knowledge (they are "
-                f"never read from the data, because that would leak it), or scale=(min, max) of its standard deviation"
-            )
+            raise InputValueError(Message("no-bounds", column=self.name))
         object.__setattr__(self, "lower", self._number("lower", self.lower))
         object.__setattr__(self, "upper", self._number("upper", self.upper))
         lower, upper = self.bounds
         if not lower < upper:
-            raise InputValueError(f"column {self.name!r}: lower={lower!r} must be below upper={upper!r}")
+            raise InputValueError(Message("bounds-not-below", column=self.name, lower=lower, upper=upper))
         if upper - lower < 1.0 / MAX_BOUND:
-            raise InputValueError(
-                f"column {self.name!r}: lower={lower!r} and upper={upper!r} are too close together for floating "
-                f"point: use a smaller unit of measurement"
-            )
+            raise InputValueError(Message("bounds-too-close", column=self.name, lower=lower, upper=upper))
         if self.typical is not None:
             self._check_typical(lower, upper)
         self._check_fill()
@@ -170,53 +164,49 @@ class Numeric:
         fill = self._number("fill", self.fill)
         lower, upper = self.bounds
         if not lower <= fill <= upper:
-            raise InputValueError(f"column {self.name!r}: fill={fill!r} is outside the bounds {lower!r} to {upper!r}")
+            raise InputValueError(Message("fill-outside-bounds", column=self.name, fill=fill, lower=lower, upper=upper))
         object.__setattr__(self, "fill", fill)
 
     def _check_typical(self, lower: float, upper: float) -> None:
         ends = self._pair("typical", self.typical, "the ends of the typical range")
         least, largest = self._number("the lower typical end", ends[0]), self._number("the upper typical end", ends[1])
         if not least < largest:
-            raise InputValueError(
-                f"column {self.name!r}: typical=({least!r}, {largest!r}) must be a range (low, high) with low < high"
-            )
+            raise InputValueError(Message("typical-not-a-range", column=self.name, least=least, largest=largest))
         if not max(least, lower) < min(largest, upper):
             raise InputValueError(
-                f"column {self.name!r}: typical=({least!r}, {largest!r}) is outside the bounds {lower!r} to "
-                f"{upper!r}, to which every value is clipped: one of the two is wrong"
+                Message(
+                    "typical-outside-bounds", column=self.name, least=least, largest=largest, lower=lower, upper=upper
+                )
             )
         object.__setattr__(self, "typical", (least, largest))
 
     def _check_scale(self) -> None:
         if (self.lower, self.upper) != (None, None):
-            raise InputValueError(
-                f"column {self.name!r} has bounds and a scale: give lower and upper, or scale, not both"
-            )
+            raise InputValueError(Message("bounds-and-scale", column=self.name))
         if self.typical is not None:
-            raise InputValueError(
-                f"column {self.name!r} has a typical range and a scale: a typical range goes with bounds, so leave it out"
-            )
+            raise InputValueError(Message("typical-and-scale", column=self.name))
         scale = self._pair("scale", self.scale, "the smallest and the largest possible standard deviation")
         least, largest = self._number("the least scale", scale[0]), self._number("the largest scale", scale[1])
         if not 0.0 < least <= largest:
-            raise InputValueError(
-                f"column {self.name!r}: scale=({least!r}, {largest!r}) must be a range of standard deviations "
-                f"(min, max), 0 < min ≤ max"
-            )
+            raise InputValueError(Message("scale-not-a-range", column=self.name, least=least, largest=largest))
         if least < 1.0 / MAX_BOUND or largest > _MAX_SCALE * least:
             raise InputValueError(
-                f"column {self.name!r}: scale=({least!r}, {largest!r}) must start at {1.0 / MAX_BOUND:g} or "
-                f"above and span a factor of {_MAX_SCALE:g} at most"
+                Message(
+                    "scale-out-of-range",
+                    column=self.name,
+                    least=least,
+                    largest=largest,
+                    min_scale=1.0 / MAX_BOUND,
+                    factor=_MAX_SCALE,
+                )
             )
         center = 0.0 if self.center is None else self._number("center", self.center)
         radius = _DEFAULT_RADIUS * largest if self.radius is None else self._number("radius", self.radius)
         if radius < 0.0:
-            raise InputValueError(f"column {self.name!r}: radius={radius!r} must not be negative")
+            raise InputValueError(Message("radius-negative", column=self.name, radius=radius))
         if abs(center) + radius > _FARTHEST_MEAN * least:
             raise InputValueError(
-                f"column {self.name!r}: a mean at {center!r} ± {radius!r} is too far from 0 for a standard deviation of "
-                f"{least!r}, which floating point does not resolve there: subtract a public constant, or raise "
-                f"the lower end of scale"
+                Message("mean-too-far-for-scale", column=self.name, center=center, radius=radius, least=least)
             )
         for option, value in (("scale", (least, largest)), ("center", center), ("radius", radius)):
             object.__setattr__(self, option, value)
@@ -224,20 +214,24 @@ class Numeric:
     def _pair(self, option: str, value: object, meaning: str) -> Sequence[Any] | np.ndarray[Any, Any]:
         """Return two values; their types are not checked."""
         if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or len(value) != 2:
-            raise InputValueError(f"column {self.name!r}: {option}={shown(value)} must be a pair, {meaning}")
+            raise InputValueError(
+                Message("not-a-pair", column=self.name, parameter=option, value=value, expected=meaning)
+            )
         return value
 
     def _number(self, label: str, value: object) -> float:
         """Return a finite number of moderate size."""
         if isinstance(value, str):
-            raise InputTypeError(f"column {self.name!r}: {label} {number_as_text(value)}")
+            raise InputTypeError(
+                Message("number-as-text", column=self.name, parameter=label, problem=number_as_text(value))
+            )
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            raise InputTypeError(f"column {self.name!r}: {label} must be a number, got {type(value).__name__}")
+            raise InputTypeError(
+                Message("wrong-type", column=self.name, parameter=label, expected="a number", got=type(value).__name__)
+            )
         number = value if isinstance(value, int) else float(value)  # an int may be beyond floats
         if not -MAX_BOUND <= number <= MAX_BOUND:
-            raise InputValueError(
-                f"column {self.name!r}: {label}={shown(value)} must be finite, and at most {MAX_BOUND:g} in magnitude"
-            )
+            raise InputValueError(Message("not-finite", column=self.name, parameter=label, value=value, most=MAX_BOUND))
         return float(number)
 
     @property
@@ -346,11 +340,6 @@ class Numeric:
 def check_fill_is_stated(column: str, missing: str, fill: object) -> None:
     """Raise unless there is a fill value exactly if missing values are replaced by it."""
     if missing == "fill" and fill is None:
-        raise InputValueError(
-            f"column {column!r}: missing='fill' needs fill=, a public value that replaces missing ones (never one computed from "
-            "the table)"
-        )
+        raise InputValueError(Message("fill-needed", column=column))
     if missing != "fill" and fill is not None:
-        raise InputValueError(
-            f"column {column!r}: fill={shown(fill)} goes with missing='fill', and the rule is {missing!r}"
-        )
+        raise InputValueError(Message("fill-with-other-rule", column=column, fill=fill, rule=missing))

@@ -100,29 +100,30 @@ class Schema:
         text_format: TextFormat | None = None,
     ) -> None:
         if text_format is not None and not isinstance(text_format, TextFormat):
-            raise InputTypeError(f"text_format must be a dpmoments.TextFormat, got {type(text_format).__name__}")
+            raise InputTypeError(
+                Message(
+                    "wrong-type",
+                    parameter="text_format",
+                    expected="a dpmoments.TextFormat",
+                    got=type(text_format).__name__,
+                )
+            )
         for column in stated:
             if not isinstance(column, Column | Power | Product | DerivedColumn):
-                raise InputTypeError(
-                    "a schema consists of Numeric, Date, Categorical and Boolean columns, and of Power and "
-                    "Product of them, got "
-                    f"{type(column).__name__}"
-                )
+                raise InputTypeError(Message("schema-of-other-type", got=type(column).__name__))
         if not stated:
-            raise InputValueError("a schema needs at least one column")
+            raise InputValueError(Message("schema-without-columns"))
         marks = checked_marks("", missing_values) or ()
         columns = with_factors([_with_missing_values(column, marks) for column in stated])
         names = [column.name for column in columns]
         if repeated := _repeated(names):
-            raise InputValueError(f"duplicate column names in the schema: {', '.join(map(repr, repeated))}")
+            raise InputValueError(Message("repeated-columns", names=[*repeated]))
         features = [feature for column in columns for feature in column.feature_names]
         if repeated := _repeated(features):
-            raise InputValueError(f"two columns give the same feature name: {', '.join(map(repr, repeated))}")
+            raise InputValueError(Message("repeated-features", names=[*repeated]))
         read = [_source_of(column) for column in columns if not isinstance(column, DerivedColumn)]
         if repeated := _repeated(read):
-            raise InputValueError(
-                f"two columns of the schema are read from the same column: {', '.join(map(repr, repeated))}"
-            )
+            raise InputValueError(Message("repeated-sources", names=[*repeated]))
         row_norm = checked_row_norm(columns, row_norm)
         check_typical_ranges(columns, row_norm)
         object.__setattr__(self, "columns", columns)
@@ -279,17 +280,14 @@ class Schema:
         ('age', 'smoker', 'pay', 'pay^2', 'smoker:pay')
         """
         if isinstance(names, str):
-            raise InputTypeError(f"with_products takes a list of columns, not one string: [{names!r}]")
+            raise InputTypeError(Message("products-of-one-text", names=names))
         if unknown := [name for name in names if name not in self.names]:
             name = unknown[0] if isinstance(unknown[0], str) else shown(unknown[0])
             raise InputValueError(Message("unknown-column", name=name, **closest(name, self.names)))
         chosen = [column for column in self.table_columns if column.name in names]
         levels = [column.name for column in chosen if isinstance(column, Categorical)]
         if len(levels) > 1:
-            raise InputValueError(
-                f"{levels[0]!r} and {levels[1]!r} are both categorical: robust errors would need the products of their levels "
-                "with the other columns, which a schema cannot have. Name one of them"
-            )
+            raise InputValueError(Message("products-of-levels", first=levels[0], second=levels[1]))
         present = {tuple(sorted(column.stated.factors)) for column in self.derived_columns if column.kind == "product"}
         squares = [Power(column.name, 2) for column in chosen if not isinstance(column, Boolean | Categorical)]
         products = [Product(one.name, other.name) for one, other in combinations(chosen, 2)]
@@ -449,16 +447,21 @@ class Schema:
             If the values are not a schema, or have blanks; the message names all columns with blanks.
         """
         if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
-            raise InputValueError("this is not a schema: a mapping with a list of columns is expected")
+            raise InputValueError(Message("not-a-schema"))
         if values.get("format", _FORMAT) != _FORMAT or values.get("version", _FORMAT_VERSION) != _FORMAT_VERSION:
             raise InputValueError(
-                f"this schema has format {shown(values.get('format'))} version {shown(values.get('version'))}; "
-                f"this release of dpmoments reads {_FORMAT!r} version {_FORMAT_VERSION}"
+                Message(
+                    "schema-version",
+                    format=values.get("format"),
+                    version=values.get("version"),
+                    known_format=_FORMAT,
+                    known_version=_FORMAT_VERSION,
+                )
             )
         if unknown := sorted(set(values) - set(ENTRIES), key=str):
-            raise InputValueError(f"unknown entries in the schema: {', '.join(map(shown, unknown))}")
+            raise InputValueError(Message("unknown-schema-entries", names=[*map(shown, unknown)]))
         if blanks := [blank for column in values["columns"] if (blank := blank_entries(column)) is not None]:
-            raise InputValueError(f"{'; '.join(blanks)}. {FILL_IN}")
+            raise InputValueError(Message("schema-not-filled-in", blanks="; ".join(blanks), advice=FILL_IN))
         columns = [column_from_dict(column) for column in values["columns"]]
         text_format = values.get("text_format")
         return cls(

@@ -15,6 +15,7 @@ from typing import Any, Self
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_files import open_ipc
 from dpmoments.foundation.table_libraries import pa, pq
+from dpmoments.messages.message import Message
 from dpmoments.rows.sources.column_types import (
     differing_types,
     folder_keys,
@@ -210,11 +211,7 @@ class DatasetSource(ArrowSource):
     def __post_init__(self) -> None:
         require_columns(list(self.dataset.schema.names), self.names, "the dataset")
         if formats := guessed_formats(self.dataset):
-            raise InputTypeError(
-                f"the dataset is of {' and '.join(formats)} files, whose types Arrow guesses from the first "
-                f"cells, and one row would decide how others are read: pass the path of CSV files, or a dataset "
-                f"of Parquet or Feather files"
-            )
+            raise InputTypeError(Message("arrow-guessed-types", formats=" and ".join(formats)))
         require_keys_of_text(self.dataset, self.names, self.schema.columns_by_source)
         if problem := read_quietly(partial(differing_types, self.dataset, self.names), "the dataset"):
             raise InputTypeError(problem)

@@ -18,6 +18,7 @@ import numpy as np
 from dpmoments.cells.text_numbers import column_format, text_flags, text_numbers
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa
+from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
@@ -35,19 +36,10 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
     The plan may quote values and is not shown.
     """
     if match := _POLARS_SCANS.search(plan):
-        raise InputTypeError(
-            f"the lazy frame scans {match[1].upper()} files, whose types Polars guesses from the first cells, "
-            f"and one row would decide how others are read: pass the path of CSV files, or write the table to "
-            f"Parquet with stated types"
-        )
+        raise InputTypeError(Message("polars-guessed-types", format=match[1].upper()))
     keys = {unquote(key) for paths in _POLARS_KEYS.findall(plan) for key in _KEY.findall(paths)}
     if used := sorted(key for key in keys if key in names or f'"{key}"' in plan):
-        raise InputTypeError(
-            f"the lazy frame's column {', '.join(map(repr, used))} is in the names of folders, whose types Polars guesses "
-            "from all of them, and one row would decide how others are read: pass the folder's path, or scan "
-            "the files with "
-            "hive_partitioning=False and leave the column out"
-        )
+        raise InputTypeError(Message("polars-folder-types", columns=[*used]))
 
 
 def require_no_guess_of_duckdb(plan: str) -> None:
@@ -58,19 +50,9 @@ def require_no_guess_of_duckdb(plan: str) -> None:
     DuckDB guesses types of objects, and the plan does not state which columns hold objects.
     """
     if match := _DUCKDB_SCANS.search(plan):
-        raise InputTypeError(
-            f"the relation reads {match[1].upper()} files, whose types DuckDB guesses from their cells, and one "
-            f"row would decide how others are read: pass the path of CSV files, or load them into a table of "
-            f"stated types, CREATE TABLE "
-            "people (age DOUBLE, region VARCHAR); COPY people FROM 'people.csv', and pass that"
-        )
+        raise InputTypeError(Message("duckdb-guessed-types", format=match[1].upper()))
     if _DUCKDB_MEMORY.search(plan):
-        raise InputTypeError(
-            "the relation reads a pandas frame or NumPy arrays, and types of objects DuckDB guesses from the "
-            "cells, and one row would decide how others are read: pass the frame itself; or, for a query, make "
-            "an Arrow table of stated types "
-            "of it, pyarrow.Table.from_pandas(frame, schema=...)"
-        )
+        raise InputTypeError(Message("duckdb-object-types"))
 
 
 def require_keys_of_text(dataset: Any, names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
@@ -86,11 +68,7 @@ def require_keys_of_text(dataset: Any, names: tuple[str, ...], columns: Mapping[
         kind = key.type.value_type if pa.types.is_dictionary(key.type) else key.type
         text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
         if key.name in names and not text and not isinstance(columns.get(key.name), Numeric | Coordinate):
-            raise InputTypeError(
-                f"the dataset's column {key.name!r} is in the names of folders and was made of type {kind}, which Arrow guesses "
-                "from all of them, and one row would decide how others are read: pass the folder's path, or "
-                f"ds.dataset(..., partitioning=ds.partitioning(pa.schema([({key.name!r}, pa.string())]), flavor='hive'))"
-            )
+            raise InputTypeError(Message("arrow-folder-types", column=key.name, type=kind))
 
 
 def _keys(dataset: Any) -> list[Any]:
@@ -187,10 +165,7 @@ def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
     read = text_flags if isinstance(column, Boolean) else text_numbers
     result = read(pa.array([text]), column_format(column))
     if result.unparsable[0] and column.missing == "error":
-        raise InputValueError(
-            f"column {column.name!r} is in the names of folders, one of which is not a value of a {column.kind} "
-            f"column: describe it as Categorical"
-        )
+        raise InputValueError(Message("folder-not-a-value", column=column.name, kind=column.kind))
     value = result.values[0]
     if isinstance(column, Boolean):  # whose codes are read: 0 and 1 are none
         return pa.array([None if np.isnan(value) else bool(value)] * n_rows, pa.bool_())

@@ -17,6 +17,7 @@ import numpy as np
 
 from dpmoments.foundation.errors import InputError, InputTypeError
 from dpmoments.foundation.table_libraries import nw, pa, pq
+from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import FileSource, ParquetSource
 from dpmoments.rows.sources.engine import (
@@ -144,10 +145,7 @@ def _require_declared(leaf: Any) -> None:
     if of_dask and _is_orc(leaf):
         return
     if kind == "FromGraph":
-        raise InputTypeError(
-            "the Dask frame does not show how it was made: it was persisted, or comes from a bag, an array or a graph. Its "
-            f"types may be guessed from its cells. Pass the frame before persist(), Parquet files, or {_FILES_INSTEAD}"
-        )
+        raise InputTypeError(Message("dask-unknown-origin", advice=_FILES_INSTEAD))
     if kind in ("DelayedsExpr", "_DelayedExpr"):
         what = _OF_DELAYED
     elif kind.startswith("FromMap"):
@@ -172,12 +170,7 @@ def _require_keys_of_text(reader: Any, reading: Reading, only_columns: bool) -> 
     for name in sorted(_guessed_keys(reader)):
         a_number = only_columns and isinstance(columns.get(name), Numeric)
         if (name in reader.columns and not a_number) or name in filters:
-            raise InputTypeError(
-                f"the Dask frame's column {name!r} is in the names of folders, and its type is guessed from all of them, so that "
-                'one row would decide how others are read. Pass dpmoments.EngineFiles(folder, engine="dask"), or state the '
-                f'type: read_parquet(folder, dataset={{"partitioning": pyarrow.dataset.partitioning(pyarrow.schema([({name!r}, '
-                'pyarrow.string())]), flavor="hive")})'
-            )
+            raise InputTypeError(Message("dask-folder-types", column=name))
 
 
 def _guessed_keys(reader: Any) -> set[str]:
@@ -217,11 +210,7 @@ def _require_exact_integers(reader: Any, reading: Reading, only_columns: bool) -
             what = f"{next(reversed(exact.values()))} (made, it may be, of {name!r})"
         else:
             continue
-        raise InputTypeError(
-            f"{what} of more than 53 bits, which pandas rounds if another cell of the partition is empty. "
-            'Read Parquet files with dask.dataframe.read_parquet(..., dtype_backend="pyarrow"), or pass '
-            'dpmoments.EngineFiles(path, engine="dask")'
-        )
+        raise InputTypeError(Message("dask-wide-integers", columns=what))
 
 
 def _rounded_columns(reader: Any) -> set[str]:
@@ -248,10 +237,7 @@ def require_array_in_memory(graph: Mapping[Any, Any]) -> None:
     """Raise TypeError unless a graph starts only from NumPy arrays in memory."""
     for node in graph.values():
         if not node.dependencies and not isinstance(getattr(node, "value", None), np.ndarray):
-            raise InputTypeError(
-                "the Dask array holds Python objects and is not made of a NumPy array in memory: their types "
-                "may be guessed in each block: use astype(float), or pass Parquet files"
-            )
+            raise InputTypeError(Message("dask-objects"))
 
 
 def storing_steps(expression: Any) -> list[str]:
@@ -288,10 +274,7 @@ def columns_of_memory(expression: Any) -> Any:
 def require_no_disk(expression: Any) -> None:
     """Raise TypeError if a step of a lowered plan writes rows to disk."""
     if steps := sorted({_kind(node) for node in _plan_nodes(expression)} & set(_ON_DISK)):
-        raise InputTypeError(
-            f'the Dask frame\'s plan has a {steps[0]}, which writes rows to a disk: use shuffle_method="tasks", or write the '
-            'prepared table to Parquet files and pass dpmoments.EngineFiles(path, engine="dask")'
-        )
+        raise InputTypeError(Message("dask-shuffle-on-disk", step=steps[0]))
 
 
 def graph_of_nodes(collection: Any) -> dict[Any, Any]:
@@ -306,9 +289,7 @@ def require_no_transfer(graph: Mapping[Any, Any]) -> None:
     """Raise TypeError if a task of an array's graph passes blocks through files."""
     for node in graph.values():
         if str(getattr(getattr(node, "func", None), "__module__", "")).startswith(_TRANSFER):
-            raise InputTypeError(
-                'the Dask array is rechunked by files of workers (p2p): use rechunk(..., method="tasks"), or pass Parquet files'
-            )
+            raise InputTypeError(Message("dask-rechunk-on-disk"))
 
 
 # One task for each partition of a Dask collection: it reads the partition, works on it, and returns sealed bytes.
@@ -394,10 +375,7 @@ def _in_order(graph: Mapping[Hashable, Any], outputs: Sequence[Hashable]) -> lis
             result[key] = None
         elif key not in result:
             if key not in graph:
-                raise InputTypeError(
-                    "the Dask array is kept on a cluster, whose workers may write it to their disks: pass the array before "
-                    "persist(), or Parquet files"
-                )
+                raise InputTypeError(Message("dask-array-persisted"))
             waiting.append((key, True))
             waiting += [(needed, False) for needed in graph[key].dependencies]
     return list(result)
@@ -658,14 +636,9 @@ def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit |
         return _files_or_frame(_DaskFrameSource(reading, data))
     if hasattr(data, "rechunk") and hasattr(data, "map_blocks"):
         if privacy_unit is not None:
-            raise InputTypeError(
-                f"an array has no column {privacy_unit.column!r} in addition to the schema's: pass a Dask "
-                f"DataFrame, or files"
-            )
+            raise InputTypeError(Message("dask-array-without-unit", column=privacy_unit.column))
         return _DaskArraySource(replace(reading, array_type=np.dtype(data.dtype)), data)
-    raise InputTypeError(
-        f"cannot read a table from Dask's {type(data).__name__}: pass a Dask DataFrame or a two-dimensional Dask array"
-    )
+    raise InputTypeError(Message("dask-other-type", got=type(data).__name__))
 
 
 def _files_or_frame(source: _DaskFrameSource) -> DaskSource:
@@ -704,12 +677,7 @@ def _require_kept_in_memory(where: str, why: str) -> None:
     """Raise TypeError if the scheduler may write results to disk."""
     client, in_memory = _scheduler()
     if not in_memory and (client is None or not _never_spills(client)):
-        raise InputTypeError(
-            f"{where} cannot be read on this cluster: {why}, so that workers keep rows between tasks and may write them to "
-            'their disks. Write the prepared table to Parquet files and pass dpmoments.EngineFiles(path, engine="dask"); or use '
-            'threads, dask.config.set(scheduler="threads"); or start every worker with distributed.worker.memory.target and '
-            "distributed.worker.memory.spill set to false"
-        )
+        raise InputTypeError(Message("dask-cluster-spills", table=where, reason=why))
 
 
 def _never_spills(client: Any) -> bool:

@@ -32,6 +32,7 @@ from dpmoments.foundation.errors import (
     place_of,
 )
 from dpmoments.foundation.table_libraries import nw, pa, pc
+from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.sources.local import LocalSource
@@ -166,9 +167,7 @@ class Reading:
         """
         if isinstance(partition, np.ndarray):
             if partition.dtype != self.array_type:
-                raise InputTypeError(
-                    "a block of the array is not of the type that the array says it is: use astype on the array"
-                )
+                raise InputTypeError(Message("block-of-other-type"))
             return ArraySource(self.schema, self.mean, partition, restriction=self.restriction)
         if isinstance(partition, LocalSource):
             source: LocalSource[Any] = partition
@@ -458,7 +457,7 @@ class EngineSource(ABC):
             if outcome.failure is not None:
                 outcome.failure.tell()
             if outcome.partitions != frozenset(range(n_partitions)):
-                raise InputValueError(f"{self.where}: the engine lost a partition's result: the sums would be wrong")
+                raise InputValueError(Message("partition-lost", table=self.where))
         if self.fingerprinted:
             self._compare(outcome.fingerprint)
         progress.tell(1.0)
@@ -468,11 +467,7 @@ class EngineSource(ABC):
         first = self.first_pass.fingerprint
         self.first_pass.fingerprint = fingerprint
         if first is not None and first != fingerprint:
-            raise InputValueError(
-                f"{self.where} returned different rows in this pass than in the one before: they are recomputed "
-                f"each time (from random numbers, a sample, or files that change). Write it to Parquet files "
-                f"once, and pass those"
-            )
+            raise InputValueError(Message("rows-changed-between-passes", table=self.where))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -496,9 +491,7 @@ class PassProgress:
 def require_installed(engine: str) -> None:
     """Raise unless the engine's package is installed."""
     if find_spec(_PACKAGES[engine]) is None:
-        raise InputModuleNotFoundError(
-            f"the engine {engine!r} is not installed here: pip install 'dpmoments[{engine}]' (and on every worker)"
-        )
+        raise InputModuleNotFoundError(Message("engine-not-installed", engine=engine))
 
 
 # Encryption of what workers of an engine hand back: an engine may write it to a disk on its way.
@@ -538,4 +531,4 @@ class Seal:
             return AESGCM(self.key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
         except InvalidTag:
             pass
-        raise InputValueError("a partition's result was changed on its way from a worker")
+        raise InputValueError(Message("partition-changed"))

@@ -16,6 +16,7 @@ from dpmoments.cells.columns import ColumnTable
 from dpmoments.cells.objects import array_cells, series_cells
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw
+from dpmoments.messages.message import Message
 from dpmoments.rows.sources.column_types import require_no_guess_of_polars
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
@@ -36,25 +37,14 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
     def __post_init__(self) -> None:
         array, n_columns = self.array, len(self.schema.names)
         if isinstance(array, np.ma.MaskedArray):
-            raise InputTypeError(
-                "a masked array's mask would be lost: fill it, array.filled(np.nan), and choose each column's missing rule"
-            )
+            raise InputTypeError(Message("masked-array"))
         if array.ndim != 2:
-            raise InputValueError(
-                f"an array of {array.ndim} dimensions is not a table: pass shape (rows, columns), "
-                "array.reshape(-1, 1) for a single column"
-            )
+            raise InputValueError(Message("array-dimensions", ndim=array.ndim))
         if array.dtype.names is not None or array.dtype.kind not in "biufO":
             # The width of a text dtype is that of its longest cell, so that only the kind is shown.
-            raise InputTypeError(
-                f"an array of type {array.dtype.type.__name__} is not a table of numbers: pass a numeric array, or a pandas, "
-                "Polars or Arrow frame with named columns"
-            )
+            raise InputTypeError(Message("array-type", type=array.dtype.type.__name__))
         if array.shape[1] != n_columns:
-            raise InputValueError(
-                f"the array has {array.shape[1]} columns and the schema {n_columns}: an array's columns are the schema's, "
-                "in order, without derived features"
-            )
+            raise InputValueError(Message("array-columns", columns=array.shape[1], expected=n_columns))
         object.__setattr__(self, "array", np.asarray(array))  # np.matrix has no one-dimensional columns
 
     @property
@@ -139,10 +129,7 @@ class FrameSource(LocalSource["nw.DataFrame[Any]"]):
         index = getattr(getattr(self.frame.to_native(), "index", None), "names", ())
         lost = [name for name in self.names if name in list(index) and name not in self.frame.columns]
         if lost:
-            raise InputValueError(
-                f"the frame has no column {', '.join(map(repr, lost))}: that is its index, which is not read; pass "
-                "frame.reset_index()"
-            )
+            raise InputValueError(Message("column-is-index", names=[*lost]))
         require_columns(self.frame.columns, self.names, "the frame")
 
     @property
@@ -204,11 +191,10 @@ def require_columns(held: Sequence[object], wanted: Sequence[str], where: str) -
         alike = [plain[key] for name in absent if (key := name.strip().casefold()) in plain]
         hint = f"; it has {', '.join(map(repr, alike))}" if alike else ""
         raise InputValueError(
-            f"{where} has no column {', '.join(map(repr, absent))} among its {len(held)}{hint}: the names must be the schema's "
-            "(they are not listed, because without a header line they could be a record)"
+            Message("table-without-columns", table=where, names=[*absent], columns=len(held), hint=hint)
         )
     if repeated := [name for name in wanted if names.count(name) > 1]:
-        raise InputValueError(f"{where} has more than one column named {', '.join(map(repr, repeated))}: rename them")
+        raise InputValueError(Message("table-with-repeated-columns", table=where, names=[*repeated]))
 
 
 def _rows_per_part(source: ArraySource | ColumnSource | FrameSource) -> int:

@@ -22,6 +22,7 @@ from dpmoments.foundation.office_files import (
 from dpmoments.foundation.table_files import file_ending
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
+from dpmoments.messages.message import Message
 from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.source import read_quietly
 from dpmoments.schema.columns import Categorical, Column
@@ -180,10 +181,7 @@ def _unit_and_origin(declared: StatisticsColumn, ending: str) -> tuple[float, in
         return 1.0, _FROM_1960
     elif form.startswith(("DATE", "YYMMDD", "MMDDYY", "DDMMYY", "E8601DA", "WEEKDATE", "WORDDATE")):
         return float(_DAY), _FROM_1960
-    raise InputTypeError(
-        f"column {declared.name!r} has the format {declared.format!r} in the file, which is not one of days or times: "
-        "describe it as Numeric"
-    )
+    raise InputTypeError(Message("format-not-of-dates", column=declared.name, format=declared.format))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

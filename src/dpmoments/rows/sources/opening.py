@@ -60,30 +60,28 @@ def open_source(
     Tables of Dask or Spark, and files given to one of them, are read by that engine's workers.
     """
     if text_format is not None and not isinstance(text_format, TextFormat):
-        raise InputTypeError(f"text_format must be a dpmoments.TextFormat, got {type(text_format).__name__}")
+        raise InputTypeError(
+            Message(
+                "wrong-type", parameter="text_format", expected="a dpmoments.TextFormat", got=type(text_format).__name__
+            )
+        )
     if isinstance(data, str | PathLike):
         return _file_source(data if isinstance(data, str) else Path(data), schema, mean, privacy_unit, text_format)
     if isinstance(data, EngineFiles):
         open_files = open_files_on_dask if data.engine == "dask" else open_files_on_spark
         return open_files(_file_source(data.path, schema, mean, privacy_unit, text_format))
     if text_format is not None:
-        raise InputTypeError(f"text_format applies to text files, but the table is {type(data).__name__}: leave it out")
+        raise InputTypeError(Message("text-format-of-other-table", got=type(data).__name__))
     if isinstance(data, np.ndarray):
         if privacy_unit is not None:
-            raise InputTypeError(
-                f"an array has no column {privacy_unit.column!r} in addition to the schema's: pass a pandas, "
-                f"Polars or Arrow frame, or files"
-            )
+            raise InputTypeError(Message("array-without-unit", column=privacy_unit.column))
         return ArraySource(schema, mean, data)
     if isinstance(data, ColumnTable):
         return ColumnSource(schema, mean, data, privacy_unit=privacy_unit)
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.RecordBatchReader):
-        raise InputTypeError(
-            "a RecordBatchReader can be read once, and some mechanisms need several passes: pass the Parquet files, "
-            "a DuckDB relation, or reader.read_all()"
-        )
+        raise InputTypeError(Message("reader-read-once"))
     if is_of_dask(data):
         return open_dask(data, schema, mean, privacy_unit)
     if is_of_spark(data):
@@ -94,7 +92,7 @@ def open_source(
     if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "scanner"):
         return DatasetSource(schema, mean, data, privacy_unit=privacy_unit)
     if library == "scipy" and hasattr(data, "toarray"):
-        raise InputTypeError("sparse matrices are not supported: pass a dense array or a frame")
+        raise InputTypeError(Message("sparse-table"))
     if library == "polars" and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         return LazySource(schema, mean, data, privacy_unit=privacy_unit)
     names = schema.names_in_table if privacy_unit is None else (*schema.names_in_table, privacy_unit.column)
@@ -108,10 +106,7 @@ def open_source(
     frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return FrameSource(schema, mean, frame, privacy_unit=privacy_unit)
-    raise InputTypeError(
-        f"cannot read a table from {type(data).__name__}: pass a NumPy array, a pandas, Polars or Arrow frame, a path or glob of "
-        "Parquet, Feather or CSV files, an Arrow dataset, a DuckDB relation, or a Dask or Spark frame"
-    )
+    raise InputTypeError(Message("table-of-other-type", got=type(data).__name__))
 
 
 def _file_source(
@@ -157,10 +152,7 @@ def _source_of_files(
     if text_format is not None and endings <= {
         ending for kind, of in _KINDS.items() if kind != "text" for ending in of
     }:
-        raise InputValueError(
-            f"a text format was given for {', '.join(sorted(endings))} files, which state their own format: "
-            f"leave it out"
-        )
+        raise InputValueError(Message("text-format-of-other-files", endings=sorted(endings)))
     if endings <= set(PARQUET_ENDINGS):
         return ParquetSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
     if endings <= set(FEATHER_ENDINGS):

@@ -21,6 +21,7 @@ from uuid import uuid4
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa, pq
+from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import ArrowSource, FileSource, ParquetSource
 from dpmoments.rows.sources.engine import (
@@ -590,30 +591,21 @@ class _BatchSource(ArrowSource):
 def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None) -> SparkSource:
     """Return the source of a Spark DataFrame."""
     if type(data).__module__.startswith("pyspark.sql.connect"):
-        raise InputTypeError(
-            "a frame of Spark Connect does not show its plan, so passes may read different rows: pass "
-            "a frame of a classic session, or write it to Parquet files and pass EngineFiles(path, engine='spark') or the path"
-        )
+        raise InputTypeError(Message("spark-connect"))
     if not (hasattr(data, "mapInArrow") and hasattr(data, "_jdf")):
-        raise InputTypeError(f"cannot read a table from Spark's {type(data).__name__}: pass a DataFrame of Spark SQL")
+        raise InputTypeError(Message("spark-other-type", got=type(data).__name__))
     reading = Reading(schema, mean, privacy_unit)
     require_columns(data.columns, reading.names, "the Spark frame")
     for column in data.schema.fields:
         if column.name in reading.names and column.dataType.typeName() in _NESTED:
-            raise InputTypeError(
-                f"column {column.name!r} of the Spark frame is of the nested type {column.dataType.typeName()}: "
-                f"select its fields as separate columns"
-            )
+            raise InputTypeError(Message("spark-nested-type", column=column.name, type=column.dataType.typeName()))
     if data.isStreaming:
-        raise InputTypeError("a streaming frame of Spark has no end: pass a finite table")
+        raise InputTypeError(Message("spark-streaming"))
     plan = read_quietly(lambda: data._jdf.queryExecution().analyzed(), "the Spark frame", FAILED_QUERY)
     if undeclared := read_quietly(lambda: undeclared_types(data, reading.names), "the Spark frame", FAILED_QUERY):
         raise InputTypeError(undeclared)
     if not plan.deterministic():
-        raise InputValueError(
-            "the plan of the Spark frame is not deterministic (rand, uuid, a function declared so): each pass "
-            "would return different rows. Write it to Parquet files once, and pass those"
-        )
+        raise InputValueError(Message("spark-not-deterministic"))
     with _unquoted():  # of a frame in memory, making a plan may run it
         paths = read_quietly(lambda: scanned_files(data, reading.names), "the Spark frame", FAILED_QUERY)
         on_disk = None
@@ -646,7 +638,7 @@ def _new_session(session_class: Any) -> Any:
         return builder.config(EVENT_LOG, "false").config("spark.ui.enabled", "false").getOrCreate()
     except Exception as error:
         kind = type(error).__name__
-    raise InputValueError(f"Spark cannot be started ({kind}): {_NO_JAVA}")
+    raise InputValueError(Message("spark-not-started", error=kind, advice=_NO_JAVA))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

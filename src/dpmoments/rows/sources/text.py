@@ -31,6 +31,7 @@ from dpmoments.foundation.table_files import file_ending
 from dpmoments.foundation.table_libraries import pa, pa_csv, pc
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import LineLengths, first_line, names_in, open_utf8, other_delimiter
+from dpmoments.messages.message import Message
 from dpmoments.rows.sources.arrow import StreamedFileSource, with_bytes_read
 from dpmoments.rows.sources.column_types import folder_keys
 from dpmoments.rows.sources.source import (
@@ -111,7 +112,7 @@ class CsvSource(StreamedFileSource):
             return
         advice = other_delimiter(line, delimiter, self.text_format, lambda header: wanted <= set(header))
         if advice is not None:
-            raise InputValueError(f"{path} does not have the schema's columns: {advice}")
+            raise InputValueError(Message("text-without-columns", path=path, advice=advice))
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Iterate over the named columns of a file, which it has.
@@ -242,14 +243,12 @@ class CsvSource(StreamedFileSource):
         result = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, written)
         if column.missing == "error" and result.unparsable.any():
             if isinstance(column, Boolean):
-                raise InputValueError(
-                    f"column {column.name!r} of the file has a value that is neither true nor false: state the texts for both, "
-                    "true_values=[...] and false_values=[...] in the schema"
-                )
+                raise InputValueError(Message("text-neither-true-nor-false", column=column.name))
             marks = "" if written.thousands is None else f" and {written.thousands!r} between groups of three digits"
             raise InputValueError(
-                f"column {column.name!r} of the file has a value that is not a number with the decimal mark "
-                f"{written.decimal!r}{marks}: {NUMBER_ADVICE}"
+                Message(
+                    "text-not-a-number", column=column.name, decimal=written.decimal, marks=marks, advice=NUMBER_ADVICE
+                )
             )
         if isinstance(column, Boolean):  # whose codes are read: 0 and 1 are none
             return pc.equal(pa.array(result.values, from_pandas=True), 1.0)
