@@ -156,6 +156,12 @@ ABSENT: Mapping[str, frozenset[str]] = {
 """Facts of which a message has one or another."""
 
 
+def example_of(code: str, name: str, kind: str) -> Any:
+    """A fact of its kind: of this code, else of this name, else any."""
+    known = BY_CODE.get(code, {}).get(name, BY_NAME.get(name))
+    return known if codes.KINDS[kind](known) else BY_KIND[kind]
+
+
 def examples(code: str) -> Iterator[Message]:
     """A message without, and one with, all facts that may be absent."""
     kinds = codes.CODES[code]
@@ -164,20 +170,18 @@ def examples(code: str) -> Iterator[Message]:
     every = {name: kind for name, kind in every.items() if name not in ABSENT.get(code, ())}
     some = [] if code in ("least-error", "pooled-part") or needed == every else [needed]
     for chosen in (*some, every):
-        facts = {
-            name: BY_CODE.get(code, {}).get(name, BY_NAME.get(name, BY_KIND[kind])) for name, kind in chosen.items()
-        }
+        facts = {name: example_of(code, name, kind) for name, kind in chosen.items()}
         yield Message(code, **facts)
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Name and text of every golden file; the sentences of refusals are the same for all readers."""
+    """Name and text of every golden file; most refusals are the same for all readers."""
     for topic, (known, audiences) in TOPICS.items():
         for audience in audiences:
             lines = [
                 f"{code}\n    {message.text(audience)}"
                 for code in codes.CODES
-                if code in known and not (code in REFUSALS and audience == "shell")
+                if code in known and (code not in REFUSALS or audience != "shell" or code in AT_THE_SHELL)
                 for message in examples(code)
             ]
             yield f"{topic}-{audience}.txt", "\n".join(lines) + "\n"

@@ -17,6 +17,7 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa
+from dpmoments.messages.message import Message
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -349,9 +350,7 @@ def unless_beyond_floating_point(
 
 
 def _refuse(*_: object, **__: object) -> Any:
-    raise InputValueError(
-        "the numbers of this release exceed the range of floating point: they are very large, very small, or very far apart"
-    )
+    raise InputValueError(Message("numbers-out-of-range"))
 
 
 def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Parameters, Found]:
@@ -370,7 +369,9 @@ def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Paramete
     def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Found:
         for name in named:
             if name in _UNSUPPORTED and name not in inspect.signature(compute).parameters:
-                raise InputTypeError(f"{compute.__name__}() takes no {name}=: {_UNSUPPORTED[name]}")
+                raise InputTypeError(
+                    Message("unsupported-option", function=compute.__name__, parameter=name, reason=_UNSUPPORTED[name])
+                )
         return within(*given, **named)
 
     return answer
@@ -458,7 +459,7 @@ def confidence_level(level: float) -> float:
     dpmoments.foundation.errors.InputValueError: level=0.05: level is a confidence such as 0.95; statsmodels' alpha is 1 − level
     """
     if isinstance(level, bool) or not isinstance(level, Real) or not 0.5 <= level < 1.0:
-        raise InputValueError(f"level={level!r}: level is a confidence such as 0.95; statsmodels' alpha is 1 − level")
+        raise InputValueError(Message("level-is-a-confidence", level=level))
     return float(level)
 
 

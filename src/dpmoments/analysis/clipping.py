@@ -18,6 +18,7 @@ from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number, no_less
+from dpmoments.messages.message import Message
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.encoding import farthest_distance
 
@@ -368,7 +369,7 @@ def is_of_table(of: str) -> bool:
     (True, False)
     """
     if of not in ("table", "clipped rows"):
-        raise InputValueError(f"of={of!r}: intervals are of the 'clipped rows' or of the 'table' itself")
+        raise InputValueError(Message("intervals-of", of=of))
     return of == "table"
 
 

@@ -25,6 +25,7 @@ from dpmoments.analysis.released import Released, cautions_by_code, chosen_featu
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.messages.wording import listed
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.schema.columns import Boolean, Categorical
@@ -443,11 +444,13 @@ def number_of_components(n_components: int | None, d: int) -> int:
     """Return the requested number of d components; raise ValueError if there are fewer."""
     k = d if n_components is None else n_components
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= d:
-        raise InputValueError(f"n_components={n_components!r} must be a whole number from 1 to {d}")
+        raise InputValueError(Message("components-number", n_components=n_components, most=d))
     return int(k)
 
 
 def require_scaling(scaling: object) -> None:
     """Raise ValueError unless it is one of :data:`SCALINGS`."""
     if scaling not in SCALINGS:
-        raise InputValueError(f"scaling={scaling!r}: use 'units', 'bounds' or 'correlation'")
+        raise InputValueError(
+            Message("not-one-of", parameter="scaling", value=scaling, choices=["units", "bounds", "correlation"])
+        )

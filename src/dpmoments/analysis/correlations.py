@@ -22,7 +22,6 @@ from dpmoments.analysis.clipping import ABOUT_TABLE, TableBounds, describe_clipp
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.functionals import (
-    NO_MEAN,
     SINGULAR,
     FeatureVariances,
     LocalMoments,
@@ -52,6 +51,7 @@ from dpmoments.analysis.resolvability import (
 )
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 
 # How correlations vary from sample to sample, by what kind of features they are of.
@@ -289,7 +289,7 @@ class Correlations(Answer):
         """
         chosen = indices_of(self.feature_names, names)
         if len(chosen) < 2:
-            raise InputValueError("a correlation is of two features: name two at least")
+            raise InputValueError(Message("correlation-of-one"))
         block, columns = np.ix_(chosen, chosen), self.columns_of_features
         every = ((field.name, getattr(self, field.name)) for field in fields(self))
         parts: dict[str, Any] = {name: value[block] for name, value in every if isinstance(value, np.ndarray)}
@@ -476,7 +476,7 @@ def correlations(
     level, of_table = confidence_level(level), is_of_table(of)
     chosen = np.array(chosen_features(release, columns))
     if len(chosen) < 2:
-        raise InputValueError("a correlation is of two features: name two columns at least")
+        raise InputValueError(Message("correlation-of-one"))
     moments, errors, usable, of_opposites = _errors_of_pairs(release, chosen)
     i, j = errors.i, errors.j
     first, second = np.tril_indices(len(chosen), -1)
@@ -606,10 +606,10 @@ def partial_correlation(
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(f"partial correlations: {NO_MEAN}")
+        raise InputValueError(Message("needs-mean", analysis="partial correlations"))
     chosen = without_redundant_levels(release, columns)
     if len(chosen) < 2:
-        raise InputValueError("a partial correlation is of two features: name two columns at least")
+        raise InputValueError(Message("correlation-of-one"))
     if int((np.diag(release.covariance)[chosen] > 0.0).sum()) < 2:
         return _not_identified(release, chosen, level)
     standardized = Standardized.of(release, chosen, by_deviation=False)

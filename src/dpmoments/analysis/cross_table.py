@@ -14,7 +14,6 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floa
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import Quantiles, format_probability, score_test
 from dpmoments.analysis.functionals import (
-    NO_MEAN,
     LocalMoments,
     bilinear,
     describe_law,
@@ -24,6 +23,7 @@ from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 
 _ROUNDS = 50
 """Rounds of fitting counts to their margins in turn."""
@@ -180,10 +180,10 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(f"a cross table: {NO_MEAN}")
+        raise InputValueError(Message("needs-mean", analysis="a cross table"))
     first, second = Levels.of(release, by), Levels.of(release, other)
     if by == other:
-        raise InputValueError(f"a cross table is of two columns, and both are {by!r}: name another")
+        raise InputValueError(Message("cross-table-of-one-column", by=by))
     joint, noise, privacy, rows = _joint_counts(release, first, second)
     statistic, degrees, p_value = independence_test(joint, privacy, rows, release.noise)
     return CrossTable(

@@ -15,7 +15,6 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floa
 from dpmoments.analysis.confidence import format_probability
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import (
-    NO_MEAN,
     SINGULAR,
     LocalMoments,
     Standardized,
@@ -29,6 +28,7 @@ from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.schema import Schema
 
@@ -344,7 +344,7 @@ class LinearDiscriminant(Answer):
 def most_likely(classes: Sequence[Any] | npt.NDArray[Any], scores: FloatArray) -> Any:
     """Return the class with the largest score of each row, shape (m,); raise ValueError for NaN."""
     if np.isnan(scores).any():
-        raise InputValueError("rows with a missing value have no prediction: fill the values, or leave those rows out")
+        raise InputValueError(Message("prediction-of-missing"))
     return np.array(classes)[np.argmax(scores, axis=1)]
 
 
@@ -411,13 +411,13 @@ def lda(
     level = confidence_level(level)
     require_shrinkage(shrinkage)
     if release.noisy_sum is None:
-        raise InputValueError(f"a discriminant: {NO_MEAN}")
+        raise InputValueError(Message("needs-mean", analysis="a discriminant"))
     levels = Levels.of(release, by)
     chosen = without_redundant_levels(release, columns)
     if columns is None:
         chosen = [feature for feature in chosen if feature not in levels.features]
     elif among := [release.feature_names[feature] for feature in chosen if feature in levels.features]:
-        raise InputValueError(f"{among[0]!r} is of the column {by!r} that makes the classes: name other columns")
+        raise InputValueError(Message("features-of-classes", name=among[0], column=by))
     standardized = Standardized.of(release, chosen, by_deviation=False)
     features, scale = standardized.features, standardized.scale
     sums = [GroupSums.of(release, int(feature), levels) for feature in features]
@@ -473,7 +473,11 @@ def lda(
 def require_shrinkage(shrinkage: float | str) -> None:
     """Raise ValueError unless it is "auto", or a number from 0."""
     if shrinkage != "auto" and not (isinstance(shrinkage, int | float) and math.isfinite(shrinkage) and shrinkage >= 0):
-        raise InputValueError(f'shrinkage={shrinkage!r} must be "auto", zero or a positive number')
+        raise InputValueError(
+            Message(
+                "out-of-range", parameter="shrinkage", value=shrinkage, expected='"auto", zero or a positive number'
+            )
+        )
 
 
 def _classes(release: Released, by: str) -> tuple[Any, ...]:

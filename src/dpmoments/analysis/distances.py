@@ -10,11 +10,12 @@ import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.frames import feature_values
-from dpmoments.analysis.functionals import NO_MEAN, Standardized, describe_law
+from dpmoments.analysis.functionals import Standardized, describe_law
 from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 
 _SHOWN_ROWS = 20
 """Max number of rows in the text, the most distant ones; frames and JSON hold all."""
@@ -110,7 +111,7 @@ def mahalanobis(release: Released, frame: Any, columns: Sequence[str] | None = N
     array([0., 3.])
     """
     if release.noisy_sum is None:
-        raise InputValueError(f"distances: {NO_MEAN}")
+        raise InputValueError(Message("needs-mean", analysis="distances"))
     standardized = Standardized.of(release, chosen_features(release, columns), by_deviation=False)
     features = standardized.features
     values = feature_values(release.schema, frame, features.tolist())[:, features]

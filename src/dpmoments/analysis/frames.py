@@ -14,6 +14,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.foundation.values import shown
+from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, derived_values, feature_slices
 from dpmoments.schema.schema import Schema
@@ -78,28 +79,19 @@ def named_values(schema: Schema, frame: Any, names: Sequence[str]) -> FloatArray
 
 def _of_array(schema: Schema, array: Any) -> FloatArray:
     if not schema.is_coordinates:
-        raise InputTypeError(
-            "an array has no column names, and rows are read by name: pass a pandas, Polars or Arrow frame, or a dict of columns"
-        )
+        raise InputTypeError(Message("array-without-names"))
     if array.ndim != 2 or array.shape[1] != schema.n_features or array.dtype.kind not in "biuf":
-        raise InputValueError(
-            f"an array of shape {array.shape} is not one of rows of this release: its columns are the schema's "
-            f"{schema.n_features}, in order"
-        )
+        raise InputValueError(Message("array-of-other-rows", shape=array.shape, columns=schema.n_features))
     return np.asarray(array, dtype=np.float64)
 
 
 def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
     if isinstance(frame, Mapping):
         if scalar := [name for name in names if name in frame and _is_one_value(frame[name])]:
-            raise InputTypeError(
-                f"a dict of columns holds a list of values for each, and {scalar[0]!r} holds none: give [value]"
-            )
+            raise InputTypeError(Message("column-of-one-value", column=scalar[0]))
         frame = ColumnTable({name: declared_column(frame[name], name) for name in names if name in frame})
     elif not isinstance(frame, ColumnTable) and not hasattr(frame, "columns") and not isinstance(frame, pa.RecordBatch):
-        raise InputTypeError(
-            f"rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from {type(frame).__name__}"
-        )
+        raise InputTypeError(Message("rows-of-other-type", got=type(frame).__name__))
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
     present = [str(name) for name in getattr(frame, "column_names", getattr(frame, "columns", ()))]
@@ -107,11 +99,9 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
         alike = {name.strip().casefold(): name for name in present}
         close = [alike[key] for name in absent if (key := name.strip().casefold()) in alike]
         hint = f" (it has {', '.join(map(shown, close))})" if close else ""
-        raise InputValueError(
-            f"the frame has no column {', '.join(map(repr, absent))}{hint}: the names must be the release's"
-        )
+        raise InputValueError(Message("frame-without-columns", names=[*absent], hint=hint))
     if repeated := [name for name in names if present.count(name) > 1]:
-        raise InputValueError(f"the frame has more than one column named {', '.join(map(repr, repeated))}: rename them")
+        raise InputValueError(Message("frame-with-repeated-columns", names=[*repeated]))
     if isinstance(frame, ColumnTable):
         return {name: frame.cells(name) for name in names}
     native = frame.select(list(names)) if isinstance(frame, pa.Table) else frame
@@ -119,9 +109,7 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
         native = native.loc[:, list(names)]  # narwhals refuses repeated names, wanted or not
     read = nw.from_native(native, pass_through=True)
     if not isinstance(read, nw.DataFrame):
-        raise InputTypeError(
-            f"rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from {type(frame).__name__}"
-        )
+        raise InputTypeError(Message("rows-of-other-type", got=type(frame).__name__))
     return {name: series_cells(read[name], name) for name in names}
 
 
@@ -136,8 +124,9 @@ def _one_hot(cells: Any, column: Categorical) -> FloatArray:
             ", …" if len(column.levels) > _SHOWN_LEVELS else ""
         )
         raise InputValueError(
-            f"{n_unknown} of the frame's {len(codes)} rows hold a value of {column.name!r} outside its levels, {levels}: "
-            "leave those rows out, or give them a level"
+            Message(
+                "frame-with-unknown-levels", n_unknown=n_unknown, rows=len(codes), column=column.name, levels=levels
+            )
         )
     values = np.zeros((len(codes), len(column.levels)))
     values[np.arange(len(codes)), np.where(codes == MISSING, 0, codes)] = 1.0

@@ -15,6 +15,7 @@ from dpmoments.analysis.released import Released, chosen_features
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.repair import Repair
 from dpmoments.repair.spectral import SpectralNoise
@@ -24,7 +25,6 @@ WHY_NOISE_UNKNOWN = (
     f"{NOISE_UNKNOWN}: the mechanism left a bias in the moments, or does not state its noise distribution"
 )
 """Why ``release.noise`` is None."""
-NO_MEAN = "it is made of deviations from the mean, and no mean was released (mean=False): release with mean=True"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class LocalMoments:
             Accept a release without a mean: its moments are then about the zero of the encoding, and its sums 0.
         """
         if release.noisy_sum is None and not about_zero:
-            raise InputValueError(NO_MEAN)
+            raise InputValueError(Message("needs-mean"))
         n_rows, encoding = float(release.n_rows), release.encoding
         total = np.zeros(len(release.feature_names)) if release.noisy_sum is None else np.asarray(release.noisy_sum)
         mean = total / n_rows
@@ -142,7 +142,7 @@ class LocalMoments:
     def covariance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
         """Return the noise covariance of P functionals of the same m indices, the first 0, (P, P)."""
         if self.opposite is not None:
-            raise InputValueError("covariances are defined for unrepaired moments only")
+            raise InputValueError(Message("covariances-of-repaired"))
         if self.law is None:
             return np.full((len(weights), len(weights)), np.nan)
         result = self._of_released(np.broadcast_to(indices, (len(weights), len(indices))), weights)
@@ -405,13 +405,11 @@ class Standardized:
         ``by_deviation`` divides by released standard deviations, else by the encoding's scale, in which noise is isotropic.
         """
         if release.noisy_sum is None:
-            raise InputValueError(NO_MEAN)
+            raise InputValueError(Message("needs-mean"))
         variances = np.diag(release.covariance)
         features = np.array([feature for feature in chosen if variances[feature] > 0.0], dtype=int)
         if not len(features):
-            raise InputValueError(
-                "no feature has a released variance above 0: the noise hides them all, or they are constant; name other columns"
-            )
+            raise InputValueError(Message("no-variance"))
         scale = np.sqrt(variances[features]) if by_deviation else release.encoding.scale[features]
         covariance = release.covariance[np.ix_(features, features)] / np.outer(scale, scale)
         moments = LocalMoments.of(release)
@@ -477,7 +475,7 @@ def precision(release: Released) -> tuple[FloatArray, int]:
     d = len(release.feature_names)
     result = np.zeros((d, d))
     if release.noisy_sum is None:
-        raise InputValueError(NO_MEAN)
+        raise InputValueError(Message("needs-mean"))
     if not (np.diag(release.covariance) > 0.0).any():
         return result, d
     standardized = Standardized.of(release, range(d), by_deviation=False)

@@ -12,7 +12,6 @@ import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.functionals import (
-    NO_MEAN,
     Standardized,
     describe_law,
     without_redundant_levels,
@@ -21,6 +20,7 @@ from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 
 _PENALTY = 3.0
 """Penalty as a multiple of the standard error (total) of a correlation.
@@ -150,14 +150,16 @@ def graphical_lasso(
     [('x0', 'x1')]
     """
     if alpha != "auto" and not (isinstance(alpha, int | float) and math.isfinite(alpha) and alpha > 0):
-        raise InputValueError(f'alpha={alpha!r} must be "auto" or a number above 0')
+        raise InputValueError(
+            Message("out-of-range", parameter="alpha", value=alpha, expected='"auto" or a number above 0')
+        )
     if release.noisy_sum is None:
-        raise InputValueError(f"a graph of dependence: {NO_MEAN}")
+        raise InputValueError(Message("needs-mean", analysis="a graph of dependence"))
     if alpha == "auto" and release.noise is None:
-        raise InputValueError('alpha="auto" is computed from the noise, which is unknown here: give a number')
+        raise InputValueError(Message("alpha-needs-noise"))
     chosen = without_redundant_levels(release, columns)
     if len(chosen) < 2:
-        raise InputValueError("a graph is of two features: name two columns at least")
+        raise InputValueError(Message("graph-of-one"))
     if int((np.diag(release.covariance)[chosen] > 0.0).sum()) < 2:
         names = tuple(release.feature_names[feature] for feature in chosen)
         penalty, alone = 1.0 if alpha == "auto" else float(alpha), np.eye(len(chosen))
@@ -204,7 +206,5 @@ def _solved(correlation: FloatArray, penalty: float) -> tuple[FloatArray, FloatA
         try:
             covariance, precision = solve(correlation, penalty, max_iter=200)
         except FloatingPointError:
-            raise InputValueError(
-                f"the correlations are too nearly singular for alpha={penalty:g}: give a larger one, or fewer columns"
-            ) from None
+            raise InputValueError(Message("correlations-singular", alpha=penalty)) from None
     return np.asarray(covariance), np.asarray(precision)

@@ -21,7 +21,7 @@ from dpmoments.analysis.answers import (
 )
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
-from dpmoments.analysis.functionals import NO_MEAN, describe_law
+from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
 from dpmoments.analysis.resolvability import (
@@ -33,6 +33,7 @@ from dpmoments.analysis.resolvability import (
 )
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 
 # Differences of the means of groups, pair by pair: estimates, intervals, and which mean is higher.
 
@@ -338,13 +339,13 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(f"group means: {NO_MEAN}")
+        raise InputValueError(Message("needs-mean", analysis="group means"))
     levels = Levels.of(release, by)
     chosen = chosen_features(release, of)
     if of is None:
         chosen = [feature for feature in chosen if feature not in levels.features]
     if not chosen:
-        raise InputValueError(f"the release has only the features of {by!r}: nothing else has a mean by it")
+        raise InputValueError(Message("nothing-but-groups", column=by))
     sums = [GroupSums.of(release, feature, levels) for feature in chosen]
     counts, result = _repaired(release, levels, chosen)
     bounds = [

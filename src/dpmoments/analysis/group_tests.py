@@ -21,13 +21,14 @@ from dpmoments.analysis.answers import (
 )
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, format_probability, score_test
-from dpmoments.analysis.functionals import NO_MEAN, describe_law
+from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.released import Released, cautions_by_code, feature_place, shown_names
 from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,15 +169,12 @@ def t_test(
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(f"t-test: {NO_MEAN}")
+        raise InputValueError(Message("needs-mean", analysis="t-test"))
     feature = feature_place(release, target)
     every = Levels.of(release, by)
     two = every if groups is None else every.chosen(groups)
     if len(two.names) != 2:
-        raise InputValueError(
-            f"a t-test is of two groups, and here are {len(two.names)} ({shown_names(two.names)}): name two by groups=, or use "
-            "anova"
-        )
+        raise InputValueError(Message("t-test-of-two-groups", groups=len(two.names), names=shown_names(two.names)))
     sums = GroupSums.of(release, feature, every)
     pair = [every.names.index(name) for name in two.names]
     means = group_means(release, by, [target], level=level)
@@ -420,7 +418,7 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(f"analysis of variance: {NO_MEAN}")
+        raise InputValueError(Message("needs-mean", analysis="analysis of variance"))
     levels = Levels.of(release, by)
     sums = GroupSums.of(release, feature_place(release, target), levels)
     test = between_groups(sums)

@@ -14,7 +14,6 @@ from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.discriminant import describe_lost_classes, most_likely
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import NO_MEAN
 from dpmoments.analysis.released import Released, columns_with_indices
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
@@ -169,7 +168,7 @@ def naive_bayes(by: str, groups: Mapping[Level, Released], columns: Sequence[str
     """
     first = next(iter(groups.values()))
     if any(release.noisy_sum is None or release.noisy_count is None for release in groups.values()):
-        raise InputValueError(f"naive Bayes: {NO_MEAN}")
+        raise InputValueError(Message("needs-mean", analysis="naive Bayes"))
     chosen = _chosen(first.schema, columns)
     indices = np.concatenate([own for column, own in columns_with_indices(first) if column in chosen])
     is_level = np.array([isinstance(column, Categorical) for column in chosen for _ in column.feature_names])

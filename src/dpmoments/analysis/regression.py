@@ -22,7 +22,8 @@ from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.robust_errors import ResidualProducts
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import is_finite_number, shown
+from dpmoments.foundation.values import is_finite_number
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import MomentInterval
 from dpmoments.privacy import sensitivity
 from dpmoments.privacy.budget import BudgetKind
@@ -96,9 +97,7 @@ def ols(
     """
     level = confidence_level(level)
     if cov_type not in ("auto", "HC1", "nonrobust"):
-        raise InputValueError(
-            f"cov_type={shown(cov_type)}: use 'HC1', 'nonrobust' or 'auto' (HC1 if the release has the products)"
-        )
+        raise InputValueError(Message("unknown-covariance", cov_type=cov_type))
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     wants_products = cov_type != "nonrobust"
     products = ResidualProducts.of(release, chosen, required=cov_type == "HC1") if wants_products else None
@@ -278,7 +277,9 @@ def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
     if alpha == "auto":
         return None
     if not (is_finite_number(alpha) and float(alpha) >= 0.0):
-        raise InputValueError(f"alpha={shown(alpha)} must be zero, a positive number, or 'auto'")
+        raise InputValueError(
+            Message("out-of-range", parameter="alpha", value=alpha, expected="zero, a positive number, or 'auto'")
+        )
     return float(alpha)
 
 
@@ -287,10 +288,7 @@ def _penalized_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> F
     a = list(chosen.features)
     system = moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a))
     if float(np.linalg.eigvalsh(system)[0]) <= 1e-12 * max(1.0, float(np.trace(system))):
-        raise InputValueError(
-            f"the system is singular at alpha={alpha!r}: features are collinear or the noise hides them: leave features out, or "
-            "use ridge with alpha > 0 (or 'auto')"
-        )
+        raise InputValueError(Message("system-singular", alpha=alpha))
     return np.asarray(np.linalg.solve(system, moment[a, chosen.target]), dtype=np.float64)
 
 

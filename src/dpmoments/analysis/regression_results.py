@@ -329,9 +329,7 @@ class FittedLine(Answer):
         """
         equations = self._tested()
         if not equations.delta_method_valid:
-            raise InputValueError(
-                "noise is too large for a covariance matrix of the coefficients: use t_test() and wald_test(), by test inversion"
-            )
+            raise InputValueError(Message("no-covariance-of-coefficients"))
         return self._frame(equations.privacy_covariance + equations.sampling_covariance, list(self.names))
 
     @in_floating_point
@@ -444,7 +442,9 @@ class FittedLine(Answer):
         """Return the equations of a fit that has errors; raise for others."""
         self._check_not_penalized()
         if self.equations is None:
-            raise InputValueError(f"no standard errors: {self.error_bound_note or 'the noise distribution is unknown'}")
+            raise InputValueError(
+                Message("no-standard-errors", reason=self.error_bound_note or "the noise distribution is unknown")
+            )
         return self.equations
 
     def _frame(self, values: FloatArray, columns: Sequence[str]) -> pd.DataFrame:

@@ -19,7 +19,6 @@ from dpmoments.analysis.released import (
 )
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Categorical
@@ -63,12 +62,9 @@ def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | 
         read: Any = Formula(formula)
         left, right = list(read.lhs), list(read.rhs)
     except (FormulaicError, AttributeError, TypeError, ValueError) as error:
-        raise InputValueError(
-            f"the formula {shown(formula)} cannot be read ({type(error).__name__}): write it as 'target ~ feature + feature', "
-            "names with other signs in backticks: `hours-per-week`"
-        ) from None
+        raise InputValueError(Message("formula-unreadable", formula=formula, error=type(error).__name__)) from None
     if len(left) != 1:
-        raise InputValueError(f"the formula {shown(formula)} has {len(left)} targets: a regression has one")
+        raise InputValueError(Message("formula-of-several-targets", formula=formula, targets=len(left)))
     terms = [[str(factor.expr) for factor in term.factors] for term in right]
     constant = ["1"] in terms
     features = [_feature(factors, schema) for factors in terms if factors != ["1"]]
@@ -149,50 +145,45 @@ class Regressors:
         """Find the named features; arguments as for :func:`dpmoments.analysis.regression.ols`."""
         names = release.feature_names
         if not isinstance(target, str):
-            raise InputTypeError(f"target must be the name of a feature, or a formula, got {type(target).__name__}")
+            raise InputTypeError(
+                Message(
+                    "wrong-type",
+                    parameter="target",
+                    expected="the name of a feature, or a formula",
+                    got=type(target).__name__,
+                )
+            )
         if "~" in target and target not in names:
             if features is not None:
-                raise InputValueError(
-                    f"{target!r} is a formula, which names its features: leave features={list(features)!r} out"
-                )
+                raise InputValueError(Message("formula-and-features", target=target, features=list(features)))
             target, features, stated = _read_formula(target, release.schema)
             intercept = stated if intercept is None else intercept
             if stated is False and intercept:
-                raise InputValueError(
-                    "the formula has no intercept (it ends in - 1 or + 0) and intercept=True: take one of them"
-                )
+                raise InputValueError(Message("formula-without-intercept"))
         with_mean = release.noisy_sum is not None
         if intercept and not with_mean:
-            raise InputValueError(
-                "an intercept needs the mean, and the release has none (mean=False): pass intercept=False"
-            )
+            raise InputValueError(Message("intercept-needs-mean"))
         constant = with_mean if intercept is None else intercept
         y = feature_place(release, target)
         named = (
             _default_features(release, y) if features is None else named_features(release, features, word="features")
         )
         if y in named:
-            raise InputValueError(f"the target {names[y]!r} is among the features: leave it out")
+            raise InputValueError(Message("target-among-features", target=names[y]))
         related = _computed_with(release, y)
         if computed := [names[index] for index in named if index in related]:
-            raise InputValueError(
-                f"{computed[0]!r} and the target {names[y]!r} are computed one from the other: leave it out"
-            )
+            raise InputValueError(Message("feature-computed-from-target", feature=computed[0], target=names[y]))
         stated_references = _stated_references(release, reference)
         kept, references = _without_references(release, named, stated_references, constant)
         if unused := sorted(set(stated_references) - set(references)):
-            raise InputValueError(
-                f"reference names {unused[0]!r}, of which the regression does not have all levels: leave it out"
-            )
+            raise InputValueError(Message("reference-without-levels", column=unused[0]))
         if not kept:
-            raise InputValueError("no features: name at least one")
+            raise InputValueError(Message("no-features"))
         lost = _lost_levels(release, kept, references)
         too_few = tuple(names[index] for index in kept if index in lost)
         kept = [index for index in kept if index not in lost]
         if not kept:
-            raise InputValueError(
-                f"noise hides how many rows {', '.join(too_few)} have, so that nothing can be compared with {references}"
-            )
+            raise InputValueError(Message("levels-too-rare", names=[*too_few], references=references))
         return cls(y, tuple(kept), constant, references, too_few)
 
 
@@ -220,18 +211,16 @@ def _stated_references(release: Released, reference: Sequence[str] | Mapping[str
     if reference is None:
         return {}
     if isinstance(reference, str):
-        raise InputTypeError("reference is a list of features, or a mapping of column to level, not one string")
+        raise InputTypeError(Message("reference-one-text"))
     features = [f"{name}={level}" for name, level in reference.items()] if isinstance(reference, Mapping) else reference
     blocks = [column for column in release.schema.columns if isinstance(column, Categorical)]
     result: dict[str, str] = {}
     for feature in features:
         column = next((column for column in blocks if feature in column.feature_names), None)
         if column is None:
-            raise InputValueError(
-                f"reference {shown(feature)} is not a level of a categorical column of the release: give one as 'column=level'"
-            )
+            raise InputValueError(Message("reference-not-a-level", level=feature))
         if column.name in result:
-            raise InputValueError(f"reference names two levels of {column.name!r}: give one")
+            raise InputValueError(Message("two-references", column=column.name))
         result[column.name] = feature
     return result
 

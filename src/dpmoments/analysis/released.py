@@ -157,9 +157,6 @@ class Released(Stated, Protocol):
         """Return this release with another repair."""
 
 
-_WITHOUT_MEAN = "no mean was released (mean=False): release with mean=True"
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Release(ABC):
     """Statements of every release: what is public, what was spent, and what ran.
@@ -319,9 +316,9 @@ class Moments(Release):
 
     def __post_init__(self) -> None:
         if self.center is not None and self.noisy_sum is None:
-            raise InputValueError("moments about a center need the sum about it, else their mean is not known")
+            raise InputValueError(Message("sum-needed-about-center"))
         if self.noisy_sum is not None and self.noisy_count is None:
-            raise InputValueError("a sum of rows without their number makes no mean: release both, or neither")
+            raise InputValueError(Message("sum-without-count"))
         super().__post_init__()
         for array in (self.noisy_sum, self.noisy_gram, self.center):
             if array is not None:
@@ -351,10 +348,7 @@ class Moments(Release):
             If no count was released.
         """
         if self.noisy_count is None:
-            raise InputValueError(
-                "no count was released: under add_remove the number of rows is private, and mean=False spends nothing on it. "
-                "Use release.gram, release with mean=True, or pass a public n_rows to release()"
-            )
+            raise InputValueError(Message("no-count"))
         return round(floored_count(self.noisy_count, None if self.count_is_public else self.noise))
 
     @property
@@ -430,7 +424,7 @@ class Moments(Release):
         """E[x] of the encoded rows, repaired, shape (d,)."""
         mean = self._repaired[0]
         if mean is None:
-            raise InputValueError(_WITHOUT_MEAN)
+            raise InputValueError(Message("without-mean"))
         return mean if self.center is None else self.center + mean
 
     @property
@@ -449,7 +443,7 @@ class Moments(Release):
         """Cov(x) of the encoded rows, repaired, shape (d, d)."""
         mean, gram = self._repaired
         if mean is None:
-            raise InputValueError(_WITHOUT_MEAN)
+            raise InputValueError(Message("without-mean"))
         return gram / self.n_rows - np.outer(mean, mean)
 
     @property
@@ -576,15 +570,15 @@ def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[
     ``word`` is the argument's name in errors.
     """
     if isinstance(names, str):
-        raise InputTypeError(f"{word} are a list of names, not one string")
+        raise InputTypeError(Message("names-one-text", what=word))
     of_columns = {column.name: indices for column, indices in columns_with_indices(release)}
     result: list[int] = []
     for name in names:
         result += of_columns[name] if name in of_columns else [feature_place(release, name)]
     if not result:
-        raise InputValueError(f"no {word}: name at least one")
+        raise InputValueError(Message("no-names", what=word))
     if len(set(result)) < len(result):
-        raise InputValueError("a feature is named twice")
+        raise InputValueError(Message("feature-twice"))
     return result
 
 

@@ -23,6 +23,7 @@ from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_libraries import pa
+from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
@@ -41,10 +42,6 @@ _MAX_ROWS, _MIN_ROWS, _MAX_CELLS = 1 << 14, 1 << 12, 1 << 21
 _GRID = np.linspace(-8.0, 8.0, 2001)
 _NARROW = 1e7
 """Min parameters at which a beta distribution is normal to six digits."""
-_NO_MEAN = (
-    "rows are drawn with the released mean and covariance, and this release has no {absent}: release with mean=True, which "
-    "releases both"
-)
 _NOT_PRIVATE = (
     "NOT PRIVATE: these rows were drawn from a release that was made with an insecure seed, and protect nobody. Never publish "
     "them."
@@ -190,11 +187,11 @@ def synthetic_rows(
 def _check(release: Released, n_rows: object, seed: object, format: object) -> None:
     for name, value, least in (("n_rows", n_rows, 1), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InputValueError(f"{name}={value!r} must be a whole number, {least} or more")
+            raise InputValueError(Message("too-small", parameter=name, value=value, least=least))
     if format not in ("pandas", "arrow"):
-        raise InputValueError(f"format={format!r}: use 'pandas' or 'arrow'")
+        raise InputValueError(Message("not-one-of", parameter="format", value=format, choices=["pandas", "arrow"]))
     if release.noisy_count is None or release.noisy_sum is None:
-        raise InputValueError(_NO_MEAN.format(absent="mean" if release.noisy_sum is None else "count"))
+        raise InputValueError(Message("rows-need-mean", absent="mean" if release.noisy_sum is None else "count"))
 
 
 def _blocks(release: Released) -> tuple[list[_Block], npt.NDArray[np.intp]]:

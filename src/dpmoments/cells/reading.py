@@ -168,22 +168,16 @@ def strict_numbers(cells: Any, column: NumberColumn) -> FloatArray:
     return values
 
 
-def _unreadable_cell(column: NumberColumn) -> Message | str:
+def _unreadable_cell(column: NumberColumn) -> Message:
     """Describe why a column's values cannot be read, and what to do."""
     if isinstance(column, Date):
         written = {} if column.format is None else {"format": column.format}
         return Message("not-a-date", column=column.name, **written)
     if isinstance(column, Boolean) and (column.true_values or column.false_values):
-        return f"column {column.name!r} holds a value that is neither in true_values nor in false_values: list what it means"
+        return Message("neither-true-nor-false", column=column.name)
     if isinstance(column, Numeric) and column.reads_text:
-        return (
-            f"column {column.name!r} holds a text that is not a number with the decimal mark {column.decimal or '.'!r}: list "
-            "what means a missing value in missing_values, or choose missing='drop' or 'fill'"
-        )
-    return (
-        f"column {column.name!r} holds objects, one of which is not a number: convert the column to numbers first, or "
-        "describe it as Categorical"
-    )
+        return Message("not-a-number", column=column.name, decimal=column.decimal or ".")
+    return Message("objects-not-numbers", column=column.name)
 
 
 def level_codes(cells: Any, column: Categorical) -> CodeArray:

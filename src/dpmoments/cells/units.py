@@ -33,6 +33,7 @@ from dpmoments.cells.objects import is_missing, read_objects
 from dpmoments.foundation.arrays import BoolArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.messages.message import Message
 
 _NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
 """Null markers. Rows of many people would otherwise be one unit, and none of them protected."""
@@ -66,12 +67,20 @@ def unit_ids(cells: Any, column: str, *, strict: bool = True) -> Any:
         if isinstance(cells, np.ndarray):
             result = read_objects(cells, _object_id, _UNREADABLE)
             if strict and _UNREADABLE in result:
-                raise InputTypeError(_refusal(column, "objects, one of which is not an integer, text, bytes or UUID"))
+                raise InputTypeError(
+                    Message(
+                        "not-a-unit-column",
+                        column=column,
+                        content="objects, one of which is not an integer, text, bytes or UUID",
+                    )
+                )
             return pa.array([cell or None for cell in result], pa.large_binary())
         chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
         read = [_chunk_ids(chunk, column, strict=strict) for chunk in chunks]
         return read[0] if len(read) == 1 else pa.concat_arrays([pa.array([], pa.large_binary()), *read])
-    raise InputTypeError(_refusal(column, "values that cannot be read as text or bytes"))
+    raise InputTypeError(
+        Message("not-a-unit-column", column=column, content="values that cannot be read as text or bytes")
+    )
 
 
 def _chunk_ids(chunk: Any, column: str, *, strict: bool) -> Any:
@@ -99,7 +108,7 @@ def _chunk_ids(chunk: Any, column: str, *, strict: bool) -> Any:
         result = chunk.cast(pa.large_binary())
         return _null_where(result, pc.equal(pc.binary_length(result), 0))
     name = "true and false" if pa.types.is_boolean(kind) else "nested values" if pa.types.is_nested(kind) else None
-    raise InputTypeError(_refusal(column, name or re.split(r"[\[(<]", str(kind))[0]))
+    raise InputTypeError(Message("not-a-unit-column", column=column, content=name or re.split(r"[\[(<]", str(kind))[0]))
 
 
 def _plain_texts(texts: Any) -> Any:
@@ -114,7 +123,9 @@ def _plain_texts(texts: Any) -> Any:
 def _ids_of_floats(chunk: Any, column: str, *, strict: bool) -> Any:
     readable = _whole_or_missing(chunk)
     if strict and not readable.all():
-        raise InputTypeError(_refusal(column, "floating-point numbers that are not exact integers"))
+        raise InputTypeError(
+            Message("not-a-unit-column", column=column, content="floating-point numbers that are not exact integers")
+        )
     values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
     missing = np.isnan(values) | ~readable
     integers = np.where(missing, 0.0, values).astype(np.int64)
@@ -189,10 +200,3 @@ def _null_where(values: Any, empty: Any) -> Any:
 
 def _as_bytes(texts: Any) -> Any:
     return texts.cast(pa.large_binary())
-
-
-def _refusal(column: str, what: str) -> str:
-    return (
-        f"column {column!r} identifies privacy units and holds {what}: it must hold integers, whole numbers, "
-        f"text, bytes or UUIDs. Convert it to text first"
-    )

@@ -19,6 +19,7 @@ from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import print_json, print_lines, print_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc
+from dpmoments.messages.message import Message
 
 # What a numpydoc docstring says of the parameters: the command line and the pages of the mechanisms read it.
 
@@ -136,21 +137,11 @@ def moments_in(release_file: Path, name: str) -> dpmoments.MomentRelease:
     """Load the release in a file, if it can be analyzed."""
     released = dpmoments.load(release_file)
     if isinstance(released, dpmoments.MeanRelease):
-        raise InputValueError(
-            f"{release_file} holds only a mean, and {name!r} needs count, mean and second moment, which "
-            f"'dpmoments release' "
-            f"makes: 'dpmoments show {release_file}' prints the mean"
-        )
+        raise InputValueError(Message("file-of-mean", path=release_file, command=name))
     if isinstance(released, dpmoments.CountsRelease):
-        raise InputValueError(
-            f"{release_file} holds only contingency tables, and {name!r} needs count, mean and second moment, which "
-            f"'dpmoments release' makes: 'dpmoments show {release_file}' prints the tables"
-        )
+        raise InputValueError(Message("file-of-counts", path=release_file, command=name))
     if isinstance(released, dpmoments.GroupReleases):
-        raise InputValueError(
-            f"{release_file} holds a release for each level of {released.by.name}, and {name!r} takes one: "
-            f"'dpmoments groups {release_file} --into FOLDER' writes each to its own file"
-        )
+        raise InputValueError(Message("file-of-groups", path=release_file, column=released.by.name, command=name))
     return released
 
 
@@ -204,9 +195,7 @@ def _read_frame(path: Path) -> Any:
 
     ending = file_ending(path)
     if not path.is_file():
-        raise InputValueError(
-            f"there is no file {str(path)!r}: rows to analyze are read from a .parquet, .csv or .tsv file"
-        )
+        raise InputValueError(Message("no-file-of-rows", path=str(path)))
     try:
         if ending in PARQUET_ENDINGS:
             return parquet.read_table(path)
@@ -216,8 +205,8 @@ def _read_frame(path: Path) -> Any:
         if ending in CSV_DELIMITERS:
             return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=CSV_DELIMITERS[ending]))
     except (ArrowInvalid, ValueError):
-        raise InputValueError(f"{path} does not read as {ending}") from None
-    raise InputValueError(f"{path} is no .parquet, .csv or .tsv file: rows to analyze are read from one")
+        raise InputValueError(Message("file-of-rows-unreadable", path=path, ending=ending)) from None
+    raise InputValueError(Message("file-of-rows-ending", path=path))
 
 
 def _print_answer(answer: Answer) -> None:

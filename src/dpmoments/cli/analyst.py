@@ -17,6 +17,7 @@ from dpmoments.cli.tables import complain, print_json, print_lines, print_table,
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_files import write_table
+from dpmoments.messages.message import Message
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
@@ -152,11 +153,9 @@ def groups(
     """
     released = dpmoments.load(file)
     if not isinstance(released, GroupReleases):
-        raise InputValueError(
-            f"{file} holds one release: 'dpmoments release --by COLUMN' releases every level of a column"
-        )
+        raise InputValueError(Message("file-of-one-release", path=file))
     if not into.is_dir():
-        raise InputValueError(f"{into} is not a folder: make it first")
+        raise InputValueError(Message("not-a-folder", path=into))
     released.save(into)
     print_text(f"Wrote {len(released)} releases into the folder {into}")
 
@@ -185,9 +184,7 @@ def pool(
     released = [dpmoments.load(file) for file in files]
     for file, one in zip(files, released, strict=True):
         if isinstance(one, GroupReleases):
-            raise InputValueError(
-                f"{file} holds several releases: 'dpmoments groups {file} --into FOLDER' writes each to its own file"
-            )
+            raise InputValueError(Message("file-of-several-releases", path=file))
     pooled = dpmoments.pool(released, repair=repair)
     pooled.save(output)
     print_text(f"Wrote {output}: {len(pooled.parts)} releases pooled.")

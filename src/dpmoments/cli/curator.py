@@ -15,6 +15,7 @@ from dpmoments.cli.options import REQUIRED, TABLES, Option, columns_of_table, op
 from dpmoments.cli.tables import complain, print_command, print_text, printing
 from dpmoments.foundation.errors import InputFileExistsError
 from dpmoments.inspection.messages import Outcome
+from dpmoments.messages.message import Message
 from dpmoments.schema.drafting import default_output
 from dpmoments.schema.schema import Schema
 
@@ -48,9 +49,7 @@ def init(
     try:
         drafted.save(path)
     except FileExistsError:
-        raise InputFileExistsError(
-            f"{path} exists already and is not overwritten: name another file with --output"
-        ) from None
+        raise InputFileExistsError(Message("draft-exists", path=path)) from None
     print_text(f"{path}: fill in its blanks from public knowledge, delete unwanted columns, then")
     print_command(f"dpmoments preflight {shlex.quote(table)} --schema {shlex.quote(str(path))}")
     print_command(

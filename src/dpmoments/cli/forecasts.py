@@ -23,6 +23,7 @@ from dpmoments.cli.options import (
 from dpmoments.cli.tables import print_json, print_lines, print_table, print_text
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.budget import BudgetKind
 
@@ -272,7 +273,7 @@ def _numbers(text: str) -> list[float]:
     try:
         return [float(number) for number in text.split(",")]
     except ValueError:
-        raise InputValueError(f"--spectrum {text!r}: give numbers separated by commas, as in 0.3,0.1,0.05") from None
+        raise InputValueError(Message("spectrum-option", value=text)) from None
 
 
 # What a release of a mean alone would be worth, before anything is spent: forecast-mean.

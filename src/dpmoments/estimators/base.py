@@ -34,6 +34,7 @@ from dpmoments.foundation.errors import InputError, InputTypeError, InputValueEr
 from dpmoments.ledger import BudgetExceededError, Ledger
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -115,10 +116,6 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
 
 _FITTED_RELEASE = (
     "the release was made, and its budget is spent: other analyses of the estimator's release_ cost no budget"
-)
-_NOT_FINITE = (
-    "Input X contains NaN, infinity or a missing value in a column with the rule missing='error': fill these "
-    "values, leave their rows out, or use another rule"
 )
 _AS_SCIKIT_LEARN_SAYS = (
     "In scikit-learn's words: Input contains NaN or infinity, or the argument must be a table of strings and numbers"
@@ -376,9 +373,7 @@ class PrivateEstimator(BaseEstimator):
             Its own schema, budget and mechanism apply; those of the estimator are ignored.
         """
         if not isinstance(release, MomentRelease):
-            raise InputTypeError(
-                f"fit_release takes a dpmoments release, got {type(release).__name__}: dpm.release(…), or dpm.load('people.json')"
-            )
+            raise InputTypeError(Message("not-a-release", got=type(release).__name__))
         columns = tuple(column.name for column in feature_columns(release.schema, self._target_of(release.schema)))
         self.feature_names_in_ = np.array(columns, dtype=object)
         self.n_features_in_ = len(columns)
@@ -401,9 +396,7 @@ class PrivateEstimator(BaseEstimator):
         # Result arrays use that order.
         if len(own) != len(expected) and not named:
             raise InputValueError(
-                f"X has {len(own)} columns, and the schema has {len(expected)} without y "
-                f"({', '.join(map(repr, expected))}): "
-                "the columns of an array are the schema's, in order"
+                Message("array-columns-of-schema", columns=len(own), n_expected=len(expected), expected=[*expected])
             )
         if named and own != expected:
             absent = [name for name in expected if name not in own]
@@ -415,10 +408,7 @@ class PrivateEstimator(BaseEstimator):
                 if more
                 else "has them in another order"
             )
-            raise InputValueError(
-                f"the columns of X must be the schema's, in its order, so that results are in the order of X, and X {why}: pass "
-                f"X[{list(expected)!r}]"
-            )
+            raise InputValueError(Message("columns-not-in-order", problem=why, expected=list(expected)))
 
     @property
     def _columns_read(self) -> tuple[Column, ...]:
@@ -433,7 +423,7 @@ class PrivateEstimator(BaseEstimator):
         own = features.own_names(None if unit is None else unit.column)
         validate_data(self, _shaped(X, features, own), y="no_validation", reset=False, skip_check_array=True)
         if not features.n_rows:
-            raise InputValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows")
+            raise InputValueError(Message("no-samples"))
         table = features.by_position([column.name for column in columns], None if unit is None else unit.column)
         schema = self.release_.schema
         slices = dict(zip((column.name for column in schema.columns), feature_slices(schema.columns), strict=True))
@@ -444,7 +434,7 @@ class PrivateEstimator(BaseEstimator):
             for index in range(schema.n_features)[slices[column.name]]
         ]
         if not np.isfinite(feature_values(schema, table, strict)[:, strict]).all():
-            raise InputValueError(_NOT_FINITE)
+            raise InputValueError(Message("input-not-finite"))
         return table
 
     @property

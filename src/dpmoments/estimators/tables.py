@@ -19,19 +19,11 @@ from sklearn.exceptions import DataConversionWarning
 from dpmoments.cells.columns import ColumnTable, declared_array, declared_column, objects_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
-from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
-
-_NO_BOUNDS = (
-    "no public bounds were given (schema, bounds and row_norm are None): noise must hide any possible row, and "
-    "bounds read from the table would publish its extremes. Give schema=dpm.Schema(dpm.Numeric('age', 0, 100), "
-    "…), or bounds=(low, high) "
-    "of every column, known without looking at the table"
-)
 
 
 def public_schema(
@@ -45,16 +37,19 @@ def public_schema(
         name for name, value in (("schema", schema), ("bounds", bounds), ("row_norm", row_norm)) if value is not None
     ]
     if not given:
-        raise InputValueError(_NO_BOUNDS)
+        raise InputValueError(Message("public-bounds-needed"))
     if len(given) > 1:
-        raise InputValueError(
-            f"{' and '.join(given)} were given, but each describes the columns completely: keep one (a Schema "
-            f"has its own row_norm)"
-        )
+        raise InputValueError(Message("several-descriptions", given=" and ".join(given)))
     if schema is not None:
         if not isinstance(schema, Schema):
             raise InputTypeError(
-                f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …)"
+                Message(
+                    "wrong-type",
+                    parameter="schema",
+                    expected="a dpmoments.Schema",
+                    got=type(schema).__name__,
+                    advice="dpm.Schema(dpm.Numeric('age', 0, 100), …)",
+                )
             )
         return schema
     if row_norm is not None:
@@ -67,14 +62,17 @@ def _pairs(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
     """Return a lower and an upper bound for every column."""
     if isinstance(bounds, str | bytes) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise InputValueError(
-            f"bounds={shown(bounds)} must be a pair (low, high), each a number or one number per column"
+            Message(
+                "out-of-range",
+                parameter="bounds",
+                value=bounds,
+                expected="a pair (low, high), each a number or one number per column",
+            )
         )
     ends = [np.asarray(end, dtype=np.float64) for end in bounds]
     if any(end.shape not in ((), (n_columns,)) for end in ends):
         shapes = " and ".join(str(end.shape) for end in ends)
-        raise InputValueError(
-            f"bounds have shapes {shapes}, and X has {n_columns} columns: give a number, or one per column"
-        )
+        raise InputValueError(Message("bounds-shape", shapes=shapes, columns=n_columns))
     low, high = (np.broadcast_to(end, n_columns).tolist() for end in ends)
     return list(zip(low, high, strict=True))
 
@@ -116,15 +114,10 @@ class Features:
         An empty sequence has ``n_columns``.
         """
         if issparse(X):
-            raise InputTypeError(
-                "sparse input is not supported: every entry of the moments gets noise anyway. Pass X.toarray()"
-            )
+            raise InputTypeError(Message("sparse-input"))
         frame = _frame_of(X)
         if isinstance(frame, nw.LazyFrame) or isinstance(X, str) or hasattr(X, "__fspath__") or _is_of_dask(X):
-            raise InputTypeError(
-                f"fit takes arrays and frames in memory, got {type(X).__name__}: release it with dpm.release(table, schema, …), "
-                "which reads files and engines, then call fit_release(release), which spends nothing"
-            )
+            raise InputTypeError(Message("fit-in-memory", got=type(X).__name__))
         if not isinstance(frame, nw.DataFrame):
             array = _table_array(X, n_columns)
             return cls(array, None, tuple(array.T), len(array))
@@ -151,7 +144,7 @@ class Features:
         if target is None and self.given is not None:
             return self.given
         if target is not None and len(y) != self.n_rows:
-            raise InputValueError("X and y have different numbers of rows: y must have one value for each row of X")
+            raise InputValueError(Message("lengths-differ"))
         columns = dict(zip(names if self.names is None else self.names, self.columns, strict=True))
         return ColumnTable(columns if target is None else columns | {target: y})
 
@@ -176,7 +169,7 @@ def _frame_of(X: Any) -> Any:
         X = pa.Table.from_batches([X])
     twice = hasattr(X, "iloc") and getattr(getattr(X, "columns", None), "has_duplicates", False)  # pandas
     if twice or (isinstance(X, pa.Table) and len(set(X.column_names)) < X.num_columns):
-        raise InputValueError("two columns of the frame have the same name: rename one of them")
+        raise InputValueError(Message("frame-columns-twice"))
     return nw.from_native(X, pass_through=True)
 
 
@@ -188,19 +181,13 @@ def _table_array(X: Any, n_columns: int | None) -> npt.NDArray[Any]:
     """Convert X to an array of shape (n, d), of its declared type."""
     array = _rows_one_by_one(X, n_columns) if isinstance(X, list | tuple) else np.asarray(declared_array(X, "X"))
     if array.ndim != 2:
-        raise InputValueError(
-            f"Expected 2D array, got {array.ndim}D array instead: a table has rows and columns. Reshape your data using "
-            "X.reshape(-1, 1) for a single column, or X.reshape(1, -1) for a single row"
-        )
+        raise InputValueError(Message("not-two-dimensional", ndim=array.ndim))
     if array.dtype.kind == "c":
-        raise InputValueError("Complex data not supported: X must hold numbers, or levels among objects")
+        raise InputValueError(Message("complex-table"))
     if array.dtype.names is not None or array.dtype.kind not in "biufO":
-        raise InputTypeError(
-            f"X is an array of type {array.dtype.type.__name__}, not of numbers: pass a frame, or an array of objects "
-            "(dtype=object), whose cells are read one by one"
-        )
+        raise InputTypeError(Message("table-not-of-numbers", type=array.dtype.type.__name__))
     if array.shape[1] == 0:
-        raise InputValueError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+        raise InputValueError(Message("no-table-features"))
     return array
 
 
@@ -211,13 +198,10 @@ def _rows_one_by_one(X: Sequence[Any], n_columns: int | None) -> npt.NDArray[Any
     rows = [_cells_of(row) for row in X]
     whole = [row for row in rows if row is not None]
     if not whole or len(whole) < len(rows):
-        raise InputValueError(
-            "Expected 2D array: X is a sequence, and not all of it are rows, sequences of cells. Reshape your data to [[1.5], …] "
-            "for a single column, or [[1.5, …]] for a single row"
-        )
+        raise InputValueError(Message("not-all-rows"))
     width = len(whole[0])
     if any(len(row) != width for row in whole):
-        raise InputValueError("the rows of X have different numbers of cells: each has one cell for every column")
+        raise InputValueError(Message("rows-of-other-lengths"))
     return objects_of((cell for row in whole for cell in row), width * len(whole)).reshape(len(whole), width)
 
 
@@ -236,7 +220,7 @@ def column_of(y: Any, *, of: Any) -> Any:
     Shape (n, 1) is accepted with scikit-learn's warning.
     """
     if y is None:
-        raise InputValueError(f"This {type(of).__name__} estimator requires y to be passed, but the target y is None")
+        raise InputValueError(Message("target-required", estimator=type(of).__name__))
     column = y
     if isinstance(_frame_of(y), nw.DataFrame):
         columns = Features.of(y).columns
@@ -249,9 +233,9 @@ def column_of(y: Any, *, of: Any) -> Any:
             stacklevel=4,
         )
     if isinstance(column, np.ndarray) and column.ndim != 1:
-        raise InputValueError(f"y should be a 1d array, one value per row, and has {column.ndim} dimensions")
+        raise InputValueError(Message("target-dimensions", ndim=column.ndim))
     if isinstance(column, np.ndarray) and column.dtype.kind == "c":
-        raise InputValueError("Complex data not supported: y must hold numbers or levels")
+        raise InputValueError(Message("complex-target"))
     return declared_column(column, "y")
 
 
@@ -275,16 +259,11 @@ def numeric_column(name: str, bounds: Any) -> Numeric:
 def class_column(name: str, classes: object) -> Column:
     """Return the column of the listed classes."""
     if classes is None:
-        raise InputValueError(
-            "classes=None: the classes must be public, and are never read from y. Give classes=[…], or a "
-            "schema with a Categorical column and target=…"
-        )
+        raise InputValueError(Message("classes-needed"))
     levels = _listed(classes)
     flags = [isinstance(level, bool) for level in levels]
     if not all(isinstance(level, str | Integral) for level in levels) or (any(flags) and not all(flags)):
-        raise InputValueError(
-            f"Unknown label type: classes={shown(classes)} must be a list of texts, whole numbers, or true and false"
-        )
+        raise InputValueError(Message("unknown-label-type", classes=classes))
     return Boolean(name) if levels and all(flags) else Categorical(name, tuple(levels))
 
 

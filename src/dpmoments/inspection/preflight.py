@@ -48,6 +48,7 @@ from dpmoments.inspection.unreadable import (
     written_value,
 )
 from dpmoments.mechanisms.counts import Counts
+from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.rows.encode import encode_columns
@@ -591,8 +592,13 @@ def preflight(
     """
     if not isinstance(schema, Schema):
         raise InputTypeError(
-            f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …) or "
-            "dpm.Schema.load('people.yaml')"
+            Message(
+                "wrong-type",
+                parameter="schema",
+                expected="a dpmoments.Schema",
+                got=type(schema).__name__,
+                advice="dpm.Schema(dpm.Numeric('age', 0, 100), …) or dpm.Schema.load('people.yaml')",
+            )
         )
     if by is not None:
         counted = schema_of_tables(schema, Counts.of(schema, by, None).by)
@@ -766,7 +772,7 @@ class Preflight:
         return "<code>Preflight(&lt;private&gt;: call .show())</code>"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise InputTypeError("a Preflight holds private facts and is neither pickled nor copied: run preflight again")
+        raise InputTypeError(Message("preflight-not-copied"))
 
 
 def _as_wide_as_shown(character: str) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError, LedgerError
 from dpmoments.foundation.progress import log
-from dpmoments.foundation.values import shown
 from dpmoments.ledger.grants import ROW, require_dataset, unit_name
 from dpmoments.ledger.ledger import Ledger
 from dpmoments.messages.message import Message
@@ -72,18 +71,13 @@ class Charge:
             return cls(None, dataset, unit)
         if not isinstance(ledger, Ledger):
             if not isinstance(ledger, str | os.PathLike):
-                raise InputTypeError(f"ledger must be a dpmoments.Ledger or the path of its file, got {shown(ledger)}")
+                raise InputTypeError(Message("not-a-ledger", ledger=ledger))
             ledger = Ledger(ledger)
         name = require_dataset(dataset)
         if insecure_seed is not None:
-            raise InputValueError(
-                "a release with an insecure seed is not private and cannot be charged to a ledger: leave out "
-                "ledger or insecure_seed"
-            )
+            raise InputValueError(Message("ledger-with-insecure-seed"))
         if privacy_unit is not None and unit == ROW:
-            raise InputValueError(
-                f"the privacy unit's column is called {ROW!r}, which in a ledger means single rows: rename it"
-            )
+            raise InputValueError(Message("unit-named-row", column=ROW))
         ledger.account(name).require_for(neighbors, unit)
         return cls(ledger, name, unit)
 

@@ -31,6 +31,7 @@ from dpmoments.ledger.grants import (
     from_text,
     upward,
 )
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import pure_to_gaussian
@@ -92,12 +93,9 @@ def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relatio
     steps = 1
     if neighbors is not relation:
         if neighbors is Neighbors.REPLACE_ONE:
-            raise InputValueError(
-                "a cost under replace_one says nothing about a row present or absent: release with neighbors='add_remove', or "
-                "grant a dataset of another name for replace_one"
-            )
+            raise InputValueError(Message("cost-of-other-relation"))
         if cost.kind is BudgetKind.APPROXIMATE and cost.epsilon > _MAX_EPSILON_TWICE:
-            raise InputValueError(f"a cost of {cost} under add_remove says nothing about a row replaced")
+            raise InputValueError(Message("cost-under-add-remove", cost=cost))
         steps = 2
     epsilon = delta = rho = mu_squared = None
     if cost.kind is not BudgetKind.ZCDP:

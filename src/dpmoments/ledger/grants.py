@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import check_text, no_less, require_known, shown
+from dpmoments.foundation.values import check_text, no_less, require_known
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MAX_COMPOSED_COORDINATES, discrete_gaussian_rho
 from dpmoments.privacy.curves.zcdp import zcdp_rho
@@ -192,10 +193,10 @@ class Grant:
         rule = _composition(composition)
         if mu is not None:
             if epsilon is not None or rho is not None or delta != 0:
-                raise InputValueError("give only one of epsilon (with or without delta), rho and mu")
+                raise InputValueError(Message("several-budgets-granted"))
             kind, limits = GrantKind.GAUSSIAN, {"mu_squared": as_written(_positive_mu(mu)) ** 2}
         elif epsilon is None and rho is None:
-            raise InputValueError("give one of epsilon (with or without delta), rho and mu; none was given")
+            raise InputValueError(Message("no-budget-granted"))
         else:
             budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
             kind = GrantKind(str(budget.kind))
@@ -205,7 +206,7 @@ class Grant:
             if kind is GrantKind.APPROXIMATE:
                 limits |= {"delta": as_written(budget.delta), **_converted(budget, rule)}
         if kind is not GrantKind.APPROXIMATE and rule is not Composition.AUTO:
-            raise InputValueError(f"composition={str(rule)!r} needs a budget of epsilon and delta")
+            raise InputValueError(Message("composition-needs-epsilon-delta", composition=str(rule)))
         return cls(kind, MappingProxyType(limits), relation, unit, composition=rule)
 
     @property
@@ -264,16 +265,16 @@ def unit_name(privacy_unit: PrivacyUnit | None) -> str:
 def check_unit(unit: object) -> None:
     """Raise ValueError or TypeError unless ``unit`` can name a privacy unit."""
     if not isinstance(unit, str):
-        raise InputTypeError(f"unit must be a text that names the privacy unit, such as 'row', got {shown(unit)}")
+        raise InputTypeError(Message("unit-not-text", unit=unit))
     check_text(unit, "the name of the privacy unit")
     if not unit.strip() or len(unit) > _MAX_UNIT_LENGTH or not unit.isprintable():
-        raise InputValueError(f"unit={shown(unit)} must be 1 to {_MAX_UNIT_LENGTH} printable characters, such as 'row'")
+        raise InputValueError(Message("unit-not-printable", unit=unit, most=_MAX_UNIT_LENGTH))
 
 
 def require_dataset(dataset: object) -> str:
     """Return the name of a dataset, checked."""
     if dataset is None:
-        raise InputValueError("a ledger keeps a budget for each dataset: name it, dataset='people-2026'")
+        raise InputValueError(Message("dataset-needed"))
     check_dataset(dataset)
     assert isinstance(dataset, str)
     return dataset
@@ -281,18 +282,16 @@ def require_dataset(dataset: object) -> str:
 
 def _composition(composition: object) -> Composition:
     if composition not in tuple(Composition):
-        raise InputValueError(f"composition={shown(composition)}: use one of {', '.join(Composition)}")
+        raise InputValueError(Message("not-one-of", parameter="composition", value=composition, choices=[*Composition]))
     return Composition(str(composition))
 
 
 def _positive_mu(mu: object) -> float:
     if isinstance(mu, bool) or not isinstance(mu, Real):
-        raise InputTypeError(f"mu must be a number, got {type(mu).__name__}")
+        raise InputTypeError(Message("wrong-type", parameter="mu", expected="a number", got=type(mu).__name__))
     number = float(mu)
     if not 0 < number <= _MAX_MU:
-        raise InputValueError(
-            f"mu={number!r} is not a privacy budget: mu must be positive and finite (at most {_MAX_MU:g})"
-        )
+        raise InputValueError(Message("mu-not-a-budget", value=number, most=_MAX_MU))
     return number
 
 
@@ -304,7 +303,7 @@ def _converted(budget: PrivacyBudget, rule: Composition) -> dict[str, Fraction]:
     """Return what ε and the share of δ allow in ρ and in μ²."""
     delta = _share(budget.delta, rule)
     if delta == 0.0:
-        raise InputValueError(f"delta={budget.delta!r} is too small")
+        raise InputValueError(Message("delta-too-small", delta=budget.delta))
     try:
         coordinates = MAX_GAUSSIAN_RELEASES * MAX_COMPOSED_COORDINATES
         gaussian = discrete_gaussian_rho(budget.epsilon, delta, coordinates)

@@ -15,7 +15,7 @@ from threading import RLock
 from typing import Any, NoReturn
 
 from dpmoments.foundation.errors import InputValueError, LedgerError
-from dpmoments.foundation.values import check_text, shown
+from dpmoments.foundation.values import check_text
 from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry
 from dpmoments.ledger.composition import losses_of
 from dpmoments.ledger.grants import Amount, Composition, Grant, check_unit, require_dataset
@@ -49,7 +49,7 @@ class LedgerFile:
     def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
         self.shown = os.fspath(path)
         if "\0" in self.shown:
-            raise InputValueError(f"{self.shown!r} cannot be the name of a file")
+            raise InputValueError(Message("not-a-file-name", path=self.shown))
         self.path = Path(path).absolute()
         self.timeout = timeout
 
@@ -292,7 +292,7 @@ if hasattr(os, "register_at_fork"):
 def _line(option: str, text: object) -> str:
     """Return one line of printable text for the history."""
     if not isinstance(text, str) or not text.strip() or not text.isprintable() or len(text) > _MAX_LINE:
-        raise InputValueError(f"{option}={shown(text)} must be one line of at most {_MAX_LINE} printable characters")
+        raise InputValueError(Message("not-one-line", parameter=option, value=text, most=_MAX_LINE))
     check_text(text, option)
     return text
 
@@ -422,10 +422,7 @@ class Ledger:
         with self._kept.writing() as write:
             known = write.accounts.by_dataset.get(name)
             if known is not None and known.is_raised_by(granted) and len(stated) < 2:
-                raise InputValueError(
-                    f"the budget of {name!r} is {known.grant}, and some of it is spent: to make it {granted}, state why and who "
-                    "decided it: reason='…', by='…'; the history keeps both"
-                )
+                raise InputValueError(Message("grant-needs-reason", dataset=name, known=known.grant, asked=granted))
             write(Action.GRANT, name, granted.to_dict() | stated)
         return granted
 

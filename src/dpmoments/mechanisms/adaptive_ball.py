@@ -216,10 +216,7 @@ class AdaptiveBall(Mechanism):
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         super().check_support(shape, budget, neighbors)
         if not shape.mean:
-            raise InputValueError(
-                "adaptive-ball needs the mean, because its moments are about a private center: "
-                "release with mean=True, or use matrix-laplace or gaussian"
-            )
+            raise InputValueError(Message("ball-needs-mean"))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
         spent = self._as_pure_or_gaussian(shape, budget, neighbors)

@@ -21,7 +21,7 @@ from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.messages.message import Query
+from dpmoments.messages.message import Message, Query
 from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -45,10 +45,7 @@ def choose_bits(noise_scale: float, n_features: int = 1) -> int:
     rounding of rows, or if rows of ``n_features`` entries need it for exact products.
     """
     if noise_scale * 4.0**_COARSEST_BITS > MAX_NOISE:
-        raise InputValueError(
-            f"the budget is too small: noise of {noise_scale:.3g} per entry would hide a table of any size: "
-            "give a larger budget"
-        )
+        raise InputValueError(Message("budget-too-small", noise=noise_scale))
     bits = min(_FINEST_BITS, (53 - (n_features - 1).bit_length()) // 2)
     while noise_scale * 4.0**bits > MAX_NOISE:
         bits -= 1

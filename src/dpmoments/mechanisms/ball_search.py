@@ -477,7 +477,5 @@ class BallEvidence:
 def _recorded(diagnostics: Mapping[str, Any], name: str, most: float = 1.0) -> float:
     value: Any = diagnostics.get(name)
     if not is_finite_number(value) or not 0.0 <= value <= most:
-        raise InputValueError(
-            f"{name} of the diagnostics must be a number from 0 to {most:g}: the file was changed after the release"
-        )
+        raise InputValueError(Message("diagnostic-out-of-range", name=name, most=most))
     return float(value)

@@ -133,19 +133,14 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         """Refuse rows without the shape, the rules, or the relation of this plan."""
         if rows.n_features != self.shape.n_features:
             raise InputValueError(
-                f"the plan is for {self.shape.n_features} features and the rows have {rows.n_features}: "
-                "make the plan from the same schema"
+                Message("rows-of-other-features", planned=self.shape.n_features, features=rows.n_features)
             )
         if rows.neighbors is not self.neighbors:
             raise InputValueError(
-                f"the plan is for neighbors={str(self.neighbors)!r} and the rows were opened for {str(rows.neighbors)!r}, which "
-                "has other sensitivities: make both for the same relation"
+                Message("rows-of-other-relation", planned=str(self.neighbors), neighbors=str(rows.neighbors))
             )
         if rows.schema.drops_rows and self.count_is_public:
-            raise InputValueError(
-                "the schema has a rule that drops rows, but the plan is for a schema without one, whose row count is public: "
-                "make the plan from the same schema"
-            )
+            raise InputValueError(Message("rows-may-be-dropped"))
 
 
 @dataclass(frozen=True)
@@ -216,20 +211,20 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         """Refuse arguments that cannot work for any number of rows, and say what to use instead."""
         who = f"{self.noun} {self.name!r}"
         if budget.kind not in self.budget_kinds:
-            raise InputValueError(f"{who} cannot spend a budget of {budget}: {self.budget_advice()}")
+            raise InputValueError(
+                Message("budget-of-other-kind", mechanism=who, budget=budget, advice=self.budget_advice())
+            )
         if neighbors not in self.supported_neighbors:
             known = " or ".join(repr(str(relation)) for relation in sorted(self.supported_neighbors))
-            raise InputValueError(f"{who} is not defined for neighbors={str(neighbors)!r}: use {known}")
+            raise InputValueError(
+                Message("relation-not-supported", mechanism=who, neighbors=str(neighbors), known=known)
+            )
         if self.most_features is not None and shape.n_features > self.most_features:
             raise InputValueError(
-                f"{who} takes at most {self.most_features} feature, and the table has {shape.n_features}: give columns bounds or "
-                "scale ranges and leave the mechanism out, or use coinpress; dpm.release_mean takes any number of columns"
+                Message("too-many-features", mechanism=who, most=self.most_features, features=shape.n_features)
             )
         if self.needs_row_norm and shape.row_norm is None:
-            raise InputValueError(
-                f"{who} needs a bound on the norm of a row and the schema gives none: "
-                "give every column bounds, or use a mechanism that needs none (dpmoments mechanisms lists them)"
-            )
+            raise InputValueError(Message("mechanism-needs-row-bound", mechanism=who))
 
     def drawable_budget(self, budget: PrivacyBudget) -> PrivacyBudget:
         """Return the total loss that a budget allows its draws, as a budget to divide.

@@ -20,6 +20,7 @@ import scipy
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.roots import brent_root
 from dpmoments.foundation.values import check_probability
+from dpmoments.messages.message import Message
 
 _MAX_STEPS = 60
 _SLACK = 0.003
@@ -339,27 +340,40 @@ class CoinPressOptions:
         """Refuse impossible options, and scale ``split`` to a sum of 1."""
         for name, choices in (("constants", ("practical", "paper")), ("clip", ("adaptive", "gaussian"))):
             if getattr(self, name) not in choices:
-                raise InputValueError(f"{name}={getattr(self, name)!r}: use {' or '.join(map(repr, choices))}")
+                raise InputValueError(
+                    Message(
+                        "not-one-of",
+                        parameter=name,
+                        value=getattr(self, name),
+                        choices=[*" or ".join(map(repr, choices))],
+                    )
+                )
         if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
-            raise InputValueError(f"steps={self.steps!r} must be a whole number from 1 to 1000")
-        if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
-            raise InputValueError(f"failure={self.failure!r} must be a probability, above 0 and below 1")
-        if self.failure != _FAILURE and self.constants != "paper":
             raise InputValueError(
-                f"failure={self.failure!r} needs the paper's constants, since the practical ones have no β: leave it out, or "
-                'give constants="paper"'
+                Message("out-of-range", parameter="steps", value=self.steps, expected="a whole number from 1 to 1000")
             )
+        if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
+            raise InputValueError(
+                Message(
+                    "out-of-range",
+                    parameter="failure",
+                    value=self.failure,
+                    expected="a probability, above 0 and below 1",
+                )
+            )
+        if self.failure != _FAILURE and self.constants != "paper":
+            raise InputValueError(Message("failure-needs-paper", failure=self.failure))
         if isinstance(self.split, str):
             if self.split not in _LAST_SHARE:
                 raise InputValueError(
-                    f"split={self.split!r}: use {' or '.join(map(repr, _LAST_SHARE))}, or one share per step"
+                    Message("unknown-split", split=self.split, known=" or ".join(map(repr, _LAST_SHARE)))
                 )
         elif self.split is not None:
             split = tuple(map(float, self.split))
             if not split or not all(math.isfinite(share) and share > 0.0 for share in split):
-                raise InputValueError(f"split={self.split!r}: give one positive share per step")
+                raise InputValueError(Message("split-not-positive", split=self.split))
             if self.steps not in (None, len(split)):
-                raise InputValueError(f"split has {len(split)} shares and steps={self.steps}: leave steps out")
+                raise InputValueError(Message("split-of-other-length", shares=len(split), steps=self.steps))
             object.__setattr__(self, "split", tuple(share / math.fsum(split) for share in split))
 
 
@@ -367,7 +381,7 @@ def checked_eigenvalue_bounds(bounds: tuple[float, float]) -> tuple[float, float
     """Return (lowest, highest) as floats."""
     lowest, highest = (float(bound) for bound in bounds)
     if not 0.0 < lowest <= highest < math.inf:
-        raise InputValueError(f"eigenvalue_bounds={bounds!r}: give (lowest, highest) with 0 < lowest ≤ highest, finite")
+        raise InputValueError(Message("eigenvalue-bounds-not-a-range", bounds=bounds))
     return lowest, highest
 
 
@@ -434,10 +448,10 @@ def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failur
     """
     matrix = np.asarray(covariance, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T, rtol=1e-9):
-        raise InputValueError(f"covariance must be a symmetric matrix, got shape {matrix.shape}")
+        raise InputValueError(Message("covariance-not-symmetric", shape=matrix.shape))
     least = float(np.linalg.eigvalsh(matrix)[0])
     if least < 0.0:
-        raise InputValueError("covariance must be positive semi-definite: it has a negative eigenvalue")
+        raise InputValueError(Message("covariance-not-positive"))
     check_probability(failure)
     root = math.sqrt(max(n_rows - 1, 0)) - math.sqrt(len(matrix)) - math.sqrt(-2.0 * math.log(failure))
     return least * max(root, 0.0) ** 2

@@ -12,7 +12,7 @@ from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, cho
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism
 from dpmoments.mechanisms.lattice_noise import off_diagonal, with_gaussian_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.messages.message import Query
+from dpmoments.messages.message import Message, Query
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -102,7 +102,9 @@ class Gaussian(Mechanism):
 
     def __post_init__(self) -> None:
         if self.variance not in ("isotropic", "entrywise"):
-            raise InputValueError(f"variance={self.variance!r}: use 'isotropic' or 'entrywise'")
+            raise InputValueError(
+                Message("not-one-of", parameter="variance", value=self.variance, choices=["isotropic", "entrywise"])
+            )
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> GaussianPlan:
         augmentation = choose_augmentation(

@@ -13,7 +13,7 @@ from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, cho
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import noise_scale_for, with_laplace_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.messages.message import Query
+from dpmoments.messages.message import Message, Query
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -87,7 +87,9 @@ class Laplace(Mechanism):
 
     def __post_init__(self) -> None:
         if self.calibration not in ("tight", "paper"):
-            raise InputValueError(f"calibration={self.calibration!r}: use 'tight' or 'paper'")
+            raise InputValueError(
+                Message("not-one-of", parameter="calibration", value=self.calibration, choices=["tight", "paper"])
+            )
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> LaplacePlan:
         def sensitivity(w: float) -> float:

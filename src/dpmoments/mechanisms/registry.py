@@ -53,7 +53,7 @@ def automatic_mean(schema: Schema, budget: PrivacyBudget, **options: Any) -> Mea
     Sums within public bounds where the schema has them.
     """
     if options:
-        raise InputValueError(f"mechanism='auto' has no options: leave out {', '.join(options)}, or name an estimator")
+        raise InputValueError(Message("auto-has-no-options", options=[*options]))
     if schema.row_norm is not None:
         return make_mean_mechanism("bounded-sums")
     return make_mean_mechanism("log-scale-histogram" if budget.kind is BudgetKind.PURE else "variance-aware")
@@ -61,7 +61,7 @@ def automatic_mean(schema: Schema, budget: PrivacyBudget, **options: Any) -> Mea
 
 def _as_configured(mechanism: Configured, options: Mapping[str, Any]) -> Configured:
     if options:
-        raise InputValueError(f"{mechanism.name!r} is configured already: leave out {', '.join(options)}")
+        raise InputValueError(Message("mechanism-configured", mechanism=mechanism.name, options=[*options]))
     return mechanism
 
 

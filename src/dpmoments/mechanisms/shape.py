@@ -69,11 +69,11 @@ class MomentShape:
 
     def __post_init__(self) -> None:
         if self.n_features < 1:
-            raise InputValueError(f"n_features={self.n_features}: a table needs at least one feature")
+            raise InputValueError(Message("no-feature", n_features=self.n_features))
         if not self.max_nonzero:
             object.__setattr__(self, "max_nonzero", self.n_features)
         if self.n_rows is not None and self.n_rows < 0:
-            raise InputValueError(f"n_rows={self.n_rows} must not be negative")
+            raise InputValueError(Message("rows-negative", rows=self.n_rows))
 
     def count_is_public(self, neighbors: Neighbors) -> bool:
         """Return True if the exact number of kept rows is public."""
@@ -159,9 +159,9 @@ def positive_definite(value: npt.ArrayLike, what: str) -> tuple[tuple[float, ...
     """Return the rows of a symmetric positive definite matrix as floats, for a frozen option."""
     matrix = np.array(value, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
-        raise InputValueError(f"{what} must be a finite square matrix, got shape {matrix.shape}")
+        raise InputValueError(Message("matrix-not-square", parameter=what, shape=matrix.shape))
     if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0.0):
-        raise InputValueError(f"{what} must be symmetric")
+        raise InputValueError(Message("matrix-not-symmetric", parameter=what))
     if not float(np.linalg.eigvalsh(matrix)[0]) > 0.0:
-        raise InputValueError(f"{what} must be positive definite, but has an eigenvalue that is not positive")
+        raise InputValueError(Message("matrix-not-positive", parameter=what))
     return tuple(tuple(row) for row in matrix.tolist())

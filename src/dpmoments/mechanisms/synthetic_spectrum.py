@@ -18,6 +18,7 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.shape import RunResult
+from dpmoments.messages.message import Message
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.histogram import Histogram, RowStatistic
@@ -252,7 +253,7 @@ class Assumption:
             else tuple(math.sqrt(low * high) for low, high in zip(rough.least, rough.largest, strict=True))
         )
         if spectrum is not None and decay is not None:
-            raise InputValueError("give spectrum or decay, not both: they set the same numbers")
+            raise InputValueError(Message("spectrum-and-decay"))
         if spectrum is not None:
             values = sorted((float(value) for value in spectrum), reverse=True)
             _check_spectrum(values, d, bounded=schema.row_norm is not None)
@@ -260,9 +261,7 @@ class Assumption:
                 tuple(values), units, f"normal rows, eigenvalues of their second moment {_few(values)}, as given"
             )
         if decay is not None and not 0.0 <= decay < math.inf:
-            raise InputValueError(
-                f"decay={decay!r}: eigenvalues fall as i^−decay, which must be finite and not negative"
-            )
+            raise InputValueError(Message("decay-out-of-range", decay=decay))
         if schema.row_norm is None and decay is None:
             return cls((1.0,) * d, units, "normal rows, standard deviations in the middle of their ranges")
         power = _DECAY if decay is None else decay
@@ -280,19 +279,11 @@ class Assumption:
 
 def _check_spectrum(values: Sequence[float], n_features: int, *, bounded: bool) -> None:
     if len(values) != n_features:
-        raise InputValueError(
-            f"the spectrum has {len(values)} eigenvalues and the encoded rows {n_features} features: give one for each "
-            "(a categorical column has one feature per level)"
-        )
+        raise InputValueError(Message("spectrum-of-other-length", eigenvalues=len(values), features=n_features))
     if not all(0.0 <= value < math.inf for value in values):
-        raise InputValueError(
-            "the spectrum holds a value that is negative or not finite: eigenvalues of a second moment are neither"
-        )
+        raise InputValueError(Message("spectrum-negative"))
     if bounded and math.fsum(values) > 1.0 + 1e-9:
-        raise InputValueError(
-            f"the spectrum sums to {math.fsum(values):g}: eigenvalues of E[x xᵀ] sum to the mean of ‖x‖², which is at most 1 "
-            "for rows in the unit ball"
-        )
+        raise InputValueError(Message("spectrum-too-large", sum=math.fsum(values)))
 
 
 def _few(values: Sequence[float]) -> str:

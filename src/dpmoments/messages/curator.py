@@ -114,6 +114,19 @@ IN_PYTHON: Mapping[str, Words] = MappingProxyType(
         ),
         "ledger-missing": "Create it with ledger.grant('people-2026', epsilon=…).",
         "tables-not-checked": "Make releases with dataset='…', one name for each table.",
+        "too-many-features": (
+            "Give columns bounds or scale ranges and leave the mechanism out, or use coinpress; dpm.release_mean takes any "
+            "number of columns."
+        ),
+        "not-a-release": "Make one with dpm.release(…), or read its file: dpm.load('people.json').",
+        "fit-in-memory": (
+            "Release it with dpm.release(table, schema, …), which reads files and engines, then call fit_release(release), which "
+            "spends nothing."
+        ),
+        "public-bounds-needed": (
+            "Give schema=dpm.Schema(dpm.Numeric('age', 0, 100), …), or bounds=(low, high) of every column, known without looking "
+            "at the table."
+        ),
     }
 )
 """Advice by code, as Python calls."""
@@ -161,6 +174,14 @@ AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
             "Create it with 'dpmoments ledger grant {path:shell} people-2026 --epsilon 1 --neighbors add_remove'."
         ),
         "tables-not-checked": "Make releases with --dataset NAME, one name for each table.",
+        "too-many-features": "Give columns bounds or scale ranges and leave the mechanism out, or use coinpress.",
+        "file-of-mean": "'dpmoments show {path:shell}' prints the mean.",
+        "file-of-counts": "'dpmoments show {path:shell}' prints the tables.",
+        "file-of-groups": "'dpmoments groups {path:shell} --into FOLDER' writes each to its own file.",
+        "file-of-one-release": "'dpmoments release --by COLUMN' releases every level of a column.",
+        "file-of-several-releases": "'dpmoments groups {path:shell} --into FOLDER' writes each to its own file.",
+        "draft-exists": "Name another file with --output.",
+        "spectrum-option": "Give numbers separated by commas: --spectrum 0.3,0.1,0.05.",
     }
 )
 """Advice by code, as commands."""

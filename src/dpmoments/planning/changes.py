@@ -13,6 +13,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
 from dpmoments.mechanisms.gaussian import Gaussian
+from dpmoments.messages.message import Message
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind, PrivacyBudget
@@ -313,14 +314,12 @@ class Wanted:
         numbers, shares = set(names[~typical.shares]), set(names[typical.shares])
         everything = (correlation, coefficient, mean, sd, share)
         if all(entry is None for entry in everything):
-            raise InputValueError(
-                "say what is wanted: correlation=0.02, mean={'age': 0.5}, sd=…, share=0.01 or coefficient=0.05"
-            )
+            raise InputValueError(Message("accuracy-needed"))
         for name, value in (("correlation", correlation), ("coefficient", coefficient)):
             if value is not None:
                 _positive(name, value)
                 if len(typical.features_of_columns) < 2:
-                    raise InputValueError(f"{name} needs two columns, but the schema has one")
+                    raise InputValueError(Message("accuracy-of-two-columns", parameter=name))
         return cls(
             correlation,
             coefficient,
@@ -356,7 +355,7 @@ def rows_needed(setting: ReleasePlan, wanted: Wanted) -> int:
     while not enough(most):
         most *= 4
         if most > _MAX_ROWS:
-            raise InputValueError(f"not within {_MAX_ROWS:.0e} rows: give a larger budget, or ask for less")
+            raise InputValueError(Message("not-within-rows", most=_MAX_ROWS))
     least = most // 4
     while most - least > 1:
         middle = (least + most) // 2
@@ -372,9 +371,7 @@ def budget_needed(setting: ReleasePlan, wanted: Wanted) -> float:
         return _holds(setting.with_budget(size), wanted)
 
     if not enough(_MAX_BUDGET):
-        raise InputValueError(
-            f"not within {symbol} ≤ {_MAX_BUDGET:g}: more rows, fewer columns or tighter bounds would do more"
-        )
+        raise InputValueError(Message("not-within-budget", symbol=symbol, most=_MAX_BUDGET))
     most, least = _MAX_BUDGET, _MIN_BUDGET
     while most > least * (1.0 + _FINENESS):
         middle = math.sqrt(least * most)
@@ -389,9 +386,7 @@ def _holds(setting: ReleasePlan, wanted: Wanted) -> bool:
     except (ValueError, OverflowError):
         return False
     if noise is None:
-        raise InputValueError(
-            f"the noise of {setting.mechanism.name} in original units is not known beforehand: name another mechanism"
-        )
+        raise InputValueError(Message("original-units-unknown-for", mechanism=setting.mechanism.name))
     return wanted.holds(noise)
 
 
@@ -408,19 +403,17 @@ def _by_feature(
         return {}
     if not isinstance(given, Mapping):
         if not known:
-            raise InputValueError(f"{what}: the schema has no such feature")
+            raise InputValueError(Message("accuracy-without-feature", parameter=what))
         return dict.fromkeys(sorted(known), _positive(what, given))
     if wrong := sorted(set(given) & others, key=str):
         instead = "mean or sd" if what == "share" else "share"
-        raise InputValueError(f"{what} of {', '.join(map(repr, wrong))}: ask for {instead} there")
+        raise InputValueError(Message("accuracy-of-other-kind", parameter=what, names=[*wrong], instead=instead))
     if unknown := sorted(set(given) - known, key=str):
-        raise InputValueError(
-            f"{what} names {', '.join(map(repr, unknown))}: use {', '.join(map(repr, sorted(known)[:20]))}"
-        )
+        raise InputValueError(Message("unknown-names-in", parameter=what, names=[*unknown], known=sorted(known)[:20]))
     return {name: _positive(f"{what} of {name!r}", value) for name, value in given.items()}
 
 
 def _positive(what: str, value: float) -> float:
     if not (is_finite_number(value) and value > 0.0):
-        raise InputValueError(f"{what}: {value!r} must be a positive finite number")
+        raise InputValueError(Message("not-positive", parameter=what, value=value))
     return float(value)

@@ -18,6 +18,7 @@ from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
+from dpmoments.messages.message import Message
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, forecast_noise, planned, worst_run
@@ -242,7 +243,9 @@ def _derived_cost(
 def require_row_count(n_rows: int) -> None:
     """Raise ValueError unless ``n_rows`` is a possible number of rows."""
     if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
-        raise InputValueError(f"n_rows={n_rows!r} must be a positive whole number")
+        raise InputValueError(
+            Message("out-of-range", parameter="n_rows", value=n_rows, expected="a positive whole number")
+        )
 
 
 def _row(

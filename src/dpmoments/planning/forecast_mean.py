@@ -17,6 +17,7 @@ from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
+from dpmoments.messages.message import Message
 from dpmoments.planning.forecast import require_row_count
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
@@ -260,9 +261,7 @@ def _row(
         mechanism = kind(**{key: value for key, value in options.items() if key in kind.__dataclass_fields__})
         plan = plan_before_release(mechanism, shape, budget, neighbors, privacy_unit)
         if assumed is None and plan.error_needs_rows:
-            raise InputValueError(
-                "its error depends on how much the values vary: give standard_deviation, to assume it"
-            )
+            raise InputValueError(Message("deviation-needed"))
         deviations = np.ones(len(units)) if assumed is None else assumed / units
         result = plan.expected_errors(NormalRows(n_rows, deviations))
     except ValueError as refusal:
@@ -293,11 +292,9 @@ def _assumed_deviations(
     if not isinstance(given, Mapping):
         return np.full(len(names), _positive(given, "standard_deviation"))
     if unknown := sorted(set(given) - set(names)):
-        raise InputValueError(
-            f"standard_deviation names {', '.join(map(repr, unknown))}: the features are {_listed(names)}"
-        )
+        raise InputValueError(Message("unknown-deviations", names=[*unknown], known=_listed(names)))
     if result is None and (absent := [name for name in names if name not in given]):
-        raise InputValueError(f"standard_deviation leaves out {_listed(absent)}: give scale, for those, or all of them")
+        raise InputValueError(Message("deviations-absent", names=_listed(absent)))
     values = np.ones(len(names)) if result is None else result.copy()
     for index, name in enumerate(names):
         if name in given:
@@ -307,7 +304,7 @@ def _assumed_deviations(
 
 def _positive(value: float, what: str) -> float:
     if not (is_finite_number(value) and value > 0.0):
-        raise InputValueError(f"{what}: {value!r} must be a positive finite number")
+        raise InputValueError(Message("not-positive", parameter=what, value=value))
     return float(value)
 
 

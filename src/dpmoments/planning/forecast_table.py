@@ -457,14 +457,14 @@ class Forecast(Answer):
             If ε = 100 is not enough, or the budget is in ρ.
         """
         if self.budget.kind is BudgetKind.ZCDP:
-            raise InputValueError(f"the budget of the forecast is {self.budget}: use rho_needed")
+            raise InputValueError(Message("forecast-in-other-units-rho", budget=self.budget))
         setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def rho_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
         """Find the smallest ρ, as :meth:`epsilon_needed`, for a forecast made with ``rho``."""
         if self.budget.kind is not BudgetKind.ZCDP:
-            raise InputValueError(f"the budget of the forecast is {self.budget}: use epsilon_needed")
+            raise InputValueError(Message("forecast-in-other-units-epsilon", budget=self.budget))
         setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
@@ -519,12 +519,12 @@ class Forecast(Answer):
         """
         noise = self._setting_of(mechanism).noise
         if noise is None:
-            raise InputValueError(f"the noise of {mechanism} in original units is not known beforehand")
+            raise InputValueError(Message("original-units-unknown", mechanism=mechanism))
         return noise
 
     def _setting_of(self, mechanism: str | None) -> ReleasePlan:
         if self.setting is None:
-            raise InputValueError(f"nothing is known in original units: {self.without_units}")
+            raise InputValueError(Message("nothing-in-original-units", reason=self.without_units))
         return self.setting if mechanism is None else replace(self.setting, mechanism=make_mechanism(mechanism))
 
     @property
@@ -680,7 +680,7 @@ class Forecast(Answer):
             If nothing is known in original units, or ``against`` is neither.
         """
         if self.setting is None or self.noise is None:
-            raise InputValueError(f"cannot plot this forecast: {self.without_units}")
+            raise InputValueError(Message("forecast-without-plot", reason=self.without_units))
         with fonts_for(self.setting.typical.schema):
             return plot_forecast(self.setting, self.noise, self.title, against=against, n_features=n_features, ax=ax)
 

@@ -12,6 +12,7 @@ import numpy as np
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import Mechanism
+from dpmoments.messages.message import Message
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
 from dpmoments.plots.canvas import (
     CERTAIN,
@@ -64,7 +65,7 @@ def plot_forecast(
 def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | None) -> Axes:
     """Plot the noise on mean and SD of every feature, relative to its typical SD."""
     if n_features < 1:
-        raise InputValueError(f"n_features must be at least 1, got {n_features!r}")
+        raise InputValueError(Message("too-few-features", n_features=n_features))
     typical, said = noise.typical, noise.description
     lost_means, lost_spreads = np.array(said.mean_is_noise), np.array(said.standard_deviation_is_noise)
     names, deviations = typical.schema.feature_names, typical.standard_deviations

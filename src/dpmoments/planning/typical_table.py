@@ -12,6 +12,7 @@ import numpy as np
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import is_finite_number
+from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.encoding import Encoding
@@ -194,7 +195,7 @@ def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> di
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise InputTypeError(f"{what} is a mapping of features to numbers, as in {what}={{'age': 18}}")
+        raise InputTypeError(Message("not-a-mapping-of-features", parameter=what))
     names = schema.feature_names
     if unknown := sorted(set(given) - set(names), key=str):
         raise InputValueError(
@@ -208,14 +209,20 @@ def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> di
         if what == "typical_mean":
             if not (is_finite_number(value) and least <= value <= most):
                 raise InputValueError(
-                    f"{what} of {name!r}: {value!r} must be a number between {least:g} and {most:g}, the feature's bounds"
+                    Message("not-between-bounds", parameter=what, feature=name, value=value, least=least, most=most)
                 )
         elif not (is_finite_number(value) and value > 0.0):
-            raise InputValueError(f"{what} of {name!r}: {value!r} must be a positive finite number")
+            raise InputValueError(Message("not-positive-of-feature", parameter=what, feature=name, value=value))
         elif value > (most / 2.0 - least / 2.0) * (1.0 + 1e-12):
             raise InputValueError(
-                f"{what} of {name!r}: {value:g} is more than half the range, {most / 2.0 - least / 2.0:g}, the "
-                f"largest possible standard deviation between {least:g} and {most:g}: is it in the units of the "
-                "bounds?"
+                Message(
+                    "deviation-above-half-range",
+                    parameter=what,
+                    feature=name,
+                    value=value,
+                    half=most / 2.0 - least / 2.0,
+                    least=least,
+                    most=most,
+                )
             )
     return {name: float(value) for name, value in given.items()}

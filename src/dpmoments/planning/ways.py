@@ -13,12 +13,12 @@ from dpmoments.analysis.answers import Answer, Column, number
 from dpmoments.analysis.cross_table import cross_table
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import shown
 from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.means.base import NormalRows
 from dpmoments.mechanisms.registry import automatic_mean
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
+from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, typical_regression
 from dpmoments.planning.typical_table import TypicalTable
@@ -136,7 +136,7 @@ def ways_to_answer(
     """Compare one release by this plan with releases made for each question."""
     noise = setting.noise
     if noise is None:
-        raise InputValueError(f"the noise of {setting.mechanism.name} in original units is not known beforehand")
+        raise InputValueError(Message("original-units-unknown", mechanism=setting.mechanism.name))
     questions: list[tuple[str, str, str, float, Callable[[PrivacyBudget], float]]] = []
     if means:
         of_release = _root_mean_square(noise.mean / _deviations(setting.typical))
@@ -146,17 +146,13 @@ def ways_to_answer(
         questions.append((" by ".join(by), "rows, a count", "release_counts(…)", of_table, own))
     for columns in regressions:
         if len(columns) < 2:
-            raise InputValueError(
-                f"a regression is a target and its regressors, ['income', 'age'], got {list(columns)}"
-            )
+            raise InputValueError(Message("not-a-regression", columns=list(columns)))
         _require_columns(setting.typical.schema, columns)
         name, call = f"{columns[0]} ~ {' + '.join(columns[1:])}", f"release(…) of {len(columns)} columns"
         of_fit, own = _of_regression(noise, columns), partial(_of_columns, setting, columns)
         questions.append((name, "standardized coefficient", call, of_fit, own))
     if not questions:
-        raise InputValueError(
-            "state a question: means=True, tables=[['region', 'sex']] or regressions=[['income', 'age']]"
-        )
+        raise InputValueError(Message("question-needed"))
     budget = setting.budget
     shares = budget.split(*[1.0] * len(questions))
     ways = [
@@ -171,9 +167,9 @@ def _require_columns(schema: Schema, columns: Sequence[str]) -> None:
     for name in columns:
         if name not in schema.names:
             question = "".join(f" Did you mean {close!r}?" for close in closest(name, schema.names).values())
-            raise InputValueError(f"{shown(name)} is not a column of the schema.{question}")
+            raise InputValueError(Message("not-a-column-of-schema", name=name, question=question))
     if columns[0] not in schema.feature_names:
-        raise InputValueError(f"{shown(columns[0])} has several features: the target of a regression must have one")
+        raise InputValueError(Message("target-of-several-features", column=columns[0]))
 
 
 def _root_mean_square(values: FloatArray) -> float:

@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dpmoments.analysis.functionals import NO_MEAN
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import is_finite_number, shown
+from dpmoments.foundation.values import is_finite_number
+from dpmoments.messages.message import Message
 from dpmoments.plots.letters import ESCAPED, drawable, literal_text
 
 if TYPE_CHECKING:
@@ -50,7 +50,13 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
         return made
     if not isinstance(ax, Axes):
         raise InputTypeError(
-            f"ax must be a matplotlib axes, got {type(ax).__name__}: pass one from plt.subplots(), or none"
+            Message(
+                "wrong-type",
+                parameter="ax",
+                expected="a matplotlib axes",
+                got=type(ax).__name__,
+                advice="pass one from plt.subplots(), or none",
+            )
         )
     return ax
 
@@ -60,9 +66,11 @@ def sized(ax: Axes | None, figsize: tuple[float, float] | None) -> Axes | None:
     if figsize is None:
         return ax
     if ax is not None:
-        raise InputValueError("figsize= is the size of a new figure, and ax= is of another one: give one of them")
+        raise InputValueError(Message("figure-and-axes"))
     if len(figsize) != 2 or not all(is_finite_number(side) and 0.0 < float(side) <= _LARGEST for side in figsize):
-        raise InputValueError(f"figsize={shown(figsize)} must be a width and a height in inches")
+        raise InputValueError(
+            Message("out-of-range", parameter="figsize", value=figsize, expected="a width and a height in inches")
+        )
     return axes_of(None, *map(float, figsize))
 
 
@@ -171,10 +179,10 @@ def require_mean(release: Released, what: str) -> None:
     """Raise ValueError unless a mean was released."""
     if release.noisy_sum is None:
         require_count(release, what)
-        raise InputValueError(f"cannot plot {what}: {NO_MEAN}, or draw release.plot.spectrum(), which needs none")
+        raise InputValueError(Message("plot-needs-mean", what=what))
 
 
 def require_count(release: Released, what: str) -> None:
     """Raise ValueError unless a number of rows was released or is public."""
     if release.noisy_count is None:
-        raise InputValueError(f"cannot plot {what}: {_NO_COUNT}")
+        raise InputValueError(Message("plot-needs-count", what=what, reason=_NO_COUNT))

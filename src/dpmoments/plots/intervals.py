@@ -18,6 +18,7 @@ from dpmoments.analysis.released import Released, feature_place
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR, decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.plots.canvas import (
     CERTAIN,
     FAINT,
@@ -163,15 +164,11 @@ def plot_coefficients(
     if method not in _FITS:
         raise InputValueError(f"unknown method {method!r}: use {', '.join(map(repr, _FITS))}")
     if per not in ("deviation", "unit"):
-        raise InputValueError(
-            f"per={per!r}: use 'deviation', a feature's standard deviation, or 'unit', one unit of it"
-        )
+        raise InputValueError(Message("unknown-scale-of-plot", per=per))
     if sort not in ("fit", "size", "p"):
-        raise InputValueError(
-            f"sort={sort!r}: use 'fit', the order of the fit, 'size', largest first, or 'p', clearest first"
-        )
+        raise InputValueError(Message("unknown-order-of-coefficients", sort=sort))
     if n_coefficients < 1:
-        raise InputValueError(f"n_coefficients must be at least 1, got {n_coefficients!r}")
+        raise InputValueError(Message("too-few-coefficients", value=n_coefficients))
     require_count(release, "coefficients")
     fit = _FITS[method](release, target, features, **options)
     result = describe(release)
@@ -287,10 +284,10 @@ def plot_groups(
     """Plot means by group; see :meth:`dpmoments.plots.accessor.ReleasePlots.groups`."""
     require_mean(release, "means of groups")
     if not isinstance(of, str):
-        raise InputTypeError(f"of={of!r}: a plot shows the means of one feature; name one")
+        raise InputTypeError(Message("plot-of-one-feature", of=of))
     of = release.feature_names[feature_place(release, of)]
     if sort not in ("schema", "mean", "rows"):
-        raise InputValueError(f"sort={sort!r}: use 'schema', the order of the levels, 'mean' or 'rows', largest first")
+        raise InputValueError(Message("unknown-order-of-groups", sort=sort))
     return draw_groups(group_means(release, by, [of], level=level), ax, sort=sort)
 
 

@@ -62,11 +62,8 @@ class _Region:
             back = np.full_like(linear, np.nan)
         shape = back @ back.T
         if not (np.isfinite(shape).all() and (np.diag(shape) > 0.0).all()):
-            raise InputValueError(_UNREADABLE)
+            raise InputValueError(Message("impossible-steps"))
         return cls(encoding.decode_mean(center), shape, noise)
-
-
-_UNREADABLE = "cannot plot steps: the diagnostics contain impossible steps, so the file was changed after the release"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +87,10 @@ def _steps_of(release: Stated, center: FloatArray | None = None, hidden: float =
     except (TypeError, KeyError, ValueError, OverflowError):
         pass  # a release file is untrusted: what its entries hold instead does not matter
     else:
-        raise InputValueError(
-            f"cannot plot steps: {release.mechanism} has only one step. Mechanisms with steps are coinpress, "
-            "private-preconditioning and adaptive-ball, and of means coinpress and variance-aware"
-            if release.mechanism != "pooled"
-            else "cannot plot steps: a pooled release was made by several runs. Plot those of one: "
-            "release.parts[0].plot.steps()"
-        )
-    raise InputValueError(_UNREADABLE)
+        if release.mechanism == "pooled":
+            raise InputValueError(Message("steps-of-several-runs"))
+        raise InputValueError(Message("mechanism-without-steps", mechanism=release.mechanism))
+    raise InputValueError(Message("impossible-steps"))
 
 
 def _recorded(release: Stated, steps: list[Any]) -> _Steps:
@@ -178,10 +171,7 @@ def plot_steps(
     else:
         chosen = named_features(release, features, word="features")
         if len(chosen) != 2:
-            raise InputValueError(
-                f"features= must name two features, in whose plane regions are drawn, got {len(chosen)}: name "
-                "two, or none to plot the size in all of them"
-            )
+            raise InputValueError(Message("plane-of-two-features", number=len(chosen)))
     if not chosen:
         return _draw_sizes(release, steps, ax)
     return _draw_regions(release, steps, chosen, mean, ax)

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import no_less, rounded_down, rounded_up
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MIN_COMPOSED_SCALE, discrete_gaussian_rho
 
@@ -51,16 +52,16 @@ class Loss:
 
     def __post_init__(self) -> None:
         if self.amount < 0 or self.delta < 0:
-            raise InputValueError("a loss must not be negative")
+            raise InputValueError(Message("loss-negative"))
 
     def __add__(self, other: Loss) -> Loss:
         if self.unit is not other.unit:
-            raise InputValueError(f"losses in {self.unit} and {other.unit} do not add up")
+            raise InputValueError(Message("losses-of-other-units", first=self.unit, second=other.unit))
         return Loss(self.unit, self.amount + other.amount, self.delta + other.delta)
 
     def __sub__(self, other: Loss) -> Loss:
         if self.unit is not other.unit:
-            raise InputValueError(f"a loss in {other.unit} cannot be subtracted from one in {self.unit}")
+            raise InputValueError(Message("loss-not-subtracted", unit=other.unit, unit_2=self.unit))
         return Loss(self.unit, self.amount - other.amount, self.delta - other.delta)
 
     def __str__(self) -> str:

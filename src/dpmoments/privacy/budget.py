@@ -15,7 +15,8 @@ from numbers import Real
 from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import is_finite_number, no_less, require_known, rounded_down, rounded_up, shown
+from dpmoments.foundation.values import is_finite_number, no_less, require_known, rounded_down, rounded_up
+from dpmoments.messages.message import Message
 
 MAX_LOSS = 1e100
 """Largest ε or ρ accepted.
@@ -34,15 +35,13 @@ class BudgetKind(StrEnum):
 
 def _positive(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputTypeError(f"{name} must be a number, got {type(value).__name__}")
+        raise InputTypeError(Message("wrong-type", parameter=name, expected="a number", got=type(value).__name__))
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not 0 < number <= MAX_LOSS:
-        raise InputValueError(
-            f"{name}={number!r} is not a privacy budget: {name} must be positive and finite (at most {MAX_LOSS:g})"
-        )
+        raise InputValueError(Message("not-a-budget", parameter=name, value=number, most=MAX_LOSS))
     return number
 
 
@@ -82,21 +81,20 @@ class PrivacyBudget:
         if self.kind is BudgetKind.ZCDP:
             object.__setattr__(self, "rho", _positive("rho", self.rho))
             if self.epsilon or self.delta:
-                raise InputValueError("a zCDP budget has only rho: leave epsilon and delta out")
+                raise InputValueError(Message("zcdp-has-rho"))
             return
         object.__setattr__(self, "epsilon", _positive("epsilon", self.epsilon))
         if self.rho:
-            raise InputValueError(f"a {self.kind} budget has no rho")
+            raise InputValueError(Message("budget-has-no-rho", kind=self.kind))
         if isinstance(self.delta, bool) or not isinstance(self.delta, Real):
-            raise InputTypeError(f"delta must be a number, got {type(self.delta).__name__}")
+            raise InputTypeError(
+                Message("wrong-type", parameter="delta", expected="a number", got=type(self.delta).__name__)
+            )
         object.__setattr__(self, "delta", float(self.delta))
         if self.kind is BudgetKind.PURE and self.delta != 0:
-            raise InputValueError("a pure budget has delta = 0")
+            raise InputValueError(Message("pure-has-no-delta"))
         if self.kind is BudgetKind.APPROXIMATE and not 0 < self.delta < 1:
-            raise InputValueError(
-                f"delta={self.delta!r} cannot be: delta is a probability of failure, above 0 and below 1 "
-                "(well below one over the number of rows)"
-            )
+            raise InputValueError(Message("delta-out-of-range", delta=self.delta))
 
     @classmethod
     def pure(cls, epsilon: float) -> PrivacyBudget:
@@ -128,15 +126,11 @@ class PrivacyBudget:
         """
         if (epsilon is None) == (rho is None):
             raise InputValueError(
-                "give the privacy budget as epsilon (with or without delta) or as rho, "
-                + ("not both" if rho is not None else "none was given")
+                Message("one-budget-needed", given="not both" if rho is not None else "none was given")
             )
         if rho is not None:
             if delta != 0:
-                raise InputValueError(
-                    "delta goes with epsilon: a rho-zCDP budget has none "
-                    "(PrivacyBudget.zcdp(rho).to_epsilon(delta) shows what it means as (epsilon, delta))"
-                )
+                raise InputValueError(Message("delta-goes-with-epsilon"))
             return cls.zcdp(rho)
         assert epsilon is not None
         if isinstance(delta, Real) and not isinstance(delta, bool) and delta == 0:
@@ -150,7 +144,7 @@ class PrivacyBudget:
         exceeds it.
         """
         if not weights or not all(math.isfinite(weight) and weight > 0 for weight in weights):
-            raise InputValueError(f"weights {weights!r} must be positive numbers")
+            raise InputValueError(Message("weights-not-positive", weights=weights))
         if self.kind is BudgetKind.ZCDP:
             return tuple(PrivacyBudget.zcdp(rho) for rho in _parts(self.rho, weights))
         if self.kind is BudgetKind.PURE:
@@ -190,7 +184,7 @@ class PrivacyBudget:
 
             return zcdp_epsilon(self.rho, delta)
         if self.delta > delta:
-            raise InputValueError(f"the budget's own delta, {self.delta:g}, is above the delta asked for, {delta:g}")
+            raise InputValueError(Message("delta-above-asked", own=self.delta, delta=delta))
         return self.epsilon
 
     def to_rho(self) -> float:
@@ -211,7 +205,7 @@ class PrivacyBudget:
         if self.kind is BudgetKind.ZCDP:
             return self.rho
         if self.kind is BudgetKind.PURE:
-            raise InputValueError(f"no ρ implies a pure budget of {self}: give delta > 0 too, or rho")
+            raise InputValueError(Message("no-rho-implies-pure", budget=self))
         from dpmoments.privacy.curves.zcdp import zcdp_rho
 
         return zcdp_rho(self.epsilon, self.delta)
@@ -237,10 +231,10 @@ class PrivacyBudget:
         """
         require_known(values, ("kind", "epsilon", "delta", "rho"), "a budget")
         if values["kind"] not in tuple(BudgetKind):
-            raise InputValueError(f"unknown kind of budget {shown(values['kind'])}: use one of {', '.join(BudgetKind)}")
+            raise InputValueError(Message("unknown-budget-kind", kind=values["kind"], kinds=[*BudgetKind]))
         for entry, value in values.items():
             if entry != "kind" and not is_finite_number(value):
-                raise InputTypeError(f"{entry} of a budget must be a finite number")
+                raise InputTypeError(Message("budget-not-finite", parameter=entry))
         return cls(**values)
 
     def __add__(self, other: PrivacyBudget) -> PrivacyBudget:
@@ -251,9 +245,7 @@ class PrivacyBudget:
         if not isinstance(other, PrivacyBudget):
             return NotImplemented
         if (self.kind is BudgetKind.ZCDP) != (other.kind is BudgetKind.ZCDP):
-            raise InputValueError(
-                f"a {self.kind} and a {other.kind} budget do not add up: convert one (see dpmoments.privacy.curves)"
-            )
+            raise InputValueError(Message("budgets-of-other-kinds", first=self.kind, second=other.kind))
         if self.kind is BudgetKind.ZCDP:
             return PrivacyBudget.zcdp(_add_up([self.rho, other.rho]))
         epsilon = _add_up([self.epsilon, other.epsilon])

@@ -11,6 +11,7 @@ import math
 from fractions import Fraction
 
 from dpmoments.foundation.errors import InputArithmeticError, InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.inversion import safe_root
@@ -49,10 +50,7 @@ def _delta_factor(epsilon: float, k: int) -> float:
     except (OverflowError, ZeroDivisionError):
         factor = math.inf
     if not factor < math.inf:
-        raise InputValueError(
-            f"ε = {epsilon:g} for units of {k} rows leaves no δ for a single row, since δ grows with e^ε over a unit's rows: "
-            "use a smaller epsilon, or a budget in rho"
-        )
+        raise InputValueError(Message("no-delta-for-a-row", epsilon=epsilon, rows=k))
     return factor
 
 
@@ -83,10 +81,7 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
             return wanted.as_budget
         return _smaller_budget(cost, wanted)
     except (ArithmeticError, ValueError) as reason:
-        raise InputValueError(
-            f"a budget of {cost} for units of {privacy_unit.max_rows} rows leaves nothing for a single row that can be "
-            "calculated with: let fewer rows of a unit count, or spend more"
-        ) from reason
+        raise InputValueError(Message("nothing-for-a-row", cost=cost, rows=privacy_unit.max_rows)) from reason
 
 
 def _smaller_budget(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:

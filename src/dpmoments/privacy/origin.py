@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import check_name, check_text, require_kinds, require_known, shown
+from dpmoments.foundation.values import check_name, check_text, require_kinds, require_known
 from dpmoments.messages.message import Message
 from dpmoments.schema.constraints import Level
 
@@ -174,14 +174,10 @@ def check_dataset(dataset: object) -> None:
     if dataset is None:
         return
     if not isinstance(dataset, str):
-        raise InputTypeError(
-            f"dataset must be a text that names the table, such as 'people-2026', got {shown(dataset)}"
-        )
+        raise InputTypeError(Message("dataset-not-text", dataset=dataset))
     check_text(dataset, "the dataset's name")
     if not dataset.strip() or len(dataset) > _MAX_DATASET_LENGTH or not dataset.isprintable():
-        raise InputValueError(
-            f"dataset={shown(dataset)} must name the table in 1 to {_MAX_DATASET_LENGTH} printable characters: 'people-2026'"
-        )
+        raise InputValueError(Message("dataset-not-printable", dataset=dataset, most=_MAX_DATASET_LENGTH))
 
 
 def _plain(record: GroupOfRows | LedgerEntry) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import no_less, rounded_up
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, composed, randomized_response_delta
@@ -450,7 +451,14 @@ class RunCurve:
             − ``false_positives`` − δ) over many points of the curve (Dong, Roth & Su 2022, Proposition 2.5).
         """
         if not 0.0 <= false_positives <= 1.0:
-            raise InputValueError(f"false_positives={false_positives!r} must be a share, between 0 and 1")
+            raise InputValueError(
+                Message(
+                    "out-of-range",
+                    parameter="false_positives",
+                    value=false_positives,
+                    expected="a share, between 0 and 1",
+                )
+            )
         last = 2.0 * _reference_epsilon(self.cost)
         least = 1.0
         for index in range(_TESTED_POINTS + 1):

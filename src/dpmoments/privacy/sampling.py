@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputArithmeticError, InputTypeError
+from dpmoments.messages.message import Message
 from dpmoments.noise.discrete import choose_by_score, discrete_gaussian, discrete_laplace
 from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
 from dpmoments.noise.orthonormal_frame import sample_orthonormal_frame
@@ -54,7 +55,7 @@ def noised(law: DrawLaw, query: Any, generator: np.random.Generator) -> Any:  # 
     Returns an ndarray, float or int of the query's shape: integers for draws on a lattice, else values without low bits; the
     index of the chosen score.
     """
-    raise InputTypeError(f"no sampler for noise {type(law).__name__}")
+    raise InputTypeError(Message("no-sampler", got=type(law).__name__))
 
 
 @noised.register
@@ -203,7 +204,7 @@ def _round_to_lattice(
     """Round symmetric noise in unit-ball units to integers in units of 2^(−2·bits)."""
     scaled = noise * 4.0**bits
     if not float(np.abs(scaled).max()) < 2.0**52:
-        raise InputArithmeticError("a noise draw left the lattice: nothing was released; run again")
+        raise InputArithmeticError(Message("draw-left-lattice"))
     rounded = np.rint(scaled).astype(np.int64)
     uniform_bits = math.frexp(_lattice_scale(noise_scale, bits))[1] - 1 - _DITHER_SHARE
     if uniform_bits < 1:

@@ -22,6 +22,7 @@ from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import is_finite_number, require_kinds, require_known, rounded_up
+from dpmoments.messages.message import Message
 from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
@@ -326,17 +327,17 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
     made = next((one for one in SENSITIVITIES if one.__name__ == values["name"]), None)
     if made is None:
         known = ", ".join(one.__name__ for one in SENSITIVITIES)
-        raise InputValueError(f"unknown sensitivity {values['name']!r}: use one of {known}")
+        raise InputValueError(Message("unknown-sensitivity", name=values["name"], known=known))
     for entry in ("units", "rounding", "value"):
         if not is_finite_number(values[entry]) or values[entry] < 0:
-            raise InputValueError(f"{entry} of a sensitivity must be a finite number, 0 or above")
+            raise InputValueError(Message("sensitivity-not-finite", parameter=entry))
     require_known(values, ("name", "arguments", "neighbors", "units", "rounding", "value"), "a sensitivity")
     if not 1.0 <= values["units"] <= MAX_UNITS or math.frexp(values["units"])[0] != 0.5:
-        raise InputValueError("units of a sensitivity must be a power of two, 1 or more")
+        raise InputValueError(Message("sensitivity-units"))
     base = made(Neighbors.of(values["neighbors"]), **_checked_arguments(made, values["arguments"]))
     anew = base.in_units(values["units"], rounding=values["rounding"])
     if anew.value > values["value"]:
-        raise InputValueError(f"a sensitivity {values['name']!r} is stated as less than it is")
+        raise InputValueError(Message("sensitivity-too-small", name=values["name"]))
     return anew
 
 
@@ -347,23 +348,25 @@ def _checked_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str,
     _, *parameters = inspect.signature(made).parameters.values()
     require_known(arguments, [parameter.name for parameter in parameters], what)
     if absent := [p.name for p in parameters if p.default is p.empty and p.name not in arguments]:
-        raise InputValueError(f"{what} lack {', '.join(absent)}")
+        raise InputValueError(Message("sensitivity-lacks", name=what, names=[*absent]))
     for name, value in arguments.items():
         if name == WEIGHTS:
             _check_weights(value, made.__name__)
         elif not is_finite_number(value) or (name == "n_features" and not isinstance(value, int)):
-            raise InputTypeError(f"{name} of {made.__name__} must be a finite number, and n_features a whole one")
+            raise InputTypeError(Message("sensitivity-parameter", parameter=name, function=made.__name__))
     return {name: tuple(map(float, value)) if name == WEIGHTS else value for name, value in arguments.items()}
 
 
 def _check_weights(weights: object, name: str) -> None:
     """Raise TypeError or ValueError unless a file's weights are a list of positive numbers."""
     if not isinstance(weights, list):
-        raise InputTypeError(f"{WEIGHTS} of {name} must be a list")
+        raise InputTypeError(Message("weights-not-a-list", parameter=WEIGHTS, name=name))
     if not 1 <= len(weights) <= MAX_WEIGHTS:
-        raise InputValueError(f"{WEIGHTS} of {name} are {len(weights):,} numbers: 1 to {MAX_WEIGHTS:,} are expected")
+        raise InputValueError(
+            Message("weights-number", parameter=WEIGHTS, name=name, number=len(weights), most=MAX_WEIGHTS)
+        )
     if not all(is_finite_number(weight) and weight > 0 for weight in weights):
-        raise InputValueError(f"{WEIGHTS} of {name} must be finite numbers above 0")
+        raise InputValueError(Message("weights-out-of-range", parameter=WEIGHTS, name=name))
 
 
 def _made(name: str, neighbors: Neighbors, norm: Norm, value: float, **arguments: Argument) -> Sensitivity:
@@ -372,7 +375,7 @@ def _made(name: str, neighbors: Neighbors, norm: Norm, value: float, **arguments
 
 def _check(n_features: int, augmentation: float) -> None:
     if n_features < 1:
-        raise InputValueError(f"n_features={n_features}: a table needs at least one feature")
+        raise InputValueError(Message("no-feature", n_features=n_features))
     if not 0 <= augmentation <= 1:
         raise InputValueError(f"augmentation={augmentation}: the appended constant is between 0 and 1")
 

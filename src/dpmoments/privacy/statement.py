@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import require_kinds, require_known, shown
+from dpmoments.foundation.values import require_kinds, require_known
 from dpmoments.messages.codes import RULES
 from dpmoments.messages.message import Message, messages_of
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -128,12 +128,12 @@ class PrivacyStatement:
         require_known(values, (entry.name for entry in fields(cls)), "the privacy statement")
         require_kinds(values, version=str)
         if values["arithmetic"] not in ARITHMETICS:
-            raise InputValueError(f"unknown arithmetic {shown(values['arithmetic'])}")
+            raise InputValueError(Message("unknown-arithmetic", name=values["arithmetic"]))
         if not isinstance(values["private"], bool):
-            raise InputTypeError("private must be true or false")
+            raise InputTypeError(Message("private-not-a-flag"))
         of_file, neighbors = values.get("privacy_unit"), Neighbors.of(values["neighbors"])
         if of_file is not None and neighbors is not Neighbors.ADD_REMOVE:
-            raise InputValueError("a privacy unit of several rows is stated under another relation than add_remove")
+            raise InputValueError(Message("statement-of-units"))
         return cls(
             budget=PrivacyBudget.from_dict(values["budget"]),
             neighbors=neighbors,

@@ -12,7 +12,8 @@ from numbers import Integral
 from typing import Any, Literal, get_args
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import require_known, shown
+from dpmoments.foundation.values import require_known
+from dpmoments.messages.message import Message
 
 # Neighboring relations: the two tables that a guarantee makes hard to distinguish.
 
@@ -37,10 +38,7 @@ class Neighbors(StrEnum):
         <Neighbors.REPLACE_ONE: 'replace_one'>
         """
         if value not in tuple(cls):
-            raise InputValueError(
-                f"neighbors={shown(value)} is not a neighboring relation: use 'add_remove' (the number of rows is private) "
-                "or 'replace_one' (the number of rows is public)"
-            )
+            raise InputValueError(Message("unknown-relation", value=value))
         return cls(value)
 
     @property
@@ -116,18 +114,30 @@ class PrivacyUnit:
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
             raise InputTypeError(
-                f"the column of a privacy unit must be its name, a text, got {type(self.column).__name__}"
+                Message(
+                    "wrong-type",
+                    parameter="the column of a privacy unit",
+                    expected="its name, a text",
+                    got=type(self.column).__name__,
+                )
             )
         if not self.column:
-            raise InputValueError("the column of a privacy unit has no name: give the column that identifies people")
+            raise InputValueError(Message("unit-without-name"))
         if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, Integral):
-            raise InputTypeError(f"max_rows must be a whole number, got {type(self.max_rows).__name__}")
+            raise InputTypeError(
+                Message("wrong-type", parameter="max_rows", expected="a whole number", got=type(self.max_rows).__name__)
+            )
         object.__setattr__(self, "max_rows", int(self.max_rows))
         if not 1 <= self.max_rows <= _MAX_ROWS:
-            raise InputValueError(f"max_rows={shown(self.max_rows)} must be between 1 and {_MAX_ROWS:,}")
+            raise InputValueError(Message("max-rows-out-of-range", value=self.max_rows, most=_MAX_ROWS))
         if self.missing not in get_args(MissingUnit):
             raise InputValueError(
-                f"missing={shown(self.missing)} must be 'error', or 'drop' to drop rows without a unit"
+                Message(
+                    "out-of-range",
+                    parameter="missing",
+                    value=self.missing,
+                    expected="'error', or 'drop' to drop rows without a unit",
+                )
             )
 
     @property
@@ -164,7 +174,7 @@ class PrivacyUnit:
         if value == "row":
             return None
         if not isinstance(value, Mapping):
-            raise InputValueError(f"{shown(value)} is not a privacy unit: use 'row', or a column with a number of rows")
+            raise InputValueError(Message("not-a-unit", value=value))
         return cls.from_dict(value)
 
 
@@ -172,16 +182,15 @@ def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neig
     """Refuse an impossible privacy unit before a row is read; ``columns`` are the schema's."""
     if not isinstance(privacy_unit, PrivacyUnit):
         raise InputTypeError(
-            f"privacy_unit must be a dpmoments.PrivacyUnit, got {type(privacy_unit).__name__}: "
-            "dpm.PrivacyUnit('person_id', max_rows=5)"
+            Message(
+                "wrong-type",
+                parameter="privacy_unit",
+                expected="a dpmoments.PrivacyUnit",
+                got=type(privacy_unit).__name__,
+                advice="dpm.PrivacyUnit('person_id', max_rows=5)",
+            )
         )
     if neighbors is not Neighbors.ADD_REMOVE:
-        raise InputValueError(
-            f"a privacy unit is not supported under neighbors={str(neighbors)!r}: the number of kept rows depends on how many "
-            "each unit has, so it is not public, as that relation assumes. Use neighbors='add_remove'"
-        )
+        raise InputValueError(Message("unit-needs-add-remove", neighbors=str(neighbors)))
     if privacy_unit.column in columns:
-        raise InputValueError(
-            f"the privacy unit's column {privacy_unit.column!r} is in the schema, so it would be a feature of the release: "
-            "remove it from the schema, or copy it under another name to use it as a feature too"
-        )
+        raise InputValueError(Message("unit-is-a-feature", column=privacy_unit.column))

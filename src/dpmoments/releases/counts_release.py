@@ -138,12 +138,10 @@ class CountsRelease(Release, Disclosed):
         """
         confidence_level(level)
         if not by and len(self.tables) > 1:
-            raise InputValueError(f"name the columns of one table: {self._listed}")
+            raise InputValueError(Message("counts-table-needed", tables=self._listed))
         found = self.tables[0] if not by else best_margin(self.tables, by)
         if found is None:
-            raise InputValueError(
-                f"no table of this release has the columns {', '.join(map(shown, by))}: it has {self._listed}"
-            )
+            raise InputValueError(Message("unknown-counts-table", by=[*map(shown, by)], tables=self._listed))
         return found if level == found.level else found.at_level(level)
 
     def describe(self, *by: str, level: float = 0.95) -> CountTable:
@@ -180,7 +178,7 @@ class CountsRelease(Release, Disclosed):
         Pearson's χ² would call noise dependence.
         """
         if by == other:
-            raise InputValueError(f"a cross table is of two columns, and both are {by!r}: name another")
+            raise InputValueError(Message("cross-table-of-one-column", by=by))
         warned = filter(None, (dependent_rows(self), *self.warnings))
         found = self.table(by, other).cross_table(by, other, level=level)
         return replace(found, warning=" ".join(f"Warning: {message.text()}" for message in warned))

@@ -176,7 +176,7 @@ def composition_so_far(release: Told, ledger: Ledger | str | os.PathLike[str] | 
     failed = [check for check in opened.verify([release]) if not check.passed]
     if failed:
         raise InputValueError(
-            f"the ledger {opened.path} does not confirm this release: {failed[0].what}: {failed[0].detail}"
+            Message("ledger-does-not-confirm", path=opened.path, what=failed[0].what, detail=failed[0].detail)
         )
     reported = "; ".join(
         _describe_account(opened, dataset) for dataset in dict.fromkeys(name for name, _ in charged if name)

@@ -140,7 +140,7 @@ class MeanRelease(Release, Disclosed):
         True
         """
         if self.noise is None:
-            raise InputValueError(f"no interval is available: {self._without_law}")
+            raise InputValueError(Message("no-interval", reason=self._without_law))
         half = self.schema.encoding(mean=True).scale * self.noise.half_widths(level)
         lower, upper = self.schema.feature_bounds
         if not np.isfinite(half).all():
@@ -224,7 +224,7 @@ class MeanRelease(Release, Disclosed):
         stated = cls._read_statements(content)
         d, noise = stated["schema"].n_features, content["noise"]
         if not is_finite_number(content["noisy_count"]):
-            raise InputValueError("noisy_count is not a finite number")
+            raise InputValueError(Message("count-not-finite"))
         return cls(
             **stated,
             noisy_mean=finite_numbers(content["noisy_mean"], d, "noisy_mean"),

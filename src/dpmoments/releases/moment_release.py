@@ -64,10 +64,10 @@ def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]
     gram.T[np.triu_indices(d)] = upper
     count, noisy_sum, center = content["noisy_count"], content["noisy_sum"], content["center"]
     if count is not None and not is_finite_number(count):
-        raise InputValueError("noisy_count is not a finite number")
+        raise InputValueError(Message("count-not-finite"))
     model = None if content["noise"] is None else NoiseModel.from_dict(content["noise"])
     if model is not None and model.n_features != d:
-        raise InputValueError(f"the noise model is for {model.n_features} features and the schema has {d}")
+        raise InputValueError(Message("noise-of-other-features", n_features=model.n_features, expected=d))
     return {
         "noisy_count": None if count is None else float(count),
         "noisy_sum": None if noisy_sum is None else finite_numbers(noisy_sum, d, "noisy_sum"),
@@ -146,7 +146,7 @@ class MomentRelease(Moments, Disclosed):
         def __getattr__(self, name: str) -> Any:
             """Raise an error with the reason and the alternative if a release has no such method."""
             if name in _NOT_IN_MOMENTS:
-                raise InputAttributeError(f"a release has no {name}: {_NOT_IN_MOMENTS[name]}")
+                raise InputAttributeError(Message("not-in-moments", name=name, reason=_NOT_IN_MOMENTS[name]))
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property

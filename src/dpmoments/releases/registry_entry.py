@@ -17,7 +17,7 @@ import yaml
 
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import no_less, shown
+from dpmoments.foundation.values import no_less
 from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.releases.facts import (
@@ -133,10 +133,7 @@ def registry_entry(
     ('deployment/basic/data_curators/0/data_curator_type', 'deployment/basic/intended_use')
     """
     if not release.privacy.private:
-        raise InputValueError(
-            "this release was made with an insecure seed and is not private: release the table again without "
-            "insecure_seed"
-        )
+        raise InputValueError(Message("not-private-in-registry"))
     given = {
         "name": name,
         "curator": curator,
@@ -261,20 +258,25 @@ def _listed(texts: Sequence[str]) -> str:
 def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
     for field, value in known.items():
         if not isinstance(value, str):
-            raise InputTypeError(f"{field} must be a text, got {type(value).__name__}")
+            raise InputTypeError(Message("wrong-type", parameter=field, expected="a text", got=type(value).__name__))
         if field in _CHOICES and value not in _CHOICES[field]:
             raise InputValueError(
-                f"{field}={shown(value)} is not a value of the registry: use one of {', '.join(_CHOICES[field])}"
+                Message("not-a-registry-value", parameter=field, value=value, choices=[*_CHOICES[field]])
             )
     if isinstance(authors, str) or not all(isinstance(author, str) for author in authors):
-        raise InputTypeError("authors must be a list of names")
+        raise InputTypeError(Message("authors-not-a-list"))
     date = known.get("publication_date")
     if date is not None:
         try:
             datetime.date.fromisoformat(date)
         except ValueError as reason:
             raise InputValueError(
-                f"publication_date={shown(date)} must be a date as YYYY-MM-DD, such as 2026-03-01"
+                Message(
+                    "out-of-range",
+                    parameter="publication_date",
+                    value=date,
+                    expected="a date as YYYY-MM-DD, such as 2026-03-01",
+                )
             ) from reason
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.levels import CompletedLevels, possible_covariance, possible_mean
@@ -89,7 +88,7 @@ class Repair(StrEnum):
     def of(cls, value: Repair | str) -> Repair:
         """Return the repair named by ``value``, or raise ValueError."""
         if value not in tuple(cls):
-            raise InputValueError(f"repair={shown(value)}: use one of {', '.join(map(repr, map(str, cls)))}")
+            raise InputValueError(Message("not-one-of", parameter="repair", value=value, choices=[*map(str, cls)]))
         return cls(value)
 
 

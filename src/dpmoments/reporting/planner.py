@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.messages.message import Message
 from dpmoments.planning.forecast_table import Forecast, coefficient_text, column_table, correlation_text
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind
@@ -39,7 +40,7 @@ def planner_page(forecast: Forecast) -> str:
     chooses among them; the page has no script, no network access and no data.
     """
     if forecast.setting is None or forecast.noise is None or forecast.asked_of is None:
-        raise InputValueError(f"no planner page: {forecast.without_units}")
+        raise InputValueError(Message("no-planner", reason=forecast.without_units))
     plan = replace(forecast.setting, mechanism=make_mechanism(forecast.asked_of))
     factors = _FACTORS if len(plan.typical.columns) <= _MANY_FEATURES else _FEW_FACTORS
     budgets = [size for size in (plan.size_of_budget * factor for factor in factors) if size <= MAX_LOSS]

@@ -16,6 +16,7 @@ from dpmoments.analysis.resolvability import ERROR_RATE, largest_resolved
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import no_less
+from dpmoments.messages.message import Message
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.profile import REFERENCE_DELTA
 from dpmoments.releases.auditor_statement import PyramidLevel
@@ -112,9 +113,7 @@ class _Asked:
 @singledispatch
 def _page(subject: object, _: _Asked) -> str:
     """Return the page as text, by the kind of subject."""
-    raise InputTypeError(
-        f"a report needs a release or a forecast, got {type(subject).__name__}: load a file with dpmoments.load"
-    )
+    raise InputTypeError(Message("report-of-other-type", got=type(subject).__name__))
 
 
 @_page.register
@@ -147,10 +146,7 @@ def _(release: MeanRelease, asked: _Asked) -> str:
 
     asked = _checked(asked)
     if asked:
-        raise InputValueError(
-            "regressions and group means need count, mean and second moment (dpmoments.release), but only a mean "
-            "was released"
-        )
+        raise InputValueError(Message("report-of-mean"))
     return _page_of_release(
         release,
         ("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"),
@@ -166,9 +162,7 @@ def _(release: CountsRelease, asked: _Asked) -> str:
 
     asked = _checked(asked)
     if asked:
-        raise InputValueError(
-            "regressions and group means need count, mean and second moment (dpmoments.release), but only counts were released"
-        )
+        raise InputValueError(Message("report-of-counts"))
     return _page_of_release(
         release,
         ("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"),
@@ -182,10 +176,7 @@ def _(release: CountsRelease, asked: _Asked) -> str:
 def _(release: GroupReleases, asked: _Asked) -> str:
     asked, by = _checked(asked), release.by.name
     if len(release) > _MAX_GROUPS:
-        raise InputValueError(
-            f"the release has {len(release)} groups by {by}, but a page holds at most {_MAX_GROUPS}: write the "
-            "report of one, groups['level'], or save each in its own file"
-        )
+        raise InputValueError(Message("report-of-many-groups", groups=len(release), column=by, most=_MAX_GROUPS))
     return _page_of_release(
         release,
         ("Groups", f"{len(release)}, by {by}: one release each"),
@@ -266,11 +257,9 @@ def _checked(asked: _Asked) -> _Asked:
     regressions, groups = asked.regressions, asked.groups
     level = confidence_level(asked.level)
     if isinstance(regressions, str) or not all(isinstance(formula, str) for formula in regressions):
-        raise InputTypeError("regressions is a list of R formulas: regressions=['income ~ age + C(sex)']")
+        raise InputTypeError(Message("report-regressions"))
     if isinstance(groups, str) or not all(map(_is_pair_of_names, groups)):
-        raise InputTypeError(
-            "groups is a list of pairs, a column of levels and a feature: groups=[('sex', 'hours-per-week')]"
-        )
+        raise InputTypeError(Message("report-groups"))
     return _Asked(regressions, groups, level, asked.summary)
 
 
@@ -285,10 +274,7 @@ def group_asked_for(text: str, schema: Schema) -> tuple[str, str]:
     columns, features = {column.name for column in schema.columns}, set(schema.feature_names)
     known = [(by, of) for by, of in splits if by in columns and of in columns | features]
     if len(known) != 1:
-        raise InputValueError(
-            f"{text!r} does not name one column of levels and one feature: write COLUMN:OF, such as sex:income, of the "
-            f"release's columns {', '.join(map(repr, list(columns)[:12]))}"
-        )
+        raise InputValueError(Message("report-group-unreadable", value=text, columns=[*list(columns)[:12]]))
     return known[0]
 
 

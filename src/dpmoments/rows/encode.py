@@ -38,9 +38,10 @@ from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, nu
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa
+from dpmoments.messages.message import Message
 from dpmoments.rows.level_sums import LevelBlock, LevelLayout, dense_rows_at_a_time
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.encoding import Encoding, may_be_shortened
 from dpmoments.schema.numeric import MAX_CELL, Numeric
@@ -116,7 +117,7 @@ def _encoded_levels(cells: Any, column: Categorical) -> tuple[CodeArray, BoolArr
         if column.other == "drop":
             dropped = dropped | (codes == UNKNOWN)
         return np.where(codes < 0, len(column.levels), codes), dropped
-    raise InputTypeError(_not_plain(column))
+    raise InputTypeError(Message("column-not-plain", column=column.name))
 
 
 def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
@@ -139,11 +140,7 @@ def _apply_rules(cells: Any, column: Numeric | Date | Boolean | Coordinate, out:
         dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="fill")
         _move_within_bounds(values, missing, column, out)
         return dropped
-    raise InputTypeError(_not_plain(column))
-
-
-def _not_plain(column: Column) -> str:
-    return f"column {column.name!r} cannot be converted to plain numbers or text: convert it first"
+    raise InputTypeError(Message("column-not-plain", column=column.name))
 
 
 def _move_within_bounds(

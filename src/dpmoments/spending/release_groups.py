@@ -14,6 +14,7 @@ from dpmoments.ledger.charge import Charge
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import RunResult
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -51,7 +52,7 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
 
     def __post_init__(self) -> None:
         if self.neighbors is not Neighbors.ADD_REMOVE:
-            raise InputValueError("groups of rows are planned for add_remove: a replaced row may change its group")
+            raise InputValueError(Message("groups-need-add-remove"))
 
     @classmethod
     def of(cls, plan: Plan, by: Categorical | Boolean) -> GroupsPlan:
@@ -189,18 +190,11 @@ def release_groups(
     """
     require_schema(schema)
     if privacy_unit is not None:
-        raise InputValueError(
-            "groups cannot be released for a privacy unit: a person may have rows in several groups, so several "
-            "releases would change at once. Release the whole table with privacy_unit= and the grouping column "
-            "as one of its features"
-        )
+        raise InputValueError(Message("groups-of-units"))
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     neighbors = Neighbors.of(neighbors)
     if neighbors is not Neighbors.ADD_REMOVE:
-        raise InputValueError(
-            f"groups cannot be released under neighbors={str(neighbors)!r}: a replaced row may change its group, "
-            "so that two releases would change, at twice the budget. Use neighbors='add_remove'"
-        )
+        raise InputValueError(Message("groups-of-relation", neighbors=str(neighbors)))
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
     check_dataset(dataset)
     charge = Charge.of(ledger, dataset, neighbors, insecure_seed=insecure_seed)

@@ -180,10 +180,7 @@ def _planned(
 ) -> tuple[PlanType, int | None]:
     """Return the plan for rows, and the table size if it is public; refuse before a row is read."""
     if rows.privacy_unit is not None and n_rows is not None:
-        raise InputValueError(
-            "n_rows cannot be public with a privacy unit, since the number of counted rows depends on each "
-            "unit's rows. Leave it out"
-        )
+        raise InputValueError(Message("public-rows-of-units"))
     chosen.check_support(shape, budget, rows.neighbors)
     if output is not None:
         check_output(output)
@@ -289,8 +286,13 @@ def require_schema(schema: object) -> None:
     """Raise TypeError unless ``schema`` is a schema."""
     if not isinstance(schema, Schema):
         raise InputTypeError(
-            f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …) or "
-            "dpm.Schema.load('people.yaml')"
+            Message(
+                "wrong-type",
+                parameter="schema",
+                expected="a dpmoments.Schema",
+                got=type(schema).__name__,
+                advice="dpm.Schema(dpm.Numeric('age', 0, 100), …) or dpm.Schema.load('people.yaml')",
+            )
         )
 
 
@@ -298,7 +300,9 @@ def require_whole_numbers(**values: object) -> None:
     """Raise TypeError unless every value is a whole number or None."""
     for name, value in values.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
-            raise InputTypeError(f"{name} must be a whole number, got {type(value).__name__}")
+            raise InputTypeError(
+                Message("wrong-type", parameter=name, expected="a whole number", got=type(value).__name__)
+            )
 
 
 def privacy_statement(
@@ -319,17 +323,16 @@ def privacy_statement(
 def _public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None) -> int | None:
     """Return the table size if it is public, counted or as given, else None."""
     if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1):
-        raise InputValueError(f"n_rows={n_rows!r} must be a positive whole number")
+        raise InputValueError(
+            Message("out-of-range", parameter="n_rows", value=n_rows, expected="a positive whole number")
+        )
     if not neighbors.table_size_is_public:
         return n_rows
     counted = rows.table_size()
     if counted == 0:
-        raise InputValueError(
-            "the table has no rows: under replace_one there is nothing to release (under add_remove the number of rows is "
-            "private, and an empty table is released like any other)"
-        )
+        raise InputValueError(Message("table-without-rows"))
     if n_rows is not None and n_rows != counted:
-        raise InputValueError(f"n_rows={n_rows} and the table has another number of rows: leave n_rows out")
+        raise InputValueError(Message("rows-not-as-stated", rows=n_rows))
     return counted
 
 

@@ -106,7 +106,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         super().check_support(shape, budget, neighbors)
         if shape.n_rows == 0:
-            raise InputValueError("a table that is publicly empty has no mean")
+            raise InputValueError(Message("mean-of-no-rows"))
 
     def divide_for_count(
         self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors
@@ -122,10 +122,12 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
             if value is None:
                 continue
             if not (not isinstance(value, bool) and isinstance(value, int | float) and 0.0 < value < math.inf):
-                raise InputValueError(f"{name}={value!r} must be a positive finite number")
+                raise InputValueError(
+                    Message("out-of-range", parameter=name, value=value, expected="a positive finite number")
+                )
             if not _MIN <= value <= _MAX:
                 raise InputValueError(
-                    f"{name}={value!r} must be in [{_MIN:g}, {_MAX:g}]: give the table in other units"
+                    Message("value-needs-other-units", parameter=name, value=value, least=_MIN, most=_MAX)
                 )
 
     def known_radius(self, radius: float | None, shape: MomentShape) -> float:
@@ -133,9 +135,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
         if radius is not None:
             return radius
         if shape.row_norm is None:
-            raise InputValueError(
-                f"means by {self.name!r} need a public bound on the mean: give radius, or use variance-aware"
-            )
+            raise InputValueError(Message("mean-needs-radius", mechanism=self.name))
         return shape.row_norm
 
     def known_scale(self, scale: float | None, shape: MomentShape) -> float:
@@ -146,9 +146,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
         if scale is not None:
             return scale
         if shape.row_norm is None:
-            raise InputValueError(
-                f"means by {self.name!r} need a public bound on the standard deviation: give scale, or use variance-aware"
-            )
+            raise InputValueError(Message("mean-needs-scale", mechanism=self.name))
         return shape.row_norm / math.sqrt(shape.n_features)
 
 

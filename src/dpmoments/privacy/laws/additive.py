@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import rounded_up
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, discrete_laplace_delta, laplace_delta
@@ -34,9 +35,7 @@ class GaussianLaw(DrawLaw):
         if unit not in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
             raise self.refused(unit)
         if unit is LossUnit.GAUSSIAN_RHO and min(self.lattice_scales, default=math.inf) < unit.least_lattice_scale:
-            raise InputValueError(
-                "the noise is too small in lattice units for its composition to be proven: use a finer lattice"
-            )
+            raise InputValueError(Message("noise-too-small-for-lattice"))
         return Loss(unit, Fraction(sensitivity.value) ** 2 / Fraction(self.scale) ** 2 / 2)
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
@@ -72,7 +71,7 @@ class DiscreteGaussian(GaussianLaw):
             self.off_diagonal_scale is not None
             and 2 * Fraction(self.off_diagonal_scale) ** 2 < Fraction(self.scale) ** 2
         ):
-            raise InputValueError("noise off the diagonal must be at least 1/√2 of that on it")
+            raise InputValueError(Message("noise-off-diagonal"))
         return super()._loss(sensitivity, unit, claim)
 
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import is_finite_number
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve
@@ -59,11 +60,9 @@ class DrawLaw(ABC):
         ``claim`` is the (ε, δ) that the plan states for the draw, if it has an exact curve instead of a formula.
         """
         if sensitivity.norm is not self.norm:
-            raise InputValueError(
-                f"{self.name} noise needs a sensitivity in {self.norm}, got one in {sensitivity.norm}"
-            )
+            raise InputValueError(Message("law-of-other-norm", law=self.name, norm=self.norm, given=sensitivity.norm))
         if claim is not None and not self.claims:
-            raise InputValueError(f"a draw of {self.name} has a price of its own and takes no claim")
+            raise InputValueError(Message("law-takes-no-claim", law=self.name))
         return self._loss(sensitivity, unit, claim)
 
     @abstractmethod
@@ -97,14 +96,14 @@ class DrawLaw(ABC):
             Answer.EITHER: vector or square,
         }
         if not fits[self.answers] or 0 in shape:
-            raise InputValueError(f"a draw of {self.name} is not for a query of shape {shape}")
+            raise InputValueError(Message("law-of-other-shape", law=self.name, shape=shape))
         for entry in fields(self):
             value = getattr(self, entry.name)
             if entry.name in _SIZES and value != shape[0]:
-                raise InputValueError(f"a draw of {self.name} for {value} rows is not for a query of shape {shape}")
+                raise InputValueError(Message("law-of-other-rows", law=self.name, value=value, shape=shape))
             if isinstance(value, tuple) and not 0 < len(value) <= shape[0]:
                 raise InputValueError(
-                    f"a draw of {self.name} with {len(value)} {entry.name} is not for a query of shape {shape}"
+                    Message("law-of-other-length", law=self.name, n_value=len(value), entry=entry.name, shape=shape)
                 )
 
     @property
@@ -156,18 +155,20 @@ def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
         return
     if kind == "bool":
         if not isinstance(value, bool):
-            raise InputTypeError(f"{words} must be true or false")
+            raise InputTypeError(Message("law-flag", parameter=words))
     elif kind == "int":
         if isinstance(value, bool) or not isinstance(value, int):
-            raise InputTypeError(f"{words} must be a whole number")
+            raise InputTypeError(Message("law-whole-number", parameter=words))
         if value < (0 if name == "bits" else 1) or (name == "bits" and value > _MAX_BITS):
-            raise InputValueError(f"{words} is out of range")
+            raise InputValueError(Message("law-out-of-range", parameter=words))
     else:
         several = isinstance(kind, str) and kind.startswith("tuple")
         if several and not isinstance(value, tuple):
-            raise InputTypeError(f"{words} must be a tuple")
+            raise InputTypeError(Message("law-tuple", parameter=words))
         values, numbers = (value, "finite numbers") if several else ((value,), "a finite number")
         if not all(map(is_finite_number, values)):
-            raise InputValueError(f"{words} must be {numbers}")
+            raise InputValueError(Message("law-numbers", parameter=words, expected=numbers))
         if name not in _SIGNED and any(each < 0.0 or (name in _POSITIVE and each == 0.0) for each in values):
-            raise InputValueError(f"{words} must be {'above 0' if name in _POSITIVE else '0 or above'}")
+            raise InputValueError(
+                Message("law-sign", parameter=words, expected="above 0" if name in _POSITIVE else "0 or above")
+            )

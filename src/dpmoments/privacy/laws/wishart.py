@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import rounded_up
+from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, laplace_delta
@@ -197,7 +198,5 @@ def _claimed(law: DrawLaw, claim: PrivacyBudget | None, unit: LossUnit, sensitiv
         raise law.refused(unit)
     (curve,) = law.curves(sensitivity)
     if not curve.delta(claim.epsilon) <= claim.delta:
-        raise InputValueError(
-            f"a draw of {law.name} costs more than the plan claims: its exact δ is above the stated one"
-        )
+        raise InputValueError(Message("draw-above-claim", law=law.name))
     return Loss(unit, Fraction(claim.epsilon), Fraction(claim.delta))

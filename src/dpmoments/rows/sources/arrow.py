@@ -214,7 +214,7 @@ class DatasetSource(ArrowSource):
             raise InputTypeError(Message("arrow-guessed-types", formats=" and ".join(formats)))
         require_keys_of_text(self.dataset, self.names, self.schema.columns_by_source)
         if problem := read_quietly(partial(differing_types, self.dataset, self.names), "the dataset"):
-            raise InputTypeError(problem)
+            raise InputTypeError(Message("arrow-types-of-files", reason=problem))
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         scan = partial(

@@ -64,11 +64,6 @@ _TRANSFER = ("distributed.shuffle.", "partd")
 
 _FILES_INSTEAD = 'dpmoments.EngineFiles(path, engine="dask"), which reads every cell by the schema'
 _OF_DELAYED = "is made of, or with, delayed objects (as from_delayed and read_json do)"
-_UNDECLARED = (
-    "the Dask frame {what}, so pandas may guess types in each partition, and one row would decide how others are "
-    "read (a long line of a CSV file shifts the columns of the lines around it, also with dtype=). Pass "
-    f"{_FILES_INSTEAD}; or write the table to Parquet with stated types and pass dask.dataframe.read_parquet(path)"
-)
 
 
 def _plan_nodes(expression: Any) -> Iterator[Any]:
@@ -103,7 +98,7 @@ def require_declared_types(plan: Any) -> None:
         if not any(map(_is_expression, operands)):
             _require_declared(node)
         if any(is_dask_collection(operand) and not _is_expression(operand) for operand in operands):
-            raise InputTypeError(_UNDECLARED.format(what=_OF_DELAYED))
+            raise InputTypeError(Message("dask-types-undeclared", what=_OF_DELAYED, advice=_FILES_INSTEAD))
 
 
 def require_types_of_readers(plan: Any, reading: Reading) -> None:
@@ -152,7 +147,7 @@ def _require_declared(leaf: Any) -> None:
         what = "is read by a function for each partition (as read_csv, read_table, read_fwf and from_map do)"
     else:
         what = f"comes from a source of the kind {kind}"
-    raise InputTypeError(_UNDECLARED.format(what=what))
+    raise InputTypeError(Message("dask-types-undeclared", what=what, advice=_FILES_INSTEAD))
 
 
 def _is_orc(node: Any) -> bool:

@@ -603,7 +603,7 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
         raise InputTypeError(Message("spark-streaming"))
     plan = read_quietly(lambda: data._jdf.queryExecution().analyzed(), "the Spark frame", FAILED_QUERY)
     if undeclared := read_quietly(lambda: undeclared_types(data, reading.names), "the Spark frame", FAILED_QUERY):
-        raise InputTypeError(undeclared)
+        raise InputTypeError(Message("spark-types-undeclared", reason=undeclared))
     if not plan.deterministic():
         raise InputValueError(Message("spark-not-deterministic"))
     with _unquoted():  # of a frame in memory, making a plan may run it
@@ -612,7 +612,7 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
         if paths is None:
             on_disk = read_quietly(lambda: rows_on_disk(data, reading.names), "the Spark frame", FAILED_QUERY)
     if on_disk is not None:
-        raise InputValueError(on_disk)
+        raise InputValueError(Message("spark-rows-on-disk", reason=on_disk))
     if paths is None:
         return _SparkFrameSource(reading, data.sparkSession, data)
     return _of_files(data.sparkSession, ParquetSource(schema, mean, paths, privacy_unit=privacy_unit))
