@@ -437,7 +437,7 @@ def _rare_levels(
     if not (hidden > without[0]).any():
         return ()
     order = np.flatnonzero(noisy)[np.argsort(-own[noisy], kind="stable")]
-    return tuple(release.feature_names[chosen[place]] for place in order)
+    return tuple(release.feature_names[chosen[index]] for index in order)
 
 
 def number_of_components(n_components: int | None, d: int) -> int:

@@ -173,8 +173,8 @@ class Restrictions:
 
         Examples
         --------
-        >>> found = Restrictions.of("age = 2*height, height = 1", ["(intercept)", "age", "height"])
-        >>> found.labels, found.matrix.tolist(), found.values.tolist()
+        >>> restrictions = Restrictions.of("age = 2*height, height = 1", ["(intercept)", "age", "height"])
+        >>> restrictions.labels, restrictions.matrix.tolist(), restrictions.values.tolist()
         (('age - 2*height', 'height'), [[0.0, 1.0, -2.0], [0.0, 0.0, 1.0]], [0.0, 1.0])
         """
         known = _Names(tuple(names), _aliases(names, schema, references), tuple(merged))
@@ -321,28 +321,28 @@ class _Names:
     def _tokens(self, text: str) -> list[Any]:
         """Split text into signs and combinations."""
         result: list[Any] = []
-        place = 0
-        while place < len(text):
-            rest = text[place:]
+        position = 0
+        while position < len(text):
+            rest = text[position:]
             if rest[0].isspace():
-                place += 1
+                position += 1
             elif rest[0] == "`" and "`" in rest[1:]:
                 end = rest.index("`", 1)
                 result.append(self.weights(rest[1:end]))
-                place += end + 1
-            elif found := self._known.match(rest):
-                result.append(self.weights(found[0]))
-                place += len(found[0])
-            elif found := _NUMBER.match(rest):
-                result.append(np.append(np.zeros(len(self.names)), float(found[0])))
-                place += len(found[0])
+                position += end + 1
+            elif match := self._known.match(rest):
+                result.append(self.weights(match[0]))
+                position += len(match[0])
+            elif match := _NUMBER.match(rest):
+                result.append(np.append(np.zeros(len(self.names)), float(match[0])))
+                position += len(match[0])
             elif rest[0] in "+-*/()=,":
                 result.append(rest[0])
-                place += 1
+                position += 1
             else:
                 word = _WORD.match(rest)
                 result.append(self.weights(rest[0] if word is None else word[0]))
-                place += 1 if word is None else len(word[0])
+                position += 1 if word is None else len(word[0])
         return result
 
     def _sum(self, tokens: list[Any], text: str) -> FloatArray:
@@ -458,8 +458,8 @@ class ContrastTests(Answer):
         import pandas as pd
 
         level = self.level if level is None else confidence_level(level)
-        found = self._estimates_at(bonferroni(level, adjust, len(self.labels)))
-        ends = [(each.lower, each.upper) for each in found]
+        estimates = self._estimates_at(bonferroni(level, adjust, len(self.labels)))
+        ends = [(each.lower, each.upper) for each in estimates]
         limits = np.array(ends) + self.restrictions.values[:, None]
         return pd.DataFrame(limits, index=list(self.labels), columns=["lower", "upper"])
 
@@ -492,11 +492,13 @@ class ContrastTests(Answer):
     @property
     def verdict(self) -> tuple[str, ...]:
         """Sign of each difference from the tested value: at most 5 % chance that any is false."""
-        found = self.estimates
-        bounded = np.array([each.estimable for each in found])
-        privacy, sampling = (np.nan_to_num([getattr(each, part) for each in found]) for part in ("privacy", "sampling"))
+        estimates = self.estimates
+        bounded = np.array([each.estimable for each in estimates])
+        privacy, sampling = (
+            np.nan_to_num([getattr(each, part) for each in estimates]) for part in ("privacy", "sampling")
+        )
         p_values = np.where(bounded, self.pvalue, 1.0)
-        values = np.array([each.value for each in found])
+        values = np.array([each.value for each in estimates])
         words = ("positive", "negative") if not self.restrictions.values.any() else ("higher", "lower")
         return tuple(sign_verdicts(values, p_values, privacy**2, sampling**2, bounded, words=words))
 
@@ -505,18 +507,18 @@ class ContrastTests(Answer):
         return (f"Standard errors include privacy noise and sampling error{self.equations.about_sampling}",)
 
     def _columns(self) -> list[Column]:
-        found, value = self.estimates, self.restrictions.values
+        estimates, value = self.estimates, self.restrictions.values
         return [
             Column("contrast", self.labels, label=True),
             Column("value", value),
             Column("estimate", self.effect),
             Column("std_err", self.sd),
-            Column("privacy_err", np.array([each.privacy for each in found])),
-            Column("sampling_err", np.array([each.sampling for each in found])),
+            Column("privacy_err", np.array([each.privacy for each in estimates])),
+            Column("sampling_err", np.array([each.sampling for each in estimates])),
             Column("statistic", self.tvalue),
             Column("p_value", self.pvalue),
-            Column("lower", np.array([each.lower for each in found]) + value),
-            Column("upper", np.array([each.upper for each in found]) + value),
+            Column("lower", np.array([each.lower for each in estimates]) + value),
+            Column("upper", np.array([each.upper for each in estimates]) + value),
         ]
 
 
@@ -568,8 +570,8 @@ class WaldTests(Answer):
     def verdict(self) -> tuple[str, ...]:
         """Finding of each test: at most 5 % chance that any finding is false."""
         return tuple(
-            decided(each.p_value, self.finding if found else self._unclear(each))
-            for each, found in zip(self.tests, resolved(self.pvalue).tolist(), strict=True)
+            decided(each.p_value, self.finding if is_resolved else self._unclear(each))
+            for each, is_resolved in zip(self.tests, resolved(self.pvalue).tolist(), strict=True)
         )
 
     @staticmethod
@@ -670,8 +672,8 @@ class Predictions(Answer):
             if not rows[index].any():
                 lower[index] = upper[index] = errors[index] = 0.0
                 continue
-            found = equations.contrast(rows[index], level)
-            lower[index], upper[index], errors[index] = found.lower, found.upper, found.standard_error
+            contrast = equations.contrast(rows[index], level)
+            lower[index], upper[index], errors[index] = contrast.lower, contrast.upper, contrast.standard_error
         return lower, upper, errors
 
     def limits(self, obs: bool = False, level: float | None = None) -> FloatArray:

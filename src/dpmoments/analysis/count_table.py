@@ -225,5 +225,5 @@ def _named(column: str, levels: Sequence[Level]) -> tuple[str, ...]:
 
 def best_margin(tables: Sequence[CountTable], by: Sequence[str]) -> CountTable | None:
     """Return the table or margin of these columns with the least noise; None without one."""
-    found = [table.margin(*by) for table in tables if set(by) <= set(table.by)]
-    return min(found, key=lambda table: table.standard_error, default=None)
+    margins = [table.margin(*by) for table in tables if set(by) <= set(table.by)]
+    return min(margins, key=lambda table: table.standard_error, default=None)

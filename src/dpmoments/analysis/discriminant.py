@@ -93,8 +93,8 @@ class CoefficientErrors:
         for group in np.flatnonzero(self.priors > 0.0).tolist():
             for start in range(0, d, step):
                 weights = self._weights(group, self.inverse[start : start + step])
-                places = np.broadcast_to(self.indices, (len(weights), size))
-                own, both = (self.moments.variances(places, each) for each in (weights, weights + smallest))
+                columns = np.broadcast_to(self.indices, (len(weights), size))
+                own, both = (self.moments.variances(columns, each) for each in (weights, weights + smallest))
                 shared = (both - own - 1.0) / 2.0
                 result[group, start : start + step] = own + (widening**2 - 1.0) * shared**2
         return np.asarray(np.sqrt(np.maximum(result, 0.0)))

@@ -51,7 +51,7 @@ class Equations(Protocol):
     def solution(self) -> FloatArray:
         """β of the equations as they are, shape (k,)."""
 
-    def expected_reach(self, place: int, limit: float) -> float:
+    def expected_reach(self, index: int, limit: float) -> float:
         """Return the half-width of an interval by the delta method."""
 
 
@@ -156,9 +156,9 @@ class Search:
             if start is None:
                 for _ in range(2):
                     beyond = self._reweighted(beyond, free, held)
-            found = self._descended(beyond, free, pull, enough)
-            if best is None or self._value(found, pull) < self._value(best, pull):
-                best = found
+            reached = self._descended(beyond, free, pull, enough)
+            if best is None or self._value(reached, pull) < self._value(best, pull):
+                best = reached
             if best.statistic <= enough:
                 break
         assert best is not None
@@ -227,14 +227,14 @@ class Search:
                 break
         return point
 
-    def limits(self, place: int, limit: float, inside: FloatArray) -> tuple[float, float]:
+    def limits(self, index: int, limit: float, inside: FloatArray) -> tuple[float, float]:
         """Find the ends of {β_j : least Q ≤ limit}.
 
         :meth:`at_infinity` has shown that the set is bounded.
 
         Parameters
         ----------
-        place : int
+        index : int
             j among the regressors.
         limit : float
             Quantile of χ² with one degree of freedom.
@@ -244,19 +244,19 @@ class Search:
         last = self.equations.n_regressors
         if not self.at(inside).statistic <= limit:
             return -math.inf, math.inf
-        center = self.least({place: float(inside[place]), last: 1.0}, [inside])
-        return -self._end(place, limit, center, 1.0), -self._end(place, limit, center, -1.0)
+        center = self.least({index: float(inside[index]), last: 1.0}, [inside])
+        return -self._end(index, limit, center, 1.0), -self._end(index, limit, center, -1.0)
 
-    def at_infinity(self, place: int, enough: float = -math.inf) -> float:
+    def at_infinity(self, index: int, enough: float = -math.inf) -> float:
         """Return the least Q far out, or one that is ``enough``.
 
         The coefficient is unbounded at every limit from there on.
         """
         direction = self._least_direction
         size = np.abs(direction.beyond) / np.sqrt(self._unit)
-        if direction.statistic <= enough and size[place] >= _NOT_ZERO * size.max():
+        if direction.statistic <= enough and size[index] >= _NOT_ZERO * size.max():
             return direction.statistic
-        return self.least({place: 1.0, self.equations.n_regressors: 0.0}, enough=enough).statistic
+        return self.least({index: 1.0, self.equations.n_regressors: 0.0}, enough=enough).statistic
 
     @cached_property
     def _least_direction(self) -> _Point:
@@ -269,58 +269,58 @@ class Search:
         start = np.append(vector / vector[held], 0.0)
         return self._descended(start, np.setdiff1d(self._all, [held, last]))
 
-    def _end(self, place: int, limit: float, center: _Point, side: float, *, thorough: bool = False) -> float:
+    def _end(self, index: int, limit: float, center: _Point, side: float, *, thorough: bool = False) -> float:
         """Find the end of b_j on one side by Newton's method for √Q, within a bracket."""
         # Its slope is known.
         last = self.equations.n_regressors
         near, far = center, None
-        reach = self.equations.expected_reach(place, limit)
+        reach = self.equations.expected_reach(index, limit)
         for _ in range(_MAX_DOUBLINGS):
-            found = self._from(near, place, float(center.beyond[place]) + side * reach, thorough)
-            if found.statistic > limit:
-                far = found
+            reached = self._from(near, index, float(center.beyond[index]) + side * reach, thorough)
+            if reached.statistic > limit:
+                far = reached
                 break
-            near, reach = found, 2.0 * reach
+            near, reach = reached, 2.0 * reach
         if far is None:
             return side * math.inf
         for _ in range(_MAX_ROOT_STEPS):
-            low, high = float(near.beyond[place]), float(far.beyond[place])
-            accuracy = _EXACT * abs(high - float(center.beyond[place])) + np.finfo(float).tiny
+            low, high = float(near.beyond[index]), float(far.beyond[index])
+            accuracy = _EXACT * abs(high - float(center.beyond[index])) + np.finfo(float).tiny
             if abs(high - low) <= accuracy:
                 break
             trial = (low + high) / 2.0
             start = min(near, far, key=lambda each: abs(each.statistic - limit))
-            slope = float(self.derivatives(start)[0][place])
+            slope = float(self.derivatives(start)[0][index])
             if start.statistic > 0.0 and slope * side > 0.0:
                 # √Q is nearly linear, and its slope that of Q/2 over √Q; a little too far, so that the bracket closes
                 root = math.sqrt(start.statistic)
                 beside = 0.4 * accuracy * side * (1.0 if start is near else -1.0)
-                newton = float(start.beyond[place]) + (math.sqrt(limit) - root) * root / slope + beside
+                newton = float(start.beyond[index]) + (math.sqrt(limit) - root) * root / slope + beside
                 if min(low, high) < newton < max(low, high):
                     trial = newton
-            found = self._from(start, place, trial, thorough)
-            near, far = (near, found) if found.statistic > limit else (found, far)
-        end = float(far.beyond[place])
+            reached = self._from(start, index, trial, thorough)
+            near, far = (near, reached) if reached.statistic > limit else (reached, far)
+        end = float(far.beyond[index])
         if not thorough:
-            again = self.least({place: end, last: 1.0}, [center.beyond])
+            again = self.least({index: end, last: 1.0}, [center.beyond])
             if again.statistic < limit:  # another valley reaches further
-                return self._end(place, limit, again, side, thorough=True)
+                return self._end(index, limit, again, side, thorough=True)
         return end
 
-    def _from(self, point: _Point, place: int, value: float, thorough: bool) -> _Point:
+    def _from(self, point: _Point, index: int, value: float, thorough: bool) -> _Point:
         """Find the least Q with another value of b_j."""
         # It is searched from a point nearby, and perhaps from elsewhere.
         last = self.equations.n_regressors
-        free = np.setdiff1d(self._all, [place, last])
+        free = np.setdiff1d(self._all, [index, last])
         beyond = point.beyond.copy()
-        beyond[place] = value
+        beyond[index] = value
         if len(free):
             curvature = self.derivatives(point)[1]
-            step = _solved(curvature[np.ix_(free, free)], 0.0, curvature[free, place])
+            step = _solved(curvature[np.ix_(free, free)], 0.0, curvature[free, index])
             if step is not None:
-                beyond[free] -= step * (value - float(point.beyond[place]))
+                beyond[free] -= step * (value - float(point.beyond[index]))
         if thorough:
-            return self.least({place: value, last: 1.0}, [beyond])
+            return self.least({index: value, last: 1.0}, [beyond])
         return self._descended(beyond, free)
 
     def nearest(self, toward: FloatArray, limit: float) -> FloatArray:
@@ -334,7 +334,7 @@ class Search:
         """
         last = self.equations.n_regressors
         raw = np.append(-self.equations.solution, 1.0)
-        held = {int(place): -float(toward[place]) for place in np.flatnonzero(~np.isnan(toward))}
+        held = {int(index): -float(toward[index]) for index in np.flatnonzero(~np.isnan(toward))}
         best = self.least({**held, last: 1.0}, [raw])
         if best.statistic <= limit:
             return best.beyond
@@ -345,13 +345,13 @@ class Search:
             # Q rises with the penalty, from 0 to that of r: the Illinois rule, and halves where it stalls
             share = at_low / (at_low - at_high) if at_low < 0.0 < at_high else 0.5
             middle = low + min(max(share, 0.1), 0.9) * (high - low)
-            found = self._least_pulled(result.beyond, (scale * 10.0**middle, toward))
-            if found.statistic <= limit:
-                result, low, at_low, at_high = found, middle, found.statistic - limit, at_high / 2.0
-                if found.statistic >= (1.0 - _NEAR_ENOUGH) * limit:
+            reached = self._least_pulled(result.beyond, (scale * 10.0**middle, toward))
+            if reached.statistic <= limit:
+                result, low, at_low, at_high = reached, middle, reached.statistic - limit, at_high / 2.0
+                if reached.statistic >= (1.0 - _NEAR_ENOUGH) * limit:
                     break
             else:
-                high, at_high, at_low = middle, found.statistic - limit, at_low / 2.0
+                high, at_high, at_low = middle, reached.statistic - limit, at_low / 2.0
         return result.beyond if result.statistic <= limit else raw
 
     def _least_pulled(self, near: FloatArray, pull: tuple[float, FloatArray]) -> _Point:

@@ -23,11 +23,17 @@ from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 
 _AGREEMENT = 30.0
-"""Standard deviations of a cell. A change of method at which the two differ would lose coverage by itself."""
+"""Standard deviations of a cell.
+
+A change of method at which the two differ would lose coverage by itself.
+"""
 
 
 _NOT_REFUTED = 0.4549364231195724 * (1.0 - 1e-2)
-"""Largest test statistic of an estimate, which so lies in its intervals at levels of 0.5 or more: median of χ²(1), less 1 %."""
+"""Largest test statistic of an estimate: the median of χ²(1), less 1 %.
+
+The estimate so lies in its intervals at levels of 0.5 or more.
+"""
 
 
 _CLASSICAL = "on 16 real tables, robust errors were 0.9 to 1.2 times these for 80 % of coefficients"
@@ -35,7 +41,10 @@ _CLASSICAL = "on 16 real tables, robust errors were 0.9 to 1.2 times these for 8
 
 
 def _agreeing(p_value: float, lower: float, upper: float, level: float) -> float:
-    """Return the p-value of an interval, which may be the hull of the values that the test does not reject."""
+    """Return the p-value of an interval.
+
+    It may be the hull of the values that the test does not reject.
+    """
     if lower <= 0.0 <= upper:
         return max(p_value, 1.0 - level)
     return min(p_value, math.nextafter(1.0 - level, 0.0))
@@ -114,7 +123,9 @@ _DEPENDENT = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """M_AA β = M_Ay: noisy moments of k regressors A and a target y, before any repair, and their solution.
+    """Noisy normal equations M_AA β = M_Ay, before any repair, and their solution.
+
+    The moments are of k regressors A and a target y.
 
     With b = (−β, 1), the error of the equations at the true β is g = (M b)_A = (N b)_A + Σ zᵢeᵢ: privacy noise and sampling
     error. β̂ solves them: β̂ − β = M_AA⁻¹ g, so that
@@ -182,13 +193,13 @@ class NormalEquations:
         features, scale, shift = list(chosen.features), release.encoding.scale, release.zero_of_units
         unit, k = float(scale[chosen.target]), len(chosen.features)
         slopes = np.diag(unit / scale[features])
-        d, places = len(release.feature_names), [*chosen.features, chosen.target]
+        d, indices = len(release.feature_names), [*chosen.features, chosen.target]
         design_map = np.zeros((k + 1, d + 1))
-        design_map[np.arange(k + 1), np.array(places) + 1] = 1.0
+        design_map[np.arange(k + 1), np.array(indices) + 1] = 1.0
         if chosen.intercept:
             design_map = np.vstack([np.eye(1, d + 1), design_map])
         elif release.noisy_sum is not None:
-            design_map[:, 0] = shift[places]
+            design_map[:, 0] = shift[indices]
         whole = np.zeros((d + 1, d + 1))
         whole[1:, 1:] = release.noisy_gram
         whole[0, 0] = release.n_rows if release.noisy_count is None else max(float(release.noisy_count), 1.0)
@@ -214,7 +225,7 @@ class NormalEquations:
         units[0, 1:] = -unit * shift[features]
         units[1:, 1:] = slopes
         about_zero = np.eye(k + 2)
-        about_zero[1:, 0] = shift[places]
+        about_zero[1:, 0] = shift[indices]
         return cls(
             moments,
             n_rows,
@@ -231,11 +242,17 @@ class NormalEquations:
 
     @cached_property
     def at_zero(self) -> NormalEquations | None:
-        """These equations about the zero of the original units; None without a constant, or if they are."""
+        """These equations about the zero of the original units.
+
+        None without a constant, or if they are about it already.
+        """
         return None if self.zero_map is None else self.mapped(self.zero_map)
 
     def mapped(self, matrix: FloatArray) -> NormalEquations:
-        """Return equations of k + 1 linear combinations; S_AA and the shape are mapped too, test statistics stay."""
+        """Return equations of k + 1 linear combinations.
+
+        S_AA and the shape are mapped too; test statistics stay.
+        """
         carried = matrix[:-1, :-1]
         moments = matrix @ self.moments @ matrix.T
         return NormalEquations(
@@ -280,7 +297,10 @@ class NormalEquations:
 
     @cached_property
     def sampling_shape(self) -> FloatArray:
-        """V: the sampling covariance of the equations at b is bᵀM b/n · V. S_AA, or what ``products`` give; times dependence."""
+        """Shape V of the sampling covariance bᵀM b/n · V of the equations at b.
+
+        It is S_AA, or what ``products`` give, times dependence.
+        """
         if self.shape is not None:
             return self.shape
         result = self.psd_gram if self._robust_shape is None else self._robust_shape
@@ -293,7 +313,10 @@ class NormalEquations:
 
     @cached_property
     def _robust_shape(self) -> FloatArray | None:
-        """Σ e² zₐzₐᵀ over bᵀM b/n, in the coordinates of the coefficients if their errors are by the delta method."""
+        """Matrix Σ e² zₐzₐᵀ over bᵀM b/n.
+
+        In the coordinates of the coefficients if their errors are by the delta method.
+        """
         if self.products is None:
             return None
         at = np.append(-self._pilot, 1.0)
@@ -310,7 +333,10 @@ class NormalEquations:
 
     @property
     def _pilot(self) -> FloatArray:
-        """The β whose residuals show the shape of the sampling covariance, before there is an estimate."""
+        """Coefficients β whose residuals show the shape of the sampling covariance.
+
+        They are used before there is an estimate.
+        """
         if self.toward is None or self.delta_method_valid:
             return self.solution
         if not self.with_constant:
@@ -336,7 +362,10 @@ class NormalEquations:
 
     @property
     def identified(self) -> bool:
-        """True if noise is small enough for the delta method: least λ ≥ 2√(v k), v an entry's noise variance."""
+        """True if noise is small enough for the delta method.
+
+        The least eigenvalue is at least 2√(v k), v the noise variance of an entry.
+        """
         least = self.least_eigenvalue
         return least >= self.noise_floor and least > 1e-12 * float(np.trace(self.gram))
 
@@ -381,19 +410,28 @@ class NormalEquations:
         """Searches for the least test statistic."""
         return Search(self)
 
-    def expected_reach(self, place: int, limit: float) -> float:
-        """Return the half-width of an interval by the delta method: where the search for its ends begins."""
-        reach = math.sqrt(limit) * float(self.delta_method_errors[place])
+    def expected_reach(self, index: int, limit: float) -> float:
+        """Return the half-width of an interval by the delta method.
+
+        The search for its ends begins there.
+        """
+        reach = math.sqrt(limit) * float(self.delta_method_errors[index])
         return reach if math.isfinite(reach) and reach > 0.0 else 1.0
 
     @property
     def degrees_of_freedom(self) -> float:
-        """Residual degrees of freedom n − k, at least 1; n is the number of full units if one has several rows."""
+        """Residual degrees of freedom n − k, at least 1.
+
+        If a unit has several rows, n is the number of full units.
+        """
         return max(self.n_rows / self.rows_per_unit - self.n_regressors, 1.0)
 
     @cached_property
     def estimate(self) -> FloatArray:
-        """β̂: the β nearest to ``toward`` that the release does not refute; the solution where the delta method holds."""
+        """Estimate β̂: the β nearest to ``toward`` that the release does not refute.
+
+        It is the solution if the delta method holds.
+        """
         if self.toward is None or self.delta_method_valid:
             return self.solution
         return self._nearest()
@@ -436,7 +474,10 @@ class NormalEquations:
 
     @cached_property
     def privacy_errors(self) -> FloatArray:
-        """Standard deviations of privacy's noise on each coefficient; NaN where the fit is not identified."""
+        """Standard deviations of the privacy noise on each coefficient.
+
+        NaN if the fit is not identified.
+        """
         return self._errors(self.privacy_covariance)
 
     @cached_property
@@ -521,23 +562,23 @@ class NormalEquations:
         return Estimate(value, lower, upper, _agreeing(p_value, lower, upper, level), privacy, sampling, level)
 
     def _inverted(self, weights: FloatArray, level: float, value: float = 0.0) -> Estimate:
-        equations, basis, places, units = self._rotated(weights[None, :])
-        place, unit = int(places[0]), float(units[0, 0])
+        equations, basis, indices, units = self._rotated(weights[None, :])
+        index, unit = int(indices[0]), float(units[0, 0])
         total, last = float(weights @ self.coefficients), self.n_regressors
         limit, excess = float(scipy.special.chdtri(1, 1.0 - level)), total - value
         inside = np.append(-basis @ (self.coefficients / np.diag(self.units_map)), 1.0)
         if equations is self:
             inside = self.beyond.copy()
-        inside[place] = -total / unit
+        inside[index] = -total / unit
         # far out the target does not matter: both ends have one limit
-        far_out = equations.search.at_infinity(place, limit)
+        far_out = equations.search.at_infinity(index, limit)
         if far_out <= limit:
             return Estimate.not_estimable(level)
-        ends = sorted(end * unit - value for end in equations.search.limits(place, limit, inside))
+        ends = sorted(end * unit - value for end in equations.search.limits(index, limit, inside))
         if not all(map(math.isfinite, ends)):
             return Estimate.not_estimable(level)
         lower, upper = min(ends[0], excess), max(ends[1], excess)
-        of_value = equations.search.least({place: -value / unit, last: 1.0}, [inside]).statistic
+        of_value = equations.search.least({index: -value / unit, last: 1.0}, [inside]).statistic
         # beyond all bounds is refuted too, but perhaps less than v is
         p_value = float(scipy.special.chdtrc(1, min(of_value, far_out)))
         parts = (float(weights @ part @ weights) for part in (self.privacy_covariance, self.sampling_covariance))
@@ -558,7 +599,7 @@ class NormalEquations:
         equations : NormalEquations
         basis : ndarray of shape (k, k)
             The new β is ``basis`` times the coefficients in original units over their units.
-        places : ndarray of int, shape (q,)
+        indices : ndarray of int, shape (q,)
             Entries of β that the combinations span.
         units : ndarray of shape (q, q)
             The combinations are ``units`` times these entries.
@@ -568,16 +609,16 @@ class NormalEquations:
             base = self.at_zero
         encoded = matrix * np.diag(self.units_map)
         scaled = encoded / np.linalg.norm(encoded, axis=1, keepdims=True)
-        places = np.asarray(scipy.linalg.qr(scaled, mode="r", pivoting=True)[1][: len(matrix)], dtype=int)
-        units = encoded[:, places]
+        indices = np.asarray(scipy.linalg.qr(scaled, mode="r", pivoting=True)[1][: len(matrix)], dtype=int)
+        units = encoded[:, indices]
         basis = np.eye(self.n_regressors)
-        basis[places] = np.linalg.solve(units, encoded)
-        basis[places[:, None], places] = np.eye(len(places))
+        basis[indices] = np.linalg.solve(units, encoded)
+        basis[indices[:, None], indices] = np.eye(len(indices))
         if (basis == np.eye(self.n_regressors)).all():
-            return base, basis, places, units
+            return base, basis, indices, units
         carried = np.eye(self.n_regressors + 1)
         carried[:-1, :-1] = np.linalg.inv(basis).T
-        return base.mapped(carried), basis, places, units
+        return base.mapped(carried), basis, indices, units
 
     @unless_beyond_floating_point(_no_test)
     def joint_test(self, matrix: FloatArray, values: FloatArray) -> JointTest:
@@ -610,13 +651,13 @@ class NormalEquations:
             solved = np.linalg.solve((privacy + sampling) * np.outer(own, own), excess)
             statistic = max(float(excess @ solved), 0.0) / q
             return JointTest(statistic, q, degrees, float(scipy.special.fdtrc(q, degrees, statistic)), share)
-        equations, _, places, units = self._rotated(matrix)
+        equations, _, indices, units = self._rotated(matrix)
         entries = np.linalg.solve(units, values)
-        fixed = {int(place): -float(entry) for place, entry in zip(places, entries, strict=True)}
+        fixed = {int(index): -float(entry) for index, entry in zip(indices, entries, strict=True)}
         starts = [np.append(-equations.solution, 1.0)]
         statistic = equations.search.least({**fixed, self.n_regressors: 1.0}, starts).statistic
         if q == 1:  # as its interval has it
-            statistic = min(statistic, equations.search.at_infinity(int(places[0])))
+            statistic = min(statistic, equations.search.at_infinity(int(indices[0])))
         return JointTest(statistic, q, math.inf, float(scipy.special.chdtrc(q, statistic)), math.nan)
 
     def _independent(self, matrix: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -636,22 +677,30 @@ class NormalEquations:
         return matrix[kept], values[kept]
 
     def intervals(self, level: float) -> FloatArray:
-        """Return confidence intervals in the table's units, shape (k, 2); infinite if the release does not bound them."""
+        """Return confidence intervals in the table's units, shape (k, 2).
+
+        They are infinite if the release does not bound them.
+        """
         return np.array([(each.lower, each.upper) for each in self.estimates(level)])
 
     @cached_property
     def p_values(self) -> FloatArray:
-        """Two-sided p-values of "the coefficient is 0", shape (k,); NaN for those that are not estimable."""
+        """Two-sided p-values of "the coefficient is 0", shape (k,).
+
+        NaN for those that are not estimable.
+        """
         return np.array([each.p_value for each in self.estimates(0.95)])
 
     @unless_beyond_floating_point(_unknown_value)
-    def inverted_p_value(self, place: int, value: float) -> float:
-        """Return the p-value of a coefficient's value in original units, by test inversion: identified or not.
+    def inverted_p_value(self, index: int, value: float) -> float:
+        """Return the p-value of a coefficient's value in original units, by test inversion.
+
+        The fit need not be identified.
 
         The intervals of a fit that is not identified are the values with p ≥ 1 − ``level``.
         """
-        equations = self._equations_of(place)
-        fixed = {place: -value / float(self.units_map[place, place]), equations.n_regressors: 1.0}
+        equations = self._equations_of(index)
+        fixed = {index: -value / float(self.units_map[index, index]), equations.n_regressors: 1.0}
         starts = [np.append(-equations.solution, 1.0)]
         return float(scipy.special.chdtrc(1, equations.search.least(fixed, starts).statistic))
 
@@ -666,9 +715,12 @@ class NormalEquations:
         """P-value of the hypothesis that all coefficients but the constant are 0."""
         return self.overall_test.p_value
 
-    def _equations_of(self, place: int) -> NormalEquations:
-        """Return equations in which a coefficient in original units is an entry of β, up to its unit."""
-        return self.at_zero if place == 0 and self.at_zero is not None else self
+    def _equations_of(self, index: int) -> NormalEquations:
+        """Return equations in which a coefficient in original units is an entry of β.
+
+        Up to its unit.
+        """
+        return self.at_zero if index == 0 and self.at_zero is not None else self
 
     def _carried(self, of_equations: FloatArray) -> FloatArray:
         """Convert Cov(g) to Cov(β̂) in original units."""

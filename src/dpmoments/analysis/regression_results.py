@@ -1,4 +1,7 @@
-"""Coefficients of a regression with their errors, and what it explains: in numbers and in words."""
+"""Coefficients of a regression with their errors, and what it explains.
+
+In numbers and in words.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +52,8 @@ class Identification:
 
     Examples
     --------
-    >>> found = Identification(("age", "smoker"), (True, False), False)
-    >>> bool(found), found["age"], list(found)
+    >>> estimable = Identification(("age", "smoker"), (True, False), False)
+    >>> bool(estimable), estimable["age"], list(estimable)
     (False, True, [True, False])
     """
 
@@ -249,7 +252,10 @@ class FittedLine(Answer):
 
     @property
     def identified(self) -> Identification:
-        """Estimability: of the whole fit by the delta method (as a truth value), and of each coefficient."""
+        """Estimability of the whole fit and of each coefficient.
+
+        The truth value is that of the whole fit, by the delta method.
+        """
         unknown = self.equations is None
         estimable = [not unknown and each.estimable for each in self._of_least_squares(self.level)]
         return Identification(self.features, tuple(self._slopes(estimable)), self._is_identified)
@@ -271,7 +277,10 @@ class FittedLine(Answer):
 
     @property
     def sampling_errors(self) -> FloatArray:
-        """Standard errors as they are without privacy, shape (k,); for residuals of one variance unless the fit is ``robust``."""
+        """Standard errors as they are without privacy, shape (k,).
+
+        For residuals of one variance unless the fit is ``robust``.
+        """
         return np.asarray(self._slopes(self._errors("sampling")))
 
     @property
@@ -286,7 +295,10 @@ class FittedLine(Answer):
 
     @property
     def is_noise(self) -> bool:
-        """True if the whole fit is not clearly different from 0 at the fit's level, or noise is unknown."""
+        """True if the whole fit is not clearly different from 0 at the fit's level.
+
+        Also if noise is unknown.
+        """
         return not self.p_value_of_fit < 1.0 - self.level
 
     def conf_int(self, level: float | None = None, adjust: Literal["bonferroni"] | None = None) -> pd.DataFrame:
@@ -399,9 +411,9 @@ class FittedLine(Answer):
         >>> bool(released.ols("x2 ~ x0 + x1").wald_test("x0 = x1 = 0").pvalue[0] < 1e-6)
         True
         """
-        found = self._restrictions(restrictions)
-        labels = (f"{label} = {value:.6g}" for label, value in zip(found.labels, found.values.tolist(), strict=True))
-        test = self._tested().joint_test(found.matrix, found.values)
+        linear = self._restrictions(restrictions)
+        labels = (f"{label} = {value:.6g}" for label, value in zip(linear.labels, linear.values.tolist(), strict=True))
+        test = self._tested().joint_test(linear.matrix, linear.values)
         return WaldTests((", ".join(labels),), (test,), self.target, "rejected")
 
     @in_floating_point
@@ -633,7 +645,10 @@ class FittedLine(Answer):
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Sign of each of ``names``: at most 5 % chance that any is false; empty for the intercept and penalized fits."""
+        """Sign of each of ``names``, with at most 5 % chance that any is false.
+
+        Empty for the intercept and penalized fits.
+        """
         if self.equations is None:
             return (decided(math.nan, ""),) * len(self.names)
         if self._is_penalized:
@@ -671,7 +686,9 @@ class FittedLine(Answer):
         )
 
     def predict(self, frame: Any) -> FloatArray:
-        """Predict for the rows of a frame, read by column name, shape (m,); NaN if a value is missing.
+        """Predict for the rows of a frame, shape (m,); NaN if a value is missing.
+
+        Columns are read by name.
 
         Raises
         ------
@@ -710,7 +727,10 @@ class FittedLine(Answer):
 
     @property
     def params(self) -> pd.Series[float]:
-        """Coefficients with the intercept first, as a pandas Series (statsmodels' name); NaN if not estimable."""
+        """Coefficients with the intercept first, as a pandas Series; NaN if not estimable.
+
+        The name is that of statsmodels.
+        """
         if self._is_penalized or self.equations is None:
             return self._series(self._with_constant(self.intercept, self.coefficients))
         return self._series(self._errors("value"))

@@ -1,4 +1,6 @@
-"""Sampling errors for residuals of unequal variance, from released products of columns (HC1, White 1980).
+"""Sampling errors for residuals of unequal variance (HC1, White 1980).
+
+They come from released products of columns.
 
 With z the regressors and e = bᵀ(z, y) the residual, every z_a e is a linear combination of features if the schema has the
 products of each regressor with each regressor and the target. The sampling covariance of Σ z e, Σ e² z zᵀ, is then a function of
@@ -25,7 +27,7 @@ from dpmoments.schema.derived import DerivedColumn, Power
 from dpmoments.schema.schema import Schema
 
 CLEAR = 0.25
-"""Max noise of a robust variance, as a share of it, at which it is used although it is below the classical one."""
+"""Max noise of a robust variance, as a share of it, to use one below the classical."""
 
 _MIN_EIGENVALUE = 1e-6
 """Smallest eigenvalue of robust correlations, as residuals of 0 would make some 0."""
@@ -67,14 +69,14 @@ class _Products:
             for level in column.feature_names
         }
         flags = {column.name for column in schema.table_columns if isinstance(column, Boolean) and column.is_flag}
-        index = {monomial: place for place, monomial in reversed(list(enumerate(monomials)))}
+        index = {monomial: i for i, monomial in reversed(list(enumerate(monomials)))}
         return cls(monomials, frozenset(flags | set(levels)), levels, index)
 
     def product(self, first: int, second: int) -> _Monomial | None:
         """Return the product of two features; None if it is 0 in every row."""
         exponents: Counter[str] = Counter()
-        for place in (first, second):
-            exponents.update(dict(self.monomials[place]))
+        for index in (first, second):
+            exponents.update(dict(self.monomials[index]))
         columns = [self.column_of[name] for name in exponents if name in self.column_of]
         if len(set(columns)) < len(columns):
             return None
@@ -88,7 +90,9 @@ def _name(monomial: _Monomial) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ResidualProducts:
-    """The products of the regressors with the residual of a regression, as functions of released features.
+    """Products of the regressors with the residual of a regression.
+
+    They are functions of released features.
 
     Attributes
     ----------
@@ -126,7 +130,7 @@ class ResidualProducts:
         scale, zero = release.encoding.scale, release.zero_of_units
         shift = zero if chosen.intercept else np.zeros(len(scale))
         used = sorted({*every, *(products.index[one] for one in made.values() if one is not None)})
-        place = {feature: index + 1 for index, feature in enumerate(used)}
+        position = {feature: index + 1 for index, feature in enumerate(used)}
         size = len(used) + 1
 
         def factor(feature: int | None) -> FloatArray:
@@ -135,7 +139,7 @@ class ResidualProducts:
             if feature is None:
                 result[0] = 1.0
             else:
-                result[0], result[place[feature]] = zero[feature] - shift[feature], 1.0
+                result[0], result[position[feature]] = zero[feature] - shift[feature], 1.0
             return result
 
         def product(first: int | None, second: int | None) -> FloatArray:
@@ -148,7 +152,7 @@ class ResidualProducts:
             if one is not None:
                 feature = products.index[one]
                 unit = scale[feature] / (scale[first] * scale[second])
-                result[place[feature]] += unit
+                result[position[feature]] += unit
                 result[0] += unit * zero[feature]
             return np.asarray(result)
 
@@ -164,7 +168,10 @@ class ResidualProducts:
         return cls(np.swapaxes(np.array(weights), 1, 2), moments, release.noise.carried(taken))
 
     def covariance(self, beyond: FloatArray, basis: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return Σ e² v vᵀ for v = ``basis`` z and e at b, shape (k, k), and the noise SDs of its diagonal, shape (k,)."""
+        """Return Σ e² v vᵀ for v = ``basis`` z and e at b, and the noise SDs of its diagonal.
+
+        Shapes (k, k) and (k,).
+        """
         carried: FloatArray = basis @ (self.weights @ beyond)
         noise = np.array([self.noise.variance_of_square(row) for row in carried])
         return np.asarray(carried @ self.moments @ carried.T), np.sqrt(np.maximum(noise, 0.0))

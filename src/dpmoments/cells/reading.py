@@ -238,9 +238,9 @@ def _index_of(values: FloatArray, keys: list[float]) -> npt.NDArray[np.int64]:
     if not keys:
         return np.zeros(len(values), dtype=np.int64)
     order = np.argsort(keys)
-    place = np.minimum(np.searchsorted(np.array(keys)[order], values), len(keys) - 1)
-    found: npt.NDArray[np.int64] = np.where(np.array(keys)[order][place] == values, order[place], len(keys))
-    return found
+    nearest = np.minimum(np.searchsorted(np.array(keys)[order], values), len(keys) - 1)
+    result: npt.NDArray[np.int64] = np.where(np.array(keys)[order][nearest] == values, order[nearest], len(keys))
+    return result
 
 
 def _folded_codes(chunk: Any, column: Categorical, known: Mapping[str, int]) -> CodeArray:
@@ -253,8 +253,8 @@ def _folded_codes(chunk: Any, column: Categorical, known: Mapping[str, int]) -> 
         text = folded(cell.decode(errors="surrogateescape"), strip=column.strip, casefold=column.casefold)
         codes.append(known.get(text, MISSING if text == "" else UNKNOWN))
     indices = pc.fill_null(distinct.indices, len(codes)).to_numpy(zero_copy_only=False)
-    found: CodeArray = np.array([*codes, MISSING], dtype=np.int64)[indices]
-    return found
+    result: CodeArray = np.array([*codes, MISSING], dtype=np.int64)[indices]
+    return result
 
 
 def _whole_number_texts(chunk: Any) -> Any:

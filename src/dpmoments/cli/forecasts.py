@@ -157,51 +157,51 @@ def forecast(
         check_output(html, overwrite=overwrite, taken=KEEPS_A_FILE)
     budget, n_rows = budget_of(options["epsilon"], options["delta"], options["rho"]), options["n_rows"]
     neighbors = options["neighbors"]
-    found = dpmoments.forecast(**options)
+    result = dpmoments.forecast(**options)
     if questions:
         tables, regressions = (
             [columns_of_table(text, options["schema"]) for text in given or []] for given in (table, regression)
         )
-        ways = found.ways(means=means, tables=tables, regressions=regressions)
+        ways = result.ways(means=means, tables=tables, regressions=regressions)
         if as_json:
             print_json(ways.to_dict())
         else:
             print_lines(ways.summary())
         return
     if html is not None:
-        dpmoments.report(found, html, overwrite=overwrite)
+        dpmoments.report(result, html, overwrite=overwrite)
         print_text(f"Wrote {html}: open it in a browser.")
         return
     needed: dict[str, Any] = {}
     if rows_needed:
-        needed["rows_needed"] = found.rows_needed(mechanism=mechanism, **_wanted(rows_needed, "--rows-needed"))
+        needed["rows_needed"] = result.rows_needed(mechanism=mechanism, **_wanted(rows_needed, "--rows-needed"))
     if epsilon_needed:
         wanted = _wanted(epsilon_needed, "--epsilon-needed")
-        needed["epsilon_needed"] = found.epsilon_needed(mechanism=mechanism, **wanted)
+        needed["epsilon_needed"] = result.epsilon_needed(mechanism=mechanism, **wanted)
     if rho_needed:
-        needed["rho_needed"] = found.rho_needed(mechanism=mechanism, **_wanted(rho_needed, "--rho-needed"))
+        needed["rho_needed"] = result.rho_needed(mechanism=mechanism, **_wanted(rho_needed, "--rho-needed"))
     if as_json:
-        print_json(found.to_dict() | needed)
+        print_json(result.to_dict() | needed)
         return
     if needed:
-        by = mechanism or found.asked_of
+        by = mechanism or result.asked_of
         lines = {
-            "rows_needed": f"{found.rows_text} needed with {budget}, {neighbors}, {by}",
-            "epsilon_needed": f"ε needed with {n_rows:,} {found.rows_text}{_beside(found)}, {neighbors}, {by}",
-            "rho_needed": f"ρ needed with {n_rows:,} {found.rows_text}, {neighbors}, {by}",
+            "rows_needed": f"{result.rows_text} needed with {budget}, {neighbors}, {by}",
+            "epsilon_needed": f"ε needed with {n_rows:,} {result.rows_text}{_beside(result)}, {neighbors}, {by}",
+            "rho_needed": f"ρ needed with {n_rows:,} {result.rows_text}, {neighbors}, {by}",
         }
         for name, value in needed.items():
             print_text(f"{lines[name]}: {value:,}" if name == "rows_needed" else f"{lines[name]}: {value:.4g}")
         return
-    for line in found.heading:
+    for line in result.heading:
         print_text(line)
-    if found.noise is not None:
-        head, *rows = found.table()
+    if result.noise is not None:
+        head, *rows = result.table()
         print_table(head, rows, numbers=head[1:])
-        for line in found.in_words:
+        for line in result.in_words:
             print_text(line.lstrip(), indent=2 if line.startswith(" ") else 0)
         print_text()
-    for line in found.mechanisms_text:
+    for line in result.mechanisms_text:
         print_text(line)
     print_table(
         ("mechanism", "second moment", "mean", "± corr.", "arithmetic"),
@@ -213,12 +213,12 @@ def forecast(
                 row.correlation_shown,
                 row.arithmetic or "–",
             )
-            for row in found
+            for row in result
             if row.refusal is None
         ),
         numbers=("second moment", "mean", "± corr."),
     )
-    for line in found.mechanism_remarks:
+    for line in result.mechanism_remarks:
         print_text(line)
 
 
@@ -346,11 +346,11 @@ def forecast_counts(options: dict[str, Any], as_json: AsJson = False) -> None:
     """
     budget_of(options["epsilon"], options["delta"], options["rho"])
     options["by"] = [columns_of_table(text, options["schema"]) for text in options["by"]]
-    found = dpmoments.forecast_counts(**options)
+    result = dpmoments.forecast_counts(**options)
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
         return
-    print_lines(found.summary())
+    print_lines(result.summary())
 
 
 def _deviations(given: list[str]) -> float | dict[str, float] | None:

@@ -642,8 +642,8 @@ def _without_absent(
     if not absent or not kept or (privacy_unit is not None and privacy_unit.column not in names):
         return schema, ()
     free = [name for name in names if name not in schema.columns_by_source]
-    found = tuple(AbsentColumn(own, name, closest(name, free).get("close")) for own, name in absent.items())
-    return schema.with_columns(kept, row_norm=False), found
+    columns = tuple(AbsentColumn(own, name, closest(name, free).get("close")) for own, name in absent.items())
+    return schema.with_columns(kept, row_norm=False), columns
 
 
 class Preflight:

@@ -1,4 +1,4 @@
-"""Adaptive ball: find privately where the rows are, and release the moments of rows clipped to a ball there."""
+"""Adaptive ball: find privately where the rows are, and clip them to a ball there."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ from dpmoments.schema.encoding import farthest_distance
 MAX_RADIUS = 0.9
 """Largest ball radius; beyond it clipping is not worth its cost."""
 _MEAN_SQUARE, _COVARIANCE_SQUARE = 0.3, 0.4
-"""Assumed ‖μ‖² and squared norm of the second moment of rows in a ball about their mean, over radius²."""
+"""Assumed squared norms of rows in a ball about their mean, over radius².
+
+The first is ‖μ‖², the second that of the second moment.
+"""
 MAX_CLIPPING_PER_NOISE = 0.5, 2.0
 """Accept the ball if the excess is at most this multiple of the noise saved …
 
@@ -55,14 +58,20 @@ A small ball saves most of the noise: chance must hardly ever refuse it.
 LENIENT_BELOW = 0.8
 """… times what falls from 1 as r grows to 0 from here on."""
 _GAUSSIAN_TOLERANCE = 1.05
-"""Keep Gaussian noise, with which the search is more accurate, up to this multiple of the final noise of pure ε."""
+"""Keep Gaussian noise up to this multiple of the final noise of pure ε.
+
+The search is more accurate with it.
+"""
 MAX_SPENT = 0.39
 """Max budget share spent before the last step."""
 
 
 @dataclass(frozen=True)
 class AdaptiveBallPlan(Plan):
-    """Calibrated :class:`AdaptiveBall`; ``guaranteed`` is the joint release at the public bounds with the min final budget."""
+    """Calibrated :class:`AdaptiveBall`.
+
+    ``guaranteed`` is the joint release at the public bounds with the min final budget.
+    """
 
     mechanism: AdaptiveBall
     budget: BallBudget
@@ -78,7 +87,10 @@ class AdaptiveBallPlan(Plan):
 
     @property
     def guaranteed_error(self) -> float:
-        """Worst-case RMSE over all tables: that at the public bounds, times at most r² in a ball of radius r."""
+        """Worst-case RMSE over all tables, at the public bounds.
+
+        In a ball of radius r it is at most r² times as large.
+        """
         return self.guaranteed.expected_error
 
     @property
@@ -120,7 +132,7 @@ class AdaptiveBallPlan(Plan):
         radius = radius_at(index)
         if radius >= MAX_RADIUS:
             return self._at_the_bounds(moments, privacy_filter, "rows-fill-bounds")
-        evidence = BallEvidence.found(distances, privacy_filter, self.budget, index, farthest_distance(center, *box))
+        evidence = BallEvidence.measured(distances, privacy_filter, self.budget, index, farthest_distance(center, *box))
         last = self.last_step(privacy_filter.left.as_budget)
         if evidence.excess > allowed_excess(evidence, last.expected_error, rows_beyond):
             warnings = (Message("no-ball", spent=MAX_SPENT),) if evidence.shows_outlying_rows(rows_beyond) else ()
@@ -132,11 +144,17 @@ class AdaptiveBallPlan(Plan):
         return self._in_the_ball(rows, privacy_filter, center, evidence)
 
     def last_step(self, left: PrivacyBudget, *, in_ball: bool = False) -> GaussianPlan | MatrixLaplacePlan:
-        """Return the joint release with the remaining budget: at the public bounds, or in a ball about the mean."""
+        """Return the joint release with the remaining budget.
+
+        It is at the public bounds, or in a ball about the mean.
+        """
         return _joint(self.shape, left, self.neighbors, bits=self.guaranteed.bits, in_ball=in_ball)
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any]:
-        """Return the model's entries from the receipt; refuse draws that no run with these diagnostics makes."""
+        """Return the model's entries from the receipt.
+
+        Refuse draws that no run with these diagnostics makes.
+        """
         radius = BallEvidence.recorded_radius(diagnostics)
         made = tuple(draw.sensitivity.name for draw in receipt.draws)
         in_ball, is_public = radius is not None, self.count_is_public
@@ -178,7 +196,9 @@ class AdaptiveBallPlan(Plan):
 
 @dataclass(frozen=True)
 class AdaptiveBall(Mechanism):
-    """Noise for rows clipped to a privately found ball, far smaller than the public bounds on most tables.
+    """Noise for rows clipped to a privately found ball.
+
+    On most tables the ball is far smaller than the public bounds.
 
     The joint release of count, sum and Gram matrix has noise for the longest row that the bounds allow, but real rows are in a
     small ball about their mean. Steps: a count, if it is private; a rough center; the radius of a ball with few rows outside;
@@ -250,7 +270,10 @@ class AdaptiveBall(Mechanism):
 def _joint(
     shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, *, bits: int | None = None, in_ball: bool = False
 ) -> GaussianPlan | MatrixLaplacePlan:
-    """Return the joint release of count, sum and Gram matrix, with matrix Laplace or Gaussian noise by the budget's kind."""
+    """Return the joint release of count, sum and Gram matrix.
+
+    Its noise is matrix Laplace or Gaussian, by the budget's kind.
+    """
     mechanism = MatrixLaplace() if budget.kind is BudgetKind.PURE else Gaussian()
     plan = mechanism.augmented(shape, budget, neighbors, _augmentation(mechanism, shape, neighbors, in_ball))
     return plan if bits is None else replace(plan, bits=bits)
@@ -271,7 +294,10 @@ def allowed_excess(evidence: BallEvidence, noise: float, rows_beyond: int) -> fl
 def _augmentation(
     mechanism: MatrixLaplace | Gaussian, shape: MomentShape, neighbors: Neighbors, in_ball: bool
 ) -> float:
-    """Return the appended constant, which does not depend on the budget (every run plans several releases)."""
+    """Return the appended constant.
+
+    It does not depend on the budget: every run plans several releases.
+    """
     return choose_augmentation(
         shape,
         lambda w: mechanism.noise_sensitivity(shape, neighbors, w),

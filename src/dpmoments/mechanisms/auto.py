@@ -1,4 +1,7 @@
-"""Auto: the adaptive ball if enough columns hold numbers, else the additive mechanism of least expected error."""
+"""Auto: the adaptive ball if enough columns hold numbers, else an additive mechanism.
+
+Of the additive ones it is the one of least expected error.
+"""
 
 from __future__ import annotations
 
@@ -168,6 +171,9 @@ def _because_of_error(plans: list[Plan], budget: PrivacyBudget, numeric: float |
 
 
 def _one_column_without_bounds(shape: MomentShape, budget: PrivacyBudget) -> bool:
-    """Return True if only LogScaleHistogram works: CoinPress needs a scale range, and not pure ε."""
+    """Return True if only LogScaleHistogram works.
+
+    CoinPress needs a scale range, and a budget other than pure ε.
+    """
     alone = shape.n_features == 1 and shape.row_norm is None
     return alone and (shape.rough_scale is None or budget.kind is BudgetKind.PURE)

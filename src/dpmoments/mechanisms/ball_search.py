@@ -81,7 +81,10 @@ SHARE_FOR_NOISE = 0.9
 
 @dataclass(frozen=True)
 class BallBudget:
-    """Budget shares of one run; ``noise_rows`` is the final noise (Frobenius norm, radius 1, SHARE_FOR_NOISE) in rows."""
+    """Budget shares of one run.
+
+    ``noise_rows`` is the final noise (Frobenius norm, radius 1, SHARE_FOR_NOISE) in rows.
+    """
 
     whole: PrivacyBudget
     neighbors: Neighbors
@@ -145,7 +148,10 @@ class BallBudget:
         return noise_deviation(self.center_scale(share), pure=self.pure) * math.sqrt(self.n_features)
 
     def screen_share(self, least_rows: float) -> float | None:
-        """Return the budget share of screening at one large radius, or None if it would cost too much."""
+        """Return the budget share of screening at one large radius.
+
+        None if it would cost too much.
+        """
         share = self.share_for(_SCREEN_ROWS * least_rows / _SCREEN_NOISE)
         return None if share > _SCREEN_SHARES[1] else max(share, _SCREEN_SHARES[0])
 
@@ -182,7 +188,10 @@ _MAX_RADIUS = 0.95
 _FINENESS = 24
 """Bins of distances per octave."""
 _OUTERMOST = -26
-"""Index of the outermost radius: _MAX_RADIUS·2^(26/24) is above 2, the diameter of the unit ball."""
+"""Index of the outermost radius.
+
+_MAX_RADIUS·2^(26/24) is above 2, the diameter of the unit ball.
+"""
 _INNERMOST = 189
 _STEP_PURE, _STEP_GAUSSIAN = 4, 3
 _N_RADII_PURE, _N_RADII_GAUSSIAN = 40, 64
@@ -194,7 +203,10 @@ SCREEN_PLACE = 5
 COMPARISONS = 6
 """Comparisons in the binary search over 64 radii (log2 64)."""
 _PREFERENCE = 2.0
-"""Exponent of the prior odds radius^−2 among radii with equally many rows outside, as noise grows with radius²."""
+"""Exponent of the prior odds radius^−2 among radii with equally many rows outside.
+
+Noise grows with radius².
+"""
 _SHARE_BITS = 20
 """Bits of a row's contribution to a sum: multiples of 2^-20."""
 
@@ -218,7 +230,9 @@ def noisy_center(
     n_rows: float,
     box: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """Return the noisy mean, shrunk towards 0 by its noise (James & Stein 1961) and clipped to public bounds.
+    """Return the noisy mean, shrunk towards 0 by its noise and clipped to public bounds.
+
+    James & Stein (1961).
 
     **Privacy.** That share of the budget: the noise is on the sum of rows.
     """
@@ -238,7 +252,10 @@ def noisy_center(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowDistances:
-    """Exact (private) row counts: ``beyond[i]`` rows are further than ``radius_at(_OUTERMOST + i)`` from the center."""
+    """Exact (private) row counts by distance from the center.
+
+    ``beyond[i]`` rows are further than ``radius_at(_OUTERMOST + i)``.
+    """
 
     beyond: IntegerArray
 
@@ -250,9 +267,9 @@ class RowDistances:
         from_outside = np.concatenate([[counted.above], counted.counts[::-1]])
         return cls(np.cumsum(from_outside))
 
-    def at(self, place: int) -> int:
-        """Return the number of rows further than ``radius_at(place)``."""
-        return int(self.beyond[place - _OUTERMOST])
+    def at(self, index: int) -> int:
+        """Return the number of rows further than ``radius_at(index)``."""
+        return int(self.beyond[index - _OUTERMOST])
 
     def fills_the_bounds(self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, allowed: float) -> bool:
         """Return True if a noisy count puts more than ``allowed`` rows outside the screening radius."""
@@ -288,26 +305,28 @@ class RowDistances:
             step += half if noisy <= rows_beyond else 0
         return _STEP_GAUSSIAN * step
 
-    def noisy_rows_beyond(self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, place: int) -> float:
-        """Return the noisy number of rows outside the radius at index ``place``."""
-        return _noisy_count(privacy_filter, "ball-outside", self.at(place), budget, share)
+    def noisy_rows_beyond(self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, index: int) -> float:
+        """Return the noisy number of rows outside the radius at an index."""
+        return _noisy_count(privacy_filter, "ball-outside", self.at(index), budget, share)
 
     def noisy_excess(
-        self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, place: int, farthest: float
+        self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, index: int, farthest: float
     ) -> tuple[float, float]:
-        """Return the noisy clipped excess Σ(‖x − c‖² − r²) over rows outside the ball, and its noise SD.
+        """Return the noisy clipped excess and its noise SD.
+
+        The excess is Σ(‖x − c‖² − r²) over rows outside the ball.
 
         It bounds the reduction of the trace of the second moment about c by clipping. Distances are rounded up to the next bin
         edge, and end at ``farthest``, which no row exceeds.
 
         **Privacy.** That share of the budget: a row contributes between 0 and farthest² − r².
         """
-        radius = radius_at(place)
+        radius = radius_at(index)
         most = farthest**2 - radius**2
         if most <= 0.0:
             return 0.0, 0.0
         query = 0
-        for outer in range(place, _OUTERMOST, -1):
+        for outer in range(index, _OUTERMOST, -1):
             within = self.at(outer) - self.at(outer - 1)
             reach = min(radius_at(outer - 1), farthest) ** 2 - radius**2
             part = min(math.nextafter(reach / most, math.inf), 1.0)
@@ -320,9 +339,9 @@ class RowDistances:
         return float(noisy) * most, budget.deviation(share) * most
 
 
-def radius_at(place: int) -> float:
+def radius_at(index: int) -> float:
     """Return the radius at an index of the grid, halved every _FINENESS steps."""
-    return _MAX_RADIUS * math.exp2(-place / _FINENESS)
+    return _MAX_RADIUS * math.exp2(-index / _FINENESS)
 
 
 def radius_places(pure: bool) -> tuple[int, ...]:
@@ -332,7 +351,10 @@ def radius_places(pure: bool) -> tuple[int, ...]:
 
 
 def possible_draws(*, pure: bool, count_is_public: bool, in_ball: bool) -> frozenset[tuple[str, ...]]:
-    """Return every sequence of draws that a run can end after, by the names of their sensitivities."""
+    """Return every sequence of draws that a run can end after.
+
+    Draws are named by their sensitivities.
+    """
     counted, excess, rows_sum = (
         ("count_l1", "share_of_rows_l1", "row_sum_l1") if pure else ("count", "share_of_rows", "row_sum_l2")
     )
@@ -340,15 +362,15 @@ def possible_draws(*, pure: bool, count_is_public: bool, in_ball: bool) -> froze
     searched = ("rank_score",) if pure else (counted,) * COMPARISONS
     joint = ("gram_nuclear" if pure else "gram_frobenius",)
     starts = [(*first, rows_sum, *screened) for screened in ((), (counted,))]
-    found = [(*start, *searched, *clipped) for start in starts for clipped in ((), (excess,))]
-    held = [(*draws, counted) for draws in found]
-    ends = held if in_ball else [first, *starts, *found, *held]
+    searches = [(*start, *searched, *clipped) for start in starts for clipped in ((), (excess,))]
+    held = [(*draws, counted) for draws in searches]
+    ends = held if in_ball else [first, *starts, *searches, *held]
     return frozenset((*draws, *joint) for draws in ends)
 
 
-def preference(place: int, epsilon: float) -> int:
+def preference(index: int, epsilon: float) -> int:
     """Return a radius's bonus to its score, in whole rows, for odds of radius^−2."""
-    return round(2.0 * _PREFERENCE * math.log(2.0) * place / _FINENESS / epsilon)
+    return round(2.0 * _PREFERENCE * math.log(2.0) * index / _FINENESS / epsilon)
 
 
 def _noisy_count(privacy_filter: PrivacyFilter, what: Query, exact: int, budget: BallBudget, share: float) -> float:
@@ -361,7 +383,10 @@ def _noisy_count(privacy_filter: PrivacyFilter, what: Query, exact: int, budget:
 # Evidence of a run on the rows that it clipped, and the warnings that follow.
 
 _FAILURE = 0.05
-"""Max probability, before a run, that one of its bounds on the effect of clipping fails (union bound)."""
+"""Max probability that one of a run's bounds on the effect of clipping fails.
+
+Before the run, by the union bound.
+"""
 _BOUNDS = 3
 _OUTLYING = 1.5
 """Distance of an outlying row from the center, in radii of the ball, at the least."""
@@ -394,25 +419,25 @@ class BallEvidence:
     pure: bool
 
     @classmethod
-    def found(
+    def measured(
         cls,
         distances: RowDistances,
         privacy_filter: PrivacyFilter,
         budget: BallBudget,
-        place: int,
+        index: int,
         farthest: float,
     ) -> BallEvidence:
         """Return the evidence of the clipped excess; the rows are counted if it allows the ball."""
-        radius = radius_at(place)
+        radius = radius_at(index)
         share = budget.excess_share(radius)
-        excess, deviation = distances.noisy_excess(privacy_filter, budget, share, place, farthest)
+        excess, deviation = distances.noisy_excess(privacy_filter, budget, share, index, farthest)
         return cls(radius, math.nan, math.nan, excess, deviation, farthest, budget.pure)
 
     def with_rows(
-        self, distances: RowDistances, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, place: int
+        self, distances: RowDistances, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, index: int
     ) -> BallEvidence:
         """Return the evidence with the noisy number of rows outside the ball."""
-        noisy = distances.noisy_rows_beyond(privacy_filter, budget, share, place)
+        noisy = distances.noisy_rows_beyond(privacy_filter, budget, share, index)
         return replace(self, rows_beyond=noisy, rows_deviation=budget.deviation(share))
 
     def excess_of_near_rows(self, rows_beyond: int) -> float:

@@ -189,16 +189,16 @@ def _of_means(setting: ReleasePlan, budget: PrivacyBudget) -> float:
     shape = MomentShape.of(schema, mean=True, n_rows=setting.n_rows if neighbors.table_size_is_public else None)
     plan = plan_before_release(automatic_mean(schema, budget), shape, budget, neighbors, setting.privacy_unit)
     scale = schema.encoding(mean=True).scale
-    found = plan.expected_errors(NormalRows(setting.n_rows, typical.standard_deviations / scale))
-    return math.inf if found is None else _root_mean_square(found * scale / _deviations(typical))
+    errors = plan.expected_errors(NormalRows(setting.n_rows, typical.standard_deviations / scale))
+    return math.inf if errors is None else _root_mean_square(errors * scale / _deviations(typical))
 
 
 def _of_table(noise: ForecastNoise, by: Sequence[str]) -> float:
     """Return the noise SD of a count in a release; NaN for three columns and more."""
     if len(by) == 1:
         typical = noise.typical
-        places = list(typical.features_of_columns[by[0]])
-        return _root_mean_square(noise.mean[places] * noise.n_rows)
+        features = list(typical.features_of_columns[by[0]])
+        return _root_mean_square(noise.mean[features] * noise.n_rows)
     return _root_mean_square(cross_table(noise.release, *by).noise) if len(by) == 2 else math.nan
 
 

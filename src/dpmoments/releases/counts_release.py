@@ -139,10 +139,10 @@ class CountsRelease(Release, Disclosed):
         confidence_level(level)
         if not by and len(self.tables) > 1:
             raise InputValueError(Message("counts-table-needed", tables=self._listed))
-        found = self.tables[0] if not by else best_margin(self.tables, by)
-        if found is None:
+        table = self.tables[0] if not by else best_margin(self.tables, by)
+        if table is None:
             raise InputValueError(Message("unknown-counts-table", by=[*map(shown, by)], tables=self._listed))
-        return found if level == found.level else found.at_level(level)
+        return table if level == table.level else table.at_level(level)
 
     def describe(self, *by: str, level: float = 0.95) -> CountTable:
         """Return :meth:`table`: counts with noise, shares and intervals, which ``print`` shows."""
@@ -180,8 +180,8 @@ class CountsRelease(Release, Disclosed):
         if by == other:
             raise InputValueError(Message("cross-table-of-one-column", by=by))
         warned = filter(None, (dependent_rows(self), *self.warnings))
-        found = self.table(by, other).cross_table(by, other, level=level)
-        return replace(found, warning=" ".join(f"Warning: {message.text()}" for message in warned))
+        result = self.table(by, other).cross_table(by, other, level=level)
+        return replace(result, warning=" ".join(f"Warning: {message.text()}" for message in warned))
 
     @property
     def _listed(self) -> str:

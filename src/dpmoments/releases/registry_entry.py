@@ -154,11 +154,11 @@ def registry_entry(
     known = {field: value for field, value in given.items() if value is not None}
     _check(known, authors)
 
-    def told(field: str, question: str) -> str:
+    def answer(field: str, question: str) -> str:
         return known.get(field, f"{_BLANK}: {question}")
 
     def chosen(field: str) -> str:
-        return told(field, f"one of {', '.join(_CHOICES[field])}")
+        return answer(field, f"one of {', '.join(_CHOICES[field])}")
 
     privacy, points = release.privacy, release.privacy_profile.points
     size = _number_of_units(release)
@@ -170,20 +170,23 @@ def registry_entry(
         "url_slug": re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "release",
         "deployment": {
             "basic": {
-                "name": told("name", "the name of the data product"),
+                "name": answer("name", "the name of the data product"),
                 "data_curators": [
-                    {"data_curator_name": told("curator", "who publishes"), "data_curator_type": chosen("curator_type")}
+                    {
+                        "data_curator_name": answer("curator", "who publishes"),
+                        "data_curator_type": chosen("curator_type"),
+                    }
                 ],
                 "description": known.get("description", f"Count, mean and second moments of the columns {columns}."),
-                "intended_use": told("intended_use", "what the release is for"),
+                "intended_use": answer("intended_use", "what the release is for"),
                 "data_product_type": "Summary statistics",
-                "data_product_region": told("region", "whom the data describe, and which jurisdiction applies"),
+                "data_product_region": answer("region", "whom the data describe, and which jurisdiction applies"),
                 **({"data_product_sector": known["sector"]} if "sector" in known else {}),
-                "publication_date": told("publication_date", "YYYY-MM-DD"),
+                "publication_date": answer("publication_date", "YYYY-MM-DD"),
             },
             "dp_variant": {
                 "variant_name": _VARIANTS[privacy.budget.kind],
-                "data_domain": told("data_domain", f"which tables might have been; their columns are {columns}"),
+                "data_domain": answer("data_domain", f"which tables might have been; their columns are {columns}"),
                 "unprotected_quantities": _listed(unprotected_quantities(release)),
             },
             "privacy_loss": {
@@ -198,7 +201,7 @@ def registry_entry(
             "deployment_model": {
                 "model_name": "Central",
                 "trust_assumptions": "The curator holds the table and is trusted with it; readers of the release are not.",
-                "actors": told("actors", "who may see the table or the release, and why they are trusted with it"),
+                "actors": answer("actors", "who may see the table or the release, and why they are trusted with it"),
                 "release_type": chosen("release_type"),
                 "data_source_type": chosen("data_source_type"),
                 "access_type": "Non-interactive",
@@ -207,7 +210,7 @@ def registry_entry(
                 "preprocessing_and_hyperparameter_tuning": _listed(
                     [
                         *map(str, privacy.rules),
-                        told("tuning", "what was looked at or tuned beforehand, and whether its cost was counted"),
+                        answer("tuning", "what was looked at or tuned beforehand, and whether its cost was counted"),
                     ]
                 ),
                 "mechanisms": _listed(
@@ -220,7 +223,7 @@ def registry_entry(
                 ),
                 "composition": describe_composition(release),
                 "post_processing": _listed([f"{text[0].upper()}{text[1:]}." for text in post_processing(release)]),
-                "justification": told("justification", "how budget, bounds and mechanism were chosen, and by whom"),
+                "justification": answer("justification", "how budget, bounds and mechanism were chosen, and by whom"),
                 "additional_information": _listed(
                     [f"Release {release.id}.", *([f"Described at {url}."] if url else [])]
                 ),

@@ -708,8 +708,8 @@ def _on_cluster(client: Any, leaves: Sequence[Any], root: Any, progress: PassPro
 def _watched(progress: PassProgress) -> Any:
     from dask.callbacks import Callback
 
-    def told(_key: Any, _value: Any, _graph: Any, state: Any, _worker: Any) -> None:
+    def report(_key: Any, _value: Any, _graph: Any, state: Any, _worker: Any) -> None:
         done = len(state["finished"])
         progress.tell(done / (done + sum(len(state[kind]) for kind in ("ready", "waiting", "running")) + 1))
 
-    return Callback(posttask=told)
+    return Callback(posttask=report)

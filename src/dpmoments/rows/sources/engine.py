@@ -75,7 +75,7 @@ class Fingerprint:
 
     def add(self, columns: Mapping[str, Any]) -> None:
         """Add rows, given as equally long columns: Arrow arrays, or arrays of Python objects."""
-        result = [_cell_words(cells) for cells in columns.values()]
+        result = [_cell_hashes(cells) for cells in columns.values()]
         n_rows = len(result[0])
         hashes, terms = np.empty((2, min(_ROWS_AT_A_TIME, n_rows)), np.uint64)
         for start in range(0, n_rows, _ROWS_AT_A_TIME):
@@ -88,16 +88,18 @@ class Fingerprint:
             self.value = (self.value + int(np.add.reduce(mixed(hashes[:size])))) & _WORD
 
 
-def _cell_words(cells: Any) -> HashArray:
+def _cell_hashes(cells: Any) -> HashArray:
     """Hash each value to 64 bits, shape (n,); equal values of one type get equal hashes."""
     if isinstance(cells, np.ndarray):
         return np.array(read_objects(cells, _object_word, 0), np.uint64)
     if isinstance(cells, pa.ChunkedArray):
-        words = [_cell_words(chunk) for chunk in cells.chunks]
+        words = [_cell_hashes(chunk) for chunk in cells.chunks]
         return words[0] if len(words) == 1 else np.concatenate([np.zeros(0, np.uint64), *words])
     if pa.types.is_run_end_encoded(cells.type):
-        return _cell_words(pc.run_end_decode(cells))
-    result = _looked_up(_words(cells.dictionary), cells) if pa.types.is_dictionary(cells.type) else _words(cells)
+        return _cell_hashes(pc.run_end_decode(cells))
+    result = (
+        _looked_up(_hash_words(cells.dictionary), cells) if pa.types.is_dictionary(cells.type) else _hash_words(cells)
+    )
     return np.where(cells.is_null().to_numpy(zero_copy_only=False), _EMPTY, result) if cells.null_count else result
 
 
@@ -109,12 +111,12 @@ def _object_word(cell: object) -> int:
     return zlib.crc32(type(cell).__qualname__.encode(errors="backslashreplace"))
 
 
-def _words(cells: Any) -> HashArray:
+def _hash_words(cells: Any) -> HashArray:
     kind = cells.type
     if pa.types.is_null(kind):
         return np.zeros(len(cells), np.uint64)
     if pa.types.is_boolean(kind):
-        return _words(cells.cast(pa.uint8()))
+        return _hash_words(cells.cast(pa.uint8()))
     if pa.types.is_temporal(kind):
         cells = cells.view(pa.int32() if kind.bit_width == 32 else pa.int64())
         kind = cells.type
@@ -128,7 +130,7 @@ def _words(cells: Any) -> HashArray:
     with suppress(pa.ArrowException):
         texts = pc.fill_null(cells.cast(pa.large_binary()), b"").dictionary_encode()  # levels are few
         return _looked_up(unit_hashes(texts.dictionary, 0), texts)
-    return _cell_words(np.array([*cells.to_pylist(), None], dtype=object)[:-1])
+    return _cell_hashes(np.array([*cells.to_pylist(), None], dtype=object)[:-1])
 
 
 def _looked_up(words: HashArray, cells: Any) -> HashArray:

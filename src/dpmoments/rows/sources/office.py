@@ -101,15 +101,15 @@ class ExcelSource(_ColumnsOfFile):
     def read_parts(self, path: Path) -> Iterator[ColumnPart]:
         rows = sheet_rows(path)
         header = next(rows, [])
-        places = {name: header.index(name) for name in self.names}
+        indices = {name: header.index(name) for name in self.names}
         held: list[list[Any]] = []
         for row in rows:
-            held.append([row[place] for place in places.values()])
+            held.append([row[index] for index in indices.values()])
             if len(held) == self.largest_part:
-                yield _part_of_rows(held, list(places))
+                yield _part_of_rows(held, list(indices))
                 held = []
         if held:
-            yield _part_of_rows(held, list(places))
+            yield _part_of_rows(held, list(indices))
 
 
 def _part_of_rows(rows: list[list[Any]], names: Sequence[str]) -> ColumnPart:

@@ -128,7 +128,7 @@ class CsvSource(StreamedFileSource):
         header = self.names_in(path)
         shown = [name if name in self.names else "" for name in header]
         ways: set[str] = set()
-        given, told = 0, 0
+        given, reported = 0, 0
 
         def mended(said: str) -> str | None:
             if LONG_LINE in said and _LONG_LINES not in ways:
@@ -140,10 +140,10 @@ class CsvSource(StreamedFileSource):
             seen = 0
 
             def note_ragged_line() -> None:
-                nonlocal seen, told
+                nonlocal seen, reported
                 seen += 1
-                if seen > told and self.on_ragged_line is not None:
-                    told = seen
+                if seen > reported and self.on_ragged_line is not None:
+                    reported = seen
                     self.on_ragged_line()
 
             convert = pa_csv.ConvertOptions(
