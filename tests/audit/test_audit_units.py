@@ -23,6 +23,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.units import UnitSelection
+from support.said import refused
 
 UNIT = PrivacyUnit("person", 5)
 PURE, APPROXIMATE, ZCDP = PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 0.01), PrivacyBudget.zcdp(0.5)
@@ -119,9 +120,9 @@ def test_a_person_all_of_whose_rows_count_is_caught(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ValueError, match="Use neighbors='add_remove'"):
+    with refused("unit-needs-add-remove"):
         audit("laplace", PURE, "replace_one", insecure_generator(0), privacy_unit=UNIT)
-    with pytest.raises(TypeError, match=r"must be a dpmoments\.PrivacyUnit"):
+    with refused("wrong-type", TypeError, parameter="privacy_unit"):
         audit("laplace", PURE, "add_remove", insecure_generator(0), privacy_unit="person")  # type: ignore[arg-type]
 
 

@@ -17,6 +17,7 @@ from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 from support.rows_read_once import RowsReadOnce
+from support.said import refused
 
 every_case = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 
@@ -114,7 +115,7 @@ def test_result_has_the_promised_parts(case: Case) -> None:
 @every_case
 def test_empty_and_one_row_tables_run_where_n_is_private(case: Case) -> None:
     if case.neighbors is Neighbors.REPLACE_ONE:
-        with pytest.raises(ValueError, match="no rows"):
+        with refused("table-without-rows"):
             dpm.release(np.zeros((0, 3)), dpm.Schema.unit_ball(3), epsilon=1.0, neighbors="replace_one")
         return
     for n_rows in (0, 1):
@@ -154,7 +155,7 @@ def test_expected_error_matches_trials(case: Case) -> None:
 def test_wrong_budget_kind_is_refused(case: Case) -> None:
     for kind in set(BudgetKind) - case.mechanism.budget_kinds:
         budget = Case(case.mechanism, kind, case.neighbors, case.mean).budget()
-        with pytest.raises(ValueError, match="budget"):
+        with refused("budget-of-other-kind"):
             case.mechanism.plan(case.shape(), budget, case.neighbors)
 
 
@@ -162,7 +163,7 @@ def test_wrong_budget_kind_is_refused(case: Case) -> None:
 def test_rows_of_another_shape_are_refused(case: Case) -> None:
     plan = case.plan()
     rows = dpm.rows.Rows.of(np.zeros((5, 4)), dpm.Schema.unit_ball(4), neighbors=case.neighbors)
-    with pytest.raises(ValueError, match="features"):
+    with refused("rows-of-other-features"):
         run_plan(plan, rows, insecure_generator(0))
 
 
@@ -170,14 +171,14 @@ def test_rows_of_another_shape_are_refused(case: Case) -> None:
 def test_rows_opened_for_another_relation_are_refused(planned: str, opened: str) -> None:
     plan = dpm.mechanisms.Gaussian().plan(MomentShape(3, n_rows=10), PrivacyBudget.zcdp(1.0), planned)
     rows = dpm.rows.Rows.of(np.zeros((10, 3)), dpm.Schema.unit_ball(3), neighbors=opened)
-    with pytest.raises(ValueError, match="for the same relation"):
+    with refused("rows-of-other-relation"):
         run_plan(plan, rows, insecure_generator(0))
 
 
 def test_options_for_a_configured_mechanism_are_refused() -> None:
     configured = dpm.mechanisms.Laplace()
     assert make_mechanism(configured) is configured
-    with pytest.raises(ValueError, match="configured already: leave out calibration"):
+    with refused("mechanism-configured"):
         make_mechanism(configured, calibration="paper")
 
 

@@ -18,7 +18,7 @@ from dpmoments.papers.bounds.lecture import CONTRACTION, RESCALE
 from dpmoments.papers.mechanisms.private_preconditioning import _SHRINK, _shrink_long
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
-from support.said import codes
+from support.said import codes, refused
 
 BOUNDS = (1.0, 100.0)
 
@@ -230,7 +230,7 @@ def test_bounds_rounds_and_refusals_of_a_plan() -> None:
     for highest, share in ((8.0, 1.0), (8.5, 0.5), (80.0, 0.5 / 22)):
         mechanism = kind((1.0, highest))
         assert mechanism.plan(ball, PrivacyBudget.zcdp(least / share * (1 + 1e-9)), "replace_one").cost.rho > 0.0
-        with pytest.raises(ValueError, match="larger budget"):
+        with refused("budget-too-small"):
             mechanism.plan(ball, PrivacyBudget.zcdp(least / share * (1 - 1e-9)), "replace_one")
 
 

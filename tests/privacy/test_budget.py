@@ -19,6 +19,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_rho
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors
+from support.said import refused
 
 positive = st.floats(1e-12, 1e12)
 deltas = st.floats(1e-300, 0.999)
@@ -33,26 +34,26 @@ RULES = (Message("row-norm-bound", norm=2.0), Message("two-values", column="memb
 
 @pytest.mark.parametrize("epsilon", [0, 0.0, -1.0, math.inf, math.nan])
 def test_impossible_epsilon_is_refused(epsilon: float) -> None:
-    with pytest.raises(ValueError, match="epsilon"):
+    with refused("not-a-budget"):
         PrivacyBudget.of(epsilon=epsilon)
 
 
 @pytest.mark.parametrize("delta", [1.0, 1.5, -1e-9, math.nan, math.inf])
 def test_impossible_delta_is_refused(delta: float) -> None:
-    with pytest.raises(ValueError, match="delta"):
+    with refused("delta-out-of-range"):
         PrivacyBudget.of(epsilon=1.0, delta=delta)
 
 
 @pytest.mark.parametrize("rho", [0, -0.5, math.inf, math.nan])
 def test_impossible_rho_is_refused(rho: float) -> None:
-    with pytest.raises(ValueError, match="rho"):
+    with refused("not-a-budget"):
         PrivacyBudget.of(rho=rho)
 
 
 def test_the_largest_loss_is_a_budget_and_none_beyond() -> None:
     for make in (PrivacyBudget.pure, PrivacyBudget.zcdp):
         assert make(1e100) == make(10**100)
-        with pytest.raises(ValueError, match="positive and finite"):
+        with refused("not-a-budget"):
             make(math.nextafter(1e100, math.inf))
         assert make(5e-324)
 
@@ -77,14 +78,14 @@ def test_a_budget_has_the_losses_of_its_kind_alone(kind: BudgetKind, arguments: 
 
 @pytest.mark.parametrize("delta", ["1", None, True])
 def test_a_delta_of_another_type_is_refused(delta: object) -> None:
-    with pytest.raises(TypeError, match="delta"):
+    with refused("wrong-type", TypeError, parameter="delta"):
         PrivacyBudget(BudgetKind.APPROXIMATE, epsilon=1.0, delta=delta)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("weights", [(), (1.0, 0.0), (1.0, -1.0), (math.inf, 1.0), (math.nan,)])
 def test_impossible_weights_are_refused(weights: tuple[float, ...]) -> None:
     for budget in (PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(1.0), PrivacyBudget.approximate(1.0, 1e-6)):
-        with pytest.raises(ValueError, match="weights"):
+        with refused("weights-not-positive"):
             budget.split(*weights)
 
 
@@ -102,7 +103,7 @@ def test_other_types_are_refused(value: object) -> None:
 
 def test_neighbors_are_named_exactly() -> None:
     assert Neighbors.of("add_remove") is Neighbors.ADD_REMOVE
-    with pytest.raises(ValueError, match="replace_one"):
+    with refused("unknown-relation"):
         Neighbors.of("bounded")
 
 
@@ -127,7 +128,7 @@ def test_file_round_trip(budget: PrivacyBudget) -> None:
 @given(budgets, budgets)
 def test_sums_round_up_and_cover_their_parts(first: PrivacyBudget, second: PrivacyBudget) -> None:
     if (first.kind is BudgetKind.ZCDP) != (second.kind is BudgetKind.ZCDP):
-        with pytest.raises(ValueError, match="do not add up"):
+        with refused("budgets-of-other-kinds"):
             first + second
         return
     if first.delta + second.delta >= 1:
@@ -151,16 +152,16 @@ def test_coverage_between_kinds() -> None:
 def test_what_a_budget_implies_at_a_delta() -> None:
     budget = PrivacyBudget.approximate(1.0, 1e-6)
     assert budget.to_epsilon(1e-6) == budget.to_epsilon(1e-5) == 1.0
-    with pytest.raises(ValueError, match="own delta"):
+    with refused("delta-above-asked"):
         budget.to_epsilon(math.nextafter(1e-6, 0.0))
     assert PrivacyBudget.pure(2.0).to_epsilon(1e-6) == 2.0
-    with pytest.raises(ValueError, match="no ρ implies"):
+    with refused("no-rho-implies-pure"):
         PrivacyBudget.pure(2.0).to_rho()
 
 
 def test_to_epsilon_agrees_with_the_curve() -> None:
     assert PrivacyBudget.pure(2.0).to_epsilon(1e-9) == 2.0
-    with pytest.raises(ValueError, match="delta"):
+    with refused("delta-above-asked"):
         PrivacyBudget.approximate(1.0, 1e-3).to_epsilon(1e-6)
     rho, delta = 0.5, 1e-6
     classic = rho + 2 * math.sqrt(rho * math.log(1 / delta))
@@ -169,7 +170,7 @@ def test_to_epsilon_agrees_with_the_curve() -> None:
 
 @pytest.mark.parametrize("epsilon", [10**400, 1e200])
 def test_budgets_beyond_floating_point_are_refused(epsilon: float) -> None:
-    with pytest.raises(ValueError, match="positive and finite"):
+    with refused("not-a-budget"):
         PrivacyBudget.of(epsilon=epsilon)
 
 

@@ -9,6 +9,7 @@ from scipy import special
 
 from dpmoments.privacy import curves
 from dpmoments.privacy.curves import wishart
+from support.said import refused
 
 RELATIONS = ["add_remove", "replace_one"]
 
@@ -217,7 +218,7 @@ def test_refuses_nonsense():
         curves.additive_wishart_delta(1.0, 0.5, 1.0, "add_remove")
     with pytest.raises(ValueError, match="scale"):
         curves.additive_wishart_degrees(1.0, 1e-6, 0.0, "add_remove")
-    with pytest.raises(ValueError, match="neighboring relation"):
+    with refused("unknown-relation"):
         curves.additive_wishart_scale(1.0, 1e-6, 5, "neither")
 
 

@@ -60,6 +60,7 @@ from dpmoments.privacy.sensitivity import (
     smallest_eigenvalue,
 )
 from dpmoments.privacy.unit import Neighbors
+from support.said import refused
 
 ORDERS = (1.01, 1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 32.0, 100.0)
 """Rényi orders at which a zCDP price is compared; a price ρ must be ≥ D_α/α at each of them."""
@@ -194,7 +195,7 @@ def test_less_noise_off_the_diagonal_than_the_price_allows() -> None:
     one_row = count(Neighbors.ADD_REMOVE)
     for unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
         for off_diagonal in (1.5, math.nextafter(math.nextafter(least, 0.0), 0.0)):
-            with pytest.raises(ValueError, match="off the diagonal"):
+            with refused("noise-off-diagonal"):
                 DiscreteGaussian(3.0, off_diagonal).loss(one_row, unit)
     right, faulty = DiscreteGaussian(3.0, least), DiscreteGaussian(3.0, 1.5)
     assert discrete_gaussian_is_paid_for(right, off_diagonal_move, LossUnit.RHO, Neighbors.ADD_REMOVE)
@@ -859,12 +860,12 @@ def test_raised_wishart_sampling_of_replaced_rows() -> None:
     for epsilon in (0.5, 1.0):
         delta = hockey_stick(np.outer(large, small), np.outer(small, large), epsilon)
         claim = PrivacyBudget.approximate(epsilon, 1.001 * delta)
-        with pytest.raises(ValueError, match="more than the plan claims"):
+        with refused("draw-above-claim"):
             RaisedWishartSampling(6, 5.0, 0.5).loss(other, LossUnit.EPSILON_DELTA, claim)
         ratio = raised_wishart_ratio(epsilon, delta, 6)
         for sensitivity, padding in ((one, ratio), (other, root * ratio)):
             RaisedWishartSampling(6, padding, 1e-6).loss(sensitivity, LossUnit.EPSILON_DELTA, claim)
-            with pytest.raises(ValueError, match="more than the plan claims"):
+            with refused("draw-above-claim"):
                 RaisedWishartSampling(6, padding * 0.99, 1e-6).loss(sensitivity, LossUnit.EPSILON_DELTA, claim)
 
 
@@ -905,7 +906,7 @@ def test_prices_grow_with_what_a_row_moves(name: str) -> None:
         one, four = (moves_by(law.norm, size, Neighbors.ADD_REMOVE) for size in (1.0, 4.0))
         power = 2 if unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO) else 1
         assert float(law.loss(four, unit).amount) == pytest.approx(4.0**power * float(law.loss(one, unit).amount))
-        with pytest.raises(ValueError, match="takes no claim"):
+        with refused("law-takes-no-claim"):
             law.loss(one, unit, CLAIM)
 
 
@@ -915,15 +916,15 @@ def test_parameters_that_mean_nothing_are_refused() -> None:
     for degrees in (1, 2**70):
         AdditiveWishartDraw(1, degrees, 1.0, 1)
     for faulty in (-1, 65):
-        with pytest.raises(ValueError, match="out of range"):
+        with refused("law-out-of-range"):
             MatrixLaplaceDraw(1.0, faulty)
-    with pytest.raises(ValueError, match="out of range"):
+    with refused("law-out-of-range"):
         AdditiveWishartDraw(1, 0, 1.0, 1)
     faulty_kinds: list[Any] = [True, 1.0, "1", None]
     for kind in faulty_kinds:
-        with pytest.raises(TypeError, match="whole number"):
+        with refused("law-whole-number", TypeError):
             MatrixLaplaceDraw(1.0, kind)
-        with pytest.raises(TypeError, match="whole number"):
+        with refused("law-whole-number", TypeError):
             WishartSampling(kind, 1.0)
     assert EigenvalueBound(1.0, 0.0).allowance == WishartSampling(3, 0.0).padding == 0.0
     for make in (DiscreteGaussian, DiscreteLaplace, GaussianDraw, lambda scale: MatrixLaplaceDraw(scale, 3)):
@@ -956,12 +957,12 @@ def test_tuples_of_parameters_are_checked_for_every_law() -> None:
         with pytest.raises(error, match="scales of a uneven draw must be"):
             UnevenGaussian(1.0, wrong)  # type: ignore[arg-type]
     for law in (UnevenGaussian(1.0, (1.0,) * 4), UnevenGaussian(1.0), Directions((1.0,) * 4, 3), Directions((), 3)):
-        with pytest.raises(ValueError, match="is not for a query of shape"):
+        with refused("law-of-other-length"):
             law.check_shape((3, 3))
     UnevenGaussian(1.0, (1.0, 2.0, 3.0)).check_shape((3,))
     for law in (Directions((1.0,), 2), AdditiveWishartDraw(2, 80, 1.0, 0)):
         law.check_shape((2, 2))
-        with pytest.raises(ValueError, match="for 2 rows is not for a query of shape"):
+        with refused("law-of-other-rows"):
             law.check_shape((3, 3))
 
 
@@ -986,10 +987,10 @@ def test_a_new_gaussian_law_composes_as_the_others() -> None:
 def test_an_empty_query_is_refused() -> None:
     for shape in ((0,), (0, 0)):
         for law in (DiscreteLaplace(3.0), Choice(1.0), MatrixLaplaceDraw(1.0, 3)):
-            with pytest.raises(ValueError, match="not for a query of shape"):
+            with refused("law-of-other-shape"):
                 law.check_shape(shape)
     for shape in ((2, 3), (3, 2), (2, 2, 2), ()):
-        with pytest.raises(ValueError, match="not for a query of shape"):
+        with refused("law-of-other-shape"):
             DiscreteLaplace(3.0).check_shape(shape)
 
 
@@ -1003,7 +1004,7 @@ def test_a_claim_of_exactly_what_the_curve_says_is_taken() -> None:
     delta = wishart_sampling_delta(1.0, 50, 30.0, Neighbors.ADD_REMOVE)
     law, one_row = WishartSampling(50, 30.0), row_norm_square(Neighbors.ADD_REMOVE)
     law.loss(one_row, LossUnit.EPSILON_DELTA, PrivacyBudget.approximate(1.0, delta))
-    with pytest.raises(ValueError, match="more than the plan claims"):
+    with refused("draw-above-claim"):
         law.loss(one_row, LossUnit.EPSILON_DELTA, PrivacyBudget.approximate(1.0, math.nextafter(delta, 0.0)))
 
 
@@ -1080,7 +1081,7 @@ def test_a_sensitivity_in_another_norm_is_refused(name: str) -> None:
     law, units = ONE_OF_EACH[name]
     for norm in set(Norm) - {law.norm}:
         for unit in units:
-            with pytest.raises(ValueError, match="needs a sensitivity in"):
+            with refused("law-of-other-norm"):
                 law.loss(ONE[norm](Neighbors.ADD_REMOVE), unit, CLAIM)
 
 
@@ -1500,5 +1501,5 @@ def test_padding_by_the_curve_is_just_enough() -> None:
         padding = wishart_sampling_padding(1.0, 1e-6, 50, neighbors)
         sensitivity = row_norm_square(neighbors)
         WishartSampling(50, padding).loss(sensitivity, LossUnit.EPSILON_DELTA, CLAIM)
-        with pytest.raises(ValueError, match="more than the plan claims"):
+        with refused("draw-above-claim"):
             WishartSampling(50, padding * (1.0 - 1e-6)).loss(sensitivity, LossUnit.EPSILON_DELTA, CLAIM)

@@ -330,7 +330,7 @@ def test_losses_of_one_unit_alone_are_added_and_compared() -> None:
     assert not Loss(LossUnit.EPSILON_DELTA, Fraction(1), Fraction(1, 4)).within(one)
     assert not Loss(LossUnit.RHO, Fraction(0)).within(one)
     for amounts in ((Fraction(-1), Fraction(0)), (Fraction(1), Fraction(-1))):
-        with pytest.raises(ValueError, match="negative"):
+        with refused("loss-negative"):
             Loss(LossUnit.EPSILON_DELTA, *amounts)
     assert Loss.none(LossUnit.RHO) == Loss(LossUnit.RHO, Fraction(0))
     # Noise of any scale may be counted where nothing is composed jointly.
@@ -354,9 +354,9 @@ def test_as_many_coordinates_as_the_composition_is_proven_for() -> None:
         opening.draw("and another", law, CELLS[:1], one_row)
     receipt = opening.close()
     larger = (*receipt.draws, replace(receipt.draws[1]))
-    with pytest.raises(ValueError, match="more coordinates"):
+    with refused("receipt-of-many-coordinates"):
         replace(receipt, draws=larger)
-    with pytest.raises(ValueError, match="more coordinates"):
+    with refused("receipt-of-many-coordinates"):
         Receipt.from_dict(in_a_file(receipt) | {"draws": [draw.to_dict() for draw in larger]})
     opening = opened(RHO, LossUnit.RHO, kind=DrawsNothing)
     opening.draw("more", law, MANY, one_row)
@@ -385,7 +385,7 @@ def test_a_floor_is_covered_by_the_highest_bound_that_was_drawn() -> None:
     first, _, last = in_a_file(receipt)["draws"]
     Receipt.from_dict(in_a_file(receipt) | {"draws": [first, last]})
     for draws in ([last], [last, first]):
-        with pytest.raises(ValueError, match="was not drawn"):
+        with refused("receipt-without-eigenvalue-bound"):
             Receipt.from_dict(in_a_file(receipt) | {"draws": draws})
 
 
@@ -594,11 +594,11 @@ def test_the_filter_of_a_group() -> None:
     door.draw("scores", Choice(0.5), [1, 2], rank_score(ADD))
     assert door.left.amount == opening.left.amount == opening.left_for("north").amount < Fraction(0.25)
     assert opening.left_for("south").amount == Fraction(PURE.epsilon)
-    with pytest.raises(ValueError, match="groups within groups"):
+    with refused("groups-within-groups"):
         door.draw("scores", Choice(0.1), [1, 2], rank_score(ADD), group="south")
-    with pytest.raises(ValueError, match="groups within groups"):
+    with refused("groups-within-groups"):
         door.for_group("south").draw("scores", Choice(0.1), [1, 2], rank_score(ADD))
-    with pytest.raises(TypeError, match="whole run"):
+    with refused("filter-of-group-closed", TypeError):
         door.close()
     receipt = opening.close()
     assert [draw.group for draw in receipt.draws] == ["north"]
@@ -1005,7 +1005,7 @@ def test_a_receipt_of_groups_is_for_no_release_of_all_rows() -> None:
     draw = Draw(Message("count"), law, moved, law.loss(moved, LossUnit.RHO), 1)
     statement = PrivacyStatement(cost, ADD, "idealized", True, (), "1")
     Receipt(ADD, cost, LossUnit.RHO, (draw, draw)).require_for(statement)
-    with pytest.raises(ValueError, match="several groups"):
+    with refused("receipt-of-groups"):
         Receipt(ADD, cost, LossUnit.RHO, (draw, replace(draw, group="a"))).require_for(statement)
 
 
@@ -1035,7 +1035,7 @@ def test_claims_that_are_too_small_are_refused() -> None:
                 claim[key] *= 0.5
                 content["draws"][place][stated] = claim[key]
                 changed += 1
-                with pytest.raises(ValueError, match="more than the plan claims"):
+                with refused("draw-above-claim"):
                     Receipt.from_dict(content)
     assert changed
 
@@ -1049,7 +1049,7 @@ def test_a_receipt_is_for_one_statement() -> None:
         replace(statement, budget=double),
         replace(statement, neighbors=Neighbors(other(receipt.neighbors))),
     ):
-        with pytest.raises(ValueError, match="not for the stated budget"):
+        with refused("receipt-of-other-budget"):
             receipt.require_for(faulty)
 
 
@@ -1331,7 +1331,7 @@ def test_a_law_without_a_meaning_cannot_be_made(name: str) -> None:
 def test_a_filter_is_not_copied() -> None:
     opening = opened(PURE, LossUnit.EPSILON)
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="cannot be copied"):
+        with refused("filter-not-copied", TypeError):
             duplicate(opening)
 
 

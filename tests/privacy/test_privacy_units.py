@@ -161,21 +161,21 @@ def test_where_nothing_is_left_it_says_so(cost: PrivacyBudget, loss_unit: LossUn
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "words"),
+    ("options", "kind", "code"),
     [
-        ({"column": "a", "max_rows": 0}, ValueError, "between 1 and"),
-        ({"column": "a", "max_rows": -1}, ValueError, "between 1 and"),
-        ({"column": "a", "max_rows": 10**400}, ValueError, "between 1 and"),
-        ({"column": "a", "max_rows": True}, TypeError, "whole number, got bool"),
-        ({"column": "a", "max_rows": 2.0}, TypeError, "whole number, got float"),
-        ({"column": "a", "max_rows": "5"}, TypeError, "whole number, got str"),
-        ({"column": "", "max_rows": 1}, ValueError, "has no name"),
-        ({"column": 3, "max_rows": 1}, TypeError, "a text, got int"),
-        ({"column": "a", "max_rows": 1, "missing": "zero"}, ValueError, "must be 'error', or 'drop'"),
+        ({"column": "a", "max_rows": 0}, ValueError, "max-rows-out-of-range"),
+        ({"column": "a", "max_rows": -1}, ValueError, "max-rows-out-of-range"),
+        ({"column": "a", "max_rows": 10**400}, ValueError, "max-rows-out-of-range"),
+        ({"column": "a", "max_rows": True}, TypeError, "wrong-type"),
+        ({"column": "a", "max_rows": 2.0}, TypeError, "wrong-type"),
+        ({"column": "a", "max_rows": "5"}, TypeError, "wrong-type"),
+        ({"column": "", "max_rows": 1}, ValueError, "unit-without-name"),
+        ({"column": 3, "max_rows": 1}, TypeError, "wrong-type"),
+        ({"column": "a", "max_rows": 1, "missing": "zero"}, ValueError, "out-of-range"),
     ],
 )
-def test_a_unit_that_cannot_be_is_refused(options: dict[str, Any], kind: type[Exception], words: str) -> None:
-    with pytest.raises(kind, match=words):
+def test_a_unit_that_cannot_be_is_refused(options: dict[str, Any], kind: type[Exception], code: str) -> None:
+    with refused(code, kind):
         PrivacyUnit(**options)
 
 
@@ -547,30 +547,30 @@ def test_a_statement_of_rows_is_written_as_before_there_were_units() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "kind", "words"),
+    ("changes", "kind", "code"),
     [
-        ({"neighbors": "replace_one"}, ValueError, "not supported under neighbors='replace_one'"),
-        ({"n_rows": 100}, ValueError, "n_rows cannot be public with a privacy unit"),
-        ({"privacy_unit": PrivacyUnit("age", 3)}, ValueError, "is in the schema"),
-        ({"privacy_unit": PrivacyUnit("person", 3)}, ValueError, "has no column 'person'"),
-        ({"privacy_unit": "person_id"}, TypeError, "must be a dpmoments.PrivacyUnit, got str"),
-        ({"privacy_unit": PrivacyUnit("smoking", 3)}, ValueError, "has no column 'smoking'"),
+        ({"neighbors": "replace_one"}, ValueError, "unit-needs-add-remove"),
+        ({"n_rows": 100}, ValueError, "public-rows-of-units"),
+        ({"privacy_unit": PrivacyUnit("age", 3)}, ValueError, "unit-is-a-feature"),
+        ({"privacy_unit": PrivacyUnit("person", 3)}, ValueError, "table-without-columns"),
+        ({"privacy_unit": "person_id"}, TypeError, "wrong-type"),
+        ({"privacy_unit": PrivacyUnit("smoking", 3)}, ValueError, "table-without-columns"),
     ],
 )
 def test_what_cannot_be_is_refused_before_a_row_is_read(
-    changes: dict[str, Any], kind: type[Exception], words: str
+    changes: dict[str, Any], kind: type[Exception], code: str
 ) -> None:
-    with pytest.raises(kind, match=words):
+    with refused(code, kind):
         dpm.release(people(), SCHEMA, **({"epsilon": 1.0, "privacy_unit": UNIT} | changes))
 
 
 def test_an_array_has_no_column_of_units() -> None:
-    with pytest.raises(TypeError, match="pass a pandas, Polars or Arrow frame"):
+    with refused("array-without-unit", TypeError):
         dpm.release(np.zeros((5, 2)), SCHEMA, epsilon=1.0, privacy_unit=UNIT)
 
 
 def test_groups_of_rows_are_not_released_for_units() -> None:
-    with pytest.raises(ValueError, match="a person may have rows in several groups"):
+    with refused("groups-of-units"):
         dpm.release_groups(people(), SCHEMA, by="smoker", epsilon=1.0, privacy_unit=UNIT)  # type: ignore[arg-type]
 
 
@@ -580,7 +580,7 @@ def test_releases_for_different_units_are_not_pooled() -> None:
     rows = dpm.release(first, SCHEMA, **options)
     threes, fours = (dpm.release(second, SCHEMA, privacy_unit=PrivacyUnit("person_id", k), **options) for k in (3, 4))
     for other in (rows, fours):
-        with pytest.raises(ValueError, match="protect different units"):
+        with refused("units-differ"):
             dpm.pool([threes, other])
     pooled = dpm.pool([threes, dpm.release(first, SCHEMA, privacy_unit=UNIT, **options)])
     assert pooled.privacy.privacy_unit == UNIT

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpmoments.rows.rounding import SlicedMatrix, _row_peaks
 from references.reference_lattice import reference_image
 from support.examples import examples
+from support.said import refused
 
 cells = st.one_of(
     st.floats(-2, 2),
@@ -127,17 +128,17 @@ def test_special_rows() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ValueError, match="two-dimensional"):
+    with refused("matrix-shape"):
         SlicedMatrix.of([1.0])
     for shape in ((0, 3), (3, 0), (1, 1, 1)):
-        with pytest.raises(ValueError, match="two-dimensional and not empty"):
+        with refused("matrix-shape"):
             SlicedMatrix.of(np.ones(shape))
     assert SlicedMatrix.of(np.zeros((1, 8192))).slice_bits == 20
-    with pytest.raises(ValueError, match="at most 8192"):
+    with refused("matrix-columns"):
         SlicedMatrix.of(np.zeros((1, 8193)))
-    with pytest.raises(ValueError, match="magnitude"):
+    with refused("matrix-entries"):
         SlicedMatrix.of([[1e121]])
-    with pytest.raises(ValueError, match="magnitude"):
+    with refused("matrix-entries"):
         SlicedMatrix.of([[-1e121]])
 
 

@@ -48,6 +48,7 @@ from dpmoments.rows.sources.dask import (
 )
 from dpmoments.rows.sources.engine import Failure, Outcome, PartitionJob, PassProgress, Reading, Seal, _Summarized
 from dpmoments.rows.sources.opening import open_source
+from support.said import refused
 from support.table_forms import EXPECTED, N_ROWS, REGIONS, SCHEMA, TABLE, csv_text, decimals, make_table
 from support.watched_files import WatchedFile, watched
 
@@ -410,16 +411,16 @@ def test_keys_in_the_names_of_folders_are_refused_unless_they_are_text(tmp_path:
     for filesystem in ("fsspec", pa.fs.LocalFileSystem()):
         frame = dd.read_parquet(str(folder), filesystem=filesystem)
         for data in (frame, frame.assign(z=1), frame.rename(columns={"code": "z"})):
-            with pytest.raises(TypeError, match="'region' is in the names of folders"):
+            with refused("dask-folder-types", TypeError, column="region"):
                 Rows.of(data, levels)
-        with pytest.raises(TypeError, match="'region' is in the names of folders"):
+        with refused("dask-folder-types", TypeError, column="region"):
             Rows.of(frame[frame.region == 8], CODES)
         unit = dpm.PrivacyUnit("region", max_rows=1)
-        with pytest.raises(TypeError, match="'region' is in the names of folders"):
+        with refused("dask-folder-types", TypeError, column="region"):
             Rows.of(frame, CODES, privacy_unit=unit)
         assert Rows.of(frame, CODES).count() == 2  # it is not read
         assert Rows.of(frame, numbers).count() == 2  # a number is the same of whatever type it is
-    with pytest.raises(TypeError, match="'region' is in the names of folders"):
+    with refused("dask-folder-types", TypeError, column="region"):
         Rows.of(dd.read_parquet(str(folder), filters=[("region", "==", 8)]), CODES)
     text = ds.partitioning(pa.schema([("region", pa.string())]), flavor="hive")
     declared = dd.read_parquet(str(folder), dataset={"partitioning": text})
@@ -435,7 +436,7 @@ def test_an_empty_cell_never_merges_two_long_numbers(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "t.parquet")
     frame = dd.read_parquet(tmp_path / "t.parquet")
     assert Rows.of(frame, schema).moments() == Rows.of(table, schema).moments()  # of files
-    with pytest.raises(TypeError, match="dtype_backend"):
+    with refused("dask-wide-integers", TypeError):
         Rows.of(frame[frame.keep], schema)
     assert Rows.of(frame[frame.keep], short).moments() == Rows.of(table, short).moments()
     for backend in ("numpy_nullable", "pyarrow"):
@@ -468,10 +469,10 @@ def test_an_empty_id_never_merges_two_people(tmp_path: Path, kind: Any) -> None:
         assert count(frame) == expected  # of files
         of_arrow = dd.read_parquet(str(tmp_path / "t.parquet"), filesystem="arrow")
         for made in (frame[frame.keep], of_arrow, frame.rename(columns={"code": "z", "keep": "code"})):
-            with pytest.raises(TypeError, match=r"'person'.*dtype_backend"):
+            with refused("dask-wide-integers", TypeError):
                 count(made)
         renamed = frame.rename(columns={"person": "id"})
-        with pytest.raises(TypeError, match=r"'person'.*dtype_backend"):
+        with refused("dask-wide-integers", TypeError):
             count(renamed.rename(columns={"id": "person"}))
         for backend in ("numpy_nullable", "pyarrow"):
             nullable = dd.read_parquet(tmp_path / "t.parquet", dtype_backend=backend)
@@ -493,9 +494,9 @@ def test_long_numbers_of_orc_files_are_refused(tmp_path: Path) -> None:
     pyarrow.orc.write_table(table, str(tmp_path / "t.orc"))
     frame = dd.read_orc(str(tmp_path / "t.orc"))
     for made in (frame, frame[frame.code > 0]):
-        with pytest.raises(TypeError, match="'person'"):
+        with refused("dask-wide-integers", TypeError):
             Rows.of(made, numbers, privacy_unit=unit)
-        with pytest.raises(TypeError, match="'person'"):
+        with refused("dask-wide-integers", TypeError):
             Rows.of(made, levels)
         assert Rows.of(made, numbers).count() == 3
         of_text = dpm.PrivacyUnit("name", max_rows=1)
@@ -543,7 +544,7 @@ def test_arrays_of_objects_come_from_memory() -> None:
     read = da.from_array(OnDisk(table), chunks=(2, 2), asarray=False)
     text = da.from_delayed(dask.delayed(np.array)(dask.delayed("a path")), table.shape, object)
     for array in (made, read, text):
-        with pytest.raises(TypeError, match="objects"):
+        with refused("dask-objects", TypeError):
             Rows.of(array, NUMBERS_OR_NOTHING)
 
 
@@ -577,7 +578,7 @@ def test_no_cell_is_in_any_error() -> None:
         Rows.of(frame.map_partitions(raises_on_a_cell, meta=FRAME.iloc[:0]), SCHEMA).moments()
     assert "secret" not in private_words(caught.value)
     cells = cut(FRAME.astype(object).assign(age=[*["1"] * 399, "secret 7"]), [20])
-    with pytest.raises((ValueError, TypeError), match="age") as caught:
+    with refused("not-a-number-type", (ValueError, TypeError), column="age") as caught:
         Rows.of(cells, SCHEMA).moments()
     assert "secret" not in private_words(caught.value)
     assert "column 'age'" in str(caught.value)
@@ -590,22 +591,22 @@ def test_no_cell_is_in_any_error() -> None:
 
 def test_what_is_no_table_is_refused_before_it_is_read() -> None:
     frame = dd.from_pandas(FRAME, npartitions=2)
-    with pytest.raises(ValueError, match=r"the Dask frame has no column 'height'"):
+    with refused("table-without-columns"):
         Rows.of(frame, dpm.Schema(dpm.Numeric("height", 0, 1)))
-    with pytest.raises(TypeError, match="pass a Dask DataFrame"):
+    with refused("dask-other-type", TypeError):
         Rows.of(frame["age"], SCHEMA)
-    with pytest.raises(ValueError, match="the array has 3 columns and the schema 4"):
+    with refused("array-columns"):
         Rows.of(da.from_array(ARRAY, chunks=10), dpm.Schema.unit_ball(4))
-    with pytest.raises(ValueError, match="of 1 dimensions is not a table"):
+    with refused("array-dimensions"):
         Rows.of(da.from_array(ARRAY[:, 0], chunks=10), dpm.Schema.unit_ball(1))
-    with pytest.raises(TypeError, match="an array has no column 'person'"):
+    with refused("dask-array-without-unit", TypeError, column="person"):
         Rows.of(
             da.from_array(ARRAY, chunks=10), dpm.Schema.unit_ball(3), privacy_unit=dpm.PrivacyUnit("person", max_rows=2)
         )
     nested = dd.from_pandas(
         pd.DataFrame({"age": pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))}), npartitions=1
     )
-    with pytest.raises(TypeError, match="age"):
+    with refused("not-a-number-type", TypeError, column="age"):
         Rows.of(nested, dpm.Schema(dpm.Numeric("age", 0, 1)))
 
 
@@ -627,12 +628,12 @@ def test_a_frame_that_gives_other_rows_at_every_pass_is_refused() -> None:
     random = dd.from_pandas(plain, npartitions=3).map_partitions(random_rows, meta=plain.iloc[:0])
     rows = Rows.of(random, NUMBERS)
     rows.count()
-    with pytest.raises(ValueError, match="returned different rows in this pass than in the one before"):
+    with refused("rows-changed-between-passes"):
         rows.count()
     array = da.from_delayed(dask.delayed(np.random.default_rng().random, pure=False)((50, 2)), (50, 2), float)
     again = Rows.of(array, dpm.Schema.unit_ball(2))
     again.moments()  # a delayed generator is drawn from anew
-    with pytest.raises(ValueError, match="Write it to Parquet files once"):
+    with refused("rows-changed-between-passes"):
         again.moments()
 
 
@@ -642,9 +643,9 @@ def test_other_rows_are_found_behind_a_restriction_and_a_selection() -> None:
     )
     random = dd.from_pandas(plain, npartitions=3).map_partitions(random_rows, meta=plain.iloc[:0])
     schema = dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Boolean("g"))
-    with pytest.raises(ValueError, match="different rows"):
+    with refused("rows-changed-between-passes"):
         dpm.release_groups(random, schema, by="g", epsilon=1.0)
-    with pytest.raises(ValueError, match="different rows"):
+    with refused("rows-changed-between-passes"):
         dpm.release(random, NUMBERS, epsilon=1.0, privacy_unit=dpm.PrivacyUnit("person", max_rows=2))
 
 
@@ -670,7 +671,7 @@ def test_a_result_that_came_back_twice_or_not_at_all_is_never_merged() -> None:
             return outcomes[0], 2
 
     losing = Losing(source.reading, source.frame)  # type: ignore[union-attr]
-    with pytest.raises(ValueError, match="the engine lost a partition's result"):
+    with refused("partition-lost"):
         Rows(SCHEMA, dpm.Neighbors.ADD_REMOVE, losing).count()
 
 
@@ -1120,7 +1121,7 @@ def test_an_engine_that_is_not_installed_names_its_extra(tmp_path: Path, monkeyp
     monkeypatch.setattr("dpmoments.rows.sources.engine.find_spec", lambda _: None)
     pq.write_table(TABLE, tmp_path / "t.parquet")
     for engine in ("dask", "spark"):
-        with pytest.raises(ModuleNotFoundError, match=rf"pip install 'dpmoments\[{engine}\]'"):
+        with refused("engine-not-installed", ModuleNotFoundError):
             Rows.of(dpm.EngineFiles(tmp_path / "t.parquet", engine), SCHEMA)
     with pytest.raises(ValueError, match="unknown engine 'ray'"):
         dpm.EngineFiles(tmp_path, "ray")

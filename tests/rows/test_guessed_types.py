@@ -17,6 +17,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.rows.rows import Rows
+from support.said import refused
 
 SCHEMA = dpm.Schema(dpm.Categorical("c", ["007", "7"]), dpm.Numeric("x", 0, 10))
 NUMBERS = dpm.Schema(dpm.Numeric("x", 0, 10))
@@ -150,7 +151,7 @@ def test_what_states_its_types_is_taken(tmp_path: Path, form: str) -> None:
 
 
 def test_a_unit_in_the_names_of_folders_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="column 'c' is in the names of folders"):
+    with refused("arrow-folder-types", TypeError, column="c"):
         Rows.of(ds.dataset(folder(tmp_path), partitioning="hive"), NUMBERS, privacy_unit=dpm.PrivacyUnit("c", 1))
 
 
@@ -161,7 +162,7 @@ def test_files_of_a_dataset_that_differ_in_type_are_refused(tmp_path: Path, odd:
     made = files_of(tmp_path, pa.array([7, 8], pa.int32()), pa.array([7, odd], pa.int64()))
     dataset = ds.dataset([ds.dataset(made)]) if together else ds.dataset(made)
     for data in (dataset, dataset.filter(ds.field("x") > 0)):
-        with pytest.raises(TypeError, match=r"'x'.*int64.*int32.*pass the folder"):
+        with refused("arrow-types-of-files", TypeError):
             Rows.of(data, NUMBERS)
     assert Rows.of(made, NUMBERS).count() == 4
     assert Rows.of(dataset, dpm.Schema(dpm.Categorical("c", ["7", "8"]))).count() == 4  # x is not read

@@ -17,6 +17,7 @@ from dpmoments.rows.lattice import EXACT, Lattice, _shrink_into_ball, clip_rows,
 from references.reference_lattice import reference_lattice_row, reference_sums
 from support.examples import examples
 from support.lattice_rows import lattice_rows
+from support.said import refused
 
 FloatArray = NDArray[np.float64]
 
@@ -305,7 +306,7 @@ def test_missing_cells() -> None:
         [4, 0],
         [0, 15],
     ]
-    with pytest.raises(ValueError, match="missing='error'") as caught:
+    with refused("cell-not-finite") as caught:
         lattice_rows(rows)
     assert "0.25" not in str(caught.value)
     assert "nan" not in str(caught.value)
@@ -398,11 +399,11 @@ def test_arguments_are_refused(options: dict[str, Any], message: str) -> None:
 
 def test_bits_are_limited_by_the_number_of_features() -> None:
     assert Lattice(2000, 21, 1.0).bits == 21
-    with pytest.raises(ValueError, match=r"bits must lie in \[6, 21\] for 2000 features"):
+    with refused("lattice-bits"):
         Lattice(2000, 22, 1.0)
-    with pytest.raises(ValueError, match=r"bits must lie in \[6, 21\]"):
+    with refused("lattice-bits"):
         Lattice(2000, 5, 1.0)
-    with pytest.raises(ValueError, match=r"\[7, 19\]"):
+    with refused("lattice-bits"):
         Lattice(8193, 20, 1.0)
     for n_features in (1, 2, 3, 50, 2000, 8192):
         dimension_bits = (n_features - 1).bit_length()
@@ -469,7 +470,7 @@ def test_defaults_are_20_bits_and_the_unit_ball() -> None:
     summary = MomentSummary(3)
     assert (summary.bits, summary.radius, summary.missing, summary.keep_dropped) == (20, 1.0, "error", False)
     np.testing.assert_array_equal(transformed_norms(rows), transformed_norms(rows, bits=20, radius=1.0))
-    with pytest.raises(ValueError, match="missing='error'"):
+    with refused("cell-not-finite"):
         transformed_norms(np.full((1, 3), math.nan))
 
 

@@ -15,6 +15,7 @@ from dpmoments.rows import threads as passes
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.threads import _blas_libraries, blas_threads, single_threaded_blas
 from dpmoments.spending.run import NOTHING_SPENT
+from support.said import refused
 
 TABLE = np.random.default_rng(0).uniform(-0.5, 0.5, (40, 2))
 
@@ -71,7 +72,7 @@ def test_what_is_no_number_of_threads_is_refused_before_anything_is_reserved(
         dpm.release(TABLE, dpm.Schema.unit_ball(2), **options)
     assert caught.value.__notes__ == [NOTHING_SPENT]
     monkeypatch.delenv("DPMOMENTS_THREADS")
-    with pytest.raises(ValueError, match="threads=0 must be at least 1: leave it out"):
+    with refused("out-of-range", parameter="threads"):
         dpm.release(TABLE, dpm.Schema.unit_ball(2), threads=0, **options)
     assert [str(entry.action) for entry in ledger.history()] == ["grant"]
 

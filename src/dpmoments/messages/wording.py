@@ -26,12 +26,17 @@ _CLOSE = 0.7
 """Smallest similarity of a name that is suggested."""
 _LONGEST_NAME = 200
 """Longest name that is compared, in characters."""
-_CONTAINERS = (str, int, bytes, list, tuple, dict, set, np.ndarray)
+_CONTAINERS = (int, bytes, list, tuple, dict, set, np.ndarray)
 """Types of values whose text is shortened; another object has a text of its own."""
 
 
 class _Name(str):
     """Name that is quoted as code when it is formatted as ``python`` or ``shell``."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return shown(str(self))
 
     def __format__(self, spec: str) -> str:
         if spec == "shell":
@@ -49,7 +54,7 @@ class _Shown(str):
 
 
 def as_fact(value: Any) -> Fact:
-    """Return a fact of an error: a number or short text itself, else a shortened text.
+    """Return a fact of an error: a number or text itself, else a shortened text.
 
     Examples
     --------
@@ -58,8 +63,7 @@ def as_fact(value: Any) -> Fact:
     """
     if isinstance(value, np.generic):
         value = value.item()
-    short = len(value) <= _LONGEST_NAME if isinstance(value, str) else isinstance(value, int) and abs(value) < 2**64
-    if short or isinstance(value, float | _Shown):
+    if isinstance(value, Enum) or isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 2**64):
         return str(value) if isinstance(value, Enum) else value
     return _Shown(shown(value) if isinstance(value, _CONTAINERS) else str(value))
 
