@@ -906,7 +906,7 @@ def test_prices_grow_with_what_a_row_moves(name: str) -> None:
         one, four = (moves_by(law.norm, size, Neighbors.ADD_REMOVE) for size in (1.0, 4.0))
         power = 2 if unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO) else 1
         assert float(law.loss(four, unit).amount) == pytest.approx(4.0**power * float(law.loss(one, unit).amount))
-        with refused("law-takes-no-claim"):
+        with refused("distribution-takes-no-claim"):
             law.loss(one, unit, CLAIM)
 
 
@@ -916,15 +916,15 @@ def test_parameters_that_mean_nothing_are_refused() -> None:
     for degrees in (1, 2**70):
         AdditiveWishartDraw(1, degrees, 1.0, 1)
     for faulty in (-1, 65):
-        with refused("law-out-of-range"):
+        with refused("distribution-out-of-range"):
             MatrixLaplaceDraw(1.0, faulty)
-    with refused("law-out-of-range"):
+    with refused("distribution-out-of-range"):
         AdditiveWishartDraw(1, 0, 1.0, 1)
     faulty_kinds: list[Any] = [True, 1.0, "1", None]
     for kind in faulty_kinds:
-        with refused("law-whole-number", TypeError):
+        with refused("distribution-whole-number", TypeError):
             MatrixLaplaceDraw(1.0, kind)
-        with refused("law-whole-number", TypeError):
+        with refused("distribution-whole-number", TypeError):
             WishartSampling(kind, 1.0)
     assert EigenvalueBound(1.0, 0.0).allowance == WishartSampling(3, 0.0).padding == 0.0
     for make in (DiscreteGaussian, DiscreteLaplace, GaussianDraw, lambda scale: MatrixLaplaceDraw(scale, 3)):
@@ -957,12 +957,12 @@ def test_tuples_of_parameters_are_checked_for_every_law() -> None:
         with pytest.raises(error, match="scales of a uneven draw must be"):
             UnevenGaussian(1.0, wrong)  # type: ignore[arg-type]
     for law in (UnevenGaussian(1.0, (1.0,) * 4), UnevenGaussian(1.0), Directions((1.0,) * 4, 3), Directions((), 3)):
-        with refused("law-of-other-length"):
+        with refused("distribution-of-other-length"):
             law.check_shape((3, 3))
     UnevenGaussian(1.0, (1.0, 2.0, 3.0)).check_shape((3,))
     for law in (Directions((1.0,), 2), AdditiveWishartDraw(2, 80, 1.0, 0)):
         law.check_shape((2, 2))
-        with refused("law-of-other-rows"):
+        with refused("distribution-of-other-rows"):
             law.check_shape((3, 3))
 
 
@@ -987,10 +987,10 @@ def test_a_new_gaussian_law_composes_as_the_others() -> None:
 def test_an_empty_query_is_refused() -> None:
     for shape in ((0,), (0, 0)):
         for law in (DiscreteLaplace(3.0), Choice(1.0), MatrixLaplaceDraw(1.0, 3)):
-            with refused("law-of-other-shape"):
+            with refused("distribution-of-other-shape"):
                 law.check_shape(shape)
     for shape in ((2, 3), (3, 2), (2, 2, 2), ()):
-        with refused("law-of-other-shape"):
+        with refused("distribution-of-other-shape"):
             DiscreteLaplace(3.0).check_shape(shape)
 
 
@@ -1081,7 +1081,7 @@ def test_a_sensitivity_in_another_norm_is_refused(name: str) -> None:
     law, units = ONE_OF_EACH[name]
     for norm in set(Norm) - {law.norm}:
         for unit in units:
-            with refused("law-of-other-norm"):
+            with refused("distribution-of-other-norm"):
                 law.loss(ONE[norm](Neighbors.ADD_REMOVE), unit, CLAIM)
 
 

@@ -254,7 +254,7 @@ class FittedLine(Answer):
     def identified(self) -> Identification:
         """Estimability of the whole fit and of each coefficient.
 
-        The truth value is that of the whole fit, by the delta method.
+        The truth value is for the whole fit, by the delta method.
         """
         unknown = self.equations is None
         estimable = [not unknown and each.estimable for each in self._of_least_squares(self.level)]
@@ -729,7 +729,7 @@ class FittedLine(Answer):
     def params(self) -> pd.Series[float]:
         """Coefficients with the intercept first, as a pandas Series; NaN if not estimable.
 
-        The name is that of statsmodels.
+        The name comes from statsmodels.
         """
         if self._is_penalized or self.equations is None:
             return self._series(self._with_constant(self.intercept, self.coefficients))

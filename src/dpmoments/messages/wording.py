@@ -63,8 +63,10 @@ def as_fact(value: Any) -> Fact:
     """
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, Enum) or isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 2**64):
-        return str(value) if isinstance(value, Enum) else value
+    if isinstance(value, Enum):
+        return str(value)
+    if isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 2**64):
+        return value
     return _Shown(shown(value) if isinstance(value, _CONTAINERS) else str(value))
 
 

@@ -60,9 +60,11 @@ class DrawLaw(ABC):
         ``claim`` is the (ε, δ) that the plan states for the draw, if it has an exact curve instead of a formula.
         """
         if sensitivity.norm is not self.norm:
-            raise InputValueError(Message("law-of-other-norm", law=self.name, norm=self.norm, given=sensitivity.norm))
+            raise InputValueError(
+                Message("distribution-of-other-norm", distribution=self.name, norm=self.norm, given=sensitivity.norm)
+            )
         if claim is not None and not self.claims:
-            raise InputValueError(Message("law-takes-no-claim", law=self.name))
+            raise InputValueError(Message("distribution-takes-no-claim", distribution=self.name))
         return self._loss(sensitivity, unit, claim)
 
     @abstractmethod
@@ -96,14 +98,22 @@ class DrawLaw(ABC):
             Answer.EITHER: vector or square,
         }
         if not fits[self.answers] or 0 in shape:
-            raise InputValueError(Message("law-of-other-shape", law=self.name, shape=shape))
+            raise InputValueError(Message("distribution-of-other-shape", distribution=self.name, shape=shape))
         for entry in fields(self):
             value = getattr(self, entry.name)
             if entry.name in _SIZES and value != shape[0]:
-                raise InputValueError(Message("law-of-other-rows", law=self.name, value=value, shape=shape))
+                raise InputValueError(
+                    Message("distribution-of-other-rows", distribution=self.name, value=value, shape=shape)
+                )
             if isinstance(value, tuple) and not 0 < len(value) <= shape[0]:
                 raise InputValueError(
-                    Message("law-of-other-length", law=self.name, n_value=len(value), entry=entry.name, shape=shape)
+                    Message(
+                        "distribution-of-other-length",
+                        distribution=self.name,
+                        n_value=len(value),
+                        entry=entry.name,
+                        shape=shape,
+                    )
                 )
 
     @property
@@ -155,20 +165,20 @@ def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
         return
     if kind == "bool":
         if not isinstance(value, bool):
-            raise InputTypeError(Message("law-flag", parameter=words))
+            raise InputTypeError(Message("distribution-flag", parameter=words))
     elif kind == "int":
         if isinstance(value, bool) or not isinstance(value, int):
-            raise InputTypeError(Message("law-whole-number", parameter=words))
+            raise InputTypeError(Message("distribution-whole-number", parameter=words))
         if value < (0 if name == "bits" else 1) or (name == "bits" and value > _MAX_BITS):
-            raise InputValueError(Message("law-out-of-range", parameter=words))
+            raise InputValueError(Message("distribution-out-of-range", parameter=words))
     else:
         several = isinstance(kind, str) and kind.startswith("tuple")
         if several and not isinstance(value, tuple):
-            raise InputTypeError(Message("law-tuple", parameter=words))
+            raise InputTypeError(Message("distribution-tuple", parameter=words))
         values, numbers = (value, "finite numbers") if several else ((value,), "a finite number")
         if not all(map(is_finite_number, values)):
-            raise InputValueError(Message("law-numbers", parameter=words, expected=numbers))
+            raise InputValueError(Message("distribution-numbers", parameter=words, expected=numbers))
         if name not in _SIGNED and any(each < 0.0 or (name in _POSITIVE and each == 0.0) for each in values):
             raise InputValueError(
-                Message("law-sign", parameter=words, expected="above 0" if name in _POSITIVE else "0 or above")
+                Message("distribution-sign", parameter=words, expected="above 0" if name in _POSITIVE else "0 or above")
             )

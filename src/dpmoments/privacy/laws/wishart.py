@@ -198,5 +198,5 @@ def _claimed(law: DrawLaw, claim: PrivacyBudget | None, unit: LossUnit, sensitiv
         raise law.refused(unit)
     (curve,) = law.curves(sensitivity)
     if not curve.delta(claim.epsilon) <= claim.delta:
-        raise InputValueError(Message("draw-above-claim", law=law.name))
+        raise InputValueError(Message("draw-above-claim", distribution=law.name))
     return Loss(unit, Fraction(claim.epsilon), Fraction(claim.delta))
