@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.documentation.analyses import API, FOLDER, analyses, index, pages, texts
 from tools.documentation.notebooks import notebooks, recorded, run
 
 from dpmoments.cli.catalogue import _WITHOUT_A_PROOF, _mechanisms_page
@@ -20,6 +21,17 @@ ROOT = Path(__file__).parents[2]
 def test_the_table_of_mechanisms_is_current() -> None:
     written = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
     assert written == _mechanisms_page(), "run dpmoments mechanisms --markdown > docs/mechanisms.md"
+
+
+def test_every_analysis_has_a_page_that_is_current() -> None:
+    assert list(texts()) == sorted(analyses(), key=list(texts()).index)
+    for path, text in pages().items():
+        assert path.read_text(encoding="utf-8") == text, "run python -m tools.documentation.analyses"
+    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.md" for name in analyses()}
+    overview = (API / "answers.md").read_text(encoding="utf-8")
+    assert "\n".join(index()) in overview
+    for text in texts().values():
+        assert "figure" not in text or (ROOT / "docs" / "images" / text["figure"]).exists()
 
 
 def test_the_readmes_example_runs(

@@ -58,7 +58,7 @@ def public_objects(module: ModuleType) -> Iterator[tuple[str, Any]]:
 def described() -> set[int]:
     """Identities of what the pages of the reference describe."""
     found = set()
-    for page in (DOCS / "api").glob("*.md"):
+    for page in (DOCS / "api").rglob("*.md"):
         for path in DIRECTIVE.findall(page.read_text(encoding="utf-8")):
             module, _, name = path.rpartition(".")
             try:
