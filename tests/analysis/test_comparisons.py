@@ -17,7 +17,7 @@ import dpmoments as dpm
 from dpmoments.analysis.answers import Answer, Column
 from dpmoments.analysis.confidence import score_test
 from dpmoments.analysis.correlations import correlation_noise
-from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_levels
+from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_levels, second_levels
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
 from dpmoments.noise.terms import NoiseLaw
@@ -132,6 +132,21 @@ def test_two_levels_of_a_column_are_said_to_be_one_number() -> None:
         raw = LocalMoments.of(release)
         lone_verdicts_differ += bool((raw.moments[[1, 4], 2] * raw.moments[[1, 4], 3] > 0.0).any())
     assert lone_verdicts_differ  # the released cells are not of one voice
+
+
+def test_one_of_two_levels_is_shown_where_clipped_rows_do_not_have_one_of_the_two() -> None:
+    """About a center whose shares of the levels do not add up to one, clipped rows do not either."""
+    (release,) = of_two_levels(4.0, 1)
+    age, female, male, smoker = range(4)
+    for shares, even in (((0.5, 0.5), True), ((0.9, 0.5), True), ((0.9, 0.7), False), ((0.2, 0.2), False)):
+        center = (np.array([40.0, *shares, 0.3]) - release.encoding.offset) / release.encoding.scale
+        found = replace(release, center=center).correlations()
+        assert (second_levels(replace(release, center=center)) == []) == even
+        assert (found.verdict[male][age] == "") == (not even)
+        assert (found.verdict[male][smoker] == "") == (not even)
+        assert found.verdict[female][age] != ""
+        assert any("sex=m" in row[0] for row in found.table()[1:]) == even
+        assert ("sex=m" in found.about_rows) == (not even)
 
 
 @pytest.mark.slow

@@ -725,7 +725,7 @@ class Predictions(Answer):
 
         return [
             Column("", np.arange(len(line)), "row", [f"{index:,}" for index in range(len(line))]),
-            Column("mean", self.predicted_mean, "prediction", value),
+            Column("mean", np.where(np.isfinite(error), self.predicted_mean, np.nan), "prediction", value),
             Column("mean_se", error, "std err", [rounded(own, own) for own in error.tolist()]),
             Column("mean_ci_lower", line[:, 0]),
             Column("mean_ci_upper", line[:, 1], f"line, {percent}", ends(line)),

@@ -29,6 +29,7 @@ from dpmoments.analysis.functionals import (
     describe_law,
     noise_edges,
     opposite_levels,
+    second_levels,
     without_redundant_levels,
 )
 from dpmoments.analysis.released import (
@@ -214,6 +215,10 @@ CLIPPED = "not clear (clipped)"
 
 The table itself may have the other sign.
 """
+_UNEVEN = (
+    "Not shown: {names}. In the clipped rows the two levels of its column do not add up to one, so their correlations are not "
+    "each other's opposites."
+)
 KNOWN_VARIANCE = 3.0
 """Min variance for a correlation, in SDs of its noise (``docs/evidence/comparisons.md``)."""
 _SHOWN_PAIRS = 60
@@ -484,6 +489,7 @@ def correlations(
     lower, upper = errors.interval(level)
     p_value = np.where(usable, errors.p_values(), 1.0 if moments.law is not None else np.nan)
     lower[of_opposites] = upper[of_opposites] = -1.0
+    p_value[of_opposites & ~np.isnan(p_value)] = 0.0
     lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
     size = len(chosen)
     clipping = TableBounds.of(release)
@@ -504,6 +510,11 @@ def correlations(
     if moments.law is not None:
         result = np.where(estimable(lower, upper, -1.0, 1.0), np.clip(result, lower, upper), np.nan)
     privacy[~usable] = sampling[~usable] = np.nan
+    comparable, uneven = unrelated(release, chosen.tolist()), np.isin(chosen, second_levels(release))
+    if uneven.any():
+        comparable[uneven] = comparable[:, uneven] = False
+        names = ", ".join(release.feature_names[feature] for feature in chosen[uneven].tolist())
+        about_rows = f"{about_rows} {_UNEVEN.format(names=names)}".strip()
     return Correlations(
         feature_names=tuple(release.feature_names[index] for index in chosen),
         correlation=_symmetric(result, size, 1.0),
@@ -514,7 +525,7 @@ def correlations(
         level=level,
         noise_known=moments.law is not None,
         p_value=_symmetric(p_value, size, 0.0),
-        comparable=unrelated(release, chosen.tolist()),
+        comparable=comparable,
         columns_of_features=columns_of(release, chosen.tolist()),
         table_lower=None if of_clipped is None else of_clipped[0],
         table_upper=None if of_clipped is None else of_clipped[1],
@@ -621,7 +632,7 @@ def partial_correlation(
         return _not_identified(release, features.tolist(), level)
     inverse = np.linalg.inv(standardized.noisy)
     root = np.sqrt(np.diag(inverse))
-    result = np.clip(-inverse / np.outer(root, root), -1.0, 1.0)
+    result = np.clip(-(inverse + inverse.T) / (2.0 * np.outer(root, root)), -1.0, 1.0)
     np.fill_diagonal(result, 0.0)
     privacy = _privacy_variances(standardized, inverse / root, result)
     sampling = (1.0 - result**2) ** 2 / max(n - k, 1.0)
@@ -685,6 +696,7 @@ def _not_identified(release: Released, features: Sequence[int], level: float) ->
         level=level,
         partial=True,
         identified=False,
+        p_value=unknown,
         comparable=unrelated(release, features),
         noise_known=known,
         columns_of_features=columns_of(release, features),

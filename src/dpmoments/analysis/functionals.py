@@ -6,7 +6,7 @@ Variances of linear functionals of Σ w wᵀ, in coordinates an analysis chooses
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -276,13 +276,28 @@ def opposite_levels(release: Released) -> IntegerArray:
     Rows clipped to a noisy ball keep a sum near 1; intervals do not allow for clipping, and answers warn of it.
     """
     result = np.full(len(release.feature_names), -1)
+    for first, near_one in _pairs_of_levels(release):
+        if near_one:
+            result[first], result[first + 1] = first + 1, first
+    return result
+
+
+def second_levels(release: Released) -> list[int]:
+    """Return second levels of columns of two whose clipped rows do not have one of the two.
+
+    The center of the clipping ball is noisy: if its shares of the two levels do not nearly add up to one, nor do the levels of
+    clipped rows, and one level's correlations are not the opposite of the other's.
+    """
+    return [first + 1 for first, near_one in _pairs_of_levels(release) if not near_one]
+
+
+def _pairs_of_levels(release: Released) -> Iterator[tuple[int, bool]]:
+    """Return first levels of columns of two, and whether both nearly add up to one."""
     center = None if release.center is None else release.encoding.decode_mean(release.center)
     for block in Constraints.of(release.schema, mean=True).blocks:
         if block.complete and block.size == 2:
-            if center is not None and abs(float(center[block.features].sum()) - 1.0) > _OFF_THE_SUM:
-                continue
-            result[block.start], result[block.start + 1] = block.start + 1, block.start
-    return result
+            off = 0.0 if center is None else abs(float(center[block.features].sum()) - 1.0)
+            yield block.start, off <= _OFF_THE_SUM
 
 
 def shows_shares(release: Released) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
+from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number, rounded
 from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.contrasts import (
     INTERCEPT,
@@ -486,13 +486,14 @@ class FittedLine(Answer):
     def heading(self) -> tuple[str, ...]:
         alpha = "" if self.method == "least squares" else f", alpha = {self.alpha:.4g}"
         lower, upper = self.r_squared_interval()
-        r_squared = f"R² = {self.r_squared:.4f}"
+        # at most four decimals of a share
+        error = max((upper - lower) / (2.0 * float(scipy.special.ndtri(0.5 + 0.5 * self.level))), 1e-3)
+        r_squared = f"R² = {rounded(self.r_squared, error)}"
         if self.explained is not None and lower <= 0.0 and upper >= 1.0:
             r_squared = f"R² is {NOT_ESTIMABLE}"
         elif self.explained is not None:
-            r_squared += (
-                f" ({self.level:.0%} interval {lower:.3f} to {upper:.3f}), adjusted {self.adjusted_r_squared:.4f}"
-            )
+            adjusted = rounded(self.adjusted_r_squared, error)
+            r_squared += f" ({self.level:.0%} interval {lower:.3f} to {upper:.3f}), adjusted {adjusted}"
         else:
             r_squared += " (at the released moments; too large by an unknown amount)"
         noise = ""

@@ -1,0 +1,618 @@
+"""Nothing printed contradicts anything printed: a search over releases of real tables, in texts and in objects.
+
+Every row of every answer is read as its reader would: estimate and interval, interval and p-value, verdict and interval, digits
+and error, one answer and another. `found_in` returns what contradicts; `test_the_search_finds_planted_contradictions` plants
+some.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpmoments as dpm
+from dpmoments.analysis import contrasts, regression_results
+from dpmoments.analysis import correlations as correlation_module
+from dpmoments.analysis import description as description_module
+from dpmoments.analysis.resolvability import NOISE_UNKNOWN, NOT_ESTIMABLE, largest_resolved
+from dpmoments.datasets import adult, airfoil
+from dpmoments.reporting import sections
+from dpmoments.reporting.sections import Comparisons
+from support.drawn_releases import planted
+
+SIGNS = {"positive": 1.0, "negative": -1.0}
+_NUMBER = re.compile(r"-?[\d,]*\.?\d+(?:e[+-]?\d+)?")
+TOLERANCE = 1e-9
+
+
+# The tables --------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def tables() -> dict[str, tuple[Any, dpm.Schema, str, list[str], str]]:
+    """Rows, schema, a target, regressors and a categorical by name."""
+    rng = np.random.default_rng(0)
+    n = 6_000
+    group = rng.choice(["a", "b", "c", "rare"], n, p=[0.5, 0.3, 0.18, 0.02])
+    flag = rng.random(n) < 0.15
+    x = rng.normal(0.0, 1.0, n) + (group == "b")
+    skewed = np.exp(rng.normal(8.0, 2.0, n) + 0.4 * x)
+    gain = np.where(rng.random(n) < 0.04, rng.uniform(1e3, 1e5, n), 0.0)
+    made = pd.DataFrame(
+        {
+            "x": x,
+            "y": 2.0 * x + 3.0 * flag + rng.normal(0.0, 2.0, n),
+            "sales": skewed,
+            "gain": gain,
+            "kind": rng.choice(["F", "M"], n, p=[0.4, 0.6]),
+            "group": group,
+            "flag": flag,
+        }
+    )
+    schema = dpm.Schema(
+        *(dpm.Numeric(name, *ends) for name, ends in (("x", (-6, 6)), ("y", (-20, 20)), ("sales", (0, 1e6)))),
+        dpm.Numeric("gain", 0, 1e5),
+        dpm.Categorical("kind", ["F", "M"]),
+        dpm.Categorical("group", ["a", "b", "c", "rare"]),
+        dpm.Boolean("flag"),
+    )
+    products = dpm.Schema(dpm.Numeric("x", -6, 6), dpm.Boolean("flag"), dpm.Numeric("y", -20, 20))
+    people, sounds = adult(), airfoil()
+    chosen = ("age", "education-num", "relationship", "sex", "capital-gain", "hours-per-week", "income")
+    of_adult = dpm.Schema(*(column for column in people.schema.columns if column.name in chosen))
+    return {
+        "made": (made, schema, "y", ["x", "sales", "kind", "group", "flag"], "group"),
+        "products": (made[["x", "flag", "y"]], products.with_products(["x", "flag", "y"]), "y", ["x", "flag"], "flag"),
+        "adult": (
+            people.frame.select(of_adult.names).slice(0, 12_000).to_pandas(),
+            of_adult,
+            "hours-per-week",
+            ["age", "education-num", "sex", "relationship", "capital-gain"],
+            "sex",
+        ),
+        "airfoil": (
+            sounds.frame.to_pandas(),
+            sounds.schema,
+            sounds.schema.names[-1],
+            list(sounds.schema.names[:-1]),
+            "",
+        ),
+    }
+
+
+def releases(seed: int) -> Iterator[tuple[str, dpm.MomentRelease, Any]]:
+    """Releases of the tables in turn, without end, with their names and tables."""
+    rng = np.random.default_rng(seed)
+    every = list(tables().items())
+    for turn in range(10**6):
+        name, (table, schema, *_) = every[turn % len(every)]
+        epsilon = float(np.exp(rng.uniform(math.log(0.3), math.log(10.0))))
+        options: dict[str, Any] = {"epsilon": epsilon, "insecure_seed": int(rng.integers(2**31))}
+        if rng.random() < 0.5:
+            options["delta"] = 1e-6
+        if rng.random() < 0.3:
+            options["mechanism"] = "gaussian" if "delta" in options else "laplace"
+        if rng.random() < 0.3:
+            options["neighbors"] = "replace_one"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield f"{name} {options}", dpm.release(table, schema, **options), (name, table, schema)
+
+
+# What contradicts ----------------------------------------------------------------------------------------------------------
+
+
+class Found(list[str]):
+    """Contradictions, and the number of rows that were read."""
+
+    rows = 0
+
+    def unless(self, agrees: Any, words: str) -> None:
+        if not bool(agrees):
+            self.append(words)
+
+
+def number_of(cell: str) -> float:
+    """The number that a cell shows; NaN for a word."""
+    text = cell.replace("−∞", "-inf").replace("∞", "inf")
+    if text in ("inf", "-inf"):
+        return float(text)
+    return float(text.replace(",", "")) if _NUMBER.fullmatch(text) else math.nan
+
+
+def interval_of(cell: str) -> tuple[float, float]:
+    low, _, high = cell.strip("[]").partition(", ")
+    return number_of(low), number_of(high)
+
+
+def step_of(cell: str) -> float:
+    """The unit of the last digit of a number; a whole number may have been rounded to tens."""
+    digits = cell.split("e")[0]
+    power = int(cell.split("e")[1]) if "e" in cell else 0
+    after = len(digits.partition(".")[2])
+    return float(10.0 ** (power - after))
+
+
+def no_finer_than_its_error(found: Found, where: str, cell: str, error: float) -> None:
+    """At most two digits of the error are shown: the last digit is a hundredth of it or more."""
+    if math.isfinite(number_of(cell)) and math.isfinite(error) and error > 0.0 and number_of(cell) != 0.0:
+        found.unless(step_of(cell) >= 0.0099 * error or "." not in cell, f"{where}: {cell} is finer than ± {error:.3g}")
+
+
+def described(release: dpm.MomentRelease, found: Found) -> None:
+    answer, lower_upper = release.describe(), release.describe().conf_int()
+    assert answer.mean is not None
+    assert answer.standard_deviation is not None
+    _, *rows = answer.table()
+    found.rows += len(rows)
+    covariance = release.covariance_frame()
+    low, high = answer.bounds
+    variances = np.diag(covariance.to_numpy())
+    table_mean, table_deviation = answer.of_table()
+    for index, row in enumerate(rows):
+        name, mean, deviation = row[0], float(answer.mean[index]), float(answer.standard_deviation[index])
+        ends = lower_upper[index]
+        found.unless(
+            not ends[0] > mean + TOLERANCE * abs(mean) and not ends[1] < mean - TOLERANCE * abs(mean),
+            f"mean of {name} outside {ends}: {mean}",
+        )
+        found.unless(low[index] - 1e-9 <= mean <= high[index] + 1e-9, f"mean of {name} beyond its bounds")
+        found.unless(not deviation < 0.0, f"negative deviation of {name}")
+        found.unless(
+            not deviation > (high[index] - low[index]) / 2.0 * (1.0 + 1e-9), f"deviation of {name} beyond its bounds"
+        )
+        found.unless(np.isclose(deviation**2, variances[index], rtol=1e-9), f"deviation and covariance of {name}")
+        found.unless(row[1] in ("noise", "–") or math.isfinite(number_of(row[1])), f"mean of {name}: {row[1]}")
+        no_finer_than_its_error(found, f"mean of {name}", row[1], float(answer.mean_noise[index]))
+        no_finer_than_its_error(found, f"deviation of {name}", row[3], float(answer.standard_deviation_noise[index]))
+        if answer.clipping is not None:
+            found.unless(("clipped" in row[5]) == answer.clipped[index], f"{name} named as clipped")
+            found.unless(
+                not table_deviation[index, 1] < deviation * (1.0 - 1e-9), f"table's own deviation of {name}: {row}"
+            )
+            found.unless(
+                not (
+                    table_mean[index, 0] > mean * (1 + 1e-9) + 1e-9 or table_mean[index, 1] < mean * (1 - 1e-9) - 1e-9
+                ),
+                f"table's own mean of {name}",
+            )
+    for index, column in enumerate(release.feature_names):
+        part = answer[column]
+        found.unless(
+            part.table()[1] == rows[index], f"the part of {column} reads otherwise: {part.table()[1]}, {rows[index]}"
+        )
+
+
+def in_unit(found: Found, values: Any, where: str) -> None:
+    found.unless((np.asarray(values) >= -TOLERANCE).all() and (np.asarray(values) <= 1.0 + TOLERANCE).all(), where)
+
+
+def verdict_agrees(found: Found, where: str, verdict: str, estimate: float, ends: tuple[float, float]) -> None:
+    sign = SIGNS.get(verdict)
+    if sign is not None:
+        found.unless(
+            estimate * sign > 0.0 and min(end * sign for end in ends) > 0.0, f"{where}: {verdict}, {estimate} in {ends}"
+        )
+    if verdict == NOT_ESTIMABLE:
+        found.unless(math.isnan(estimate), f"{where}: {verdict}, and {estimate}")
+
+
+def correlated(answer: Any, found: Found, what: str) -> None:
+    frame, (_, *rows) = answer.to_pandas(), answer.table()
+    found.rows += len(rows)
+    for (one, other), row in frame.iterrows():
+        where = f"{what} of {one} and {other}"
+        ends = float(row["lower"]), float(row["upper"])
+        value, p_value = float(row["correlation"]), float(row["p_value"])
+        found.unless(
+            math.isnan(value) or ends[0] - TOLERANCE <= value <= ends[1] + TOLERANCE, f"{where}: {value} outside {ends}"
+        )
+        found.unless(not abs(value) > 1.0 + TOLERANCE, f"{where}: {value}")
+        if math.isfinite(p_value):
+            excludes = ends[0] > 0.0 or ends[1] < 0.0
+            found.unless((p_value < 0.05) == excludes or abs(p_value - 0.05) < 1e-6, f"{where}: p {p_value}, {ends}")
+        verdict_agrees(found, where, row["verdict"], value, ends)
+        i, j = answer.feature_names.index(one), answer.feature_names.index(other)
+        found.unless(value == answer.correlation[i, j] or math.isnan(value), f"{where}: frame and array")
+    for pair, value, privacy, sampling, interval, verdict in rows:
+        ends = interval_of(interval)
+        shown = number_of(value)
+        found.unless(math.isnan(shown) or ends[0] <= shown <= ends[1], f"{what} of {pair}: {value} outside {interval}")
+        verdict_agrees(
+            found,
+            f"text of {what} of {pair}",
+            verdict,
+            shown,
+            (ends[0] or 1e-9 * SIGNS.get(verdict, 0.0), ends[1] or 1e-9 * SIGNS.get(verdict, 0.0)),
+        )
+        no_finer_than_its_error(found, f"{what} of {pair}", value, math.hypot(number_of(privacy), number_of(sampling)))
+
+
+def fitted(
+    release: dpm.MomentRelease, table: Any, target: str, regressors: Sequence[str], found: Found, **options: Any
+) -> None:
+    fit = release.ols(target, list(regressors), **options)
+    frame, params, ends = fit.to_pandas(), fit.params, fit.conf_int()
+    (_, *rows) = fit.table()
+    found.rows += len(rows)
+    p_values, errors = fit.pvalues, fit.bse
+    verdicts = dict(zip(params.index, fit.verdict, strict=True))
+    for index, (name, row) in enumerate(zip(params.index, rows, strict=True)):
+        where, estimate = f"coefficient of {name}", fit.estimates[index]
+        value, interval = float(params.iloc[index]), tuple(map(float, ends.iloc[index]))
+        verdict = verdicts.get(name, "")
+        found.unless(row[0] == name, f"{where}: row {row[0]}")
+        if not math.isfinite(interval[0] + interval[1]):
+            found.unless(
+                math.isnan(p_values.iloc[index]) and math.isnan(errors.iloc[index]),
+                f"{where}: numbers without an interval",
+            )
+            found.unless(not any(math.isfinite(number_of(cell)) for cell in row[1:]), f"{where}: {row}")
+            found.unless(verdict in ("", NOT_ESTIMABLE, NOISE_UNKNOWN), f"{where}: {verdict}")
+            continue
+        found.unless(interval[0] <= value <= interval[1], f"{where}: {value} outside {interval}")
+        excludes = interval[0] > 0.0 or interval[1] < 0.0
+        if index or not fit.with_intercept:
+            found.unless((p_values.iloc[index] < 0.05) == excludes, f"{where}: p {p_values.iloc[index]}, {interval}")
+        found.unless(
+            np.isclose(errors.iloc[index] ** 2, estimate.privacy**2 + estimate.sampling**2), f"{where}: errors"
+        )
+        verdict_agrees(found, where, verdict, value, (interval[0], interval[1]))
+        shown = [number_of(cell) for cell in row[1:]]
+        found.unless(shown[6] <= shown[0] <= shown[7], f"{where}: {row}")
+        no_finer_than_its_error(found, where, row[1], float(errors.iloc[index]))
+        if name in frame.index:
+            found.unless(
+                math.isclose(float(frame.loc[name, "coef"]), value, rel_tol=1e-12, abs_tol=1e-300), f"{where}: frame"
+            )
+    in_unit(found, [fit.r_squared], f"R² {fit.r_squared}")
+    explained = fit.r_squared_interval()
+    if explained is not None and np.isfinite(explained).all():
+        found.unless(
+            explained[0] - TOLERANCE <= fit.r_squared <= explained[1] + TOLERANCE, f"R² {fit.r_squared} in {explained}"
+        )
+        in_unit(found, explained, f"R² in {explained}")
+    printed = re.search(r"overall test: .*p ([=<]) ([\d.]+)", str(fit))
+    if printed and printed[1] == "=":
+        found.unless(abs(float(printed[2]) - fit.f_pvalue) < 6e-4, f"overall p {printed[2]}, {fit.f_pvalue}")
+    predicted(fit, table, found)
+    contrasted(fit, found)
+
+
+def predicted(fit: Any, table: Any, found: Found) -> None:
+    rows = {name: list(np.asarray(table[name])[:4]) for name in fit_columns(fit)}
+    answer = fit.get_prediction(rows)
+    _, *lines = answer.table()
+    found.rows += len(lines)
+    means = np.asarray(answer.predicted_mean)
+    plain = np.asarray(fit.predict(pd.DataFrame(rows)))
+    line, row = answer.limits(), answer.limits(obs=True)
+    own = sum(float(value) * regressor_of(name, rows) for name, value in fit.params.items())
+    found.unless(
+        not np.isfinite(own).all() or np.allclose(plain, own, rtol=1e-9), f"predict() and params: {plain}, {own}"
+    )
+    for index in range(len(plain)):
+        bounded = np.isfinite(line[index]).all()
+        where = f"prediction {index} of {fit.target}"
+        if bounded:
+            found.unless(
+                np.isclose(means[index], plain[index], rtol=1e-9), f"{where}: {means[index]} and {plain[index]}"
+            )
+            found.unless(line[index, 0] <= means[index] <= line[index, 1], f"{where}: {means[index]} in {line[index]}")
+            found.unless(
+                row[index, 0] <= line[index, 0] and row[index, 1] >= line[index, 1],
+                f"{where}: a row is surer than the line",
+            )
+        else:
+            found.unless(
+                math.isnan(answer.to_pandas()["mean"].iloc[index]), f"{where}: {means[index]} without an interval"
+            )
+            found.unless(math.isnan(number_of(lines[index][1])), f"{where}: {lines[index]}")
+        shown, ends = number_of(lines[index][1]), interval_of(lines[index][3])
+        found.unless(not bounded or ends[0] <= shown <= ends[1], f"{where}: {lines[index]}")
+
+
+def regressor_of(name: str, rows: dict[str, list[Any]]) -> np.ndarray:
+    """The values of a regressor: a column, a level, or a product of two."""
+    if name == "(intercept)":
+        return np.ones(4)
+    factors = name.split(":")
+    if len(factors) > 1:
+        return np.asarray(np.prod([regressor_of(factor, rows) for factor in factors], axis=0))
+    column, equals, level = name.partition("=")
+    return np.array([str(value) == level if equals else float(value) for value in rows[column]], dtype=float)
+
+
+def fit_columns(fit: Any) -> list[str]:
+    names = {feature.split("=")[0] for feature in fit.features}
+    names = {part for name in names for part in name.split(":")}
+    return [name for name in fit.schema.names if name in names]
+
+
+def contrasted(fit: Any, found: Found) -> None:
+    """A coefficient tested as a contrast says what the table says."""
+    for name, estimate in list(zip(fit.params.index, fit.estimates, strict=True))[1:4]:
+        again = fit.t_test(f"`{name}`").estimates[0]
+        same = (again.estimable == estimate.estimable) and (
+            not estimate.estimable
+            or np.allclose(
+                [again.value, again.lower, again.upper], [estimate.value, estimate.lower, estimate.upper], rtol=1e-5
+            )
+        )
+        found.rows += 1
+        found.unless(same, f"contrast of {name}: {again}, {estimate}")
+
+
+def penalized(fit: Any, found: Found) -> None:
+    head, *rows = fit.table()
+    found.rows += len(rows)
+    found.unless(not any(head[2:]) and not any("".join(row[2:]) for row in rows), f"a penalized fit shows {head}")
+    in_unit(found, [fit.r_squared], f"R² {fit.r_squared}")
+    explained = fit.r_squared_interval()
+    if explained is not None and np.isfinite(explained).all():
+        found.unless(
+            explained[0] - TOLERANCE <= fit.r_squared <= explained[1] + TOLERANCE,
+            f"{fit.method}: R² {fit.r_squared} in {explained}",
+        )
+
+
+def compared(release: dpm.MomentRelease, by: str, target: str, found: Found) -> None:
+    means = release.group_means(by, of=[target])
+    differences = means.differences
+    _, *rows = means.table()
+    found.rows += len(rows) + len(differences.pairs)
+    for index, row in enumerate(rows):
+        value, ends = float(means.mean[0, index]), (float(means.lower[0, index]), float(means.upper[0, index]))
+        found.unless(math.isnan(value) or ends[0] <= value <= ends[1], f"mean of {row[1]}: {value} in {ends}")
+        shown = number_of(row[4])
+        printed = interval_of(row[7])
+        found.unless(math.isnan(shown) or printed[0] <= shown <= printed[1], f"mean of {row[1]}: {row}")
+        no_finer_than_its_error(
+            found,
+            f"mean of {row[1]}",
+            row[4],
+            math.hypot(means.privacy_noise[0, index], means.sampling_noise[0, index]),
+        )
+        found.unless(float(means.counts[index]) >= 0.0, f"rows of {row[1]}")
+    for index, pair in enumerate(differences.pairs):
+        value, ends = (
+            float(differences.difference[0, index]),
+            (float(differences.lower[0, index]), float(differences.upper[0, index])),
+        )
+        verdict, p_value = differences.verdict[0][index], float(differences.p_value[0, index])
+        where = f"difference of {pair}"
+        found.unless(
+            math.isnan(value) or ends[0] - TOLERANCE * abs(ends[0]) <= value <= ends[1] + TOLERANCE * abs(ends[1]),
+            f"{where}: {value} in {ends}",
+        )
+        if math.isfinite(p_value):
+            found.unless(
+                (p_value < 0.05) == (ends[0] > 0.0 or ends[1] < 0.0) or abs(p_value - 0.05) < 1e-6,
+                f"{where}: p {p_value}, {ends}",
+            )
+        if verdict.endswith(" higher"):
+            sign = 1.0 if verdict == f"{pair[0]} higher" else -1.0
+            found.unless(
+                min(sign * end for end in ends) > 0.0 and value * sign > 0.0, f"{where}: {verdict}, {value} in {ends}"
+            )
+    test = release.anova(target, by)
+    between, within = test.sum_of_squares
+    found.rows += 1
+    found.unless(between >= 0.0 and within >= 0.0, f"sums of squares {between}, {within}")
+    in_unit(found, [] if math.isnan(test.eta_squared) else [test.eta_squared], f"eta² {test.eta_squared}")
+    if math.isfinite(test.p_value):
+        found.unless(
+            (test.verdict == "groups differ") == (test.p_value < 0.05), f"anova: {test.verdict}, p {test.p_value}"
+        )
+    names = list(means.groups)
+    if len(names) == 2:
+        two = release.t_test(target, by)
+        found.rows += 1
+        if math.isfinite(two.p_value):
+            excludes = two.lower > 0.0 or two.upper < 0.0
+            found.unless((two.p_value < 0.05) == excludes, f"t-test: p {two.p_value} in [{two.lower}, {two.upper}]")
+            found.unless(
+                math.isnan(two.difference) or two.lower <= two.difference <= two.upper,
+                "t-test: difference outside its interval",
+            )
+            if len(two.means) == 2 and math.isfinite(two.difference):
+                found.unless(
+                    np.isclose(two.means[0] - two.means[1], two.difference, rtol=1e-6, atol=1e-9),
+                    f"t-test: {two.means} and {two.difference}",
+                )
+
+
+def tabulated(release: dpm.MomentRelease, by: str, other: str, found: Found) -> None:
+    answer = release.cross_table(by, other)
+    found.rows += len(answer.rows)
+    found.unless((answer.counts >= 0).all(), f"counts of {by} and {other}")
+    _, *rows = answer.table()
+    shown = np.array([[number_of(cell) for cell in row[1:]] for row in rows])
+    if np.isfinite(shown).all():
+        found.unless((shown[:-1, :-1].sum(axis=0) == shown[-1, :-1]).all(), f"{by} and {other}: columns do not add up")
+        found.unless((shown[:, :-1].sum(axis=1) == shown[:, -1]).all(), f"{by} and {other}: rows do not add up")
+        found.unless(shown[-1, -1] == answer.n_rows, f"{by} and {other}: the total is not the number of rows")
+    if math.isfinite(answer.p_value):
+        found.unless(
+            ("dependent" in answer.test_text and "not" not in answer.verdict) == (answer.p_value < 0.05),
+            f"{answer.test_text}",
+        )
+
+
+def summarized(release: dpm.MomentRelease, found: Found) -> None:
+    answer = release.pca(min(4, len(release.feature_names)))
+    found.rows += len(answer.explained_variance)
+    shares = answer.explained_variance_ratio
+    in_unit(found, shares[np.isfinite(shares)], "shares of components")
+    found.unless(np.nansum(shares) <= 1.0 + 1e-9, f"shares of components add up to {np.nansum(shares)}")
+    variances = answer.explained_variance
+    found.unless((variances[np.isfinite(variances)] >= 0.0).all(), "negative variances of components")
+    ends = answer.conf_int()
+    known = np.isfinite(ends).all(axis=1) & np.isfinite(variances)
+    inside = (ends[:, 0] <= variances * (1 + 1e-9)) & (variances <= ends[:, 1] * (1 + 1e-9))
+    found.unless(inside[known].all(), f"variances of components {variances} in {ends}")
+    crossed = answer.components @ answer.components.T
+    found.unless(np.allclose(crossed, np.eye(len(crossed)), atol=1e-8), "components are not orthonormal")
+
+
+def classified(release: dpm.MomentRelease, by: str, found: Found) -> None:
+    answer = release.lda(by)
+    _, *rows = answer.table()
+    found.rows += len(rows)
+    in_unit(found, answer.priors, "shares of classes")
+    found.unless(abs(answer.priors.sum() - 1.0) < 1e-9, "shares of classes do not add up to one")
+    if math.isfinite(answer.p_value):
+        found.unless((answer.verdict == "groups differ") == (answer.p_value < 0.05), f"discriminant: {answer.verdict}")
+    for row, errors in zip(rows[2:], answer.standard_errors.T, strict=True):
+        for cell, error in zip(row[1:], errors.tolist(), strict=True):
+            found.unless(("±" in cell) == math.isfinite(error), f"coefficient of {row[0]}: {cell}")
+            no_finer_than_its_error(found, f"coefficient of {row[0]}", cell.split(" ± ")[0], error)
+
+
+def reported(release: dpm.MomentRelease, formula: str, groups: list[tuple[str, str]], found: Found) -> None:
+    """A finding of a report is one of the answer by itself."""
+    answers = Comparisons.of(release, [formula], groups, 0.95)
+    if answers.correlations is None:
+        return
+    p_values = answers.p_values
+    page = answers.with_cutoff(largest_resolved(p_values))
+    assert page.correlations is not None
+    stated = [*sections._pair_statements(page.correlations)]
+    stated += [statement for fit in page.fits for statement in sections._coefficient_statements(release, fit)]
+    stated += [statement for means in page.means for statement in sections._difference_statements(means)]
+    found.rows += len(stated)
+    signs = {
+        (one, other): (row["verdict"], float(row["lower"]), float(row["upper"]))
+        for (one, other), row in release.correlations().to_pandas().iterrows()
+    }
+    assert page.correlations is not None
+    for (one, other), row in page.correlations.to_pandas().iterrows():
+        alone, low, high = signs[one, other]
+        if row["verdict"] in SIGNS:
+            found.unless(
+                SIGNS[row["verdict"]] * low > 0.0 and SIGNS[row["verdict"]] * high > 0.0,
+                f"report: {one}, {other}: {row['verdict']} in [{low}, {high}]",
+            )
+            found.unless(
+                alone in (row["verdict"], "") or not alone.startswith(("positive", "negative")),
+                f"report: {one}, {other}: {row['verdict']}, {alone}",
+            )
+    for statement in stated:
+        interval = re.search(r"interval ([-−\d.,e∞]+) to ([-−\d.,e∞]+)\)", statement.text)
+        if statement.clear and interval:
+            low, high = (number_of(end.rstrip(".").replace("−", "-").replace("-∞", "−∞")) for end in interval.groups())
+            found.unless(low > 0.0 or high < 0.0 or low == 0.0 or high == 0.0, f"report: clear, and {statement.text}")
+
+
+def of_two_levels(release: dpm.MomentRelease, found: Found) -> None:
+    """The correlations of both levels of a column are each other's opposites."""
+    answer = release.correlations()
+    names = answer.feature_names
+    for column in release.schema.columns:
+        if not isinstance(column, dpm.Categorical) or len(column.levels) != 2:
+            continue
+        one, other = (names.index(name) for name in column.feature_names)
+        rest = [index for index in range(len(names)) if index not in (one, other)]
+        first, second = answer.correlation[one, rest], answer.correlation[other, rest]
+        found.rows += len(rest)
+        known = np.isfinite(first) & np.isfinite(second)
+        off = np.abs(first + second)[known]
+        found.unless((off < 5e-4).all(), f"levels of {column.name}: correlations differ by {off.max(initial=0.0):.3f}")
+
+
+def stored(
+    release: dpm.MomentRelease,
+    printed: list[str],
+    again: Callable[[dpm.MomentRelease], list[str]],
+    folder: Path,
+    found: Found,
+) -> None:
+    path = folder / "release.json"
+    path.unlink(missing_ok=True)
+    release.save(path)
+    loaded = dpm.load(path)
+    assert isinstance(loaded, dpm.MomentRelease)
+    found.unless(printed == again(loaded), "a file prints other answers")
+
+
+def found_in(name: str, release: dpm.MomentRelease, table: Any, folder: Path) -> Found:
+    """Every contradiction in the answers of one release."""
+    found = Found()
+    _, schema, target, regressors, by = tables()[name]
+
+    def texts(each: dpm.MomentRelease) -> list[str]:
+        answers = [each.describe(), each.correlations(), each.ols(target, list(regressors))]
+        answers += [each.group_means(by, of=[target])] if by else []
+        return [str(answer) for answer in answers]
+
+    described(release, found)
+    correlated(release.correlations(), found, "correlation")
+    correlated(release.partial_correlation(), found, "partial correlation")
+    fitted(release, table, target, regressors, found)
+    for fit in (release.ridge(target, list(regressors)), release.lasso(target, list(regressors), alpha=0.05)):
+        penalized(fit, found)
+    summarized(release, found)
+    of_two_levels(release, found)
+    if by:
+        compared(release, by, target, found)
+        classified(release, by, found)
+        categories = [column.name for column in schema.columns if isinstance(column, dpm.Categorical | dpm.Boolean)]
+        if len(categories) > 1:
+            tabulated(release, *categories[:2], found)
+    formula = f"`{target}` ~ " + " + ".join(f"`{each}`" for each in regressors)
+    reported(release, formula, [(by, target)] if by else [], found)
+    stored(release, texts(release), texts, folder, found)
+    return found
+
+
+def search(n_rows: int, seed: int, folder: Path) -> tuple[int, list[str]]:
+    """Rows read, n or a little more, and what contradicts among them."""
+    rows, contradictions = 0, []
+    for words, release, (name, table, _) in releases(seed):
+        found = found_in(name, release, table, folder)
+        rows += found.rows
+        contradictions += [f"{words}: {each}" for each in found]
+        if rows >= n_rows:
+            return rows, contradictions
+    raise AssertionError
+
+
+def test_answers_do_not_contradict_each_other(tmp_path: Path) -> None:
+    rows, contradictions = search(300, 0, tmp_path)
+    assert rows >= 300
+    assert contradictions == []
+
+
+@pytest.mark.slow
+def test_ten_thousand_rows_do_not_contradict_each_other(tmp_path: Path) -> None:
+    rows, contradictions = search(10_000, 1, tmp_path)
+    assert rows >= 10_000
+    assert contradictions == []
+
+
+@pytest.mark.parametrize(
+    ("function", "before", "after"),
+    [
+        (correlation_module.correlations, "np.clip(result, lower, upper)", "result + 0.2"),
+        (correlation_module._Errors.p_values, "far, privacy", "0.9 * far, privacy"),
+        (correlation_module.Correlations._verdicts, "+ self.upper[first, second]", "- 2.0 * self.upper[first, second]"),
+        (description_module._root, "np.sqrt(", "1.01 * np.sqrt("),
+        (description_module._in_words, "cell for cell", "f'{cell}123' if '.' in cell else cell for cell"),
+        (contrasts.estimate_cells, "rounded(value, error)", "rounded(value, error * 1e-3)"),
+        (regression_results.FittedLine.predict, "+ self.intercept", "+ 1.01 * self.intercept"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_the_search_finds_planted_contradictions(function: Any, before: str, after: str, tmp_path: Path) -> None:
+    with planted(function, before, after):
+        _, contradictions = search(150, 0, tmp_path)
+    assert contradictions
