@@ -112,7 +112,7 @@ def epsilon_words(epsilon: float | None) -> str:
 
 def measured_words(result: AuditResult) -> str:
     """The ε at the measured temperature."""
-    return epsilon_words(None if result.direction is None else result.direction.epsilon)
+    return epsilon_words(None if result.measured is None else result.measured.epsilon)
 
 
 def mechanism_line(result: AuditResult) -> str:

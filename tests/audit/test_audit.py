@@ -40,7 +40,7 @@ from dpmoments.audit.events import (
 )
 from dpmoments.audit.exact import _bingham_log_normalizer
 from dpmoments.audit.procedure import make_trials
-from dpmoments.audit.results import MeasuredDirection
+from dpmoments.audit.results import MeasuredLaw
 from dpmoments.audit.settings import _audit_settings, audit_generator, audit_plan, configuration
 from dpmoments.audit.statistics import (
     _gram_statistics,
@@ -400,7 +400,7 @@ def test_an_exact_loss_above_the_stated_one_is_reported() -> None:
     assert not found.exceeded
     assert replace(found, exact=found.stated_epsilon * 1.00001).exceeded
     assert replace(found, lower_bound=found.stated_epsilon * 1.00001).exceeded
-    assert replace(found, direction=MeasuredDirection("", 1.0, 2.0, found.stated_epsilon * 1.00001)).exceeded
+    assert replace(found, measured=MeasuredLaw("temperature", "", 1.0, 2.0, found.stated_epsilon * 1.00001)).exceeded
     wrong = next(fault for fault in FAULTS if fault.mechanism.name == "wrong-neighbor-gaussian")
     found = wrong.audit(insecure_generator(0), AuditEffort(20, 20, 1))
     assert found.lower_bound < found.stated_epsilon
@@ -504,7 +504,7 @@ def test_directions_in_the_plane_are_bingham_draws() -> None:
 def check_fault(fault: Fault) -> None:
     found = fault.audit(insecure_generator(1))
     assert found.exceeded
-    measured = 0.0 if found.direction is None else found.direction.epsilon
+    measured = 0.0 if found.measured is None else found.measured.epsilon
     shown = {"events": found.lower_bound, "temperature": measured, "stated laws": found.exact or 0.0}[fault.seen_by]
     assert shown > found.stated_epsilon, f"{shown} by {found.pair}: {found.event}"
     if fault.actual is not None:  # a bound says no more than what is spent
@@ -710,7 +710,7 @@ def test_the_command_names_a_measured_temperature(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = audit("laplace", PURE, ADD_REMOVE, insecure_generator(0), effort=AuditEffort(20, 20))
-    hot = replace(plain, direction=MeasuredDirection("a pair", 0.4, 0.8125, 1.625))
+    hot = replace(plain, measured=MeasuredLaw("temperature", "a pair", 0.4, 0.8125, 1.625))
     monkeypatch.setattr("dpmoments.audit.settings.audit", lambda *_, **__: hot)
     assert main(["audit", "laplace", "--neighbors", "add_remove"]) == 1
     printed = " ".join(capsys.readouterr().out.split())

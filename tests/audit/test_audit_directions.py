@@ -238,10 +238,10 @@ def test_a_direction_at_its_stated_temperature_is_not_accused() -> None:
         pairs=pairs,
         effort=AuditEffort(20, 300),
     )
-    assert found.direction is not None
+    assert found.measured is not None
     assert found.exact is not None
     assert not found.exceeded
-    assert found.direction.stated == pytest.approx(0.8)
-    assert 0.5 < found.direction.at_least / found.direction.stated < 1.0
-    assert 0.6 < found.direction.epsilon < found.exact <= 1.0
+    assert found.measured.stated == pytest.approx(0.8)
+    assert 0.5 < found.measured.at_least / found.measured.stated < 1.0
+    assert 0.6 < found.measured.epsilon < found.exact <= 1.0
     assert found.to_dict()["direction"]["pair"] == pairs[0].name

@@ -23,8 +23,10 @@ _ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 121)
 """Rényi orders to try; the supremum over all orders is larger by less than a thousandth."""
 
 
-def noise_epsilon(model: NoiseModel, first: Moments, second: Moments, delta: float) -> float | None:
-    """Return the smallest ε of (ε, δ) between two tables under additive noise.
+def noise_epsilon(
+    model: NoiseModel, first: Moments, second: Moments, delta: float, *, rate: float = 1.0
+) -> float | None:
+    """Return the smallest ε of (ε, δ) between two tables under additive noise of 1/``rate`` times the stated scale.
 
     It is None without a closed form, and infinite if a cell without noise differs. Laplace and matrix Laplace noise is
     pure: its loss at δ = 0 is returned for any ``delta``. Rows have norm at most 1.
@@ -32,8 +34,50 @@ def noise_epsilon(model: NoiseModel, first: Moments, second: Moments, delta: flo
     shifts = _gram(second) - _gram(first), _sum(second) - _sum(first), float(second.count - first.count)
     loss = model.shift_loss(*shifts)
     if loss is None or not loss.is_gaussian or loss.size == 0.0:
-        return None if loss is None else loss.size
-    return gaussian_epsilon(delta, loss.size, 1.0) if delta > 0.0 else math.inf
+        return None if loss is None else rate * loss.size
+    return gaussian_epsilon(delta, rate * loss.size, 1.0) if delta > 0.0 else math.inf
+
+
+def noise_rate_at_least(
+    model: NoiseModel,
+    samples: Sequence[tuple[Moments, Sequence[tuple[FloatArray, FloatArray | None, float]]]],
+    failure: float,
+) -> float | None:
+    """Return a lower confidence bound on the rate of additive noise, in units of the stated rate.
+
+    ``samples`` has the exact moments of a table with the noisy Gram matrices, sums and counts of runs on it. Noise of density
+    ∝ exp(−loss(z)) has Σ loss ~ Gamma(Nk, 1/rate) over N runs of k values, and Gaussian noise Σ loss²/2 ~ Gamma(Nk/2, 1/rate²).
+    None without a closed form. The noise is that of integers on a fine lattice, whose losses differ by a negligible amount.
+
+    Examples
+    --------
+    >>> import dpmoments as dpm
+    >>> from dpmoments.audit.events import repeated_rows
+    >>> from dpmoments.noise.models import AdditiveModel
+    >>> exact = repeated_rows(np.eye(2), "add_remove").moments()
+    >>> model = AdditiveModel(family="gaussian", n_features=2, diagonal_variance=2.0, off_diagonal_variance=1.0,
+    ...     sum_variance=None, count_variance=None)
+    >>> rng = np.random.default_rng(0)
+    >>> noise = rng.standard_normal((4000, 2, 2)) / 2.0  # half the stated standard deviation
+    >>> runs = [(np.eye(2) + (z + z.T) / np.sqrt(2.0), None, 2.0) for z in noise]
+    >>> 1.9 < noise_rate_at_least(model, [(exact, runs)], 0.001) < 2.0
+    True
+    """
+    k = model.loss_dimension
+    if k is None:
+        return None
+    total, count, is_gaussian = 0.0, 0, False
+    for exact, runs in samples:
+        gram, own_sum = _gram(exact), _sum(exact)
+        for noisy_gram, noisy_sum, noisy_count in runs:
+            shift = np.zeros_like(own_sum) if noisy_sum is None else noisy_sum - own_sum
+            loss = model.shift_loss(noisy_gram - gram, shift, noisy_count - exact.count)
+            assert loss is not None
+            is_gaussian, count = loss.is_gaussian, count + 1
+            total += loss.size**2 / 2.0 if loss.is_gaussian else loss.size
+    shape = count * k / 2.0 if is_gaussian else float(count * k)
+    rate = float(scipy.special.gammaincinv(shape, failure)) / total if total > 0.0 else math.inf
+    return math.sqrt(rate) if is_gaussian else rate
 
 
 def _gram(moments: Moments) -> FloatArray:

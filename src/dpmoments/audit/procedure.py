@@ -23,12 +23,13 @@ from dpmoments.audit.events import (
 from dpmoments.audit.exact import (
     leading_scores,
     noise_epsilon,
+    noise_rate_at_least,
     one_direction_epsilon,
     stated_temperature,
     temperature_at_least,
 )
 from dpmoments.audit.pairs import NeighboringPair, distant_pairs, neighboring_pairs, unit_pairs
-from dpmoments.audit.results import AuditEffort, AuditResult, MeasuredDirection
+from dpmoments.audit.results import AuditEffort, AuditResult, MeasuredLaw
 from dpmoments.audit.statistics import LearnedScores, epsilon_lower_bound, learn_scores, noisy_grams, raw_statistics
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputRuntimeError, InputValueError
@@ -222,8 +223,8 @@ def audit(
     Pilot draws on every pair train scores and choose, for each order of the pair, one statistic and up to four
     thresholds. The most promising pairs get fresh draws, and Clopper–Pearson bounds on the two probabilities of each
     chosen event give ε ≥ log((p − δ)/q), divided by the number of rows by which the pair differs. The result also has
-    the exact loss on the worst pair, if noise distributions are known; and for a mechanism that pays for one direction,
-    the exact loss at the temperature measured from fresh draws. All tests on fresh draws share the failure probability
+    the exact loss on the worst pair, if noise distributions are known; and the exact loss at a parameter measured from what
+    fresh runs drew: the scale of additive noise, or the temperature of a mechanism that pays for one direction. All tests on fresh draws share the failure probability
     (Bonferroni), so that the bounds hold jointly at the stated confidence level.
 
     A bound above the stated ε refutes the mechanism or its code. A bound below it proves nothing: it is the part of the
@@ -290,10 +291,13 @@ def audit(
     )
     exact, exact_pair = _worst_exact(trials)
     failure = 1.0 - level
-    direction = None
-    if (warmest := _most_sensitive_to_temperature(trials)) is not None:
+    measured = None
+    if (worst := _worst_with_known_noise(trials, exact_pair)) is not None:
         failure /= 2.0
-        direction = _measured_direction(warmest, max(effort.final // 2, 20), failure, generator)
+        measured = _measured_noise(worst, max(effort.final // 2, 20), failure, generator)
+    elif (warmest := _most_sensitive_to_temperature(trials)) is not None:
+        failure /= 2.0
+        measured = _measured_direction(warmest, max(effort.final // 2, 20), failure, generator)
     bounds = [candidate.bound(effort.final, failure / len(candidates), generator) for candidate in candidates]
     best = int(np.argmax([bound for bound, _ in bounds]))
     result, (lower_bound, event) = candidates[best], bounds[best]
@@ -308,7 +312,7 @@ def audit(
         delta=result.trial.delta,
         lower_bound=lower_bound,
         exact=exact,
-        direction=direction,
+        measured=measured,
         pair=result.trial.pair.name,
         event=str(event),
         exact_pair=exact_pair,
@@ -342,7 +346,40 @@ def _most_sensitive_to_temperature(trials: Sequence[Trial]) -> Trial | None:
     return trials[max(losses)[1]] if losses else None
 
 
-def _measured_direction(trial: Trial, size: int, failure: float, generator: np.random.Generator) -> MeasuredDirection:
+def _worst_with_known_noise(trials: Sequence[Trial], pair: str) -> Trial | None:
+    """Return the trial of the largest exact loss if its noise is additive, with a rate to measure."""
+    for trial in trials:
+        model = trial.plan.model
+        if trial.is_exact and trial.pair.name == pair and model is not None and model.loss_dimension is not None:
+            return trial
+    return None
+
+
+def _measured_noise(trial: Trial, size: int, failure: float, generator: np.random.Generator) -> MeasuredLaw | None:
+    """Return the exact loss at a lower bound on the rate of the noise."""
+    # From fresh draws on both tables.
+    model = trial.plan.model
+    assert model is not None
+    tables = trial.first.moments(), trial.second.moments()
+    d = trial.pair.n_features
+    samples = []
+    for exact, sample in zip(tables, trial.run(size, generator), strict=True):
+        ended = [record for record in sample if not record["failed"]]
+        sums = [
+            np.array([record[f"sum[{index}]"] for index in range(d)]) if "sum[0]" in record else None
+            for record in ended
+        ]
+        counts = [record.get("count", float(exact.count)) for record in ended]
+        samples.append((exact, list(zip(noisy_grams(ended, d), sums, counts, strict=True))))
+    at_least = noise_rate_at_least(model, samples, failure)
+    if at_least is None:
+        return None
+    epsilon = noise_epsilon(model, *tables, trial.delta, rate=at_least)
+    assert epsilon is not None, "a law with a loss dimension has a closed form"
+    return MeasuredLaw("noise rate", trial.pair.name, 1.0, at_least, epsilon)
+
+
+def _measured_direction(trial: Trial, size: int, failure: float, generator: np.random.Generator) -> MeasuredLaw:
     """Return the exact loss at a lower bound on the temperature."""
     # From fresh draws on both tables.
     scores = [
@@ -351,7 +388,7 @@ def _measured_direction(trial: Trial, size: int, failure: float, generator: np.r
     ]
     stated, at_least = stated_temperature(trial.plan), temperature_at_least(scores, trial.grams, failure)
     assert stated is not None
-    return MeasuredDirection(trial.pair.name, stated, at_least, _direction_epsilon(trial, at_least))
+    return MeasuredLaw("temperature", trial.pair.name, stated, at_least, _direction_epsilon(trial, at_least))
 
 
 def _direction_epsilon(trial: Trial, strength: float) -> float:

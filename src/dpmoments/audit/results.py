@@ -23,8 +23,8 @@ class AuditEffort:
     pilot : int
         Runs on each table of the promising pairs, half to learn scores and half to choose events.
     final : int
-        Fresh runs on each table of each finalist, the only ones in the reported bound; half as many more if a direction
-        is measured.
+        Fresh runs on each table of each finalist, the only ones in the reported bound; half as many more if a parameter
+        of the noise is measured.
     finalists : int
         Pairs with final draws; they share the failure probability.
     """
@@ -49,20 +49,24 @@ class AuditEffort:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredDirection:
-    """Measured temperature of the first direction, for mechanisms that pay for one.
+class MeasuredLaw:
+    """Parameter of the distribution of the draws, measured from fresh runs.
 
     Attributes
     ----------
+    parameter : str
+        ``"noise rate"``: one over the scale of additive noise, in units of the stated one; or ``"temperature"`` of the first
+        direction, for mechanisms that pay for one.
     pair : str
-        The pair it was measured on, on which a direction that is too hot loses most.
+        The pair it was measured on: that with the largest exact loss, or on which a direction that is too hot loses most.
     stated, at_least : float
-        The temperature that the plan states, and the lower confidence bound on that of the draws.
+        The parameter that the plan states, and the lower confidence bound on that of the draws.
     epsilon : float
-        Exact loss on that pair at the lower bound, all other draws as stated. It assumes Bingham draws; if it exceeds
-        the stated ε, the directions are not what the mechanism states, whatever their distribution.
+        Exact loss on that pair at the lower bound, all other draws as stated. It assumes the stated family of distributions;
+        if it exceeds the stated ε, the draws are not what the mechanism states, whatever their distribution.
     """
 
+    parameter: str
     pair: str
     stated: float
     at_least: float
@@ -88,8 +92,8 @@ class AuditResult:
         Lower bound on ε at the stated confidence level, if ``run`` drew its noise as implemented.
     exact : float or None
         Exact loss on the worst pair under the stated noise distributions; None if no closed form is known.
-    direction : MeasuredDirection or None
-        Exact loss at a measured temperature, for mechanisms that pay for one direction.
+    measured : MeasuredLaw or None
+        Exact loss at a measured parameter of what was drawn: the scale of additive noise, or the temperature of a direction.
     pair, event : str
         Pair and event of the lower bound.
     exact_pair : str
@@ -97,7 +101,7 @@ class AuditResult:
     draws : int
         Final draws on each table.
     level : float
-        Joint confidence level of ``lower_bound`` and ``direction``.
+        Joint confidence level of ``lower_bound`` and ``measured``.
     seconds : float
         Processor time.
     privacy_unit : PrivacyUnit or None
@@ -114,7 +118,7 @@ class AuditResult:
     delta: float
     lower_bound: float
     exact: float | None
-    direction: MeasuredDirection | None
+    measured: MeasuredLaw | None
     pair: str
     event: str
     exact_pair: str
@@ -128,7 +132,7 @@ class AuditResult:
         """True if the mechanism was shown to spend more than it states."""
         exact = max(
             -math.inf if self.exact is None else self.exact,
-            -math.inf if self.direction is None else self.direction.epsilon,
+            -math.inf if self.measured is None else self.measured.epsilon,
         )
         return self.lower_bound > self.stated_epsilon or exact > self.stated_epsilon * (1.0 + _TOLERANCE)
 

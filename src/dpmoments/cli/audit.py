@@ -106,11 +106,11 @@ def audit(
             print_text(f"{name} ({shown})" if shown else name)
             print_table(_HEADERS, (_row(result) for result in results if result.mechanism == name), numbers=_NUMBERS)
             for result in results:
-                if result.mechanism == name and (direction := result.direction) is not None:
+                if result.mechanism == name and (measured := result.measured) is not None:
                     print_text(
-                        f"{result.neighbors}, {result.cost}{', mean' if result.mean else ''}: directions are at temperature "
-                        f"{direction.at_least:.3g} or more ({direction.stated:.3g} is stated); exact ε there "
-                        f"{direction.epsilon:.3f}"
+                        f"{result.neighbors}, {result.cost}{', mean' if result.mean else ''}: the {measured.parameter} of what "
+                        f"was drawn is {measured.at_least:.3g} or more ({measured.stated:.3g} is stated), and exact ε then "
+                        f"{measured.epsilon:.3f} or more"
                     )
             print_text()
         for name, words in plan.refusals.items():

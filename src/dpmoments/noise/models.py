@@ -176,6 +176,15 @@ class NoiseModel(ABC):
         """
         return None
 
+    @property
+    def loss_dimension(self) -> int | None:
+        """Number k of noisy values, if the loss of the noise itself as a shift has a gamma distribution; else None.
+
+        Pure noise of density ∝ exp(−loss(z)) has a loss of Gamma(k, 1), and half the squared loss of Gaussian noise is
+        Gamma(k/2, 1), since the loss is homogeneous in z.
+        """
+        return None
+
     def interval(
         self,
         released: ReleasedMoments,  # noqa: ARG002 - for models that know more
@@ -373,6 +382,16 @@ class AdditiveModel(WithOwnCount):
         return self.fixed_law
 
     def shift_loss(self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float) -> ShiftLoss | None:
+        loss = self._loss_of_cells(gram_shift, sum_shift, count_shift)
+        if loss is None or not self.count_scale:
+            return loss
+        of_count = abs(count_shift) / self.count_scale
+        if loss.is_gaussian == self.count_is_laplace:
+            return None  # the sum of a Gaussian loss and a Laplace loss has no closed form
+        size = math.hypot(loss.size, of_count) if loss.is_gaussian else loss.size + of_count
+        return ShiftLoss(size, is_gaussian=loss.is_gaussian)
+
+    def _loss_of_cells(self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float) -> ShiftLoss | None:
         cells = self._noisy_cells(gram_shift, sum_shift, count_shift)
         if cells is None:
             return ShiftLoss(math.inf)
@@ -393,6 +412,13 @@ class AdditiveModel(WithOwnCount):
             total, corner = w * sum_shift, np.array([[w * w * count_shift]])
             shift = np.block([[corner, total[None, :]], [total[:, None], gram_shift]])
         return ShiftLoss(rate * float(np.abs(np.linalg.eigvalsh(shift)).sum()))
+
+    @property
+    def loss_dimension(self) -> int | None:
+        zeros = np.zeros((self.n_features, self.n_features)), np.zeros(self.n_features), 0.0
+        cells = self._noisy_cells(*zeros)
+        known = self.shift_loss(*zeros) is not None
+        return len(cells) + bool(self.count_scale) if cells and known else None
 
     def _noisy_cells(
         self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float
