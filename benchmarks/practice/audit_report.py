@@ -51,11 +51,13 @@ which alone count: Clopper–Pearson bounds on the probabilities p and q of an e
 - *Exact ε* is the loss on the worst pair of neighbors by the laws that the plan states, where there is a closed form:
   additive noise, and `iterative-eigenvectors` in the plane, where a run draws one direction, with a density whose constant
   is a Bessel function (under zCDP: the ε that the least ρ implies).
-- *Measured ε* is the same with the temperature of that direction replaced by the least one that the runs are compatible
-  with, and all other draws as stated. Directions are an exponential family in the temperature, and Chernoff's bound on
-  their total score is a confidence bound. A direction that is drawn too hot loses most where it is all but never seen, so
-  that no count of events finds it. As a bound on ε it holds if directions are Bingham draws, at whatever temperature; above
-  the stated ε, it refutes the stated law in any case.
+- *Measured ε* is the same with a parameter of the law measured from what fresh runs drew, all else as stated. For additive
+  noise it is the scale: the loss −log density of the noise itself is a gamma variable of known shape, so that its sum over all
+  runs bounds the scale from above, to about 3 % ([proof](derivations/measured-noise.md)). For a direction it is the
+  temperature: directions are an exponential family in it, and Chernoff's bound on their total score is a confidence bound. Noise
+  of half the scale shows as twice ε, which events at this effort often miss, and a direction that is drawn too hot loses most
+  where it is all but never seen. As a bound on ε it holds if the draws are of the stated family; above the stated ε, it refutes
+  the stated law in any case.
 
 Everything that is tried on fresh runs (events, orders of a pair, both probabilities, the temperature) and all lines of both
 tables share 0.1 % equally: by Bonferroni's inequality all bounds of this page hold together with 99.9 % confidence.

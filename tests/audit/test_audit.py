@@ -505,7 +505,7 @@ def check_fault(fault: Fault) -> None:
     found = fault.audit(insecure_generator(1))
     assert found.exceeded
     measured = 0.0 if found.measured is None else found.measured.epsilon
-    shown = {"events": found.lower_bound, "temperature": measured, "stated laws": found.exact or 0.0}[fault.seen_by]
+    shown = {"events": found.lower_bound, "measured": measured, "stated laws": found.exact or 0.0}[fault.seen_by]
     assert shown > found.stated_epsilon, f"{shown} by {found.pair}: {found.event}"
     if fault.actual is not None:  # a bound says no more than what is spent
         assert max(found.lower_bound, measured) <= fault.actual

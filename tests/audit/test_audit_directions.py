@@ -244,4 +244,4 @@ def test_a_direction_at_its_stated_temperature_is_not_accused() -> None:
     assert found.measured.stated == pytest.approx(0.8)
     assert 0.5 < found.measured.at_least / found.measured.stated < 1.0
     assert 0.6 < found.measured.epsilon < found.exact <= 1.0
-    assert found.to_dict()["direction"]["pair"] == pairs[0].name
+    assert found.to_dict()["measured"]["pair"] == pairs[0].name

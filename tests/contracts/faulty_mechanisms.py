@@ -18,6 +18,7 @@ from dpmoments.audit.procedure import LEVEL, _default_pairs, make_trials
 from dpmoments.mechanisms.additive import AdditivePlan, augmented_gram
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
+from dpmoments.mechanisms.isotropic import Isotropic, IsotropicPlan
 from dpmoments.mechanisms.laplace import Laplace, LaplacePlan
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
@@ -115,6 +116,17 @@ class HalfGaussian(Gaussian):
 class HalfLaplace(Laplace):
     def calibrate(self, shape, budget, neighbors):
         return as_a(super().calibrate(shape, budget, neighbors), HalfLaplacePlan)
+
+
+class HalfIsotropicPlan(IsotropicPlan):
+    def run(self, rows, privacy_filter):
+        return super().run(rows, Halved(privacy_filter))
+
+
+@dataclass(frozen=True)
+class HalfIsotropic(Isotropic):
+    def calibrate(self, shape, budget, neighbors):
+        return as_a(super().calibrate(shape, budget, neighbors), HalfIsotropicPlan)
 
 
 @dataclass(frozen=True)
@@ -441,7 +453,6 @@ class TellingLastBits(GramMechanism):
 
 TINY_EFFORT = AuditEffort(200, 1500, 1)
 SMALL_EFFORT = AuditEffort(600, 3000, 1)
-MEDIUM_EFFORT = AuditEffort(1000, 8000, 1)
 
 
 @dataclass(frozen=True)
@@ -449,8 +460,8 @@ class Fault:
     """One fault as the audit is to find it.
 
     ``actual`` is the ε really spent, where a closed form is known. ``pairs`` names the pairs to look at (all if empty) and
-    ``effort`` is what suffices to find it. ``seen_by``: "events" on the outputs, the "temperature" that directions show, or
-    the "stated laws" of the draws alone.
+    ``effort`` is what suffices to find it. ``seen_by``: "events" on the outputs, a "measured" parameter of the draws (the
+    rate of noise, the temperature of directions), or the "stated laws" of the draws alone.
     """
 
     words: str
@@ -549,19 +560,23 @@ FAULTS = (
         PrivacyBudget.zcdp(0.5),
         REPLACE_ONE,
         gaussian_epsilon(0.01, 2.0, 1.0),
-        MEDIUM_EFFORT,
+        AuditEffort(20, 200, 1),
         ("lone row | its orthogonal",),
+        seen_by="measured",
     ),
-    Fault(
-        "half the noise scale",
-        HalfLaplace(),
-        ONE,
-        ADD_REMOVE,
-        2.0,
-        MEDIUM_EFFORT,
-        ("no row | one row along the diagonal", "no row | 2 equal rows"),
+    *(
+        Fault(
+            "half the noise scale",
+            mechanism,
+            ONE,
+            ADD_REMOVE,
+            2.0,
+            AuditEffort(20, 200, 1),
+            ("no row | one row along the diagonal", "no row | one row"),
+            seen_by="measured",
+        )
+        for mechanism in (HalfLaplace(), HalfIsotropic(), HalfMatrixLaplace())
     ),
-    Fault("half the noise scale", HalfMatrixLaplace(), ONE, ADD_REMOVE, 2.0, pairs=TWO_ROWS),
     Fault(
         "sensitivity of the wrong neighbor: add-remove noise under replace-one",
         WrongNeighborGaussian(),
@@ -626,7 +641,7 @@ FAULTS = (
             # Under zCDP the worst pair has a small gap, which shows the temperature less clearly.
             AuditEffort(40, 600 if budget.kind is BudgetKind.PURE else 2500, 1),
             HEAVY[neighbors],
-            seen_by="temperature",
+            seen_by="measured",
         )
         for budget in (PrivacyBudget.pure(0.1), ONE, PrivacyBudget.pure(4.0), PrivacyBudget.zcdp(0.5))
         for neighbors in Neighbors

@@ -38,16 +38,18 @@ def noise_epsilon(
     return gaussian_epsilon(delta, rate * loss.size, 1.0) if delta > 0.0 else math.inf
 
 
+NoisyMoments = tuple[FloatArray, FloatArray | None, float]
+"""Noisy Gram matrix, sum and count of a run."""
+
+
 def noise_rate_at_least(
-    model: NoiseModel,
-    samples: Sequence[tuple[Moments, Sequence[tuple[FloatArray, FloatArray | None, float]]]],
-    failure: float,
+    model: NoiseModel, samples: Sequence[tuple[Moments, Sequence[NoisyMoments]]], failure: float
 ) -> float | None:
     """Return a lower confidence bound on the rate of additive noise, in units of the stated rate.
 
-    ``samples`` has the exact moments of a table with the noisy Gram matrices, sums and counts of runs on it. Noise of density
-    ∝ exp(−loss(z)) has Σ loss ~ Gamma(Nk, 1/rate) over N runs of k values, and Gaussian noise Σ loss²/2 ~ Gamma(Nk/2, 1/rate²).
-    None without a closed form. The noise is that of integers on a fine lattice, whose losses differ by a negligible amount.
+    ``samples`` has the exact moments of a table with the noisy moments of runs on it. The loss of pure noise over N runs of k
+    values is Gamma(Nk, 1/rate) or larger, and half the squared loss of Gaussian noise Gamma(Nk/2, 1/rate²)
+    (``docs/evidence/derivations/measured-noise.md``). None without a closed form.
 
     Examples
     --------

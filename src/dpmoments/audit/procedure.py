@@ -223,9 +223,10 @@ def audit(
     Pilot draws on every pair train scores and choose, for each order of the pair, one statistic and up to four
     thresholds. The most promising pairs get fresh draws, and Clopper–Pearson bounds on the two probabilities of each
     chosen event give ε ≥ log((p − δ)/q), divided by the number of rows by which the pair differs. The result also has
-    the exact loss on the worst pair, if noise distributions are known; and the exact loss at a parameter measured from what
-    fresh runs drew: the scale of additive noise, or the temperature of a mechanism that pays for one direction. All tests on fresh draws share the failure probability
-    (Bonferroni), so that the bounds hold jointly at the stated confidence level.
+    the exact loss on the worst pair, if noise distributions are known, and the exact loss at a parameter measured from
+    what fresh runs drew: the scale of additive noise, or the temperature of a mechanism that pays for one direction.
+    All tests on fresh draws share the failure probability (Bonferroni), so that the bounds hold jointly at the stated
+    confidence level.
 
     A bound above the stated ε refutes the mechanism or its code. A bound below it proves nothing: it is the part of the
     stated ε that these attacks could show.

@@ -1,0 +1,106 @@
+"""The rate of additive noise, measured from what runs drew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpmoments.audit.events import repeated_rows
+from dpmoments.audit.exact import NoisyMoments, noise_rate_at_least
+from dpmoments.mechanisms.base import Plan
+from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise import insecure_generator
+from dpmoments.noise.models import NoiseModel
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.unit import Neighbors
+from dpmoments.rows.moments import Moments
+
+RUNS = 300
+FAMILIES = {
+    "gaussian": PrivacyBudget.zcdp(0.5),
+    "laplace": PrivacyBudget.pure(1.0),
+    "isotropic": PrivacyBudget.pure(1.0),
+    "matrix-laplace": PrivacyBudget.pure(1.0),
+}
+
+
+def runs_of(name: str) -> tuple[Plan, NoiseModel, Moments, list[NoisyMoments]]:
+    """Moments of a table of two features, with noise of their mechanism."""
+    rows = repeated_rows(np.array([[0.6, 0.0], [0.1, 0.7]]), Neighbors.ADD_REMOVE)
+    plan = make_mechanism(name).plan(MomentShape(2, mean=True), FAMILIES[name], Neighbors.ADD_REMOVE)
+    rng = insecure_generator(0)
+    noisy = [plan.run(rows, PrivacyFilter(plan, rng)) for _ in range(RUNS)]
+    assert plan.model is not None
+    return plan, plan.model, rows.moments(), [(each.gram, each.sum, float(each.count)) for each in noisy]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def measured(request: pytest.FixtureRequest) -> tuple[str, NoiseModel, Moments, list[NoisyMoments]]:
+    _, model, exact, runs = runs_of(request.param)
+    return request.param, model, exact, runs
+
+
+def scaled(exact: Moments, runs: list[NoisyMoments], factor: float) -> list[NoisyMoments]:
+    """The same runs with ``factor`` times their noise."""
+    gram = np.asarray(exact.gram, dtype=float) * exact.scale**2
+    own = np.asarray(exact.sum, dtype=float) * exact.scale
+    return [
+        (gram + factor * (g - gram), own + factor * (s - own), exact.count + factor * (n - exact.count))
+        for g, s, n in runs
+    ]
+
+
+def test_the_bound_is_below_the_rate_and_near_it(measured: tuple[str, NoiseModel, Moments, list[NoisyMoments]]) -> None:
+    name, model, exact, runs = measured
+    bound = noise_rate_at_least(model, [(exact, runs)], 1e-3)
+    assert bound is not None
+    assert (0.8 if name == "matrix-laplace" else 0.87) < bound < 1.0
+
+
+def test_the_bound_follows_the_scale(measured: tuple[str, NoiseModel, Moments, list[NoisyMoments]]) -> None:
+    _, model, exact, runs = measured
+    whole = noise_rate_at_least(model, [(exact, runs)], 1e-3)
+    half = noise_rate_at_least(model, [(exact, scaled(exact, runs, 0.5))], 1e-3)
+    assert half == pytest.approx(2.0 * whole, rel=1e-6)
+
+
+def test_the_bound_fails_as_often_as_stated(measured: tuple[str, NoiseModel, Moments, list[NoisyMoments]]) -> None:
+    name, model, exact, runs = measured
+    bounds = [noise_rate_at_least(model, [(exact, [run])], 0.5) for run in runs]
+    failed = sum(bound > 1.0 for bound in bounds if bound is not None) / RUNS
+    # Half of the runs of an exact gamma law, fewer of matrix Laplace noise, whose losses are larger. Shapes that are wrong by
+    # one cell of six move the share by about .15: four standard errors are .115.
+    assert failed < 0.5 + 0.115
+    if name != "matrix-laplace":
+        assert failed > 0.5 - 0.115
+
+
+def test_a_wrong_number_of_cells_is_noticed(
+    measured: tuple[str, NoiseModel, Moments, list[NoisyMoments]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, model, exact, runs = measured
+    right = model.loss_dimension
+    assert right == 6
+    monkeypatch.setattr(type(model), "loss_dimension", property(lambda _: right + 2))
+    bound = noise_rate_at_least(model, [(exact, runs)], 1e-3)
+    assert bound is not None
+    assert bound > 1.0
+
+
+def test_a_count_with_noise_of_its_own_is_part_of_the_loss() -> None:
+    """Under replace-one a rule that drops rows makes the count private: its noise is a term of its own."""
+    rows = np.array([[0.5, 0.1], [np.nan, 0.2], [0.3, 0.3]])
+    for name in ("laplace", "gaussian"):
+        table = repeated_rows(rows, Neighbors.REPLACE_ONE)
+        shape = MomentShape.of(table.schema, mean=False, n_rows=3)
+        plan = make_mechanism(name).plan(shape, FAMILIES[name], Neighbors.REPLACE_ONE)
+        model = plan.model
+        assert model is not None
+        zeros = np.zeros((2, 2)), np.zeros(2)
+        alone, counted = model.shift_loss(*zeros, 0.0), model.shift_loss(*zeros, 1.0)
+        assert alone is not None
+        assert counted is not None
+        assert alone.size == 0.0
+        assert counted.size == pytest.approx(1.0 / model.count_scale)
