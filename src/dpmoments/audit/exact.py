@@ -26,9 +26,9 @@ _ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 121)
 def noise_epsilon(
     model: NoiseModel, first: Moments, second: Moments, delta: float, *, rate: float = 1.0
 ) -> float | None:
-    """Return the smallest ε of (ε, δ) between two tables under additive noise of 1/``rate`` times the stated scale.
+    """Return the smallest ε of (ε, δ) between two tables under additive noise.
 
-    It is None without a closed form, and infinite if a cell without noise differs. Laplace and matrix Laplace noise is
+    The noise has 1/``rate`` times the stated scale. It is None without a closed form, and infinite if a cell without noise differs. Laplace and matrix Laplace noise is
     pure: its loss at δ = 0 is returned for any ``delta``. Rows have norm at most 1.
     """
     shifts = _gram(second) - _gram(first), _sum(second) - _sum(first), float(second.count - first.count)
@@ -45,9 +45,9 @@ NoisyMoments = tuple[FloatArray, FloatArray | None, float]
 def noise_rate_at_least(
     model: NoiseModel, samples: Sequence[tuple[Moments, Sequence[NoisyMoments]]], failure: float
 ) -> float | None:
-    """Return a lower confidence bound on the rate of additive noise, in units of the stated rate.
+    """Return a lower confidence bound on the rate of additive noise.
 
-    ``samples`` has the exact moments of a table with the noisy moments of runs on it. The loss of pure noise over N runs of k
+    It is in units of the stated rate. ``samples`` has the exact moments of a table with the noisy moments of runs on it. The loss of pure noise over N runs of k
     values is Gamma(Nk, 1/rate) or larger, and half the squared loss of Gaussian noise Gamma(Nk/2, 1/rate²)
     (``docs/evidence/derivations/measured-noise.md``). None without a closed form.
 

@@ -348,7 +348,7 @@ def _most_sensitive_to_temperature(trials: Sequence[Trial]) -> Trial | None:
 
 
 def _worst_with_known_noise(trials: Sequence[Trial], pair: str) -> Trial | None:
-    """Return the trial of the largest exact loss if its noise is additive, with a rate to measure."""
+    """Return the trial of the largest exact loss if its noise has a rate to measure."""
     for trial in trials:
         model = trial.plan.model
         if trial.is_exact and trial.pair.name == pair and model is not None and model.loss_dimension is not None:
@@ -376,7 +376,7 @@ def _measured_noise(trial: Trial, size: int, failure: float, generator: np.rando
     if at_least is None:
         return None
     epsilon = noise_epsilon(model, *tables, trial.delta, rate=at_least)
-    assert epsilon is not None, "a law with a loss dimension has a closed form"
+    assert epsilon is not None, "a loss dimension comes with a closed form"
     return MeasuredLaw("noise rate", trial.pair.name, 1.0, at_least, epsilon)
 
 
