@@ -14,7 +14,7 @@ from dpmoments.cli.tables import complain, print_json, print_table, print_text
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
-_HEADERS = ("neighbors", "mean", "budget", "at δ", "stated ε", "ε at least", "exact ε", "seconds")
+_HEADERS = ("neighbors", "mean", "budget", "at δ", "stated ε", "ε at least", "exact ε", "measured ε", "seconds")
 _NUMBERS = _HEADERS[3:]
 
 
@@ -105,19 +105,13 @@ def audit(
             shown = ", ".join(f"{key}={value}" for key, value in options.items())
             print_text(f"{name} ({shown})" if shown else name)
             print_table(_HEADERS, (_row(result) for result in results if result.mechanism == name), numbers=_NUMBERS)
-            for result in results:
-                if result.mechanism == name and (measured := result.measured) is not None:
-                    print_text(
-                        f"{result.neighbors}, {result.cost}{', mean' if result.mean else ''}: the {measured.parameter} of what "
-                        f"was drawn is {measured.at_least:.3g} or more ({measured.stated:.3g} is stated), and exact ε then "
-                        f"{measured.epsilon:.3f} or more"
-                    )
             print_text()
         for name, words in plan.refusals.items():
             print_text(f"not {name}: {words}")
         print_text(
             "'ε at least' is a lower bound, with 99.9 % confidence; 'exact ε' follows from the stated noise "
-            "distributions on the worst pair. "
+            "distributions on the worst pair, 'measured ε' with the scale of noise, or the temperature of directions, that fresh "
+            "runs show at least (included in the 99.9 %). "
             "--json names the pairs."
         )
     if exceeded:
@@ -135,5 +129,6 @@ def _row(result: AuditResult) -> tuple[str, ...]:
         f"{result.stated_epsilon:.3f}",
         f"{'EXCEEDED ' if result.exceeded else ''}{result.lower_bound:.3f}",
         number(result.exact),
+        number(None if result.measured is None else result.measured.epsilon),
         f"{result.seconds:.1f}",
     )

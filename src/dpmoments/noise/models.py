@@ -180,8 +180,8 @@ class NoiseModel(ABC):
     def loss_dimension(self) -> int | None:
         """Number k of noisy values, if the noise's own loss has a gamma distribution.
 
-        None without a closed form. Pure noise of density ∝ exp(−loss(z)) has a loss of Gamma(k, 1), and half the squared loss of Gaussian noise is
-        Gamma(k/2, 1), since the loss is homogeneous in z.
+        None without a closed form. Pure noise of density ∝ exp(−loss(z)) has a loss of Gamma(k, 1), and half the squared loss of
+        Gaussian noise is Gamma(k/2, 1), since the loss is homogeneous in z.
         """
         return None
 
