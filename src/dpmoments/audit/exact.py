@@ -47,9 +47,9 @@ def noise_rate_at_least(
 ) -> float | None:
     """Return a lower confidence bound on the rate of additive noise.
 
-    It is in units of the stated rate. ``samples`` has the exact moments of a table with the noisy moments of runs on it. The loss of pure noise over N runs of k
-    values is Gamma(Nk, 1/rate) or larger, and half the squared loss of Gaussian noise Gamma(Nk/2, 1/rate²)
-    (``docs/evidence/derivations/measured-noise.md``). None without a closed form.
+    It is in units of the stated rate. ``samples`` has the exact moments of a table with the noisy moments of runs on it. The
+    loss of pure noise over N runs of k values is Gamma(Nk, 1/rate) or larger, and half the squared loss of Gaussian noise
+    Gamma(Nk/2, 1/rate²) (``docs/evidence/derivations/measured-noise.md``). None without a closed form.
 
     Examples
     --------

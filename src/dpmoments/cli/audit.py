@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from dpmoments.analysis.answers import number
 from dpmoments.audit import AuditEffort, AuditResult
 from dpmoments.audit.settings import DEFAULT_BUDGETS, audit_generator, audit_plan, configuration
 from dpmoments.cli.options import AsJson, Delta, Epsilon, Rho, budget_of, mechanism_of
@@ -14,7 +13,7 @@ from dpmoments.cli.tables import complain, print_json, print_table, print_text
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
-_HEADERS = ("neighbors", "mean", "budget", "at δ", "stated ε", "ε at least", "exact ε", "measured ε", "seconds")
+_HEADERS = ("neighbors", "mean", "budget", "at δ", "stated ε", "ε at least", "exact ε", "measured ε")
 _NUMBERS = _HEADERS[3:]
 
 
@@ -121,6 +120,7 @@ def audit(
 
 
 def _row(result: AuditResult) -> tuple[str, ...]:
+    measured = None if result.measured is None else result.measured.epsilon
     return (
         str(result.neighbors),
         "yes" if result.mean else "no",
@@ -128,7 +128,5 @@ def _row(result: AuditResult) -> tuple[str, ...]:
         f"{result.delta:g}",
         f"{result.stated_epsilon:.3f}",
         f"{'EXCEEDED ' if result.exceeded else ''}{result.lower_bound:.3f}",
-        number(result.exact),
-        number(None if result.measured is None else result.measured.epsilon),
-        f"{result.seconds:.1f}",
+        *("–" if value is None else f"{value:.3f}" for value in (result.exact, measured)),
     )
