@@ -28,8 +28,8 @@ def noise_epsilon(
 ) -> float | None:
     """Return the smallest ε of (ε, δ) between two tables under additive noise.
 
-    The noise has 1/``rate`` times the stated scale. It is None without a closed form, and infinite if a cell without noise differs. Laplace and matrix Laplace noise is
-    pure: its loss at δ = 0 is returned for any ``delta``. Rows have norm at most 1.
+    The noise has 1/``rate`` times the stated scale. None without a closed form, and infinite if a cell without noise differs.
+    Laplace and matrix Laplace noise is pure: its loss at δ = 0 is returned for any ``delta``. Rows have norm at most 1.
     """
     shifts = _gram(second) - _gram(first), _sum(second) - _sum(first), float(second.count - first.count)
     loss = model.shift_loss(*shifts)
