@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtri
 
 import dpmoments as dpm
 from dpmoments.analysis.clipping import ClippingBounds, TableBounds
@@ -310,6 +311,24 @@ def test_a_file_that_says_too_little_bounds_nothing(name: str) -> None:
         changed = replace(release, diagnostics={**release.diagnostics, name: value})
         assert TableBounds.of(changed) is None
         assert changed.describe().clipping is None
+    nothing = replace(release, diagnostics={**release.diagnostics, name: 0.0})
+    assert (TableBounds.of(nothing) is None) == (name != "excess_beyond")
+
+
+def test_the_largest_ratio_allows_for_the_noise_of_the_deviation() -> None:
+    """(sd + q·noise)² and what clipping may add, over sd²; the noise of sd is half that of n·sd² over n·sd."""
+    [release] = in_balls(firms(), 1)
+    found = TableBounds.of(release)
+    assert found is not None
+    assert release.noise is not None
+    scale, n_rows = release.encoding.scale, float(release.n_rows)
+    deviation = np.sqrt(found.variance)
+    noise = np.sqrt(np.diag(release.noise.cell_variances())[1:]) / n_rows
+    own = np.minimum(np.sqrt(noise), noise / (2.0 * deviation))
+    most = (deviation + ndtri(0.975) * own) ** 2 + found.variance_above / scale**2
+    shown = own < deviation
+    assert shown.sum() >= 2
+    np.testing.assert_allclose(found.largest_ratio[shown], np.sqrt(most)[shown] / deviation[shown], rtol=1e-9)
 
 
 def related(n: int = 8000) -> np.ndarray:

@@ -236,6 +236,10 @@ def test_covariances_and_predictions_without_noise_are_the_textbooks() -> None:
     middle, error = z @ solution, np.sqrt(np.einsum("ij,jk,ik->i", z, covariance, z))
     np.testing.assert_allclose(found.predicted_mean, middle, rtol=1e-4)
     np.testing.assert_allclose(found.se_mean, error, rtol=1e-3)
+    rows = found.summary_frame()
+    np.testing.assert_array_equal(rows[["mean", "mean_se"]].T, [found.predicted_mean, found.se_mean])
+    np.testing.assert_array_equal(rows[["mean_ci_lower", "mean_ci_upper"]], found.limits())
+    np.testing.assert_array_equal(rows[["obs_ci_lower", "obs_ci_upper"]], found.limits(obs=True))
     residual = exact().residual_standard_deviation
     reach = student.ppf(0.975, degrees) * np.hypot(error, residual)
     np.testing.assert_allclose(found.conf_int(obs=True)["upper"], middle + reach, rtol=1e-4)

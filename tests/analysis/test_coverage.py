@@ -43,6 +43,7 @@ from dpmoments.analysis import (
     synthetic,
 )
 from dpmoments.analysis import cross_table as cross_tables
+from dpmoments.analysis.estimate import Estimate
 from support.drawn_releases import drawn, planted
 
 Z = float(ndtri(0.975))
@@ -1021,7 +1022,10 @@ LIMITS: list[tuple[Callable[[], tuple[Any, Any]], list[Fault]]] = [
         means_and_deviations,
         [Fault(description.Description._mean_ends, "sampling, factor)", "sampling, 0.98 * factor)")],
     ),
-    (correlation_of_numbers, [Fault(correlations._sampling_variances, "(1.0 - square) ** 2", "(1.0 - square)")]),
+    (
+        correlation_of_numbers,
+        [Fault(correlations._sampling_variances, "result = (1.0 - square) ** 2", "result = (1.0 - square)")],
+    ),
     (explained_variance, [Fault(components._explained_variance_noise, "2.0 * _trace", "1.9 * _trace")]),
     (
         group_intervals,
@@ -1234,3 +1238,130 @@ def test_a_score_of_noise_alone_has_the_quantiles_of_its_law() -> None:
     assert score_at_the_quantile() == pytest.approx(0.05, abs=1e-6)
     with planted(confidence.score_test, "(normal / heavy) ** 2", "(normal / heavy)"):
         assert abs(score_at_the_quantile() - 0.05) > 0.005
+
+
+# Closed forms of parts ------------------------------------------------------------------------------------------------------
+
+
+def influence_of_correlation(share: float, r: float) -> float:
+    """E[ψ²], ψ = uv − r(u² + v²)/2, of a standardized level u and v normal within each level with equal variance."""
+    u = np.array([(1.0 - share), -share]) / math.sqrt(share * (1.0 - share))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(20)
+    v = r * u[:, None] + math.sqrt(1.0 - r**2) * nodes
+    psi = u[:, None] * v - r * (u[:, None] ** 2 + v**2) / 2.0
+    return float(np.array([share, 1.0 - share]) @ (psi**2 @ weights) / weights.sum())
+
+
+@pytest.mark.parametrize(("share", "r"), [(0.3, 0.5), (0.1, -0.4), (0.5, 0.7)])
+def test_the_sampling_variance_of_a_level_and_a_number(share: float, r: float) -> None:
+    variances = SimpleNamespace(of_share=np.array([True, False]), share=np.array([share, np.nan]))
+    for i, j in ((0, 1), (1, 0)):
+        found = correlations._sampling_variances(
+            np.array([r]),
+            variances,  # type: ignore[arg-type]
+            np.array([i]),
+            np.array([j]),
+        )
+        np.testing.assert_allclose(found, influence_of_correlation(share, r))
+
+
+def test_rounding_makes_no_negative_variance_of_a_correlation() -> None:
+    one, zero = np.ones(1), np.zeros(1)
+    errors = correlations._Errors(zero, zero, one, zero, None, None, None, 1.0, None)  # type: ignore[arg-type]
+    assert errors.privacy(np.array([0.5])) == 0.0
+
+
+def test_partial_correlations_of_a_feature_with_itself() -> None:
+    found = correlations.partial_correlation(few(), ["y", "x"])
+    for values, expected in (
+        (found.correlation, 1.0),
+        (found.lower, 1.0),
+        (found.upper, 1.0),
+        (found.privacy_noise, 0.0),
+        (found.sampling_noise, 0.0),
+    ):
+        np.testing.assert_array_equal(np.diag(values), expected)
+    np.testing.assert_array_equal(found.correlation, found.correlation.T)
+
+
+def test_the_fourth_moments_of_levels_are_those_of_their_values() -> None:
+    """Var(Σ vᵢvⱼxᵢxⱼ − Σ sᵢxᵢ²) over the values of a row, less what normal rows would have: 2 tr((WS)²)."""
+    release = replace(drawn(template(GROUPS), grouped(np.random.default_rng(0), 4_000), None), repair="auto")
+    rng = np.random.default_rng(1)
+    chosen, scale = np.arange(5), np.array([1.0, 2.0, 0.5, 1.5, 3.0])
+    vectors, subtracted = rng.standard_normal((3, 5)), rng.random((3, 5))
+    found = components._fourth_cumulants(release, chosen, scale, vectors, subtracted)
+    expected = np.zeros(3)
+    for place, (v, s) in enumerate(zip(vectors, subtracted, strict=True)):
+        for block in ([0, 1, 2], [3]):
+            p = release.mean[block]
+            values = np.eye(len(block)) if len(block) > 1 else np.array([[1.0], [0.0]])
+            chances = p if len(block) > 1 else np.array([p[0], 1.0 - p[0]])
+            x = (values - p) / scale[block]
+            weights = np.outer(v[block], v[block]) - np.diag(s[block])
+            form = np.einsum("oi,ij,oj->o", x, weights, x)
+            covariance = (x.T * chances) @ x
+            normal = 2.0 * np.trace(weights @ covariance @ weights @ covariance)
+            expected[place] += chances @ form**2 - (chances @ form) ** 2 - normal
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_counts_without_noise_are_counted() -> None:
+    rows = grouped(np.random.default_rng(2), 500)
+    found = cross_tables.cross_table(drawn(template(GROUPS), rows, None), "group", "flag")
+    flags = rows[:, 3].astype(bool)
+    of_level = [[rows[:, level].astype(bool) & (flags == value) for value in (False, True)] for level in range(3)]
+    np.testing.assert_array_equal(np.sort(found.counts, axis=1), np.sort(np.sum(of_level, axis=2), axis=1))
+
+
+def test_features_that_are_taken_as_they_are_have_the_unit_one() -> None:
+    moments = functionals.LocalMoments.of(template(GROUPS), (0, 3))
+    np.testing.assert_array_equal(moments.unit[[0, 3]], 1.0)
+    np.testing.assert_array_equal(moments.location[[0, 3]], 0.0)
+    assert (moments.unit[[1, 2, 4]] != 1.0).any()
+
+
+def test_sums_of_squares_are_parts_of_their_total() -> None:
+    """The sum between groups may exceed what noise leaves of the total."""
+    within = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        release = drawn(template(GROUPS, rho=0.002), grouped(rng, 300, np.zeros(3)), rng)
+        within.append(group_tests.anova(release, "y", "group").sum_of_squares[1])
+    assert min(within) == 0.0
+    assert max(within) > 0.0
+
+
+def test_a_sum_of_squares_is_lost_if_groups_are_not_clear_and_noise_exceeds_a_mean_square() -> None:
+    """Clear groups are not lost, and without degrees of freedom nothing is divided."""
+    answer = group_tests.anova(few(), "y", "group")
+    unclear = replace(answer, p_value=0.9, noise_between=1e9)
+    assert unclear.lost
+    assert not replace(unclear, p_value=0.0).lost
+    assert not replace(unclear, noise_between=0.0).lost
+    assert replace(unclear, degrees=(1.0, 0.0)).lost
+    upper, lower = answer.degrees
+    edge = upper * answer.sum_of_squares[1] / lower
+    assert replace(unclear, noise_between=edge * 1.001).lost
+    assert not replace(unclear, noise_between=edge * 0.999).lost
+
+
+def test_a_coefficient_without_bounds_counts_as_a_comparison_without_a_finding() -> None:
+    fit = few().ols("y", ["x", "flag"])
+    assert fit.equations is not None
+    slope = Estimate.of_interval(1.0, 0.1, 1.9, 0.03, 0.95, 0.5)
+    fit.equations._estimates[0.95] = (fit.estimates[0], slope, Estimate.not_estimable(0.95))
+    assert fit.verdict == ("", "not clear (noise)", "not estimable at this budget")
+    fit.equations._estimates[0.95] = (fit.estimates[0], replace(slope, p_value=0.02), Estimate.not_estimable(0.95))
+    assert fit.verdict[1] == "positive"
+
+
+def test_no_share_that_is_explained_exceeds_one() -> None:
+    shares = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        shares.append(
+            drawn(template(NUMBERS, rho=0.5), numbers(rng, 100), rng).ols("y", ["a", "b", "c"]).released_r_squared
+        )
+    assert 0.0 <= min(shares) <= max(shares) <= 1.0
+    assert 1.0 in shares

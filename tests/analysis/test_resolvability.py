@@ -119,6 +119,13 @@ def test_the_reason_is_the_larger_part_and_pairs_that_do_not_count_say_nothing()
     assert resolvability.format_findings(verdicts, "pairs", "related").startswith("2 of 5 pairs are related")
 
 
+def test_equal_parts_are_called_noise() -> None:
+    assert (
+        resolvability.not_clear(1.0, 1.0) == resolvability.not_clear(1.0 + 1e-9, 1.0) == resolvability.NOT_CLEAR_NOISE
+    )
+    assert resolvability.not_clear(1.0, 1.0 + 1e-9) == resolvability.NOT_CLEAR_ROWS
+
+
 def test_estimable_is_half_of_what_was_public() -> None:
     lower, upper = np.array([-0.49, -0.5, -np.inf, np.nan]), np.array([0.49, 0.5, 0.0, 0.1])
     assert resolvability.estimable(lower, upper, -1.0, 1.0).tolist() == [True, False, False, False]

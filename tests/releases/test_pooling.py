@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpmoments as dpm
@@ -20,6 +21,7 @@ from dpmoments.messages.message import Message
 from dpmoments.noise.models import AdditiveModel, NoiseModel, PooledModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.receipt import Receipt
+from dpmoments.releases import pooling
 from support.forged_files import forge
 from support.noise_models import additive, gaussian
 from support.said import warned
@@ -185,6 +187,59 @@ def test_tables_that_are_named_or_groups_of_one_run_are_pooled_without_a_word() 
         assert not dpm.pool([columns(0, dataset="north"), columns(1, dataset="south")]).warnings
 
 
+def test_moments_are_carried_to_the_common_center() -> None:
+    rng = np.random.default_rng(3)
+    rows, own, center = rng.normal(size=(40, 3)), np.array([0.2, -0.1, 0.4]), np.array([-0.3, 0.5, 0.1])
+
+    def about(middle: np.ndarray) -> SimpleNamespace:
+        moved = rows - middle
+        return SimpleNamespace(center=middle, noisy_count=40.0, noisy_sum=moved.sum(axis=0), noisy_gram=moved.T @ moved)
+
+    part, expected = about(own), about(center)
+    found = pooling._Carried.of(part, center)  # type: ignore[arg-type]
+    np.testing.assert_allclose(found.sum, expected.noisy_sum)
+    np.testing.assert_allclose(found.gram, expected.noisy_gram)
+    np.testing.assert_allclose(found.shift, own - center)
+    for absent in ("noisy_sum", "noisy_count"):  # nothing can be carried
+        setattr(part, absent, None)
+        left = pooling._Carried.of(part, center)  # type: ignore[arg-type]
+        assert left.sum is part.noisy_sum
+        assert left.gram is part.noisy_gram
+
+
+def test_groups_of_one_run_share_a_run() -> None:
+    def part(run: str | None) -> Any:
+        return SimpleNamespace(origin=SimpleNamespace(group=None if run is None else SimpleNamespace(run=run)))
+
+    runs = (None, "one", "two")
+    shared = {(a, b): pooling._of_one_run(part(a), part(b)) for a in runs for b in runs}
+    assert {pair for pair, same in shared.items() if same} == {("one", "one"), ("two", "two")}
+
+
+def test_a_pool_of_one_release_is_that_release() -> None:
+    release = columns(0)
+    pooled = dpm.pool([release])
+    np.testing.assert_array_equal(pooled.noisy_gram, release.noisy_gram)
+    assert pooled.privacy.budget == release.privacy.budget
+    assert pooled.noise is not None
+    assert release.noise is not None
+    np.testing.assert_allclose(pooled.noise.cell_variances(), release.noise.cell_variances())
+
+
+def test_units_are_described_by_their_column() -> None:
+    one = columns(0)
+    assert pooling._describe_unit(one) == "one row"
+    assert "person" in pooling._describe_unit(of_people())
+
+
+def of_people() -> dpm.MomentRelease:
+    """A release that protects people, of up to three rows each."""
+    n = 300
+    frame = pd.DataFrame({"age": np.full(n, 40.0), "pay": np.zeros(n), "g": ["a", "b"] * (n // 2), "person": range(n)})
+    unit = dpm.PrivacyUnit("person", 3)
+    return dpm.release(frame, COLUMNS, rho=1.0, privacy_unit=unit, insecure_seed=9)
+
+
 # Refusals -------------------------------------------------------------------------------------------------------------
 
 
@@ -209,6 +264,7 @@ def refusals() -> dict[str, tuple[Any, type[Exception], str]]:
         "another mean=": ([one, columns(2, mean=False)], ValueError, "mean=True and the other with mean=False"),
         "other neighbors": ([one, columns(2, neighbors="replace_one")], ValueError, "hide different things"),
         "another kind of budget": ([one, columns(2, rho=0.5)], ValueError, "counted in different ways"),
+        "another unit": ([one, of_people()], ValueError, "protect different units"),
         "a mean alone": ([one, mean], TypeError, "a mean-only release has no second moment"),
         "no release": ([one, "north.json"], TypeError, "a list of releases is pooled, got str"),
     }

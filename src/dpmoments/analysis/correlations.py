@@ -68,7 +68,7 @@ def _sampling_variances(
     for of_share, other in ((i, j), (j, i)):
         mixed = variances.of_share[of_share] & ~variances.of_share[other]
         p_q = spread[of_share]
-        biserial = (1.0 - square) * (1.0 - 1.5 * square + square / (4.0 * p_q))
+        biserial = (1.0 - square) ** 2 * (1.0 - 1.5 * square + square / (4.0 * p_q))
         result[mixed] = biserial[mixed]
     both: BoolArray = variances.of_share[i] & variances.of_share[j]
     if both.any():
