@@ -324,7 +324,7 @@ def test_the_largest_ratio_allows_for_the_noise_of_the_deviation() -> None:
     scale, n_rows = release.encoding.scale, float(release.n_rows)
     deviation = np.sqrt(found.variance)
     noise = np.sqrt(np.diag(release.noise.cell_variances())[1:]) / n_rows
-    own = np.minimum(np.sqrt(noise), noise / (2.0 * deviation))
+    own = noise / (2.0 * deviation)
     most = (deviation + ndtri(0.975) * own) ** 2 + found.variance_above / scale**2
     shown = own < deviation
     assert shown.sum() >= 2

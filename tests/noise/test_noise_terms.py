@@ -665,3 +665,37 @@ def test_a_matrix_of_few_entries_is_multiplied_as_any_other() -> None:
     rows[1:, 0] = rng.normal(size=89)
     matrix = rng.normal(size=(90, 90))
     np.testing.assert_allclose(terms_module._conjugated(rows, matrix), rows @ matrix @ rows.T, rtol=1e-10, atol=1e-10)
+
+
+def test_the_loss_of_a_shift_of_normal_noise_is_its_length_in_deviations() -> None:
+    model = gaussian(2, 4.0, 2.0, None, None)
+    for shift, expected in (([[3.0, 0.0], [0.0, 0.0]], 1.5), ([[3.0, 1.0], [1.0, -4.0]], math.sqrt(25.0 / 4.0 + 0.5))):
+        found = model.shift_loss(np.array(shift), np.zeros(2), 0.0)
+        assert found is not None
+        assert found.is_gaussian
+        assert found.size == pytest.approx(expected)
+
+
+def test_bounds_on_the_noise_of_a_mean_are_those_of_its_law() -> None:
+    """Laplace noise of deviation 3: P(|X| > t) = exp(−t√2/3)."""
+    laplace_mean = models.MeanModel("laplace", np.array([3.0]), np.array([0.0]), clipped=0.0)
+    for level in (0.5, 0.95, 0.999):
+        exact = -3.0 * math.log1p(-level) / math.sqrt(2.0)
+        assert laplace_mean.half_widths(level)[0] == pytest.approx(exact, rel=1e-4)
+    for clipped in (0.0, 0.5, 1.0):
+        assert models.MeanModel("gaussian", np.ones(1), np.ones(1), clipped=clipped).clipped == clipped
+    for clipped in (-1e-9, 1.0 + 1e-9):
+        with pytest.raises(ValueError, match="must be a fraction of rows"):
+            models.MeanModel("gaussian", np.ones(1), np.ones(1), clipped=clipped)
+
+
+def test_a_wishart_matrix_has_as_many_degrees_as_rows() -> None:
+    def model(degrees: float, *, inverse: bool) -> models.WishartModel:
+        given: dict[str, Any] = dict(padding=0.0, subtracted=True, augmentation=0.0, corner=0.0, raised=0.0)
+        return models.WishartModel(n_features=3, degrees=degrees, inverse=inverse, **given)
+
+    assert model(3.0, inverse=False).degrees == 3.0
+    assert model(5.0, inverse=True).degrees == 5.0
+    for degrees, inverse in ((2.9, False), (4.9, True)):
+        with pytest.raises(ValueError, match="are too few for 3 rows"):
+            model(degrees, inverse=inverse)

@@ -106,3 +106,13 @@ def test_the_command_line_names_the_dataset_and_shows_it(tmp_path: Path, capsys:
         assert main([command, str(tmp_path / "people.csv"), "--schema", str(tmp_path / "people.yaml"), *options]) == 0
         assert main(["show", str(output)]) == 0
         assert f"Release {dpm.load(output).id} of people-2026." in capsys.readouterr().out
+
+
+def test_a_label_names_dataset_and_group_or_begins_with_the_id() -> None:
+    alone = ReleaseOrigin.fresh(insecure_seed=0)
+    assert alone.label == f"{alone.id[:8]}…"
+    assert ReleaseOrigin.fresh("people", insecure_seed=0).label == "people"
+    assert "north" in alone.of_group("region", "north", 3).label
+    both = ReleaseOrigin.fresh("people", insecure_seed=0).of_group("region", "north", 3).label
+    assert both.startswith("people/")
+    assert "north" in both

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,7 @@ from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves import composed as composed_module
 from dpmoments.privacy.curves import gaussian_delta
 from dpmoments.privacy.curves.composed import (
     PrivacyCurve,
@@ -30,7 +33,7 @@ from dpmoments.privacy.curves.composed import (
 )
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
-from dpmoments.privacy.profile import _SETTLED, _SHARES, RunCurve, _proven_bounds, _touched_draws
+from dpmoments.privacy.profile import _SETTLED, _SHARES, ProfilePoint, RunCurve, _proven_bounds, _touched_draws
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, rank_score
@@ -515,3 +518,28 @@ def test_groups_after_the_first_have_bounds_of_their_own() -> None:
     deltas = [min(bound.delta(0.5) for bound in found) for found in bounds]
     assert len(deltas) == 2
     assert released.privacy_curve.at(0.5).delta >= max(deltas)
+
+
+def test_infinite_losses_of_composed_draws_are_all_counted() -> None:
+    """Two draws that fail with probability .01 and .02, of loss 1 and 2 otherwise."""
+
+    def failing(loss: float, failure: float) -> Any:
+        def delta(epsilon: float) -> float:
+            return failure + (1.0 - failure) * max(-math.expm1(epsilon - loss), 0.0) * 0.5
+
+        return SimpleNamespace(reach=loss, delta=delta)
+
+    found = composed_module.composed([failing(1.0, 0.01), failing(2.0, 0.02)])
+    assert found is not None
+    assert found.infinite == pytest.approx(1.0 - 0.99 * 0.98, rel=1e-9)
+    assert found.delta(4.0) == pytest.approx(1.0 - 0.99 * 0.98, rel=1e-6)
+
+
+def test_rounding_up_adds_more_than_the_rounding_of_a_few_operations() -> None:
+    for delta in (0.0, 1e-9, 0.25, 0.9):
+        assert composed_module._rounded_up(delta) - delta >= 2.0**-51
+    assert composed_module._rounded_up(1.0) == 1.0
+
+
+def test_a_point_is_marked_by_whether_it_is_exact() -> None:
+    assert [ProfilePoint(1.0, 1e-6, exact, "").mark for exact in (True, False)] == ["exact", "bound"]

@@ -33,7 +33,7 @@ from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_delta, zcdp_delta, zcdp_rho
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
-from dpmoments.privacy.group_privacy import allowance_for_rows, budget_for_rows
+from dpmoments.privacy.group_privacy import allowance_for_rows, budget_for_rows, loss_for_units
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -656,3 +656,12 @@ def test_answers_say_that_rows_of_one_person_may_be_alike() -> None:
         for answer in (release.ols("age"), release.correlations()):
             assert ("dependent-rows" in str(answer)) is told
         assert (str(Message("dependent-rows", column="person_id", max_rows=3)) in str(release.describe())) is told
+
+
+def test_a_unit_of_k_rows_loses_k_times_epsilon_and_k_squared_times_rho() -> None:
+    for unit in LossUnit:
+        loss = Loss(unit, Fraction(1, 2))
+        squared = unit is not LossUnit.EPSILON
+        expected = None if unit is LossUnit.EPSILON_DELTA else Loss(unit, Fraction(9 if squared else 3, 2))
+        assert loss_for_units(loss, 3) == expected
+        assert loss_for_units(loss, 1) == loss

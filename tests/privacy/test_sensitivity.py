@@ -17,6 +17,7 @@ import pytest
 from dpmoments.mechanisms.additive import augmented_gram
 from dpmoments.mechanisms.row_norm_histogram import TransformedNorm
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy import sensitivity as sensitivity_module
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Norm, Sensitivity, query_distance
 from dpmoments.privacy.filter import PrivacyFilterError
@@ -963,3 +964,11 @@ def test_a_draw_with_weights_is_paid_for_and_its_receipt_is_replayed(weighted: S
     content["draws"][0]["sensitivity"]["arguments"]["weights"] = {"$tuple": [0.25, 1.5, 3.0]}
     with refused("weights-not-a-list", TypeError, name="weighted_gram"):
         Receipt.from_dict(content)
+
+
+def test_a_file_states_one_weight_at_least_and_no_more_than_the_largest_number() -> None:
+    sensitivity_module._check_weights([1.0], "gram")
+    sensitivity_module._check_weights([1.0] * sensitivity_module.MAX_WEIGHTS, "gram")
+    for weights in ([], [1.0] * (sensitivity_module.MAX_WEIGHTS + 1), [0.0], [-1.0], [math.inf]):
+        with pytest.raises(ValueError, match=r"."):
+            sensitivity_module._check_weights(weights, "gram")

@@ -21,6 +21,7 @@ from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise import counts as counts_noise
 from dpmoments.noise import insecure_generator
 from dpmoments.noise.counts import CountNoise
 from dpmoments.privacy.budget import PrivacyBudget
@@ -437,3 +438,16 @@ def test_dependence_is_found_and_labels_are_those_of_the_schema() -> None:
     assert (found.rows, found.labels) == (other.rows, other.labels)
     assert np.abs(found.counts - other.counts).max() < 30
     assert found.statistic == pytest.approx(other.statistic, rel=0.1)
+
+
+@pytest.mark.parametrize("level", [0.0, -0.5, 1.0, math.nan])
+def test_the_level_of_a_bound_is_a_probability(level: float) -> None:
+    with pytest.raises(ValueError, match="must be a probability"):
+        CountNoise("laplace", 2.0).half_width(level)
+
+
+def test_the_grid_reaches_as_far_as_the_noise() -> None:
+    for noise in (CountNoise("laplace", 3.0), CountNoise("gaussian", 3.0), CountNoise("laplace", 3.0, cells=40)):
+        step, within = counts_noise._distribution(noise)
+        assert step * len(within) >= 45.0 * noise.scale + 12.0 * noise.standard_deviation
+        assert within[-1] == pytest.approx(1.0, abs=1e-12)

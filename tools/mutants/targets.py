@@ -402,6 +402,7 @@ TESTS = {
     "noise/models": (
         "noise_terms",
         "noise_law",
+        "mean_noise",
         "release_file",
         "noise_contract",
     ),

@@ -281,8 +281,7 @@ class TableBounds:
         fall = np.where(shares, np.maximum(variance - ends, 0.0), fall)
         rise = np.clip(largest_variance(low, high, (lower, upper)) - variance, 0.0, rise)
         shown = np.sqrt(np.maximum(variance, 0.0))
-        halved = np.divide(noise / n_rows, 2.0 * shown, out=np.full_like(shown, np.inf), where=shown > 0.0)
-        own_noise = np.minimum(np.sqrt(noise / n_rows), halved)
+        own_noise = np.divide(noise / n_rows, 2.0 * shown, out=np.full_like(shown, np.inf), where=shown > 0.0)
         most = np.sqrt((shown + float(scipy.special.ndtri((1.0 + _GRAM_LEVEL) / 2.0)) * own_noise) ** 2 + rise)
         least = shown - float(scipy.special.ndtri(_GRAM_LEVEL)) * own_noise
         skewed = (np.minimum(value - lower, upper - value) < _SKEWED * least) & ~shares
