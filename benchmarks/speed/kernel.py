@@ -47,12 +47,13 @@ def processor() -> str:
 @contextmanager
 def without_machine_code(wanted: bool = True) -> Iterator[None]:
     """Have NumPy sum all rows, as where Numba is not installed."""
-    before = kernel._ROWS_BEFORE_COMPILED
-    kernel._ROWS_BEFORE_COMPILED = 10**15 if wanted else before
+    before = kernel.can_be_compiled, kernel.can_be_encoded
+    if wanted:
+        kernel.can_be_compiled = kernel.can_be_encoded = lambda _: False
     try:
         yield
     finally:
-        kernel._ROWS_BEFORE_COMPILED = before
+        kernel.can_be_compiled, kernel.can_be_encoded = before
 
 
 def interleaved_medians(jobs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:

@@ -31,6 +31,7 @@ def from_the_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def sums(rows: NDArray[Any], rows_before: int, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
     monkeypatch.setattr(kernel, "_ROWS_BEFORE_COMPILED", rows_before)
+    monkeypatch.setattr(kernel, "is_loaded", lambda: False)
     return exact_moments([rows], rows.shape[1], **options)
 
 
@@ -81,6 +82,18 @@ def test_few_rows_do_not_load_numba() -> None:
         "exact_moments([np.ones((1000, 3))], 3); sys.exit('numba' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_once_loaded_it_takes_the_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert compiled.why_not_compiled() is None
+    assert compiled.is_loaded()
+    asked: list[object] = []
+    monkeypatch.setattr(kernel, "compiled_sums", lambda *arguments: asked.append(arguments))
+    exact_moments([np.ones((3, 2))], 2, threads=1)
+    assert len(asked) == 1
+    monkeypatch.setattr(kernel, "is_loaded", lambda: False)
+    exact_moments([np.ones((3, 2))], 2, threads=1)
+    assert len(asked) == 1
 
 
 def test_wide_rows_and_maps_are_numpys() -> None:

@@ -12,7 +12,9 @@ exact square) are left out and returned, and the caller uses NumPy for them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -20,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.rounding import RowMap
 
@@ -34,6 +36,19 @@ def can_be_compiled(row_map: RowMap) -> bool:
     """Return True if batches of such rows are summed in machine code when Numba is installed."""
     narrow = row_map.linear is None and row_map.n_inputs <= MAX_FEATURES
     return narrow and _numba_is_installed()
+
+
+def can_be_encoded(row_map: RowMap) -> bool:
+    """Return True if machine code encodes such rows when Numba is installed.
+
+    Wide rows too: only their products are left to BLAS.
+    """
+    return row_map.linear is None and _numba_is_installed()
+
+
+def is_loaded() -> bool:
+    """Return True if this process has loaded the machine code: using it costs nothing more."""
+    return f"{__package__}.machine_code" in sys.modules
 
 
 @cache
@@ -89,6 +104,121 @@ class CompiledSums:
 
 def _constants(lattice: Lattice) -> tuple[float, float, float, float]:
     return lattice.units_per_one, lattice.squared_limit, lattice.squared_beyond_doubt, lattice.clip_target
+
+
+@dataclass(frozen=True, eq=False)
+class CellRules:
+    """Constants by which numbers of a table become encoded features.
+
+    A number x that is missing becomes the replacement; then x becomes clip((clip(x) − offset)/unit · weight)/row_norm,
+    clipped first to its bounds, then to ±``largest``. The operations match :mod:`dpmoments.rows.encode`.
+
+    Attributes
+    ----------
+    features : ndarray, shape (d, 6)
+        Lower bound, upper bound, replacement, offset, unit and weight.
+    drops, refuses : ndarray of bool, shape (d,)
+        True if a missing value drops its row, or stops the pass.
+    largest, row_norm : float
+        Bound before the division by ``row_norm``; infinite if nothing can overflow.
+    """
+
+    features: FloatArray
+    drops: BoolArray
+    refuses: BoolArray
+    largest: float
+    row_norm: float
+
+
+class CompiledNumbers:
+    """Sums of lattice rows over batches of numbers before their encoding.
+
+    A batch has at most ``max_rows`` rows. Its buffers belong to one thread.
+    """
+
+    def __init__(self, row_map: RowMap, rules: CellRules, max_rows: int) -> None:
+        from dpmoments.rows.machine_code import add_numbers, round_numbers
+
+        lattice, d = row_map.lattice, row_map.n_inputs
+        self._add_numbers: Callable[..., Any] = add_numbers
+        self._round_numbers: Callable[..., Any] = round_numbers
+        center = np.zeros(d) if row_map.center is None else row_map.center
+        self._constants = (
+            rules.features,
+            rules.drops,
+            rules.refuses,
+            rules.largest,
+            rules.row_norm,
+            center,
+            row_map.center is not None,
+            *_constants(lattice),
+        )
+        self._narrow = d <= MAX_FEATURES
+        rows_per_tile = _ROWS_PER_TILE if self._narrow else max_rows
+        self._columns = np.empty((d, max_rows))
+        self._buffers = (
+            np.empty((d, rows_per_tile + 8)),
+            np.empty(rows_per_tile),
+            np.empty(rows_per_tile, dtype=bool),
+            np.empty(max_rows, dtype=np.int64),
+        )
+        self._products = np.zeros((d + 1, d + 1)) if self._narrow else np.empty((d, d))
+
+    def add(self, block: NDArray[Any], sums: FloatArray) -> tuple[NDArray[np.int64], int, int] | None:
+        """Add Σz (row 0) and Σzzᵀ (other rows) of numbers, (n, d), to ``sums``, (d + 1, d).
+
+        Return the indices of special rows, which were left out, and the numbers of clipped and of dropped rows; None,
+        with part of the sums added, if a column's rule refuses a cell.
+        """
+        n_rows = block.shape[0]
+        by_columns = block.dtype != np.float64 or not block.flags.c_contiguous
+        if by_columns:
+            np.copyto(self._columns[:, :n_rows], block.T)
+        numbers = self._columns if by_columns else block
+        if self._narrow:
+            found = self._add_numbers(
+                numbers, n_rows, by_columns, *self._constants, *self._buffers, self._products, sums
+            )
+        else:
+            found = self._round_numbers(numbers, 0, n_rows, by_columns, *self._constants, *self._buffers, 0, 0)
+        n_special, clipped, dropped = found
+        if dropped < 0:
+            return None
+        if not self._narrow:
+            rows = self._buffers[0][:, :n_rows]
+            np.matmul(rows, rows.T, out=self._products)
+            sums[0] += rows.sum(axis=1)
+            sums[1:] += self._products
+        return self._buffers[3][:n_special], clipped, dropped
+
+
+def compiled_numbers(row_map: RowMap, rules: CellRules, max_rows: int) -> CompiledNumbers | None:
+    """Return sums of numbers in machine code.
+
+    None if it fails on fixed numbers, or sums do (:func:`why_not_compiled`).
+    """
+    usable = why_not_compiled() is None and _encodes_exactly()
+    return CompiledNumbers(row_map, rules, max_rows) if usable else None
+
+
+@cache
+def _encodes_exactly() -> bool:
+    """Return True if fixed numbers become the integers that NumPy makes of them."""
+    rules = CellRules(
+        np.tile([-0.3, 0.7, 0.1, 0.2, 0.51, 0.93], (3, 1)), np.array([True, False, False]), np.zeros(3, bool), 1e3, 1.7
+    )
+    lattice = Lattice(3, bits=20, radius=1.0)
+    numbers = np.sin(np.arange(3 * 700.0)).reshape(700, 3)
+    numbers[::50, 1] = np.nan
+    filled = np.where(np.isnan(numbers), 0.1, numbers)
+    encoded = np.clip((np.clip(filled, -0.3, 0.7) - 0.2) / 0.51 * 0.93, -1e3, 1e3) / 1.7
+    rounded = np.rint(encoded * lattice.units_per_one).astype(np.int64)
+    sums = np.zeros((4, 3))
+    try:
+        CompiledNumbers(RowMap(3, lattice, "drop", None, None), rules, 700).add(numbers, sums)
+    except Exception:  # as in why_not_compiled
+        return False
+    return np.array_equal(sums, np.vstack([rounded.sum(axis=0), np.einsum("ij,ik->jk", rounded, rounded)]))
 
 
 def compiled_sums(row_map: RowMap, max_rows: int) -> CompiledSums | None:

@@ -39,6 +39,7 @@ from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.messages.message import Message
+from dpmoments.rows.compiled import CellRules
 from dpmoments.rows.level_sums import LevelBlock, LevelLayout, dense_rows_at_a_time
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
@@ -46,6 +47,8 @@ from dpmoments.schema.dates import Date
 from dpmoments.schema.encoding import Encoding, may_be_shortened
 from dpmoments.schema.numeric import MAX_CELL, Numeric
 from dpmoments.schema.schema import Schema
+
+_NumberColumn = Numeric | Date | Boolean | Coordinate
 
 
 def largest_block(schema: Schema, *, whole_rows: bool = False) -> int:
@@ -106,6 +109,66 @@ def encode_levels(
     return LevelBlock(layout, block, tuple(codes), drop)
 
 
+# Schemas of numbers only: read first, then encoded, here or in machine code.
+
+
+def read_numbers(columns: Mapping[str, Any], schema: Schema, memory: BlockMemory) -> FloatArray:
+    """Convert columns of numbers to float64, shape (n, d), before any rule.
+
+    The next batch overwrites them.
+    """
+    block = memory.block(len(columns[schema.names[0]]), len(schema.names))
+    for index, column in enumerate(schema.table_columns):
+        assert not isinstance(column, Categorical), "a schema of numbers only"
+        block[:, index] = _read_numbers(columns[column.name], column)
+    return block
+
+
+def encode_numbers(values: FloatArray, schema: Schema, layout: LevelLayout) -> FloatArray:
+    """Encode numbers of :func:`read_numbers` like :func:`encode_columns`.
+
+    Machine code gives the same bits.
+    """
+    block = np.empty(values.shape, order="F")
+    drop = np.zeros(len(values), dtype=bool)
+    for index, column in enumerate(schema.table_columns):
+        assert not isinstance(column, Categorical), "a schema of numbers only"
+        dropped = _ruled(np.asarray(values[:, index], dtype=np.float64), column, block[:, index])
+        _encode_in_place(block, slice(index, index + 1), layout.encoding)
+        if dropped is not None:
+            drop |= dropped
+    return LevelBlock(layout, block, (), drop).encoded()
+
+
+def cell_rules(schema: Schema, layout: LevelLayout) -> CellRules | None:
+    """Return the constants of :func:`encode_numbers`.
+
+    None if a feature is a level or derived.
+    """
+    if schema.derived_columns or layout.columns:
+        return None
+    encoding = layout.encoding
+    d = len(schema.table_columns)
+    rules = np.empty((d, 6))
+    for index, column in enumerate(schema.table_columns):
+        assert not isinstance(column, Categorical), "a layout without levels"
+        if isinstance(column, Coordinate):
+            rules[index, :3] = -np.inf, np.inf, 0.0
+        elif isinstance(column, Numeric) and column.scale is not None:
+            rules[index, :3] = -MAX_CELL, MAX_CELL, column.replacement
+        else:
+            rules[index, :3] = *column.bounds, column.replacement
+    rules[:, 3], rules[:, 4] = encoding.offset, encoding.unit
+    rules[:, 5] = 1.0 if encoding.weight is None else encoding.weight
+    return CellRules(
+        rules,
+        np.array([column.missing == "drop" for column in schema.table_columns]),
+        np.array([column.missing == "error" for column in schema.table_columns]),
+        2.0**1023 * encoding.row_norm if encoding.row_norm < 1 else np.inf,
+        float(encoding.row_norm),
+    )
+
+
 def _encoded_levels(cells: Any, column: Categorical) -> tuple[CodeArray, BoolArray | None]:
     """Return level codes as in :class:`LevelBlock`, shape (n,), and a mask of dropped rows."""
     # The mask is None without any.
@@ -127,20 +190,29 @@ def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
     return rows
 
 
-def _apply_rules(cells: Any, column: Numeric | Date | Boolean | Coordinate, out: FloatArray) -> BoolArray | None:
+def _apply_rules(cells: Any, column: _NumberColumn, out: FloatArray) -> BoolArray | None:
     """Fill ``out`` with values in original units after the column's rules."""
     # Return a mask of dropped rows or None.
+    return _ruled(_read_numbers(cells, column), column, out)
+
+
+def _read_numbers(cells: Any, column: _NumberColumn) -> FloatArray:
+    """Convert cells to float64, NaN if missing, or unreadable in a column whose rule allows it."""
     with suppress(pa.ArrowException):
-        values = strict_numbers(cells, column) if column.missing == "error" else numbers(cells, column)[0]
-        finite = np.isfinite(values)
-        if finite.all():
-            _move_within_bounds(values, None, column, out)
-            return None
-        missing = ~finite
-        dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="fill")
-        _move_within_bounds(values, missing, column, out)
-        return dropped
+        return strict_numbers(cells, column) if column.missing == "error" else numbers(cells, column)[0]
     raise InputTypeError(Message("column-not-plain", column=column.name))
+
+
+def _ruled(values: FloatArray, column: _NumberColumn, out: FloatArray) -> BoolArray | None:
+    """Apply the column's rules to numbers, as in :func:`_apply_rules`."""
+    finite = np.isfinite(values)
+    if finite.all():
+        _move_within_bounds(values, None, column, out)
+        return None
+    missing = ~finite
+    dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="fill")
+    _move_within_bounds(values, missing, column, out)
+    return dropped
 
 
 def _move_within_bounds(

@@ -5,7 +5,7 @@ Reproducible to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,18 +13,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmoments.foundation.errors import InputTypeError
+from dpmoments.foundation.errors import InputFloatingPointError, InputTypeError
 from dpmoments.messages.message import Message
-from dpmoments.rows.compiled import CompiledSums, can_be_compiled, compiled_sums
+from dpmoments.rows.compiled import (
+    CellRules,
+    CompiledNumbers,
+    CompiledSums,
+    can_be_compiled,
+    can_be_encoded,
+    compiled_numbers,
+    compiled_sums,
+    is_loaded,
+)
 from dpmoments.rows.moments import Moments, add_limbs, split_limbs
 from dpmoments.rows.rounding import RowMap, RowRounder
-from dpmoments.rows.summary import Missing, Summary, checked_block
+from dpmoments.rows.summary import Adapted, Missing, Summary, checked_block
 from dpmoments.rows.threads import require_exact_products, single_threaded_blas, summarize_in_threads
 
 _CELLS_PER_STEP = 131_072  # one megabyte of float64: buffers stay in the processor's cache
 _MIN_ROWS_PER_STEP = 1024  # below it, adding d × d results to the sums would take a noticeable time
 _STEPS_PER_TASK = 4
-_ROWS_BEFORE_COMPILED = 500_000  # rows of a thread that NumPy sums in the time that Numba takes to load
+_ROWS_BEFORE_COMPILED = (
+    500_000  # rows of a thread that NumPy sums in the time that Numba takes to load; none once it is
+)
+_CELLS_BEFORE_COMPILED = 16_000_000  # the same of wide rows that NumPy encodes
 _PRODUCTS_PER_CARRY = 256  # each at most 2^53: int64 holds 1023
 
 
@@ -195,6 +207,46 @@ class MomentSummary(Summary["RunningMoments", Moments]):
         return first.merge(second)
 
 
+@dataclass(frozen=True, eq=False)
+class NumberBlock:
+    """Rows of a table of numbers, shape (n, d), which may be encoded here or in machine code.
+
+    Attributes
+    ----------
+    n_rows : int
+        n.
+    numbers : callable
+        Returns the rows before any rule, missing values as NaN.
+    encoded : callable
+        Returns the encoded rows, NaN if dropped.
+    encoded_numbers : callable
+        Returns the encoded rows of some of ``numbers()``.
+    """
+
+    n_rows: int
+    numbers: Callable[[], NDArray[Any]]
+    encoded: Callable[[], NDArray[Any]]
+    encoded_numbers: Callable[[NDArray[Any]], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class OfNumbers(Adapted["RunningMoments", Moments]):
+    """Exact moments of :class:`NumberBlock` batches, with the bits of their encoded rows."""
+
+    summary: MomentSummary
+    rules: CellRules
+
+    def add(self, running: RunningMoments, block: Any) -> None:
+        running.add_numbers(block, self.rules)
+
+
+def of_numbers(summary: Summary[Any, Any], rules: CellRules) -> OfNumbers | None:
+    """Return a summary that may encode numbers in machine code; None if it never can."""
+    if not isinstance(summary, MomentSummary) or summary.missing != "drop" or not can_be_encoded(summary.row_map):
+        return None
+    return OfNumbers(summary, rules)
+
+
 class RunningMoments:
     """Running exact sums of one thread.
 
@@ -209,7 +261,9 @@ class RunningMoments:
         self._row_map = row_map
         self._rounder = RowRounder(row_map, rows_per_step)
         self._compiled: CompiledSums | None = None
+        self._compiled_numbers: CompiledNumbers | None = None
         self._compiles = can_be_compiled(row_map)
+        self._encodes = can_be_encoded(row_map)
         self._ones = np.ones(rows_per_step)
         self._sums = np.zeros((n_features + 1, n_features))  # row 0 is Σz, the others Σzzᵀ
         self._step_gram = np.empty((n_features, n_features))
@@ -231,10 +285,41 @@ class RunningMoments:
 
     def _compiled_sums(self, n_rows: int) -> CompiledSums | None:
         """Return sums in machine code; None if impossible, or not worth loading for this many rows."""
-        if self._compiled is None and self._compiles and self._count + n_rows >= _ROWS_BEFORE_COMPILED:
+        if self._compiled is None and self._compiles and self._is_worth_loading(n_rows):
             self._compiled = compiled_sums(self._row_map, self._rounder.max_rows)
             self._compiles = self._compiled is not None
         return self._compiled
+
+    def _is_worth_loading(self, n_rows: int) -> bool:
+        n_rows += self._count
+        cells = n_rows * self._row_map.n_inputs
+        return is_loaded() or n_rows >= _ROWS_BEFORE_COMPILED or cells >= _CELLS_BEFORE_COMPILED
+
+    def add_numbers(self, block: NumberBlock, rules: CellRules) -> None:
+        """Add a batch of numbers, encoded in machine code where possible and worth loading."""
+        if self._encodes and self._compiled_numbers is None and self._is_worth_loading(block.n_rows):
+            self._compiled_numbers = compiled_numbers(self._row_map, rules, self._rounder.max_rows)
+            self._encodes = self._compiled_numbers is not None
+        if self._compiled_numbers is None:
+            self.add(checked_block(block.encoded(), self._row_map.n_inputs))
+            return
+        numbers, step = block.numbers(), self._rounder.max_rows
+        for start in range(0, block.n_rows, step):
+            rows = numbers[start : start + step]
+            self._make_room(len(rows))
+            added = self._compiled_numbers.add(rows, self._sums)
+            if added is None:
+                block.encoded()
+                raise InputFloatingPointError(
+                    "a cell was refused that its column admits: this is a defect of the kernel"
+                )
+            special, clipped, dropped = added
+            self._rows_in_sums += len(rows)
+            self._count += len(rows) - len(special)
+            self._clipped += clipped
+            self._dropped += dropped
+            if len(special):
+                self._add_step(block.encoded_numbers(rows[special]))
 
     def _add_compiled(self, compiled: CompiledSums, block: NDArray[Any]) -> None:
         n_rows = block.shape[0]

@@ -15,6 +15,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputFloatingPointError
 from dpmoments.rows.lattice import EXACT
 
+BoolArray = NDArray[np.bool_]
 IntegerArray = NDArray[np.int64]
 
 
@@ -27,9 +28,70 @@ def _load_tile(block: FloatArray, by_columns: bool, start: int, n: int, tile: Fl
             for k in range(n):
                 tile[j, k] = block[j, start + k]
     else:
-        for k in range(n):
+        whole = n - n % 8
+        for first in range(0, whole, 8):  # eight rows at a time: a line of the cache of each column
+            for j in range(d):
+                for k in range(first, first + 8):
+                    tile[j, k] = block[start + k, j]
+        for k in range(whole, n):
             for j in range(d):
                 tile[j, k] = block[start + k, j]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _encode_tile(
+    n: int,
+    rules: FloatArray,
+    drops: BoolArray,
+    refuses: BoolArray,
+    largest: float,
+    row_norm: float,
+    center: FloatArray,
+    tile: FloatArray,
+    lost: BoolArray,
+) -> int:
+    """Apply the columns' rules and the affine map to a tile, in place.
+
+    Dropped rows become the center. Return the number of dropped rows, −1 if a column refuses a cell.
+    """
+    d = tile.shape[0]
+    some_lost = False
+    for j in range(d):
+        column = tile[j]
+        lower, upper, replacement = rules[j, 0], rules[j, 1], rules[j, 2]
+        offset, unit, weight = rules[j, 3], rules[j, 4], rules[j, 5]
+        n_missing = 0
+        for k in range(n):
+            n_missing += 0 if abs(column[k]) < np.inf else 1  # so written that a NaN counts
+        if n_missing > 0:
+            if refuses[j]:
+                return -1
+            if drops[j] and not some_lost:
+                some_lost = True
+                for k in range(n):
+                    lost[k] = False
+            for k in range(n):
+                if not abs(column[k]) < np.inf:
+                    column[k] = replacement
+                    if drops[j]:
+                        lost[k] = True
+        for k in range(n):
+            value = column[k]
+            value = lower if value < lower else value
+            value = upper if value > upper else value
+            value = (value - offset) / unit * weight
+            value = -largest if value < -largest else value
+            value = largest if value > largest else value
+            column[k] = value / row_norm
+    if not some_lost:
+        return 0
+    n_lost = 0
+    for k in range(n):
+        if lost[k]:
+            n_lost += 1
+            for j in range(d):
+                tile[j, k] = center[j]
+    return n_lost
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -140,7 +202,7 @@ def add_rows(
     sums: FloatArray,
     special: IntegerArray,
 ) -> tuple[int, int]:
-    d, rows_per_tile = tile.shape[0], squares.shape[0]
+    rows_per_tile = squares.shape[0]
     n_special, clipped = 0, 0
     products[:] = 0.0
     for first in range(0, n_rows, rows_per_tile):
@@ -150,9 +212,93 @@ def add_rows(
             first, n, center, has_center, units, limit, beyond_doubt, target, tile, squares, special, n_special, clipped
         )
         _add_products(tile, n, products, sums)
-    for i in range(d):
+    _add_triangle(products, sums)
+    return n_special, clipped
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _add_triangle(products: FloatArray, sums: FloatArray) -> None:
+    """Add the lower triangle of ``products`` to both triangles of ``sums[1:]``."""
+    for i in range(sums.shape[1]):
         for j in range(i + 1):
             sums[1 + i, j] += products[i, j]
             if j < i:
                 sums[1 + j, i] += products[i, j]
-    return n_special, clipped
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def round_numbers(
+    block: FloatArray,
+    first: int,
+    n: int,
+    by_columns: bool,
+    rules: FloatArray,
+    drops: BoolArray,
+    refuses: BoolArray,
+    largest: float,
+    row_norm: float,
+    center: FloatArray,
+    has_center: bool,
+    units: float,
+    limit: float,
+    beyond_doubt: float,
+    target: float,
+    tile: FloatArray,
+    squares: FloatArray,
+    lost: BoolArray,
+    special: IntegerArray,
+    n_special: int,
+    clipped: int,
+) -> tuple[int, int, int]:
+    """Encode ``n`` rows of numbers and round them to the lattice, in a tile.
+
+    Return the number of special rows so far, of clipped rows so far, and of dropped rows, −1 if a cell is refused.
+    """
+    _load_tile(block, by_columns, first, n, tile)
+    dropped = _encode_tile(n, rules, drops, refuses, largest, row_norm, center, tile, lost)
+    if dropped < 0:
+        return n_special, clipped, dropped
+    n_special, clipped = _fill_tile(
+        first, n, center, has_center, units, limit, beyond_doubt, target, tile, squares, special, n_special, clipped
+    )
+    return n_special, clipped, dropped
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def add_numbers(
+    block: FloatArray,
+    n_rows: int,
+    by_columns: bool,
+    rules: FloatArray,
+    drops: BoolArray,
+    refuses: BoolArray,
+    largest: float,
+    row_norm: float,
+    center: FloatArray,
+    has_center: bool,
+    units: float,
+    limit: float,
+    beyond_doubt: float,
+    target: float,
+    tile: FloatArray,
+    squares: FloatArray,
+    lost: BoolArray,
+    special: IntegerArray,
+    products: FloatArray,
+    sums: FloatArray,
+) -> tuple[int, int, int]:
+    rows_per_tile = squares.shape[0]
+    n_special, clipped, dropped = 0, 0, 0
+    products[:] = 0.0
+    for first in range(0, n_rows, rows_per_tile):
+        n = min(rows_per_tile, n_rows - first)
+        n_special, clipped, dropped_here = round_numbers(
+            block, first, n, by_columns, rules, drops, refuses, largest, row_norm,
+            center, has_center, units, limit, beyond_doubt, target, tile, squares, lost, special, n_special, clipped,
+        )  # fmt: skip
+        if dropped_here < 0:
+            return n_special, clipped, dropped_here
+        dropped += dropped_here
+        _add_products(tile, n, products, sums)
+    _add_triangle(products, sums)
+    return n_special, clipped, dropped

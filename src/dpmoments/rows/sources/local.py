@@ -16,7 +16,15 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.privacy.unit import PrivacyUnit
-from dpmoments.rows.encode import encode_columns, encode_levels, largest_block
+from dpmoments.rows.encode import (
+    cell_rules,
+    encode_columns,
+    encode_levels,
+    encode_numbers,
+    largest_block,
+    read_numbers,
+)
+from dpmoments.rows.kernel import NumberBlock, of_numbers
 from dpmoments.rows.level_sums import LevelBlock, LevelLayout, OfEncodedRows, counting_levels
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
@@ -131,6 +139,36 @@ class LocalSource(ABC, Generic[Part]):
         """Return the encoded rows with levels as codes."""
         return encode_levels(self.counted(self.cells(part)), self.encoded_schema, self.layout, memory)
 
+    @property
+    def encodes_numbers(self) -> bool:
+        """True if parts may be encoded in machine code."""
+        return True
+
+    def _of_numbers(self, summary: Summary[Running, Result]) -> Summary[Running, Result] | None:
+        rules = cell_rules(self.encoded_schema, self.layout) if self.encodes_numbers else None
+        return None if rules is None else cast("Summary[Running, Result] | None", of_numbers(summary, rules))
+
+    def number_block(self, part: Part, memory: BlockMemory) -> NumberBlock:
+        """Return a part that is encoded when a summary has chosen how."""
+        columns = self.counted(self.cells(part))
+
+        def encoded() -> FloatArray:
+            return encode_levels(columns, self.encoded_schema, self.layout, memory).encoded()
+
+        def numbers() -> FloatArray:
+            try:
+                return read_numbers(columns, self.encoded_schema, memory)
+            except Exception:
+                encoded()  # raises what it always raises, of the first column that has a reason
+                raise
+
+        n_rows = len(columns[self.encoded_schema.names[0]])
+        return NumberBlock(n_rows, numbers, encoded, self.encode_numbers)
+
+    def encode_numbers(self, values: npt.NDArray[Any]) -> FloatArray:
+        """Encode some rows of :attr:`NumberBlock.numbers`, NaN if dropped."""
+        return encode_numbers(values, self.encoded_schema, self.layout)
+
     def encode_units(self, part: Part) -> UnitBlock:
         """Return the kept encoded rows of a part and their units."""
         assert self.privacy_unit is not None, "the table was opened for rows"
@@ -176,6 +214,10 @@ class LocalSource(ABC, Generic[Part]):
         """
         memory = BlockMemory()
         if not self.layout.columns:
+            numbers = self._of_numbers(summary)
+            if numbers is not None:
+                encode_later: Callable[[Part], Any] = partial(self.number_block, memory=memory)
+                return summarize_in_threads(numbers, self._watched(numbers, on_block), encode_later, threads)
             encode = partial(self.encode, memory=memory)
             return summarize_in_threads(summary, self._watched(summary, on_block), encode, threads)
         levels: Callable[[Part], Any] = partial(self.encode_levels, memory=memory)

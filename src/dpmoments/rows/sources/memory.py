@@ -17,11 +17,13 @@ from dpmoments.cells.objects import array_cells, series_cells
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw
 from dpmoments.messages.message import Message
+from dpmoments.rows.kernel import NumberBlock
 from dpmoments.rows.sources.column_types import require_no_guess_of_polars
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
-from dpmoments.schema.columns import Coordinate
+from dpmoments.schema.columns import Boolean, Coordinate
+from dpmoments.schema.numeric import Numeric
 
 _RAW_ROWS_PER_BLOCK = 1 << 20
 _MIN_ROWS_PER_PART = 16_384
@@ -86,6 +88,29 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
     def encode(self, part: npt.NDArray[Any], memory: BlockMemory | None = None) -> npt.NDArray[Any]:
         """Return encoded rows, shape (n, d); the caller's own if nothing needs encoding."""
         return part if self.raw else super().encode(part, memory)
+
+    @property
+    def encodes_numbers(self) -> bool:
+        return not self.raw
+
+    def number_block(self, part: npt.NDArray[Any], memory: BlockMemory) -> NumberBlock:
+        """Return a part whose numbers are the caller's own where they need no reading."""
+        if not self._reads_as_it_is:
+            return super().number_block(part, memory)
+        return NumberBlock(len(part), lambda: part, lambda: self.encode(part, memory), self.encode_numbers)
+
+    @property
+    def _reads_as_it_is(self) -> bool:
+        """True if converting the array to float64 is all that reading does."""
+        plain = self.array.dtype.kind in "iuf" and self.array.dtype.itemsize <= 8 and self.restriction is None
+        return plain and all(
+            isinstance(column, Coordinate)
+            or (isinstance(column, Numeric) and not column.missing_values)
+            or (
+                isinstance(column, Boolean) and not (column.missing_values or column.true_values or column.false_values)
+            )
+            for column in self.schema.table_columns
+        )
 
     def written_cells(self, part: npt.NDArray[Any], name: str) -> Any:
         return array_cells(part[:, self.names.index(name)])
