@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 import dpmoments as dpm
-from dpmoments.analysis.clipping import ClippingBounds, TableBounds
+from dpmoments.analysis.clipping import ClippingBounds, TableBounds, largest_variance
 from dpmoments.analysis.correlations import CLIPPED
 from dpmoments.analysis.description import clipping_warning
 
@@ -390,3 +390,11 @@ def test_a_fit_says_what_clipping_may_hide_of_its_coefficients() -> None:
         effect.standard_errors * fit.standard_errors, np.maximum(-effect.lower, effect.upper), rtol=1e-9
     )
     assert effect.in_words in str(fit)
+
+
+def test_the_largest_variance_is_that_of_the_best_mean() -> None:
+    low, high = np.array([0.0, 2.0, -1.0, 3.5]), np.array([1.0, 3.0, 4.0, 3.9])
+    box = np.array([-1.0, 0.0, -2.0, 1.0]), np.array([5.0, 4.0, 4.0, 4.0])
+    means = np.linspace(low, high, 2_001)
+    expected = ((box[1] - means) * (means - box[0])).max(axis=0)
+    np.testing.assert_allclose(largest_variance(low, high, box), expected, rtol=1e-5)

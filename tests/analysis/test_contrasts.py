@@ -343,3 +343,17 @@ def test_summaries_are_text_html_and_latex() -> None:
     assert r"hours-per-week" in latex
     assert latex.count(r"\\") == len(exact().names) + 1
     assert "95\\%" in latex
+
+
+def test_labels_say_signs_factors_and_values() -> None:
+    names = ["(intercept)", "age", "size"]
+    for given, label in (
+        ("-0.5*age", "-0.5*age"),
+        ("-age", "-age"),
+        ("-2*age + size", "-2*age + size"),
+        ("age - 0.5*size", "age - 0.5*size"),
+    ):
+        assert Restrictions.of(given, names).labels == (label,)
+    name = exact().params.index[1]
+    assert exact().t_test(f"`{name}` = 2").table()[1][0] == f"{name} = 2"
+    assert exact().t_test(f"`{name}`").table()[1][0] == name

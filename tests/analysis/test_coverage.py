@@ -1365,3 +1365,45 @@ def test_no_share_that_is_explained_exceeds_one() -> None:
         )
     assert 0.0 <= min(shares) <= max(shares) <= 1.0
     assert 1.0 in shares
+
+
+def test_sampling_of_a_correlation_near_its_own_value_is_to_first_order() -> None:
+    """The slope of artanh's inverse is 1 − r²."""
+    release = drawn(template(NUMBERS, rho=100.0), numbers(np.random.default_rng(0), 800), np.random.default_rng(1))
+    _, errors, _, _ = correlations._errors_of_pairs(release, np.arange(6))
+    np.testing.assert_allclose(errors._between(errors.r)[1], errors.parts(errors.r)[1], rtol=1e-9, atol=1e-15)
+
+
+def test_variances_of_components_of_correlations_are_those_of_draws() -> None:
+    """Deviations of 200 draws over what is stated, of the first component."""
+    found = []
+    for seed in range(200):
+        release = drawn(template(NUMBERS, rho=1e6), numbers(np.random.default_rng(seed), 1_000), None)
+        answer = components.pca(release, 1, scaling="correlation")
+        found.append((answer.explained_variance[0], answer.sampling_noise[0]))
+    values, stated = np.array(found).T
+    assert 0.85 < values.std(ddof=1) / np.sqrt(np.mean(stated**2)) < 1.15
+
+
+def test_variances_of_entries_are_those_of_their_functionals() -> None:
+    moments = functionals.LocalMoments.of(template(NUMBERS, rho=3.0))
+    found = moments.cell_variances(np.array([0, 4]))
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        weights = np.zeros((1, 3, 3))
+        weights[0, 1 + i, 1 + j] += 0.5
+        weights[0, 1 + j, 1 + i] += 0.5
+        np.testing.assert_allclose(found[i, j], moments.variances(np.array([[0, 1, 5]]), weights)[0])
+
+
+def test_means_of_classes_are_those_of_their_rows() -> None:
+    rng = np.random.default_rng(3)
+    group = rng.choice(3, 900, p=SHARES)
+    rows = np.column_stack([np.eye(3)[group], np.arange(3)[group, None] + rng.standard_normal((900, 2))])
+    release = replace(drawn(template(CLASSES, rho=1e6), rows, None), repair="none")
+    found = discriminant.lda(release, "group", shrinkage=0.0)
+    expected = np.array([rows[group == level, 3:].mean(axis=0) for level in range(3)])
+    np.testing.assert_allclose(found.means, expected, atol=1e-5)
+    assert found.errors is not None
+    hidden = replace(found.errors, priors=np.array([0.0, 0.4, 0.6]))
+    np.testing.assert_array_equal(np.isnan(hidden.sampling), [[True] * 2, [False] * 2, [False] * 2])
+    np.testing.assert_array_equal(np.isnan(hidden.privacy), [[True] * 2, [False] * 2, [False] * 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
@@ -161,3 +162,18 @@ def test_the_relation_says_whether_the_count_is_public() -> None:
         assert relation.count_is_public(drops_rows=False) == relation.table_size_is_public
     assert dpm.Neighbors.REPLACE_ONE.table_size_is_public
     assert not dpm.Neighbors.ADD_REMOVE.table_size_is_public
+
+
+def test_a_deviation_is_noise_if_its_noise_hides_it_or_is_beyond_the_bounds() -> None:
+    """A deviation is at most half of what is between the bounds; a variance below 0 is a deviation of 0."""
+    found = dpm.release(np.zeros((50, 1)), dpm.Schema(dpm.Numeric("x", 0, 8)), epsilon=1e6, insecure_seed=0).describe()
+    for deviation, noise, hidden in (
+        (2.0, 1.9, False),
+        (2.0, 2.1, True),
+        (9.0, 3.9, False),
+        (9.0, 4.1, True),
+        (math.nan, 0.5, True),
+        (0.0, 0.0, False),
+    ):
+        changed = replace(found, standard_deviation=np.array([deviation]), standard_deviation_noise=np.array([noise]))
+        assert changed.standard_deviation_is_noise == [hidden]

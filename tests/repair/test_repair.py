@@ -23,6 +23,8 @@ from dpmoments.noise.terms import NoiseLaw
 from dpmoments.papers import datasets as papers_datasets
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.repair import repair as repair_module
+from dpmoments.repair.linear_constraints import CellVariances
 from dpmoments.repair.repair import Repair, repair_gram, repair_moments
 from dpmoments.repair.spectral import (
     SpectralNoise,
@@ -537,3 +539,33 @@ def test_covariance_beside_a_mean_is_repaired_as_such() -> None:
                 assert np.linalg.eigvalsh(covariance).min() > -1e-8 * n
     means = {repair: np.mean(found) for repair, found in errors.items()}
     assert means[Repair.AUTO] < 0.6 * means[Repair.CLIP] < 0.6 * means[Repair.NONE]
+
+
+def test_clipping_to_bounds_clips_what_is_over_them_alone() -> None:
+    """A variance is at most (u − μ)(μ − l), and covariances shrink with it."""
+    mean, count = np.array([0.5, 0.0]), 10
+    box = np.array([-1.0, -1.0]), np.array([1.0, 1.0])
+    spread = np.array([[3.0, 0.6], [0.6, 0.5]])
+    gram = count * (spread + np.outer(mean, mean))
+    same, found = repair_module._clip_to_bounds(mean, gram, count, box, None)
+    assert same is mean
+    scale = np.array([math.sqrt(0.75 / 3.0), 1.0])
+    np.testing.assert_allclose(found / count - np.outer(mean, mean), spread * np.outer(scale, scale))
+    within = count * (np.diag([0.7, 0.5]) + np.outer(mean, mean))
+    assert repair_module._clip_to_bounds(mean, within, count, box, None)[1] is within
+    moved = repair_module._clip_to_bounds(mean - 0.25, gram, count, box, np.array([0.25, 0.25]))[1]
+    np.testing.assert_allclose(moved[0, 0] / count - 0.0625, 0.75)
+
+
+def test_entries_of_one_feature_have_half_the_variance_beside_the_diagonal() -> None:
+    one = CellVariances.of(gaussian(1, 4.0, 2.0, None, None).fixed_law, 2.0)
+    assert (one.diagonal, one.off_diagonal) == (64.0, 32.0)
+    two = CellVariances.of(gaussian(2, 4.0, 3.0, None, None).fixed_law, 1.0)
+    assert (two.diagonal, two.off_diagonal) == pytest.approx((4.0, 3.0))
+
+
+def test_shrinking_a_matrix_of_negative_trace_leaves_nothing() -> None:
+    law = gaussian(2, 1.0, 0.5, None, None).fixed_law
+    found = repair_module.shrink(np.diag([-5.0, -6.0]), law)
+    assert (np.linalg.eigvalsh(found) >= 0.0).all()
+    np.testing.assert_allclose(found, repair_module.shrink(np.diag([-50.0, -51.0]), law), atol=1e-9)
