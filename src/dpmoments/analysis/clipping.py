@@ -128,6 +128,23 @@ class ClippingBounds:
         low = max(self.excess * (middle - size) / 2.0, -most) - min(down, reach)
         return low, min(self.excess * (middle + size) / 2.0, most) + min(up, reach)
 
+    def carried(self, matrix: FloatArray) -> Self:
+        """Return the bounds for linear combinations of the features, a matrix of shape (k, d).
+
+        By Cauchy's inequality for squares, and the largest factor by which the matrix lengthens a combination
+        (``docs/derivations/missing-values.md``, section 6).
+        """
+        size = float(np.linalg.norm(matrix, 2))
+        up, down = np.maximum(matrix, 0.0), np.maximum(-matrix, 0.0)
+        return replace(
+            self,
+            excess=self.excess * size**2,
+            squares=(np.abs(matrix) @ np.sqrt(self.squares)) ** 2,
+            sum_below=up @ self.sum_below + down @ self.sum_above,
+            sum_above=up @ self.sum_above + down @ self.sum_below,
+            sum_norm=self.sum_norm * size,
+        )
+
     def of_features(self, features: Sequence[int]) -> Self:
         """Return the bounds of some features."""
         chosen = list(features)
@@ -262,14 +279,7 @@ class TableBounds:
         n_rows, scale, gram = float(release.n_rows), release.encoding.scale, np.diag(release.noisy_gram)
         lower, upper = release.encoding.values_in_ball(*release.schema.feature_bounds)
         noise = np.sqrt(np.diag(law.cell_variances())[1:])
-        bounds = ClippingBounds.of_ball(
-            radius,
-            share * n_rows,
-            trace * n_rows,
-            (lower - center, upper - center),
-            farthest_distance(center, lower, upper),
-            gram + float(scipy.special.ndtri(_GRAM_LEVEL)) * noise,
-        )
+        bounds = _bounds_of_drawn(release, radius, share * n_rows, trace * n_rows)
         mean = np.clip(release.noisy_sum / n_rows, lower - center, upper - center)
         variance = gram / n_rows - mean**2
         fall, rise = bounds.variance_change(mean, n_rows)
@@ -338,6 +348,25 @@ def largest_variance(low: FloatArray, high: FloatArray, box: tuple[FloatArray, F
     lower, upper = box
     mean = np.clip((lower + upper) / 2.0, low, high)
     return np.asarray((upper - mean) * (mean - lower))
+
+
+def _bounds_of_drawn(release: Released, radius: float, max_rows: float, max_excess: float) -> ClippingBounds:
+    """Return the bounds for what was drawn about its center, carried to the features of the release."""
+    drawn = release.as_drawn
+    center, law = drawn.center, drawn.noise
+    assert center is not None
+    assert law is not None
+    lower, upper = drawn.encoding.values_in_ball(*drawn.schema.feature_bounds)
+    noise = np.sqrt(np.diag(law.cell_variances())[1:])
+    bounds = ClippingBounds.of_ball(
+        radius,
+        max_rows,
+        max_excess,
+        (lower - center, upper - center),
+        farthest_distance(center, lower, upper),
+        np.diag(drawn.noisy_gram) + float(scipy.special.ndtri(_GRAM_LEVEL)) * noise,
+    )
+    return bounds if release.available is None else bounds.carried(release.available.noise_map[1:, 1:])
 
 
 def _shown_by_shares(release: Released) -> BoolArray:

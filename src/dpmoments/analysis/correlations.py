@@ -111,6 +111,8 @@ class _Errors:
     j: IntegerArray
     independent_rows: float
     noise: NoiseLaw | None
+    gaps: FloatArray
+    """Sum of the odds of a missing value in the two features, shape (P,)."""
 
     @classmethod
     def of(
@@ -134,7 +136,8 @@ class _Errors:
             moments.variances(indices, weights) for weights in (product, scale, product + scale)
         )
         shared = (both - of_product - of_scale) / 2.0
-        return cls(r, of_product, shared, of_scale, variances, i, j, moments.independent_rows, moments.law)
+        gaps = moments.gaps[i] + moments.gaps[j]
+        return cls(r, of_product, shared, of_scale, variances, i, j, moments.independent_rows, moments.law, gaps)
 
     def privacy(self, rho: FloatArray) -> FloatArray:
         """Return the variance of privacy noise if the population's correlation is ``rho``."""
@@ -145,7 +148,9 @@ class _Errors:
 
         ``rho`` is the population's.
         """
-        return self.privacy(rho), _sampling_variances(rho, self.variances, self.i, self.j) / self.independent_rows
+        complete = _sampling_variances(rho, self.variances, self.i, self.j)
+        # docs/derivations/missing-values.md, section 5
+        return self.privacy(rho), (complete + self.gaps * (1.0 - rho**2 / 2.0)) / self.independent_rows
 
     @cached_property
     def _on_scale(self) -> FloatArray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class LocalMoments:
         t and s of w = t + s·x, x the encoded row about the release's center.
     opposite : ndarray of int, shape (d,), or None
         See :meth:`with_opposites`.
+    gaps : ndarray of shape (d,)
+        Missing over present values of each feature.
     """  # language: ok
 
     moments: FloatArray
@@ -62,6 +64,7 @@ class LocalMoments:
     stretch: FloatArray
     opposite: IntegerArray | None = None
     rows_per_unit: int = 1
+    gaps: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def of(cls, release: Released, as_they_are: Collection[int] = (), *, about_zero: bool = False) -> LocalMoments:
@@ -101,6 +104,7 @@ class LocalMoments:
             shift,
             stretch,
             rows_per_unit=release.privacy.rows_per_unit,
+            gaps=gaps_of(release),
         )
 
     @property
@@ -177,6 +181,13 @@ class LocalMoments:
         np.multiply(weights[:, 1:, 1:], stretch[:, :, None], out=result[:, 1:, 1:])
         result[:, 1:, 1:] *= stretch[:, None, :]
         return result
+
+
+def gaps_of(release: Released) -> FloatArray:
+    """Return the number of missing values of each feature over that of present ones, shape (d,)."""
+    if release.available is None:
+        return np.zeros(len(release.feature_names))
+    return 1.0 / release.available.shares - 1.0
 
 
 def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:

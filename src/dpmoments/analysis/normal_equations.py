@@ -12,6 +12,7 @@ import scipy
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
 from dpmoments.analysis.confidence import format_probability
 from dpmoments.analysis.estimate import Estimate
+from dpmoments.analysis.functionals import gaps_of
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
@@ -165,6 +166,8 @@ class NormalEquations:
         ``sampling_shape`` of equations that were mapped from others.
     rows_per_unit : int
         Largest number of rows of one unit: it multiplies sampling variances, an upper bound if they depend on each other.
+    gaps : ndarray of shape (k + 1,) or None
+        Missing over present values of the regressors and the target; None without missing values.
     """
 
     moments: FloatArray
@@ -181,6 +184,7 @@ class NormalEquations:
     products: ResidualProducts | None = None
     shape: FloatArray | None = None
     rows_per_unit: int = 1
+    gaps: FloatArray | None = None
 
     @classmethod
     def of(
@@ -205,6 +209,10 @@ class NormalEquations:
         whole[0, 0] = release.n_rows if release.noisy_count is None else max(float(release.noisy_count), 1.0)
         if release.noisy_sum is not None:
             whole[0, 1:] = whole[1:, 0] = release.noisy_sum
+        gaps = None
+        if release.available is not None:
+            gaps = gaps_of(release)[places]
+            gaps = np.append(0.0, gaps) if chosen.intercept else gaps
         moments = design_map @ whole @ design_map.T
         moments = (moments + moments.T) / 2.0
         n_rows = float(whole[0, 0])
@@ -219,6 +227,7 @@ class NormalEquations:
                 target_unit=unit,
                 products=products,
                 rows_per_unit=release.privacy.rows_per_unit,
+                gaps=gaps,
             )
         units = np.zeros((k + 1, k + 1))
         units[0, 0] = unit
@@ -238,6 +247,7 @@ class NormalEquations:
             zero_map=about_zero,
             products=products,
             rows_per_unit=release.privacy.rows_per_unit,
+            gaps=gaps,
         )
 
     @cached_property
@@ -304,7 +314,32 @@ class NormalEquations:
         if self.shape is not None:
             return self.shape
         result = self.psd_gram if self._robust_shape is None else self._robust_shape
-        return self.rows_per_unit * result
+        return self.rows_per_unit * (result if self.gaps is None else result + self._shape_of_gaps(self.gaps))
+
+    def _shape_of_gaps(self, gaps: FloatArray) -> FloatArray:
+        """Return what missing values add to the shape: pairs of features are of other rows."""
+        # docs/derivations/missing-values.md, section 5
+        at = np.append(-self._pilot, 1.0)
+        moments = self.moments / self.n_rows
+        mean = moments[0] if self.with_constant else np.zeros(len(moments))
+        spread = moments - np.outer(mean, mean)
+        if self.with_constant:
+            spread[0] = spread[:, 0] = 0.0
+        total = max(self.residual_variance(at), np.finfo(float).tiny)
+        variances, product = np.maximum(np.diag(spread), 0.0), spread @ at
+        k = len(at) - 1
+        squares = gaps * at**2
+        result = float(squares @ variances) * spread[:k, :k] + (spread[:k] * squares) @ spread[:k].T
+        for v in np.flatnonzero(gaps[:k]):
+            # the equation of feature v: pairs of it with the others, each once
+            others, own = product - at[v] * spread[v], spread[v]
+            of_others = variances[v] * others + own * (float(own @ at) - at[v] * variances[v])
+            row = gaps[v] * at[v] * of_others[:k]
+            result[v] += row
+            result[:, v] += row
+            result[v, v] += gaps[v] * float(of_others @ at - at[v] * of_others[v])
+        eigenvalues, vectors = np.linalg.eigh(result * (self.n_rows / total))
+        return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
 
     @property
     def robust(self) -> bool:

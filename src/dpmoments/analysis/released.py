@@ -24,6 +24,7 @@ from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.repair.available_cases import AvailableCases
 from dpmoments.repair.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn, feature_slices
@@ -80,6 +81,14 @@ class Released(Stated, Protocol):
     @property
     def noise_model(self) -> NoiseModel | None:
         """Noise model stored in the file."""
+
+    @property
+    def available(self) -> AvailableCases | None:
+        """Moments of the rows whose values are present; None if no value can be missing."""
+
+    @property
+    def as_drawn(self) -> Released:
+        """Moments as noise was drawn on them: also of indicators of missing values, if there are any."""
 
     @property
     def mechanism_options(self) -> Mapping[str, Any]:
@@ -239,6 +248,7 @@ class Release(ABC):
         require_kinds(content, mechanism=str, mechanism_options=dict, diagnostics=dict)
         require_kinds(content, privacy=dict, receipt=dict, origin=dict)
         schema = Schema.from_dict(content["schema"])
+        schema = schema.with_indicators if "noisy_gram_upper_triangle" in content else schema
         _check_features(content["features"], features_entry(schema, mean=content.get("noisy_sum", ()) is not None))
         return {
             "origin": ReleaseOrigin.from_dict(content["origin"]),
@@ -362,6 +372,16 @@ class Moments(Release):
             self.privacy.neighbors.count_is_public(self.schema.drops_rows)
             or (self.noisy_sum is None and not self.privacy.neighbors.table_size_is_public)
         )
+
+    @property
+    def available(self) -> AvailableCases | None:
+        """Moments of the rows whose values are present; None if no value can be missing."""
+        return None
+
+    @property
+    def as_drawn(self) -> Moments:
+        """Moments as noise was drawn on them: also of indicators of missing values, if there are any."""
+        return self
 
     @cached_property
     def noise(self) -> NoiseLaw | None:

@@ -79,16 +79,10 @@ def checks(release: AnyRelease) -> tuple[Check, ...]:
     if isinstance(release, CountsRelease):
         of_counts = (_possible_counts, _public_total, _rules, _receipt, _counted_as_planned)
         return tuple(_made(check, release) for check in of_counts)
-    of_moments = (
-        _finite,
-        _symmetric,
-        _no_negative_eigenvalue,
-        _count,
-        _within_reach,
-        _receipt,
-        _noise_as_calibrated,
-    )
-    return tuple(_made(check, release) for check in of_moments)
+    of_moments = (_finite, _symmetric, _no_negative_eigenvalue)
+    of_drawn = (_count, _within_reach, _receipt, _noise_as_calibrated)
+    drawn = release.as_drawn
+    return (*(_made(check, release) for check in of_moments), *(_made(check, drawn) for check in of_drawn))
 
 
 def _checks_of_pooled(pooled: PooledRelease) -> tuple[Check, ...]:

@@ -141,9 +141,9 @@ def _of_column(facts: ColumnFacts, n_rows: int) -> Iterator[Verdict]:
             f" or infinite ({facts.infinite:,})" if facts.infinite else ""
         )
         if column.missing == "error":
-            instead = "zero" if isinstance(column, Categorical) else "fill with a public value"
+            instead = "available (the rows count in the other columns)"
             words = (
-                f"a release stops: {words}, and the column's rule is missing: error. Choose drop or {instead} in the schema, or "
+                f"a release stops: {words}, and the column's rule is missing: error. Choose {instead} or drop in the schema, or "
                 "clean the table"
             )
             yield Verdict(Seriousness.STOPS, facts.missing / n_rows, words)
@@ -324,7 +324,13 @@ def _fate(rule: str, column: object) -> str:
         filled = "count as the center"
     if rule == "fill" and isinstance(column, Numeric | Date | Boolean):
         filled = f"count as {column.replacement:g}" if not isinstance(column, Date) else f"count as {column.fill}"
-    fates = {"drop": "their rows are dropped", "zero": "count as no level", "center": filled, "fill": filled}
+    fates = {
+        "available": "are left out of the column's moments",
+        "drop": "their rows are dropped",
+        "zero": "count as no level",
+        "center": filled,
+        "fill": filled,
+    }
     return fates[rule]
 
 

@@ -15,6 +15,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.unit import Neighbors
+from dpmoments.schema.derived import stated_columns
 from dpmoments.schema.schema import Schema
 from dpmoments.schema.typical import RoughScale
 
@@ -56,14 +57,17 @@ class MomentShape:
     @classmethod
     def of(cls, schema: Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
         """Return the shape of the moments of a table with this schema."""
+        if schema.has_available and not mean:
+            raise InputValueError(Message("available-needs-mean"))
+        drawn = schema.with_indicators
         return cls(
-            schema.n_features,
+            drawn.n_features,
             n_rows=n_rows,
             mean=mean,
             row_norm=None if schema.row_norm is None else 1.0,
-            rough_scale=schema.rough_scale(mean=mean),
+            rough_scale=drawn.rough_scale(mean=mean),
             drops_rows=schema.drops_rows,
-            max_nonzero=len(schema.columns),
+            max_nonzero=len(stated_columns(schema.columns)),
             numeric_share=schema.numeric_share,
         )
 

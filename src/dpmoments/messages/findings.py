@@ -100,7 +100,12 @@ def _values_clipped(facts: Facts) -> str:
     return f"{facts['column']}: values clipped to [{facts['lower']:g}, {facts['upper']:g}]; {_missing(facts)}.{typical}"
 
 
+_AVAILABLE = "missing values are left out of its moments, and counted with noise"
+
+
 def _missing(facts: Facts) -> str:
+    if facts["missing"] == "available":
+        return _AVAILABLE
     if "fill" not in facts:
         return f"missing values: {facts['missing']}"
     fill = facts["fill"]
@@ -125,7 +130,11 @@ def _scale_range(facts: Facts) -> str:
 def _two_values(facts: Facts) -> str:
     if "fill" in facts:
         return f"{facts['column']}: true or false; missing values count as {'true' if facts['fill'] else 'false'}."
-    return f"{facts['column']}: true or false; missing values: {facts['missing']}."
+    return f"{facts['column']}: true or false; {_missing(facts)}."
+
+
+def _public_levels(facts: Facts) -> str:
+    return f"{facts['column']}: {facts['levels']:,} public levels; {_missing(facts)}; other values: {facts['other']}."
 
 
 def _ball(facts: Facts) -> str:
@@ -375,7 +384,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "dates-clipped-to-bounds": _dates_clipped,
         "scale-range": _scale_range,
         "two-values": _two_values,
-        "public-levels": "{column}: {levels:,} public levels; missing values: {missing}; other values: {other}.",
+        "public-levels": _public_levels,
         "derived-feature": "{column}: computed from {factors:plain}, after the rules for them.",
         "coordinates": "{coordinates:,} coordinates, not clipped one by one; missing values: {missing:plain}.",
         "row-norm-bound": "Encoded rows with a Euclidean norm above {norm:g} were scaled down to it.",

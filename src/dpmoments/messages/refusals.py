@@ -181,7 +181,26 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "column '{column}': missing='fill' needs fill=, a public value that replaces missing ones (never one "
             "computed from the table)"
         ),
-        "fill-with-other-rule": "column '{column}': fill={fill!r} goes with missing='fill', and the rule is {rule!r}",
+        "fill-with-other-rule": (
+            "column '{column}': fill={fill!r} goes with missing='fill', or with 'available' in a column of numbers or dates, and "
+            "the rule is {rule!r}"
+        ),
+        "available-needs-mean": (
+            "A column has missing='available', whose means are sums over noisy numbers of present values, and mean=False "
+            "releases no sums. Use mean=True, or missing='drop' or 'fill'."
+        ),
+        "available-needs-moments": (
+            "column '{column}' has missing='available', which needs the number of present values: a release of moments has it, "
+            "and a mean-only release does not. Use release() or, in the schema, missing='drop' or 'fill'"
+        ),
+        "available-needs-bounds": (
+            "column '{column}' has missing='available', which needs bounds on every column and the row-norm bound that follows "
+            "from them: leave row_norm and scale out, or choose missing='drop' or 'fill'"
+        ),
+        "product-of-available": (
+            "{feature!r}: '{first}' and '{second}' both have missing='available', and the product of two such columns is not "
+            "offered: choose missing='drop' or 'fill' for one of them, or leave the product out"
+        ),
         "schema-of-other-type": (
             "a schema consists of Numeric, Date, Categorical and Boolean columns, and of Power and Product of "
             "them, got {got}"

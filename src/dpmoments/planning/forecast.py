@@ -147,7 +147,7 @@ def forecast(
         require_unit(privacy_unit, schema.reserved_names, relation)
     # Where the number of rows is private a release plans without it, and so does its forecast.
     shape = MomentShape.of(schema, mean=mean, n_rows=n_rows if relation.table_size_is_public else None)
-    assumption = Assumption.of(schema, mean=mean, spectrum=spectrum, decay=decay)
+    assumption = Assumption.of(schema.with_indicators, mean=mean, spectrum=spectrum, decay=decay)
     typical = TypicalTable.of(schema, typical_sd=typical_sd, typical_mean=typical_mean, spectrum=spectrum, decay=decay)
     assumed = assumption.table(n_rows)
     rows = [

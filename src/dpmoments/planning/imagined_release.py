@@ -32,6 +32,7 @@ from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+from dpmoments.repair.available_cases import Presence
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.encoding import Encoding
@@ -58,6 +59,15 @@ class PossibleRun:
 
 def possible_runs(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[PossibleRun, ...] | None:
     """Return the possible noise of a run of the plan; None if it is not known before a run."""
+    runs = _runs_as_drawn(plan, typical, n_rows)
+    drawn = typical.schema.with_indicators
+    if runs is None or not typical.schema.has_available:
+        return runs
+    matrix = Presence.of(drawn, None).typical_map(typical.in_unit_ball[1])
+    return tuple(replace(run, law=run.law.carried(matrix)) for run in runs)
+
+
+def _runs_as_drawn(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[PossibleRun, ...] | None:
     if isinstance(plan, AdaptiveBallPlan):
         return _runs_of_ball(plan, typical, n_rows)
     law = None if plan.model is None else plan.model.fixed_law
@@ -270,6 +280,13 @@ class ImaginedRelease:
 
     repair: ClassVar = Repair.AUTO
     noise_model: ClassVar = None
+    available: ClassVar = None
+
+    @property
+    def as_drawn(self) -> ImaginedRelease:
+        """The release itself: a typical table has no missing values."""
+        return self
+
     warnings: ClassVar[tuple[Message, ...]] = ()
 
     @property

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.components import pca
 from dpmoments.analysis.correlations import correlations, partial_correlation
 from dpmoments.analysis.cross_table import cross_table
@@ -34,8 +36,10 @@ from dpmoments.foundation.values import (
 from dpmoments.messages.codes import REASONS
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.releases.disclosed import Disclosed
-from dpmoments.repair.repair import Repair
+from dpmoments.repair.available_cases import AvailableCases
+from dpmoments.repair.repair import Repair, floored_count
 
 if TYPE_CHECKING:
     from dpmoments.plots.accessor import ReleasePlots
@@ -185,14 +189,84 @@ class MomentRelease(Moments, Disclosed):
         require_kinds(content, details=dict)
         stated = cls._read_statements(content)
         reason = content["chosen_because"]
-        return cls(
+        release = cls(
             **_read_moments(content, stated["schema"].n_features),
             **stated,
             details=plain_mapping(content, "details"),
             repair=Repair.of(content["repair"]),
             chosen_because=None if reason is None else Message.from_dict(reason, REASONS),
         )
+        return of_present_values(release)
 
     def __repr__(self) -> str:
         count = "" if self.noisy_count is None else f", n_rows={self.n_rows}"
         return self._described(f"{len(self.feature_names)} features{count}")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class AvailableRelease(MomentRelease):
+    """Release of a table with ``missing="available"``: moments of the rows whose values are present.
+
+    Means, variances and covariances are those of the rows that have the values, pair by pair; sums and Gram matrix are those
+    of all rows with these means and covariances. They are computed from ``drawn``, and so is their noise, to first order. Its
+    file is that of ``drawn``.
+
+    Attributes
+    ----------
+    drawn : MomentRelease
+        The moments as they were drawn: of the columns, 0 about the center where a value is missing, and of the indicators of
+        missing values.
+    """
+
+    drawn: MomentRelease
+
+    @classmethod
+    def of(cls, drawn: MomentRelease) -> AvailableRelease:
+        """Return the release of what was drawn."""
+        cases = _available_cases(drawn)
+        values = {entry.name: getattr(drawn, entry.name) for entry in fields(drawn)} | {
+            "schema": drawn.schema.without_indicators,
+            "noisy_sum": cases.total,
+            "noisy_gram": cases.gram,
+            "center": cases.center,
+            "noise_model": None,
+        }
+        return cls(**values, drawn=drawn)
+
+    @property
+    def as_drawn(self) -> MomentRelease:
+        """Moments as noise was drawn on them, with the indicators of missing values."""
+        return self.drawn
+
+    @cached_property
+    def available(self) -> AvailableCases:
+        """Moments of the rows whose values are present."""
+        return _available_cases(self.drawn)
+
+    @cached_property
+    @in_floating_point
+    def noise(self) -> NoiseLaw | None:
+        """Noise distribution of Σ z zᵀ, z = (1, x) about ``center``, to first order about the release."""
+        drawn = self.drawn.noise
+        return None if drawn is None else self.available.law(drawn)
+
+    def with_repair(self, repair: Repair | str) -> AvailableRelease:
+        """Return this release with another repair: post-processing, free of privacy cost."""
+        return AvailableRelease.of(self.drawn.with_repair(repair))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for a file, without loss of precision."""
+        return self.drawn.to_dict()
+
+
+@in_floating_point
+def _available_cases(drawn: MomentRelease) -> AvailableCases:
+    if drawn.noisy_sum is None or drawn.noisy_count is None:
+        raise InputValueError(Message("available-needs-mean"))
+    count = floored_count(drawn.noisy_count, None if drawn.count_is_public else drawn.noise)
+    return AvailableCases.of(drawn.schema, count, drawn.noisy_sum, drawn.noisy_gram, drawn.center, drawn.noise)
+
+
+def of_present_values(release: MomentRelease) -> MomentRelease:
+    """Return the release of the rows whose values are present; the release itself if no value can be missing."""
+    return AvailableRelease.of(release) if release.schema.has_available else release

@@ -86,7 +86,9 @@ class CellCountSummary(Summary[list[IntegerArray], CellCounts]):
                 levels += 1
                 continue
             if isinstance(column, Boolean):
-                columns[column.name] = _Counted(features.start, numbers, 2, True, column.missing == "center")
+                columns[column.name] = _Counted(
+                    features.start, numbers, 2, True, column.missing in ("center", "available")
+                )
             numbers += features.stop - features.start
         if unknown := [name for by in tables for name in by if name not in columns]:
             raise InputValueError(Message("not-a-column-of-levels", column=unknown[0]))

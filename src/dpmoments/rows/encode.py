@@ -44,6 +44,7 @@ from dpmoments.rows.level_sums import LevelBlock, LevelLayout, dense_rows_at_a_t
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
+from dpmoments.schema.derived import MissingIndicator, presence_column
 from dpmoments.schema.encoding import Encoding, may_be_shortened
 from dpmoments.schema.numeric import MAX_CELL, Numeric
 from dpmoments.schema.schema import Schema
@@ -88,15 +89,18 @@ def encode_levels(
     codes: list[CodeArray] = []
     factors = {factor.name for column in schema.derived_columns for factor in column.factors}
     ruled: dict[str, FloatArray] = {}  # cells as their columns' rules left them, in the table's units
+    absent: dict[str, BoolArray] = {}  # rows without a value, of columns with missing="available"
     for column in schema.table_columns:
         if isinstance(column, Categorical):
             result, dropped = _encoded_levels(columns[column.name], column)
             codes.append(result)
             if column.name in factors:
                 ruled[column.name] = _one_hot(result, column)
+            if column.missing == "available":
+                absent[column.name] = result == len(column.levels)
         else:
             index = layout.slices[column.name]
-            dropped = _apply_rules(columns[column.name], column, block[:, index.start])
+            dropped = _apply_rules(columns[column.name], column, block[:, index.start], absent)
             if column.name in factors:
                 ruled[column.name] = block[:, index].copy(order="F")
             _encode_in_place(block, index, layout.encoding)
@@ -104,8 +108,14 @@ def encode_levels(
             drop |= dropped
     for derived in schema.derived_columns:
         index = layout.slices[derived.name]
-        block[:, index] = derived.values([ruled[factor.name] for factor in derived.factors])
+        missing = absent.get(presence_column(derived) or "")
+        if isinstance(derived, MissingIndicator):
+            block[:, index.start] = 0.0 if missing is None else missing
+        else:
+            block[:, index] = derived.values([ruled[factor.name] for factor in derived.factors])
         _encode_in_place(block, index, layout.encoding)
+        if missing is not None and not isinstance(derived, MissingIndicator):
+            block[missing, index] = 0.0
     return LevelBlock(layout, block, tuple(codes), drop)
 
 
@@ -176,7 +186,7 @@ def _encoded_levels(cells: Any, column: Categorical) -> tuple[CodeArray, BoolArr
         codes = level_codes(cells, column)
         if not len(codes) or codes.min() >= 0:
             return codes, None
-        dropped = dropped_by_missing(codes == MISSING, column.missing, column.name, cell="empty", instead="zero")
+        dropped = dropped_by_missing(codes == MISSING, column.missing, column.name, cell="empty", instead="available")
         if column.other == "drop":
             dropped = dropped | (codes == UNKNOWN)
         return np.where(codes < 0, len(column.levels), codes), dropped
@@ -190,10 +200,15 @@ def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
     return rows
 
 
-def _apply_rules(cells: Any, column: _NumberColumn, out: FloatArray) -> BoolArray | None:
-    """Fill ``out`` with values in original units after the column's rules."""
+def _apply_rules(
+    cells: Any, column: _NumberColumn, out: FloatArray, absent: dict[str, BoolArray]
+) -> BoolArray | None:
+    """Fill ``out`` with values after the column's rules, and note those that are left out."""
     # Return a mask of dropped rows or None.
-    return _ruled(_read_numbers(cells, column), column, out)
+    values = _read_numbers(cells, column)
+    if column.missing == "available" and (missing := ~np.isfinite(values)).any():
+        absent[column.name] = missing
+    return _ruled(values, column, out)
 
 
 def _read_numbers(cells: Any, column: _NumberColumn) -> FloatArray:
@@ -210,7 +225,7 @@ def _ruled(values: FloatArray, column: _NumberColumn, out: FloatArray) -> BoolAr
         _move_within_bounds(values, None, column, out)
         return None
     missing = ~finite
-    dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="fill")
+    dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="available")
     _move_within_bounds(values, missing, column, out)
     return dropped
 

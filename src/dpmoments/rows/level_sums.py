@@ -108,7 +108,7 @@ class LevelLayout:
         for column, index in zip(schema.columns, feature_slices(schema.columns), strict=True):
             if isinstance(column, Categorical):
                 is_number[index] = False
-                none = "zero" in (column.missing, column.other)
+                none = "zero" in (column.missing, column.other) or column.missing == "available"
                 columns.append(LevelColumn(index.start, len(column.levels), none, float(ones[0, index.start])))
         numbers = np.flatnonzero(is_number)
         others = [column for column in schema.columns if not isinstance(column, Categorical)]

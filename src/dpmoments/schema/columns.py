@@ -26,7 +26,7 @@ from dpmoments.schema.cleaning import (
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import MISSING_NUMBER, MissingNumber, Numeric, check_fill_is_stated
 
-MissingLevel = Literal["error", "zero", "drop"]
+MissingLevel = Literal["error", "available", "zero", "drop"]
 
 _MAX_LEVEL = 2**53 - 1
 """Largest integer level.
@@ -42,7 +42,7 @@ class Boolean:
     Parameters
     ----------
     name : str
-    missing : {"error", "fill", "drop", "center"}
+    missing : {"error", "available", "fill", "drop", "center"}
         As for :class:`Numeric`; ``"center"`` counts as one half.
     fill : bool, optional
         With ``missing="fill"``: the value of missing ones.
@@ -79,6 +79,8 @@ class Boolean:
         check_source(self.name, self.source)
         object.__setattr__(self, "weight", checked_weight(self.name, self.weight))
         check_fill_is_stated(self.name, self.missing, self.fill)
+        if self.fill is not None and self.missing != "fill":
+            raise InputValueError(Message("fill-with-other-rule", column=self.name, fill=self.fill, rule=self.missing))
         if self.fill is not None and not isinstance(self.fill, bool):
             raise InputTypeError(
                 Message("out-of-range", column=self.name, parameter="fill", value=self.fill, expected="true or false")
@@ -148,8 +150,9 @@ class Categorical:
     name : str
     levels : sequence of str or int
         All valid levels, from public knowledge. Text values of a file are compared with ``str(level)``.
-    missing : {"error", "zero", "drop"}
-        Treatment of a missing value: stop the release, set all k features to 0, or drop its row.
+    missing : {"error", "available", "zero", "drop"}
+        Treatment of a missing value: stop the release, leave the row out of this column's moments, set all k features to 0
+        (no level), or drop its row. With ``"available"`` a row without a level counts as one with a missing value.
     other : {"drop", "zero"}
         Treatment of a value outside ``levels``, or one that cannot be read: drop its row, or set all k features to 0.
     aliases : dict of level to list of str, optional
@@ -183,7 +186,7 @@ class Categorical:
     def __post_init__(self) -> None:
         check_name(self.name)
         check_description(self.name, self.description)
-        check_choice(self.name, "missing", self.missing, ("error", "zero", "drop"))
+        check_choice(self.name, "missing", self.missing, ("error", "available", "zero", "drop"))
         check_choice(self.name, "other", self.other, ("drop", "zero"))
         if isinstance(self.levels, str) and self.levels:
             raise InputValueError(Message("levels-one-text", column=self.name, levels=self.levels))

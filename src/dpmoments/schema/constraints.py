@@ -203,6 +203,16 @@ def schema_of_tables(schema: Schema, tables: Sequence[Sequence[str]]) -> Schema:
     return schema.with_columns([column for column in schema.columns if column.name in wanted], row_norm=False)
 
 
+def require_no_available(schema: Schema) -> None:
+    """Raise ValueError if a mean is to be that of present values, whose number a mean-only release does not have.
+
+    >>> require_no_available(Schema(Boolean("smoker")))
+    """
+    name = next((column.name for column in schema.table_columns if column.missing == "available"), None)
+    if name is not None:
+        raise InputValueError(Message("available-needs-moments", column=name))
+
+
 def may_lack_levels(schema: Schema) -> bool:
     """Return True if a kept row may have no level in a Categorical or Boolean column.
 
@@ -210,7 +220,8 @@ def may_lack_levels(schema: Schema) -> bool:
     (False, True)
     """
     return any(
-        column.missing in ("zero", "center") or (isinstance(column, Categorical) and column.other == "zero")
+        column.missing in ("zero", "center", "available")
+        or (isinstance(column, Categorical) and column.other == "zero")
         for column in schema.columns
         if isinstance(column, Categorical | Boolean)
     )

@@ -20,7 +20,7 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_choice, check_description, check_name
 from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import MarkedMissing, check_source, checked_marks, checked_weight, plain_marks
-from dpmoments.schema.numeric import MISSING_NUMBER, MissingNumber, check_fill_is_stated
+from dpmoments.schema.numeric import MISSING_NUMBER, MissingNumber, anchored, check_fill_is_stated
 
 # How dates and times are written in text: formats as of ``strptime``, as patterns with a group for each part.
 
@@ -116,7 +116,7 @@ class Date:
     lower, upper : str, date or datetime
         Public bounds, ISO 8601 if text; values outside are clipped to them. They must come from public knowledge, as
         for :class:`~dpmoments.Numeric`. A date means its midnight: later hours of the last day are clipped to it.
-    missing : {"error", "fill", "drop", "center"}
+    missing : {"error", "available", "fill", "drop", "center"}
         As for :class:`~dpmoments.Numeric`.
     unit : {"seconds", "minutes", "hours", "days", "weeks", "months", "years"}
         Unit of counting. A year is 365.2425 days and a month a twelfth of it, so equal durations get equal numbers.
@@ -231,9 +231,11 @@ class Date:
     @property
     def replacement(self) -> float:
         """Number that replaces a missing value under the rules ``fill`` and ``center``."""
+        center = float(self.offset(mean=True)[0])
         if self.fill is None:
-            return float(self.offset(mean=True)[0])
-        return float(self.numbers(np.array([_microseconds(self.fill)]))[0])
+            return center
+        fill = float(self.numbers(np.array([_microseconds(self.fill)]))[0])
+        return anchored(fill, center, float(self.unit(mean=True)[0])) if self.missing == "available" else fill
 
     @cached_property
     def missing_numbers(self) -> tuple[float, ...]:

@@ -177,6 +177,8 @@ class DerivedColumn:
             )
         if kinds == [Categorical, Categorical]:
             raise InputValueError(Message("product-of-levels", feature=stated))
+        if len(left_out := [factor.name for factor in factors if factor.missing == "available"]) > 1:
+            raise InputValueError(Message("product-of-available", feature=stated, first=left_out[0], second=left_out[1]))
         made = cls(stated, tuple(factors))
         made._check_bounds()
         return made
@@ -300,7 +302,119 @@ class DerivedColumn:
         return repr(self.stated)
 
 
+INDICATOR_WEIGHT = 0.5
+"""Encoded value of an indicator of missing values: a share of the largest value of its column.
+
+The noise on the number of missing values is larger by its reciprocal; a row with a missing value is nearer to the others.
+"""
+
+
+@dataclass(frozen=True)
+class Absence:
+    """Statement that a column's missing values are counted.
+
+    >>> Absence("age").name
+    'age (missing)'
+    """
+
+    column: str
+
+    kind: ClassVar[str] = "missing"
+
+    @property
+    def name(self) -> str:
+        """``column (missing)``."""
+        return f"{self.column} (missing)"
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """The column's name."""
+        return (self.column,)
+
+
+@dataclass(frozen=True, repr=False)
+class MissingIndicator(DerivedColumn):
+    """Companion of a column with ``missing="available"``: 1 where its value is missing, else 0.
+
+    The column itself is encoded as 0 there, and the indicator as the column's largest entry: the two together are never
+    longer than the column without missing values (``docs/derivations/missing-values.md``).
+    """
+
+    stated: Absence  # type: ignore[assignment]
+
+    @property
+    def is_flag(self) -> bool:
+        """False: its shares follow no constraint of Boolean columns."""
+        return False
+
+    @property
+    def levels(self) -> None:
+        """None: one feature."""
+        return None
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Own name."""
+        return (self.name,)
+
+    @property
+    def bounds(self) -> tuple[float, float]:  # type: ignore[override]
+        """0 and 1."""
+        return 0.0, 1.0
+
+    @property
+    def typical_within_bounds(self) -> None:
+        """None: nothing is known of the share of missing values."""
+        return None
+
+    def values(self, cells: Sequence[FloatArray]) -> FloatArray:
+        """Return 1 for NaN, else 0, shape (n, 1)."""
+        return np.isnan(cells[0]).astype(np.float64)
+
+    def offset(self, mean: bool) -> FloatArray:
+        """Return 0: a complete value has no entry."""
+        del mean
+        return np.zeros(1)
+
+    def unit(self, mean: bool) -> FloatArray:
+        """Return the reciprocal of the indicator's weight."""
+        del mean
+        return np.full(1, 1.0 / INDICATOR_WEIGHT)
+
+
 SchemaColumn = Column | DerivedColumn
+
+
+def stated_columns(columns: Sequence[SchemaColumn]) -> list[SchemaColumn]:
+    """Return the columns without indicators of missing values."""
+    return [column for column in columns if not isinstance(column, MissingIndicator)]
+
+
+def presence_column(column: SchemaColumn) -> str | None:
+    """Return the name of the column whose missing values leave out those of this one; None if no value is left out.
+
+    >>> presence_column(Numeric("age", 0, 100)), presence_column(Numeric("age", 0, 100, missing="available"))
+    (None, 'age')
+    """
+    factors = column.factors if isinstance(column, DerivedColumn) else (column,)
+    return next((factor.name for factor in factors if factor.missing == "available"), None)
+
+
+def indicators(columns: Sequence[SchemaColumn]) -> list[SchemaColumn]:
+    """Return the columns, followed by an indicator for each number with ``missing="available"``.
+
+    A categorical column needs none: a row without a level has a missing value.
+
+    >>> [column.name for column in indicators([Boolean("smoker", missing="available")])]
+    ['smoker', 'smoker (missing)']
+    """
+    stated = stated_columns(columns)
+    own: list[SchemaColumn] = [
+        MissingIndicator(Absence(column.name), (column,))  # type: ignore[arg-type]
+        for column in stated
+        if isinstance(column, Numeric | Date | Boolean) and column.missing == "available"
+    ]
+    return [*stated, *own]
 
 
 def with_factors(stated: Sequence[Column | Power | Product | DerivedColumn]) -> tuple[SchemaColumn, ...]:
@@ -309,7 +423,7 @@ def with_factors(stated: Sequence[Column | Power | Product | DerivedColumn]) -> 
     result: list[SchemaColumn] = []
     made: dict[tuple[str, tuple[str, ...]], str] = {}
     for column in stated:
-        if not isinstance(column, Power | Product | DerivedColumn):
+        if isinstance(column, MissingIndicator) or not isinstance(column, Power | Product | DerivedColumn):
             result.append(column)
             continue
         derived = DerivedColumn.of(column.stated if isinstance(column, DerivedColumn) else column, columns)
@@ -365,7 +479,7 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
             if not isinstance(column, Coordinate | DerivedColumn):
                 filled[:, index] = np.clip(filled[:, index], *column.bounds)
     for column in schema.columns:
-        if isinstance(column, DerivedColumn):
+        if isinstance(column, DerivedColumn) and not isinstance(column, MissingIndicator):
             filled[:, indices[column.name]] = column.values(
                 [filled[:, indices[name]] for name in column.stated.factors]
             )

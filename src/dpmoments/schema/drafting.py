@@ -258,8 +258,10 @@ _HEADING = """\
 # product      factors: [age, smoker] (no name): a feature age:smoker, computed from two columns: numeric, boolean, and at
 #              most one categorical. Both are computed after the rules of their columns, and add noise to the others.
 # description  one public line about a column, such as "Age at admission in years"; published with the release.
-# missing      treatment of missing values: error (stop, which reveals that there is one), drop (the row), fill (numeric,
-#              date, boolean: replaced by fill: 30000, a public value) or zero (categorical: no level).
+# missing      treatment of missing values: error (stop, which reveals that there is one); available (recommended: the row
+#              counts in the other columns; in a column of numbers or dates add fill: 30000, a public guess of its mean,
+#              which lowers the noise); drop (the row); fill (numeric, date, boolean: replaced by fill: 30000, a public
+#              value, which biases moments); or zero (categorical: no level).
 #
 # How the table writes values can be stated too; each value is read by itself. For a column: missing_values: [-9, "n/a"];
 # source: INC_TOT, its name in the table; of a number, decimal: "," and thousands: "."; of a level, aliases:

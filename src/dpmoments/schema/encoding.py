@@ -14,7 +14,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Categorical, Coordinate
-from dpmoments.schema.derived import SchemaColumn
+from dpmoments.schema.derived import SchemaColumn, stated_columns
 from dpmoments.schema.numeric import MAX_BOUND, Numeric
 
 
@@ -136,6 +136,7 @@ def longest_row_norm(columns: Sequence[SchemaColumn]) -> float:
     >>> longest_row_norm(columns[:1] * 2) == 2**0.5, longest_row_norm(columns) == 2**16 / 46340
     (True, True)
     """
+    columns = stated_columns(columns)  # an indicator is 0 unless its column is
     if not any(isinstance(column, Categorical) for column in columns):
         return math.sqrt(len(columns))
     return LATTICE / math.isqrt(LATTICE**2 // len(columns))
@@ -192,4 +193,4 @@ def may_be_shortened(columns: Sequence[SchemaColumn], row_norm: float | None) ->
     It is then scaled down.
     """
     free = any(isinstance(column, Coordinate) for column in columns)
-    return row_norm is not None and (free or row_norm < math.sqrt(len(columns)) * (1.0 - 1e-12))
+    return row_norm is not None and (free or row_norm < math.sqrt(len(stated_columns(columns))) * (1.0 - 1e-12))

@@ -25,8 +25,8 @@ from dpmoments.schema.cleaning import (
     plain_marks,
 )
 
-MissingNumber = Literal["error", "fill", "drop", "center"]
-MISSING_NUMBER: tuple[str, ...] = ("error", "fill", "drop", "center")
+MissingNumber = Literal["error", "available", "fill", "drop", "center"]
+MISSING_NUMBER: tuple[str, ...] = ("error", "available", "fill", "drop", "center")
 
 MAX_BOUND = 1e100
 """Max magnitude of bounds, and of 1/width.
@@ -141,6 +141,8 @@ class Numeric:
         if self.scale is not None:
             self._check_scale()
             self._check_fill()
+            if self.missing == "available":
+                raise InputValueError(Message("available-needs-bounds", column=self.name))
             return
         if (self.center, self.radius) != (None, None):
             raise InputValueError(Message("center-needs-scale", column=self.name))
@@ -258,8 +260,13 @@ class Numeric:
 
     @property
     def replacement(self) -> float:
-        """Value that replaces a missing one under the rules ``fill`` and ``center``."""
-        return float(self.offset(mean=True)[0]) if self.fill is None else self.fill
+        """Value that stands for a missing one under the rules ``available``, ``fill`` and ``center``."""
+        center = float(self.offset(mean=True)[0])
+        if self.missing == "available":
+            typical = self.typical_within_bounds
+            middle = center if typical is None else typical[0] / 2.0 + typical[1] / 2.0
+            return anchored(middle if self.fill is None else self.fill, center, float(self.unit(mean=True)[0]))
+        return center if self.fill is None else self.fill
 
     @property
     def reads_text(self) -> bool:
@@ -337,9 +344,25 @@ class Numeric:
         return f"Numeric({', '.join(f'{option}={value!r}' for option, value in self._stated().items())})"
 
 
+MAX_ANCHOR = 0.85
+"""Max distance of the stand-in for a missing value from the center of the bounds, in half-widths.
+
+With the indicator's weight the entry of a missing value is then no longer than that of a present one.
+"""
+
+
+def anchored(fill: float, center: float, unit: float) -> float:
+    """Return the value nearest to ``fill`` that leaves room for an indicator of missing values.
+
+    >>> anchored(0.0, 50.0, 50.0)
+    7.5
+    """
+    return min(max(fill, center - MAX_ANCHOR * unit), center + MAX_ANCHOR * unit)
+
+
 def check_fill_is_stated(column: str, missing: str, fill: object) -> None:
     """Raise unless there is a fill value exactly if missing values are replaced by it."""
     if missing == "fill" and fill is None:
         raise InputValueError(Message("fill-needed", column=column))
-    if missing != "fill" and fill is not None:
+    if missing not in ("fill", "available") and fill is not None:
         raise InputValueError(Message("fill-with-other-rule", column=column, fill=fill, rule=missing))

@@ -36,7 +36,17 @@ from dpmoments.schema.columns import (
     without_cleaning,
 )
 from dpmoments.schema.dates import Date
-from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn, with_factors
+from dpmoments.schema.derived import (
+    DerivedColumn,
+    MissingIndicator,
+    Power,
+    Product,
+    SchemaColumn,
+    indicators,
+    presence_column,
+    stated_columns,
+    with_factors,
+)
 from dpmoments.schema.drafting import SchemaDraft, draft
 from dpmoments.schema.encoding import Encoding, checked_row_norm, lattice_weights
 from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
@@ -125,6 +135,7 @@ class Schema:
         if repeated := _repeated(read):
             raise InputValueError(Message("repeated-sources", names=[*repeated]))
         row_norm = checked_row_norm(columns, row_norm)
+        _check_available(columns, row_norm)
         check_typical_ranges(columns, row_norm)
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "row_norm", row_norm)
@@ -216,7 +227,7 @@ class Schema:
 
     @property
     def derived_columns(self) -> tuple[DerivedColumn, ...]:
-        """Derived features, in order: powers and products, each with its factors."""
+        """Derived features, in order: powers and products, each with its factors, and indicators of missing values."""
         return tuple(column for column in self.columns if isinstance(column, DerivedColumn))
 
     @property
@@ -231,6 +242,23 @@ class Schema:
         """
         norm: float | Literal["default"] | None = self.row_norm if row_norm else "default"
         return Schema(*columns, row_norm=norm, missing_values=self.missing_values, text_format=self.text_format)
+
+    @cached_property
+    def has_available(self) -> bool:
+        """True if moments are of the rows whose values are present, pair by pair."""
+        return any(presence_column(column) is not None for column in self.columns)
+
+    @cached_property
+    def with_indicators(self) -> Schema:
+        """Schema of the features that are drawn: these, and an indicator of missing values for each number that may lack them."""
+        columns = indicators(self.columns)
+        return self if len(columns) == len(self.columns) else self.with_columns(columns)
+
+    @cached_property
+    def without_indicators(self) -> Schema:
+        """Schema of the stated columns."""
+        columns = stated_columns(self.columns)
+        return self if len(columns) == len(self.columns) else self.with_columns(columns)
 
     def with_text_format(self, text_format: TextFormat | None) -> Schema:
         """Return the schema with another text format; itself if it is None."""
@@ -416,7 +444,7 @@ class Schema:
     @property
     def rules(self) -> tuple[Message, ...]:
         """Treatment of values and rows, for the privacy statement, a message for each rule."""
-        rules = [column.rule for column in self.columns if not isinstance(column, Coordinate)]
+        rules = [column.rule for column in self.columns if not isinstance(column, Coordinate | MissingIndicator)]
         if coordinates := [column for column in self.columns if isinstance(column, Coordinate)]:
             missing = sorted({column.missing for column in coordinates})
             rules.append(Message("coordinates", coordinates=len(coordinates), missing=missing))
@@ -435,7 +463,9 @@ class Schema:
             values["missing_values"] = list(self.missing_values)
         if self.text_format is not None:
             values["text_format"] = self.text_format.to_dict()
-        return values | {"columns": [_stated(column, self.missing_values).to_dict() for column in self.columns]}
+        return values | {
+            "columns": [_stated(column, self.missing_values).to_dict() for column in stated_columns(self.columns)]
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Schema:
@@ -505,6 +535,13 @@ class Schema:
         missing = f", missing_values={self.missing_values!r}" if self.missing_values else ""
         text_format = "" if self.text_format is None else f", text_format={self.text_format!r}"
         return f"Schema({shown}{more}, row_norm={self.row_norm!r}{missing}{text_format})"
+
+
+def _check_available(columns: Sequence[SchemaColumn], row_norm: float | None) -> None:
+    """Raise if rows could be scaled down, which a count of missing values does not survive."""
+    name = next(filter(None, map(presence_column, columns)), None)
+    if name is not None and (row_norm is None or row_norm < checked_row_norm(columns, "default")):  # type: ignore[operator]
+        raise InputValueError(Message("available-needs-bounds", column=name))
 
 
 def _source_of(column: Column) -> str:

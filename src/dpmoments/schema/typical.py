@@ -16,7 +16,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
-from dpmoments.schema.derived import DerivedColumn, SchemaColumn
+from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn, stated_columns
 from dpmoments.schema.numeric import Numeric
 
 DOUBT = 1.75
@@ -43,6 +43,7 @@ def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None
 
     Such options cannot share the unit ball with them.
     """
+    columns = stated_columns(columns)
     typical = [column.name for column in columns if isinstance(column, Numeric) and column.typical is not None]
     weighted = [column.name for column in columns if column_weight(column) != 1.0]
     if weighted and (row_norm is None or row_norm < math.sqrt(len(columns))):
@@ -82,6 +83,14 @@ def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray
     >>> column_weights([Numeric("a", 0, 8), Numeric("b", 0, 8)], mean=True) is None
     True
     """
+    stated = stated_columns(columns)
+    if len(stated) < len(columns):  # an indicator has its column's weight
+        weights = column_weights(stated, mean=mean)
+        if weights is None:
+            return None
+        by_name = dict(zip((column.name for column in stated), weights.tolist(), strict=True))
+        owners = (column.stated.column if isinstance(column, MissingIndicator) else column.name for column in columns)
+        return np.array([by_name[name] for name in owners])
     priorities = [math.sqrt(column_weight(column)) for column in columns]
     weighted = any(priority != 1.0 for priority in priorities)
     shares = _typical_shares(columns, mean)

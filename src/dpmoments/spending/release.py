@@ -143,7 +143,7 @@ def release(
     repair = Repair.of(repair)
     spent = spend(
         data,
-        schema,
+        schema.with_indicators,
         chosen,
         budget,
         charge,

@@ -203,7 +203,7 @@ def release_groups(
     repair = Repair.of(repair)
     spent = spend(
         data,
-        schema,
+        schema.with_indicators,
         chosen,
         budget,
         charge,
@@ -227,7 +227,7 @@ def release_groups(
                     spent.plan,
                     spent.result[level],
                     spent.receipt.of_group(group_label(by, level)),
-                    of_groups.with_text_format(text_format),
+                    of_groups.with_text_format(text_format).with_indicators,
                     repair=repair,
                     origin=spent.held.origin.of_group(by, level, len(levels)),
                     private=insecure_seed is None,

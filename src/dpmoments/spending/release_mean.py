@@ -15,6 +15,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.mean_release import MeanRelease
+from dpmoments.schema.constraints import require_no_available
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import (
     cost_spent,
@@ -103,6 +104,7 @@ def release_mean(
     neighbors = Neighbors.of(neighbors)
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
     check_dataset(dataset)
+    require_no_available(schema)
     charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
     chosen = (
         automatic_mean(schema, budget, **options) if mechanism == "auto" else make_mean_mechanism(mechanism, **options)

@@ -28,7 +28,7 @@ from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
-from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.releases.moment_release import MomentRelease, of_present_values
 from dpmoments.releases.release_warning import AnyRelease, MessageWarning, ReleaseWarning
 from dpmoments.repair.repair import Repair, few_rows_message
 from dpmoments.rows.rows import Rows
@@ -277,9 +277,11 @@ def moment_release(
         origin=origin,
     )
     few_rows = None if plan.neighbors.table_size_is_public else few_rows_message(count, release.noise)
-    if not (said := tuple(filter(None, [clipping_warning(release), few_rows]))):
-        return release
-    return replace(release, diagnostics={**diagnostics, "warnings": (*diagnostics.get("warnings", ()), *said)})
+    present = of_present_values(release)
+    if not (said := tuple(filter(None, [clipping_warning(present), few_rows]))):
+        return present
+    diagnostics = {**diagnostics, "warnings": (*diagnostics.get("warnings", ()), *said)}
+    return of_present_values(replace(release, diagnostics=diagnostics))
 
 
 def require_schema(schema: object) -> None:

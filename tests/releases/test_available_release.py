@@ -1,0 +1,309 @@
+"""Releases with ``missing="available"``: moments of the rows whose values are present."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpmoments as dpm
+from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.analysis.regressors import Regressors
+from dpmoments.audit.verification import checks
+from dpmoments.releases.moment_release import AvailableRelease
+from dpmoments.rows.encode import encode_columns
+from support.said import refused
+
+RULE = "available"
+
+
+def people(n: int = 4_000, seed: int = 0, share: float = 0.2) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a complete table, and one whose values are missing completely at random."""
+    rng = np.random.default_rng(seed)
+    scores = rng.multivariate_normal(np.zeros(4), np.full((4, 4), 0.6) + 0.4 * np.eye(4), n)
+    whole = pd.DataFrame(
+        {
+            "age": np.clip(35.0 + 10.0 * scores[:, 0], 0.0, 120.0),
+            "pay": np.clip(30_000.0 + 8_000.0 * scores[:, 1], 0.0, 100_000.0),
+            "smoker": (scores[:, 2] > 0.3).astype(float),
+            "region": np.where(scores[:, 3] > 0.5, "north", np.where(scores[:, 3] > -0.5, "south", "east")),
+            "height": np.clip(170.0 + 8.0 * scores[:, 0] * scores[:, 1] / 2.0, 120.0, 220.0),
+        }
+    )
+    lacking = whole.copy()
+    for name in ("age", "pay", "smoker", "region"):
+        lacking.loc[rng.random(n) < share, name] = None
+    return whole, lacking
+
+
+def schema(*more: Any, fill: bool = True, rule: str = RULE) -> dpm.Schema:
+    stand_in: dict[str, Any] = {"fill": 28_000.0} if fill and rule == RULE else {}
+    return dpm.Schema(
+        dpm.Numeric("age", 0, 120, rule, typical=(10, 60)),
+        dpm.Numeric("pay", 0, 100_000, rule, weight=2, **stand_in),
+        dpm.Boolean("smoker", rule),
+        dpm.Categorical("region", ["north", "south", "east"], rule),
+        dpm.Numeric("height", 120, 220),
+        *more,
+    )
+
+
+def frame_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with a number for each level, NaN where the region is missing."""
+    levels = {f"region={name}": (table.region == name).astype(float) for name in ("north", "south", "east")}
+    of_levels = pd.DataFrame(levels)
+    of_levels[table.region.isna()] = np.nan
+    return pd.concat([table[["age", "pay", "smoker"]].astype(float), of_levels, table[["height"]]], axis=1)
+
+
+def pairwise_covariance(table: pd.DataFrame) -> np.ndarray:
+    """Return the covariance of each pair of columns over the rows that have both values."""
+    values = table.to_numpy(dtype=float)
+    result = np.empty((values.shape[1],) * 2)
+    for i, first in enumerate(values.T):
+        for j, second in enumerate(values.T):
+            both = ~np.isnan(first + second)
+            result[i, j] = np.mean((first[both] - first[both].mean()) * (second[both] - second[both].mean()))
+    return result
+
+
+@pytest.mark.parametrize("fill", [True, False])
+def test_without_noise_the_moments_are_those_of_complete_pairs(fill: bool) -> None:
+    _, lacking = people(400)
+    release = dpm.release(lacking, schema(fill=fill), rho=1e9, mechanism="gaussian", repair="none", insecure_seed=0)
+    assert isinstance(release, AvailableRelease)
+    expected = frame_of(lacking)
+    assert release.feature_names == tuple(expected.columns)
+    scale = expected.std().to_numpy()
+    np.testing.assert_allclose(release.mean / scale, expected.mean() / scale, atol=1e-3)
+    covariance = pairwise_covariance(expected)
+    np.testing.assert_allclose(
+        release.covariance / np.outer(scale, scale), covariance / np.outer(scale, scale), atol=2e-3
+    )
+    shares = release.available.shares
+    np.testing.assert_allclose(shares, expected.notna().mean(), atol=1e-3)
+
+
+def test_values_missing_together_and_by_another_column_are_of_their_own_rows() -> None:
+    """A column that lacks values where another is large: its mean is that of the rows it has."""
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(0.0, 1.0, (2, 2_000))
+    table = pd.DataFrame({"x": x, "y": (x + y) / 2.0, "z": 1.0 - x})
+    table.loc[x > 0.7, ["y", "z"]] = np.nan
+    columns = [dpm.Numeric(name, 0, 1, RULE) for name in table]
+    release = dpm.release(table, dpm.Schema(*columns), rho=1e9, mechanism="gaussian", repair="none", insecure_seed=0)
+    np.testing.assert_allclose(release.mean, table.mean(), atol=1e-4)
+    np.testing.assert_allclose(release.covariance, pairwise_covariance(table), atol=1e-4)
+
+
+def test_derived_features_are_left_out_with_their_factor() -> None:
+    _, lacking = people(500)
+    made = schema(dpm.Power("age", 2), dpm.Product("height", "smoker"), dpm.Product("height", "region"))
+    release = dpm.release(lacking, made, rho=1e9, mechanism="gaussian", repair="none", insecure_seed=0)
+    values = frame_of(lacking)
+    expected = [values.age**2, values.height * values.smoker]
+    expected += [values.height * values[f"region={name}"] for name in ("north", "south", "east")]
+    np.testing.assert_allclose(release.mean[-5:], [each.mean() for each in expected], rtol=1e-3)
+
+
+@pytest.mark.parametrize("stand_in", [None, 0.0, 100_000.0])
+def test_no_encoded_row_is_longer_than_1(stand_in: float | None) -> None:
+    """Corners of the bounds with every pattern of missing values."""
+    columns = [
+        dpm.Numeric("a", 0, 100_000, RULE, fill=stand_in, weight=4),
+        dpm.Numeric("b", 0, 1, RULE, typical=(0.9, 1.0)),
+        dpm.Boolean("c", RULE),
+        dpm.Categorical("d", ["x"], RULE),
+        dpm.Power("b", 2),
+    ]
+    drawn = dpm.Schema(*columns).with_indicators
+    corners = np.array(np.meshgrid([0.0, 1e5, np.nan], [0.0, 1.0, np.nan], [0.0, 1.0, np.nan], [0.0, np.nan])).reshape(
+        4, -1
+    )
+    cells = dict(zip("abc", corners, strict=False)) | {"d": np.where(np.isnan(corners[3]), None, "x").astype(object)}
+    rows = encode_columns(cells, drawn, mean=True)
+    assert np.isfinite(rows).all()
+    assert np.linalg.norm(rows, axis=1).max() <= 1.0 + 1e-12
+    # and it is attained: no noise is wasted
+    assert np.linalg.norm(rows, axis=1).max() >= 0.99
+
+
+def test_a_row_is_read_by_itself() -> None:
+    _, lacking = people(60)
+    drawn = schema().with_indicators
+    cells = {name: lacking[name].to_numpy() for name in lacking}
+    together = encode_columns(cells, drawn, mean=True)
+    for index in range(len(lacking)):
+        alone = encode_columns({name: values[index : index + 1] for name, values in cells.items()}, drawn, mean=True)
+        assert np.array_equal(alone[0], together[index])
+
+
+def _ratios(noise_of: Any) -> np.ndarray:
+    """Return actual over stated noise SDs of means, variances and covariances, over releases of one table."""
+    _, lacking = people(1_500, seed=5, share=0.1)
+    made = [
+        dpm.release(lacking, schema(), rho=0.05, mechanism="gaussian", repair="none", insecure_seed=seed)
+        for seed in range(100)
+    ]
+    d = len(made[0].feature_names)
+    about = np.array([release.noisy_sum / release.noisy_count for release in made]).mean(axis=0)
+    law = noise_of(made[0])
+    first, second = np.triu_indices(d)
+    columns = np.array([name.partition("=")[0] for name in made[0].feature_names])
+    apart = (columns[first] != columns[second]) | (columns[first] != "region")  # one level is where another is not
+    first, second = first[apart], second[apart]
+    actual = np.array(
+        [
+            [
+                *(release.noisy_sum - about * release.noisy_count),
+                *(
+                    release.noisy_gram
+                    - np.outer(about, release.noisy_sum)
+                    - np.outer(release.noisy_sum, about)
+                    + release.noisy_count * np.outer(about, about)
+                )[first, second],
+            ]
+            for release in made
+        ]
+    )
+    stated = law.about(-about)
+    sizes = np.sqrt(np.append(stated.sum_variances, stated.cell_variances()[1:, 1:][first, second]))
+    return actual.std(axis=0) / sizes
+
+
+def test_noise_is_as_large_as_stated() -> None:
+    ratios = _ratios(lambda release: release.noise)
+    assert 0.85 < np.median(ratios) < 1.1
+    assert ratios.min() > 0.65  # variances: stated too large by the share of missing values
+    assert ratios.max() < 1.3
+
+
+def test_noise_of_the_drawn_features_alone_is_too_small() -> None:
+    """Planted fault: the noise on the numbers of missing values is forgotten."""
+    ratios = _ratios(lambda release: release.drawn.noise.restricted(range(len(release.feature_names))))
+    assert ratios.max() > 1.3
+
+
+def _sampling_ratios(as_complete: bool) -> np.ndarray:
+    """Return actual over stated standard errors of two means, a correlation and a slope with R² of 0.8."""
+    names = ["age", "pay"]
+    made = dpm.Schema(
+        dpm.Numeric("age", 0, 120, RULE, fill=35),
+        dpm.Numeric("pay", 0, 100_000, RULE, fill=30_000),
+        dpm.Numeric("height", 0, 300),
+    )
+    found, stated = [], []
+    for seed in range(100):
+        whole, lacking = people(600, seed=seed, share=0.3)
+        rng = np.random.default_rng([1, seed])
+        height = 170.0 + 0.6 * (whole.age - 35.0) + 3.0 * rng.standard_normal(600)
+
+        def released(table: pd.DataFrame, height: Any = height, seed: int = seed) -> Any:
+            table = table[names].assign(height=height)
+            return dpm.release(table, made, rho=1e6, mechanism="gaussian", insecure_seed=seed)
+
+        release = released(lacking)
+        found.append([*release.mean[:2], release.correlation[0, 1], release.ols("height", ["age"]).coefficients[0]])
+        if seed < 8:
+            release = released(whole) if as_complete else release
+            row = release.correlations(["age", "pay"]).to_pandas().iloc[0]
+            slope = release.ols("height", ["age"]).standard_errors[0]
+            stated.append([*np.sqrt(release.describe().sampling_variance[:2]), row["sampling_noise"], slope])
+    return np.std(found, axis=0) / np.mean(stated, axis=0)
+
+
+def test_sampling_errors_count_missing_values() -> None:
+    ratios = _sampling_ratios(as_complete=False)
+    assert ratios.min() > 0.8
+    assert ratios.max() < 1.25
+
+
+def test_sampling_errors_of_a_complete_table_are_too_small() -> None:
+    """Planted fault: errors as if no value were missing."""
+    assert _sampling_ratios(as_complete=True).max() > 1.3
+
+
+def test_file_holds_what_was_drawn(tmp_path: Any) -> None:
+    _, lacking = people(500)
+    release = dpm.release(lacking, schema(), epsilon=1.0, insecure_seed=0)
+    path = tmp_path / "people.json"
+    release.save(path)
+    content = release.to_dict()
+    assert content["features"]["names"][-3:] == ["age (missing)", "pay (missing)", "smoker (missing)"]
+    assert [column["name"] for column in content["schema"]["columns"]] == list(release.schema.names)
+    again = dpm.load(path)
+    assert isinstance(again, AvailableRelease)
+    assert np.array_equal(again.covariance, release.covariance)
+    assert again.to_dict() == release.to_dict()
+    assert all(check.passed is not False for check in checks(again))
+    assert np.array_equal(again.with_repair("clip").with_repair("auto").mean, release.mean)
+
+
+def test_groups_and_pools_have_moments_of_present_values() -> None:
+    _, lacking = people(3_000)
+    groups = dpm.release_groups(lacking, schema(), by="region", epsilon=500.0, insecure_seed=0)
+    pooled = dpm.pool(list(groups.values()))
+    assert isinstance(groups["north"], AvailableRelease)
+    np.testing.assert_allclose(groups["north"].mean[0], lacking[lacking.region == "north"].age.mean(), rtol=0.01)
+    np.testing.assert_allclose(pooled.mean[0], lacking[lacking.region.notna()].age.mean(), rtol=0.01)
+
+
+@pytest.mark.parametrize("mechanism", ["adaptive-ball", "gaussian", "matrix-laplace"])
+def test_clipping_bounds_hold_for_the_table(mechanism: str) -> None:
+    whole, lacking = people(4_000)
+    numbers = ["age", "pay", "height"]
+    made = dpm.Schema(
+        dpm.Numeric("age", 0, 120, RULE, fill=30),
+        dpm.Numeric("pay", 0, 10**6, RULE, fill=28_000),
+        dpm.Numeric("height", 0, 300),
+    )
+    budget = {"epsilon": 2.0} | ({"delta": 1e-6} if mechanism == "gaussian" else {})
+    release = dpm.release(lacking[numbers], made, mechanism=mechanism, insecure_seed=2, **budget)
+    low, high = release.describe().conf_int(of="table").T
+    truth = lacking[numbers].mean().to_numpy()
+    assert ((low <= truth) & (truth <= high)).all()
+    deviations = release.describe().standard_deviation
+    assert abs(deviations[0] / whole.age.std() - 1.0) < 0.2
+
+
+def test_forecast_is_of_the_features_that_are_drawn() -> None:
+    options: dict[str, Any] = {"n_rows": 20_000, "epsilon": 1.0}
+    complete, lacking = (dpm.forecast(schema(rule=rule), **options) for rule in ("error", RULE))
+    assert not [
+        row
+        for row in lacking
+        if row.refusal is not None and "features" in str(row.refusal) and "rows have" in str(row.refusal)
+    ]
+    assert complete.noise is not None
+    assert lacking.noise is not None
+    assert len(lacking.noise.mean) == len(schema().feature_names)
+    ratio = lacking.noise.mean / complete.noise.mean
+    assert (ratio > 0.99).all()
+    assert (ratio < 4.0).all()
+
+
+def test_refusals_before_anything_is_spent() -> None:
+    _, lacking = people(50)
+    with refused("available-needs-mean"):
+        dpm.release(lacking, schema(), epsilon=1.0, mean=False)
+    with refused("available-needs-moments"):
+        dpm.release_mean(lacking, schema(), epsilon=1.0)
+    for bad in (
+        lambda: dpm.Schema(dpm.Numeric("a", 0, 1, RULE), dpm.Numeric("b", 0, 1), row_norm=1.1),
+        lambda: dpm.Numeric("a", scale=(1, 10), missing=RULE),
+        lambda: dpm.Boolean("a", RULE, fill=True),
+        lambda: dpm.Schema(dpm.Numeric("a", 0, 1, RULE), dpm.Numeric("b", 0, 1, RULE), dpm.Product("a", "b")),
+        lambda: dpm.Schema(dpm.Numeric("a", 0, 1, RULE), dpm.Numeric("a (missing)", 0, 1)).with_indicators,
+    ):
+        with pytest.raises(ValueError):
+            bad()
+
+
+def test_equations_without_missing_values_have_no_gaps() -> None:
+    whole, _ = people(500)
+    release = dpm.release(whole, schema(rule="error"), epsilon=5.0, insecure_seed=0)
+    equations = NormalEquations.of(release, Regressors.chosen(release, "height", ["age"], None, None))
+    assert equations is not None
+    assert equations.gaps is None
