@@ -132,7 +132,7 @@ class ClippingBounds:
         """Return the bounds for linear combinations of the features, a matrix of shape (k, d).
 
         By Cauchy's inequality for squares, and the largest factor by which the matrix lengthens a combination
-        (``docs/derivations/missing-values.md``, section 6).
+        (``docs/evidence/derivations/missing-values.md``, section 6).
         """
         size = float(np.linalg.norm(matrix, 2))
         up, down = np.maximum(matrix, 0.0), np.maximum(-matrix, 0.0)

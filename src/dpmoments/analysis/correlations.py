@@ -149,7 +149,7 @@ class _Errors:
         ``rho`` is the population's.
         """
         complete = _sampling_variances(rho, self.variances, self.i, self.j)
-        # docs/derivations/missing-values.md, section 5
+        # docs/evidence/derivations/missing-values.md, section 5
         return self.privacy(rho), (complete + self.gaps * (1.0 - rho**2 / 2.0)) / self.independent_rows
 
     @cached_property

@@ -318,7 +318,7 @@ class NormalEquations:
 
     def _shape_of_gaps(self, gaps: FloatArray) -> FloatArray:
         """Return what missing values add to the shape: pairs of features are of other rows."""
-        # docs/derivations/missing-values.md, section 5
+        # docs/evidence/derivations/missing-values.md, section 5
         at = np.append(-self._pilot, 1.0)
         moments = self.moments / self.n_rows
         mean = moments[0] if self.with_constant else np.zeros(len(moments))

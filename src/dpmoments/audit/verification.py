@@ -23,7 +23,7 @@ from dpmoments.privacy.receipt import Receipt
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
-from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.releases.moment_release import AvailableRelease, MomentRelease
 from dpmoments.releases.pooling import PooledRelease, pool
 from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.repair.repair import Repair, exact_law
@@ -81,7 +81,7 @@ def checks(release: AnyRelease) -> tuple[Check, ...]:
         return tuple(_made(check, release) for check in of_counts)
     of_moments = (_finite, _symmetric, _no_negative_eigenvalue)
     of_drawn = (_count, _within_reach, _receipt, _noise_as_calibrated)
-    drawn = release.as_drawn
+    drawn = release.drawn if isinstance(release, AvailableRelease) else release
     return (*(_made(check, release) for check in of_moments), *(_made(check, drawn) for check in of_drawn))
 
 

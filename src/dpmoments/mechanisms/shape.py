@@ -15,7 +15,6 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.schema.derived import stated_columns
 from dpmoments.schema.schema import Schema
 from dpmoments.schema.typical import RoughScale
 
@@ -67,7 +66,7 @@ class MomentShape:
             row_norm=None if schema.row_norm is None else 1.0,
             rough_scale=drawn.rough_scale(mean=mean),
             drops_rows=schema.drops_rows,
-            max_nonzero=len(stated_columns(schema.columns)),
+            max_nonzero=len(drawn.columns),
             numeric_share=schema.numeric_share,
         )
 

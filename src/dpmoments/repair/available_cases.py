@@ -1,6 +1,6 @@
 """Moments of the rows whose values are present, pair by pair, from moments that count missing values.
 
-``docs/derivations/missing-values.md``.
+``docs/evidence/derivations/missing-values.md``.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class Date:
     description : str, optional
         Public description of the column: one line, published with the schema.
     fill : str, date or datetime, optional
-        With ``missing="fill"``: the date of missing ones.
+        With ``missing="fill"``: the date of missing ones; with ``"available"``: a guess of the mean.
     missing_values : list of str, optional
         Texts that mean a missing value, and dates that do, as ISO 8601: ``["unknown", "1900-01-01"]``.
     source, weight : optional

@@ -337,7 +337,7 @@ class MissingIndicator(DerivedColumn):
     """Companion of a column with ``missing="available"``: 1 where its value is missing, else 0.
 
     The column itself is encoded as 0 there, and the indicator as the column's largest entry: the two together are never
-    longer than the column without missing values (``docs/derivations/missing-values.md``).
+    longer than the column without missing values (``docs/evidence/derivations/missing-values.md``).
     """
 
     stated: Absence  # type: ignore[assignment]
@@ -353,12 +353,12 @@ class MissingIndicator(DerivedColumn):
         return None
 
     @property
-    def feature_names(self) -> tuple[str, ...]:  # type: ignore[override]
+    def feature_names(self) -> tuple[str, ...]:
         """Own name."""
         return (self.name,)
 
     @property
-    def bounds(self) -> tuple[float, float]:  # type: ignore[override]
+    def bounds(self) -> tuple[float, float]:
         """0 and 1."""
         return 0.0, 1.0
 
@@ -410,7 +410,7 @@ def indicators(columns: Sequence[SchemaColumn]) -> list[SchemaColumn]:
     """
     stated = stated_columns(columns)
     own: list[SchemaColumn] = [
-        MissingIndicator(Absence(column.name), (column,))  # type: ignore[arg-type]
+        MissingIndicator(Absence(column.name), (column,))
         for column in stated
         if isinstance(column, Numeric | Date | Boolean) and column.missing == "available"
     ]

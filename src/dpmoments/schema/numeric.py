@@ -57,13 +57,16 @@ class Numeric:
         Public bounds, lower < upper; values outside are clipped to them. They must come from public knowledge (a
         codebook, physics, legislation), never from the table: a bound computed from the data leaks information about
         it.
-    missing : {"error", "fill", "drop", "center"}
+    missing : {"error", "available", "fill", "drop", "center"}
         Treatment of a missing, NaN, infinite or unreadable value: stop the release (``"error"``; a stopped release
-        reveals that such a value exists), replace it by ``fill`` (``"fill"``), drop its row (``"drop"``), or replace it by
-        the midpoint of the bounds or by ``center`` (``"center"``). A replaced value pulls mean, variance and correlations
-        towards it: a midpoint far from the mean shifts the mean by (midpoint − mean) times the fraction missing.
+        reveals that such a value exists), leave the row out of this column's moments (``"available"``, recommended:
+        means and covariances are then those of the rows whose values are present), replace it by ``fill`` (``"fill"``),
+        drop its row (``"drop"``), or replace it by the midpoint of the bounds or by ``center`` (``"center"``). A replaced
+        value pulls mean, variance and correlations towards it: a midpoint far from the mean shifts the mean by
+        (midpoint − mean) times the fraction missing.
     fill : float, optional
-        With ``missing="fill"``: a public value within the bounds, such as a typical one.
+        A public value within the bounds. With ``missing="fill"`` it counts as the missing one. With
+        ``missing="available"`` it is a guess of the mean that shifts nothing; a near one makes the noise smaller.
     scale : (float, float), optional
         In place of bounds: a public range of the column's standard deviation, as wide as needed; accuracy falls only
         with its logarithm. Values are not clipped, and the schema needs the mechanism ``coinpress``. Privacy does not
