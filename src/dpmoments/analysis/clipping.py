@@ -351,7 +351,7 @@ def largest_variance(low: FloatArray, high: FloatArray, box: tuple[FloatArray, F
 
 
 def _bounds_of_drawn(release: Released, radius: float, max_rows: float, max_excess: float) -> ClippingBounds:
-    """Return the bounds for what was drawn about its center, carried to the features of the release."""
+    """Return the bounds for the drawn features, carried to those of the release."""
     drawn = release.as_drawn
     center, law = drawn.center, drawn.noise
     assert center is not None

@@ -88,7 +88,7 @@ class Released(Stated, Protocol):
 
     @property
     def as_drawn(self) -> Released:
-        """Moments as noise was drawn on them: also of indicators of missing values, if there are any."""
+        """Moments of the drawn features, indicators of missing values among them."""
 
     @property
     def mechanism_options(self) -> Mapping[str, Any]:
@@ -380,7 +380,7 @@ class Moments(Release):
 
     @property
     def as_drawn(self) -> Moments:
-        """Moments as noise was drawn on them: also of indicators of missing values, if there are any."""
+        """Moments of the drawn features, indicators of missing values among them."""
         return self
 
     @cached_property

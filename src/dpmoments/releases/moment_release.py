@@ -205,17 +205,16 @@ class MomentRelease(Moments, Disclosed):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class AvailableRelease(MomentRelease):
-    """Release of a table with ``missing="available"``: moments of the rows whose values are present.
+    """Release of the rows whose values are present, pair by pair.
 
-    Means, variances and covariances are those of the rows that have the values, pair by pair; sums and Gram matrix are those
-    of all rows with these means and covariances. They are computed from ``drawn``, and so is their noise, to first order. Its
-    file is that of ``drawn``.
+    A mean is of the rows that have the value, a covariance of the rows that have both; sums and Gram matrix are of all rows
+    with these means and covariances. They are computed from ``drawn``, and so is their noise, to first order. The file
+    holds ``drawn``.
 
     Attributes
     ----------
     drawn : MomentRelease
-        The moments as they were drawn: of the columns, 0 about the center where a value is missing, and of the indicators of
-        missing values.
+        The noisy moments of the columns, with stand-ins for missing values, and of the indicators of missing values.
     """
 
     drawn: MomentRelease
@@ -246,7 +245,7 @@ class AvailableRelease(MomentRelease):
     @cached_property
     @in_floating_point
     def noise(self) -> NoiseLaw | None:
-        """Noise distribution of Σ z zᵀ, z = (1, x) about ``center``, to first order about the release."""
+        """Noise distribution of Σ z zᵀ, z = (1, x) about ``center``, to first order."""
         drawn = self.drawn.noise
         return None if drawn is None else self.available.law(drawn)
 
@@ -268,5 +267,5 @@ def _available_cases(drawn: MomentRelease) -> AvailableCases:
 
 
 def of_present_values(release: MomentRelease) -> MomentRelease:
-    """Return the release of the rows whose values are present; the release itself if no value can be missing."""
+    """Return the release of present values; the release itself if none can be missing."""
     return AvailableRelease.of(release) if release.schema.has_available else release

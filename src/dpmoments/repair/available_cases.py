@@ -1,4 +1,4 @@
-"""Moments of the rows whose values are present, pair by pair, from moments that count missing values.
+"""Moments of present values, pair by pair, from moments that count missing values.
 
 ``docs/evidence/derivations/missing-values.md``.
 """
@@ -73,9 +73,9 @@ class Presence:
         return cls(np.array(groups), values, indicators)
 
     def typical_map(self, means: FloatArray) -> FloatArray:
-        """Return the map of noise if no value is missing, for features of these means, shape (d + 1, m + 1).
+        """Return the map of noise if no value is missing, shape (d + 1, m + 1).
 
-        It gives the noise on moments about the center of the drawn features.
+        For features of these means. It gives the noise on moments about the center of the drawn features.
         """
         constant = self.indicators[0]
         mapped = self.values + means[:, None] * (constant - self.indicators[self.groups])
@@ -87,7 +87,7 @@ class Presence:
 class AvailableCases:
     """Means and covariances of the rows in which the values are present.
 
-    A mean is that of the rows with a value; a covariance that of the rows with both values, about their means.
+    A mean is of the rows with a value; a covariance of the rows with both values, about their means.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class AvailableCases:
         center: FloatArray | None,
         law: NoiseLaw | None,
     ) -> AvailableCases:
-        """Return them for noisy moments of the features of ``drawn`` about a center; ``count`` is above 0."""
+        """Return them for noisy moments of the drawn features; ``count`` is above 0."""
         presence = Presence.of(drawn, center)
         groups, indicators = presence.groups, presence.indicators
         d, constant = len(groups), indicators[0]
@@ -192,7 +192,7 @@ def _of_counts(
     both: FloatArray,
     law: NoiseLaw,
 ) -> NoiseLaw | None:
-    """Return the noise on n times the covariances by that of the numbers of rows; None if no value can be missing."""
+    """Return the noise on n times the covariances from noisy row counts; None without any."""
     size = len(present)
     if size == 1:
         return None

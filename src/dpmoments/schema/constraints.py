@@ -204,7 +204,7 @@ def schema_of_tables(schema: Schema, tables: Sequence[Sequence[str]]) -> Schema:
 
 
 def require_no_available(schema: Schema) -> None:
-    """Raise ValueError if a mean is to be that of present values, whose number a mean-only release does not have.
+    """Raise ValueError if a column needs the number of its present values for a mean.
 
     >>> require_no_available(Schema(Boolean("smoker")))
     """

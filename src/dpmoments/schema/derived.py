@@ -303,7 +303,7 @@ class DerivedColumn:
 
 
 INDICATOR_WEIGHT = 0.5
-"""Encoded value of an indicator of missing values: a share of the largest value of its column.
+"""Encoded value of an indicator, as a share of the largest value of its column.
 
 The noise on the number of missing values is larger by its reciprocal; a row with a missing value is nearer to the others.
 """
@@ -391,7 +391,7 @@ def stated_columns(columns: Sequence[SchemaColumn]) -> list[SchemaColumn]:
 
 
 def presence_column(column: SchemaColumn) -> str | None:
-    """Return the name of the column whose missing values leave out those of this one; None if no value is left out.
+    """Return the column whose missing values leave out values of this one; None without any.
 
     >>> presence_column(Numeric("age", 0, 100)), presence_column(Numeric("age", 0, 100, missing="available"))
     (None, 'age')

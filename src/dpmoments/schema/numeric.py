@@ -263,7 +263,7 @@ class Numeric:
 
     @property
     def replacement(self) -> float:
-        """Value that stands for a missing one under the rules ``available``, ``fill`` and ``center``."""
+        """Value in place of a missing one (rules ``available``, ``fill`` and ``center``)."""
         center = float(self.offset(mean=True)[0])
         if self.missing == "available":
             typical = self.typical_within_bounds
@@ -348,9 +348,9 @@ class Numeric:
 
 
 MAX_ANCHOR = 0.85
-"""Max distance of the stand-in for a missing value from the center of the bounds, in half-widths.
+"""Max distance of a missing value's stand-in from the center, in half-widths.
 
-With the indicator's weight the entry of a missing value is then no longer than that of a present one.
+With its indicator a missing value is then no longer than a present one.
 """
 
 

@@ -227,7 +227,7 @@ class Schema:
 
     @property
     def derived_columns(self) -> tuple[DerivedColumn, ...]:
-        """Derived features, in order: powers and products, each with its factors, and indicators of missing values."""
+        """Powers, products and indicators of missing values, in order, with their factors."""
         return tuple(column for column in self.columns if isinstance(column, DerivedColumn))
 
     @property
@@ -250,7 +250,7 @@ class Schema:
 
     @cached_property
     def with_indicators(self) -> Schema:
-        """Schema of the features that are drawn: these, and an indicator of missing values for each number that may lack them."""
+        """Schema of the drawn features: these, and an indicator for each number that may be missing."""
         columns = indicators(self.columns)
         return self if len(columns) == len(self.columns) else self.with_columns(columns)
 
