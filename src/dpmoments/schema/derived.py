@@ -178,7 +178,9 @@ class DerivedColumn:
         if kinds == [Categorical, Categorical]:
             raise InputValueError(Message("product-of-levels", feature=stated))
         if len(left_out := [factor.name for factor in factors if factor.missing == "available"]) > 1:
-            raise InputValueError(Message("product-of-available", feature=stated, first=left_out[0], second=left_out[1]))
+            raise InputValueError(
+                Message("product-of-available", feature=stated, first=left_out[0], second=left_out[1])
+            )
         made = cls(stated, tuple(factors))
         made._check_bounds()
         return made
