@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -131,6 +132,13 @@ MAX_SETS = 8
 
 
 network.forbid()
+gc.disable()  # until all tests are collected: they stay
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

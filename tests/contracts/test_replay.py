@@ -37,8 +37,8 @@ from dpmoments.rows.rows import Rows
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
 
-MOST_PARTS = 3
-"""A row replays one pair of three; the rows of its mechanism, under its relation, replay all of them together."""
+MOST_PARTS = 5
+"""A row replays one pair of five; the rows of its mechanism, under its relation, replay all of them together."""
 
 
 def parts_of_rows(cases: list[Case]) -> list[tuple[Case, int, int]]:
