@@ -315,20 +315,27 @@ def answers_of_copied_rows() -> Replications:
     return replications(75, one)
 
 
+def copied_groups(rng: np.random.Generator) -> dpm.MomentRelease:
+    rows = np.tile(grouped(rng, 300, np.full(3, 5.0)), (3, 1))
+    return drawn(template(GROUPS, max_rows=3, rho=1e6), rows, rng)
+
+
+def analyses_of_variance_of_copied_groups() -> Replications:
+    return replications(150, lambda rng: of_p_value(copied_groups(rng).anova("y", "group").p_value))
+
+
 def answers_of_copied_groups() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
-        rows = np.tile(grouped(rng, 300, np.full(3, 5.0)), (3, 1))
-        release = drawn(template(GROUPS, max_rows=3, rho=1e6), rows, rng)
+        release = copied_groups(rng)
         means = release.group_means("group", ["y"])
         p_values = [
-            release.anova("y", "group").p_value,
             release.cross_table("group", "flag").p_value,
             release.t_test("y", "group", ["one", "two"]).p_value,
         ]
         middle = np.sqrt(np.mean(of_interval(means.lower[0], means.upper[0], 5.0) ** 2))
         return np.append(of_p_value(p_values), middle)
 
-    return replications(200, one)
+    return replications(80, one)
 
 
 def independence_tests() -> Replications:
@@ -677,6 +684,17 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
     (answers_of_copied_rows, 0.05, [Fault(functionals.LocalMoments.independent_rows, "self.rows_per_unit", "1.5")]),
     (
         answers_of_copied_groups,
+        0.05,
+        [
+            Fault(
+                group_sums.GroupSums.sampling_variances,
+                "self.safe_counts / self.moments.rows_per_unit",
+                "self.safe_counts",
+            ),
+        ],
+    ),
+    (
+        analyses_of_variance_of_copied_groups,
         0.05,
         [Fault(group_tests.between_groups, "sums.moments.rows_per_unit * centring", "centring")],
     ),
