@@ -53,6 +53,7 @@ LONG = (
     "audit/test_audit.py::test_no_shipped_mechanism_is_caught_in_a_short_audit",
     "audit/test_audit.py::test_planted_faults_are_found",
     "audit/test_audit.py::test_the_exact_loss_of_shipped_noise",
+    "audit/test_audit.py::test_the_same_without_the_fault",
     "audit/test_audit_directions.py::test_a_direction_at_its_stated",
     "audit/test_audit_directions.py::test_the_bound_on_a_temperature",
     "audit/test_audit_units.py",
@@ -90,7 +91,9 @@ LONG = (
     "mechanisms/test_coinpress_schedule.py",
     "mechanisms/test_isotropic.py::test_it_beats",
     "mechanisms/test_isotropic.py::test_quantiles_are",
+    "mechanisms/test_log_scale_histogram.py::test_noise_is_what",
     "mechanisms/test_low_bits.py::test_last_bits_of_a_direction",
+    "mechanisms/test_mean_robustness.py::test_the_variance_aware_mean_of_constant",
     "mechanisms/test_noise_of_runs.py::test_intervals_hold",
     "mechanisms/test_noise_of_runs.py::test_the_error_of_eigen",
     "noise/test_choice.py::test_a_choice_has_the_probabilities",
@@ -99,6 +102,7 @@ LONG = (
     "noise/test_orthonormal_frame.py::TestLaw",
     "noise/test_sphere.py::TestSecondMoments",
     "papers/test_additive_wishart.py",
+    "papers/test_inverse_gaussian.py::test_sensitivity_holds_without",
     "papers/test_inverse_wishart.py",
     "papers/test_johnson_lindenstrauss.py",
     "papers/test_paper_claims.py",
@@ -111,8 +115,12 @@ LONG = (
     "planning/test_forecast_units.py",
     "planning/test_planner.py",
     "plots/test_plots.py::test_letters_that_no_font",
+    "privacy/test_curve_additive_wishart.py::test_no_other_pair",
+    "privacy/test_curve_additive_wishart.py::test_worst_pairs_by",
+    "privacy/test_curve_wishart_sampling.py::test_replace_one_against",
     "privacy/test_laws.py::test_composed",
     "privacy/test_laws.py::test_exact_draws",
+    "privacy/test_laws.py::test_isotropic_in_two",
     "privacy/test_laws.py::test_what_is_drawn",
     "privacy/test_privacy_units.py::test_nothing_leaves_a_run_for_units",
     "privacy/test_privacy_units.py::test_replay_sees_a_selection",
@@ -120,6 +128,7 @@ LONG = (
     "releases/test_release_file.py::test_a_release_comes_back",
     "repair/test_repair.py::test_auto_beats",
     "repair/test_repair.py::test_auto_is_near_the_best_repair_everywhere",
+    "repair/test_structured_repair.py::test_a_repaired_release_shows",
     "reporting/test_report.py::test_names_out_of_a_file",
     "reporting/test_report.py::test_the_page_on_reports",
     "rows/test_compiled.py",
@@ -146,7 +155,7 @@ LONG = (
 """Tests, files and classes of a second and more: one set of parameters is run by default, none by ``test-fast``."""
 FAST_SETS = 2
 """Sets of parameters of one test that ``make test-fast`` runs, at most."""
-MAX_SETS = 8
+MAX_SETS = 4
 """Of a test of more sets of parameters, only a cover is run by default; ``make test-slow`` runs the others."""
 
 

@@ -111,9 +111,15 @@ SOURCES: Mapping[str, str] = {
 
 
 @cache
+def nodes(source: str) -> tuple[ast.AST, ...]:
+    """All of a module; kept, since many rules ask."""
+    return tuple(ast.walk(ast.parse(source)))
+
+
+@cache
 def import_statements(source: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
-    """All of a module, wherever in it they stand; kept, since many rules ask."""
-    return tuple(node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom))
+    """All of a module, wherever in it they stand."""
+    return tuple(node for node in nodes(source) if isinstance(node, ast.Import | ast.ImportFrom))
 
 
 def dotted(node: ast.expr) -> str:
@@ -208,7 +214,7 @@ def filter_faults(module: str, source: str) -> Iterator[str]:
     """Ways round the privacy filter, in words: looking inside it, another filter, another sensitivity, other noise."""
     keeps = any(within(module, allowed) for allowed in MAY_RECORD)
     of_itself = ("self",) if not is_mechanism(module) else ()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         match node:
             case ast.Attribute(value=owner, attr=name) if (
                 name in INSIDE_THE_FILTER and module != "dpmoments.privacy.filter" and dotted(owner) not in of_itself
@@ -232,7 +238,7 @@ def filter_faults(module: str, source: str) -> Iterator[str]:
 
 def mechanism_faults(module: str, source: str) -> Iterator[str]:
     """What a mechanism does beside asking rows and the filter; imports are checked against what is allowed."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         match node:
             case ast.Import(names=names):
                 roots = [name.name for name in names]
@@ -302,10 +308,9 @@ def takes_the_logger(source: str) -> bool:
 
 def other_faults(module: str, source: str) -> Iterator[str]:
     """Forbidden calls, global random state, seeds, vague names, prints."""
-    tree = ast.parse(source)
     if any(VAGUE_NAMES.search(part) for part in module.split(".")):
         yield f"{module} has a vague name"
-    for node in ast.walk(tree):
+    for node in nodes(source):
         called = dotted(node.func).removeprefix("importlib.") if isinstance(node, ast.Call) else ""
         by_name = called == "import_module" and module in LOADS_BY_NAME
         if called in FORBIDDEN_CALLS and not by_name:
