@@ -31,9 +31,22 @@ SCHEMA = dpm.Schema(
     dpm.Product("y", "flag"),
     dpm.Product("level", "y"),
 )
+AVAILABLE = dpm.Schema(
+    dpm.Numeric("x", 0, 100, missing="available", fill=40),
+    dpm.Boolean("flag", missing="available"),
+    dpm.Categorical("level", ["a", "b"], missing="available", other="drop"),
+    dpm.Numeric("y", 0, 100),
+    dpm.Power("x", 2),
+)
 PAIRS = {"x": (10.0, None), "flag": (True, None), "level": ("a", "else")}
 JOBS: dict[str, Callable[..., Any]] = {
     "gaussian": lambda table: dpm.release(table, SCHEMA, rho=5.0, neighbors="replace_one", mechanism="gaussian"),
+    "present values": lambda table: dpm.release(
+        table, AVAILABLE, rho=5.0, neighbors="replace_one", mechanism="gaussian"
+    ),
+    "present values in a ball": lambda table: dpm.release(
+        table, AVAILABLE, rho=5.0, neighbors="replace_one", mechanism="adaptive-ball"
+    ),
     "gram alone": lambda table: dpm.release(table, SCHEMA, epsilon=50.0, neighbors="replace_one", mean=False),
     "coinpress": lambda table: dpm.release(table, SCHEMA, rho=5.0, neighbors="replace_one", mechanism="coinpress"),
     "mean": lambda table: dpm.release_mean(table, SCHEMA, rho=5.0, neighbors="replace_one"),
@@ -86,8 +99,9 @@ def test_a_release_tells_nothing_of_a_row_dropped_in_one_neighbor_alone(
             warnings.simplefilter("always")
             released = JOBS[job](table(column, cell, 30))
         said = [(repr(message_of(warning.message)), str(warning.message)) for warning in caught]
-        assert "rows-dropped" in codes(released.warnings)
-        assert "rows-dropped" in codes(filter(None, (message_of(warning.message) for warning in caught)))
+        if not job.startswith("present values"):  # which drop hardly any row
+            assert "rows-dropped" in codes(released.warnings)
+            assert "rows-dropped" in codes(filter(None, (message_of(warning.message) for warning in caught)))
         told.append((json.dumps(released.to_dict()), said, repr(released), checks(released)))
     assert filters[1].faults == []
     assert told[0] == told[1]

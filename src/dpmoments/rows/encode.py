@@ -200,9 +200,7 @@ def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
     return rows
 
 
-def _apply_rules(
-    cells: Any, column: _NumberColumn, out: FloatArray, absent: dict[str, BoolArray]
-) -> BoolArray | None:
+def _apply_rules(cells: Any, column: _NumberColumn, out: FloatArray, absent: dict[str, BoolArray]) -> BoolArray | None:
     """Fill ``out`` with values after the column's rules, and note those that are left out."""
     # Return a mask of dropped rows or None.
     values = _read_numbers(cells, column)
