@@ -254,7 +254,7 @@ def test_without_a_noise_law_the_noise_is_unknown() -> None:
         json.dumps(answer.to_dict(), allow_nan=False)
     assert "noise unknown" in str(release.pca())
     assert np.isnan(release.pca().conf_int()).all()
-    with pytest.raises(ValueError, match="computed from the noise"):
+    with refused("alpha-needs-noise"):
         release.graphical_lasso()
     assert release.graphical_lasso(0.1).feature_names
 
@@ -262,11 +262,11 @@ def test_without_a_noise_law_the_noise_is_unknown() -> None:
 @pytest.mark.parametrize(("name", "arguments"), ASKED, ids=[name for name, _ in ASKED])
 @pytest.mark.parametrize("level", [0.05, 1.0, True])
 def test_a_level_is_a_confidence(name: str, arguments: dict[str, Any], level: float) -> None:
-    with pytest.raises(ValueError, match=r"level is a confidence such as 0\.95; statsmodels' alpha is 1 − level"):
+    with refused("level-is-a-confidence"):
         getattr(usual(), name)(**arguments, level=level)
-    with pytest.raises(ValueError, match="level is a confidence"):
+    with refused("level-is-a-confidence"):
         usual().describe().conf_int(level)
-    with pytest.raises(ValueError, match="level is a confidence"):
+    with refused("level-is-a-confidence"):
         usual().pca(1).conf_int(level)
 
 
@@ -379,16 +379,16 @@ def test_frames_are_read_by_name() -> None:
     np.testing.assert_array_equal(release.mahalanobis(rows).distances, release.mahalanobis(turned).distances)
     without = rows.drop_columns(["age"])
     for ask in (fit.predict, components.transform, release.mahalanobis):
-        with pytest.raises(ValueError, match="'age'"):
+        with refused("frame-without-columns"):
             ask(without)
-        with pytest.raises(TypeError, match="no column names"):
+        with refused("array-without-names", TypeError):
             ask(np.zeros((2, 4)))
     undeclared = rows.set_column(rows.column_names.index("region"), "region", pa.array(["mars"] * 6))
-    with pytest.raises(ValueError, match="outside its levels"):
+    with refused("frame-with-unknown-levels"):
         release.mahalanobis(undeclared)
     empty = rows.set_column(rows.column_names.index("age"), "age", pa.array([None] * 6, pa.float64()))
     assert np.isnan(release.mahalanobis(empty).distances).all()
-    with pytest.raises(ValueError, match="have no prediction"):
+    with refused("prediction-of-missing"):
         fit.predict(empty)
 
 
@@ -406,25 +406,25 @@ def test_what_cannot_be_compared_is_refused() -> None:
     release = usual()
     with refused("not-a-grouping-column", name="income"):
         release.group_means("income")
-    with pytest.raises(ValueError, match="both are 'region'"):
+    with refused("cross-table-of-one-column"):
         release.cross_table("region", "region")
-    with pytest.raises(ValueError, match="of the column 'smoker' that makes the groups"):
+    with refused("feature-of-groups", column="smoker", name="smoker"):
         release.anova("smoker", by="smoker")
-    with pytest.raises(ValueError, match="two groups, and here are 3"):
+    with refused("t-test-of-two-groups"):
         release.t_test("income", by="region")
     with refused("column-of-several-features", name="region"):
         release.anova("region", by="smoker")
-    with pytest.raises(ValueError, match="two columns at least"):
+    with refused("correlation-of-one"):
         release.correlations(["age"])
-    with pytest.raises(TypeError, match="not one string"):
+    with refused("names-one-text", TypeError):
         release.correlations("age")
-    with pytest.raises(ValueError, match="makes the classes"):
+    with refused("features-of-classes"):
         release.lda("region", ["region"])
-    with pytest.raises(ValueError, match="shrinkage"):
+    with refused("out-of-range", parameter="shrinkage"):
         release.lda("region", shrinkage=-1.0)
-    with pytest.raises(ValueError, match="alpha"):
+    with refused("out-of-range", parameter="alpha"):
         release.graphical_lasso(0.0)
-    with pytest.raises(ValueError, match="a level is named twice"):
+    with refused("level-named-twice"):
         release.t_test("income", "region", ["north", "north"])
 
 

@@ -144,7 +144,7 @@ def test_unknown_names_are_refused_with_the_closest(given: Any, close: str) -> N
 
 @pytest.mark.parametrize("given", ["age +", "age * smoker", "age / 0", "(age", "age smoker", "1 / age", "age , ", ")"])
 def test_what_is_not_linear_is_refused(given: str) -> None:
-    with pytest.raises(ValueError, match="is not a linear restriction"):
+    with refused("not-a-restriction"):
         read(given)
 
 
@@ -205,7 +205,7 @@ def test_joint_tests_without_noise_are_the_textbooks() -> None:
         (np.vstack([matrix, matrix.sum(axis=0)]), [*values, values.sum()])
     )  # one follows from others
     assert (again.df_num[0], again.statistic[0]) == (2, pytest.approx(statistic, rel=1e-4))
-    with pytest.raises(ValueError, match="contradict each other"):
+    with refused("restrictions-contradict"):
         exact().wald_test("age = 1, 2*age = 3")
 
 
@@ -329,7 +329,7 @@ def test_penalized_fits_have_no_errors() -> None:
 
 
 def test_a_covariance_matrix_needs_the_delta_method() -> None:
-    with pytest.raises(ValueError, match="test inversion"):
+    with refused("no-covariance-of-coefficients"):
         noisy().cov_params()
 
 

@@ -70,7 +70,7 @@ def test_correlations_of_some_features_are_a_part_of_those_of_all() -> None:
     whole = RELEASE.correlations()
     part = whole[["income", "age"]]
     assert part.correlation[0, 1] == whole.correlation[0, 1]
-    with pytest.raises(ValueError, match="two"):
+    with refused("correlation-of-one"):
         whole[["age"]]
 
 
@@ -109,23 +109,23 @@ def test_a_close_level_or_grouping_column_is_suggested() -> None:
 
 def test_nothing_is_suggested_that_is_not_close() -> None:
     for name in ("height", "", "x" * 10_000):
-        with pytest.raises(ValueError) as refused:
+        with pytest.raises(ValueError) as caught:
             RELEASE.describe([name])
-        assert "Did you mean" not in str(refused.value)
+        assert "Did you mean" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["median", "quantile", "logit", "filter", "groupby"])
 def test_what_moments_cannot_give_is_refused_with_an_alternative(name: str) -> None:
-    with pytest.raises(InputAttributeError, match=r"\(") as refused:
+    with refused("not-in-moments", InputAttributeError) as caught:
         getattr(RELEASE, name)
-    assert refused.value.code == "attribute"
+    assert caught.value.code == "not-in-moments"
     assert not hasattr(RELEASE, name)
 
 
 def test_other_attributes_are_refused_as_always() -> None:
-    with pytest.raises(AttributeError) as refused:
+    with pytest.raises(AttributeError) as caught:
         RELEASE.medians  # noqa: B018
-    assert not isinstance(refused.value, InputError)
+    assert not isinstance(caught.value, InputError)
 
 
 @pytest.mark.parametrize("argument", ["weights", "cov_type", "method"])
@@ -133,9 +133,9 @@ def test_other_attributes_are_refused_as_always() -> None:
 def test_arguments_that_no_analysis_has_are_refused_with_an_alternative(name: str, argument: str) -> None:
     analysis = getattr(RELEASE, name)
     assert argument not in inspect.signature(analysis).parameters
-    with pytest.raises(InputError, match=f"{argument}=") as refused:
+    with refused("unsupported-option", InputError) as caught:
         analysis(**{argument: "w"})
-    assert isinstance(refused.value, TypeError)
+    assert isinstance(caught.value, TypeError)
     with pytest.raises(TypeError):
         analysis(unknown=1)
 

@@ -295,12 +295,12 @@ def test_derived_features_and_formulas() -> None:
     [
         ("income ~ age:region", "product-not-released"),
         ("income ~ np.log(age)", "unknown-term"),
-        ("income ~ age +", "value"),
+        ("income ~ age +", "formula-unreadable"),
         ("income ~ age + age**2", "power-outside-i"),
         ("income ~ smoker + `age` ^ 2", "power-outside-i"),
         ("income ~ height", "unknown-term"),
         ("income ~ C(age)", "not-categorical-in-formula"),
-        ("`age^2` ~ age", "value"),
+        ("`age^2` ~ age", "feature-computed-from-target"),
     ],
 )
 def test_formulas_that_a_release_cannot_answer(formula: str, code: str) -> None:
@@ -340,14 +340,14 @@ def test_statsmodels_names() -> None:
     assert (fit.params < intervals["upper"]).all()
     wider = fit.conf_int(0.9, adjust="bonferroni")
     np.testing.assert_array_equal(wider, fit.conf_int(1.0 - 0.1 / len(names)))
-    with pytest.raises(ValueError, match="use 'bonferroni'"):
+    with refused("unknown-adjustment"):
         fit.conf_int(adjust="holm")  # type: ignore[arg-type]
     assert (fit.df_resid, fit.df_model) == (5_000 - len(names), 3)
     assert fit.residual_standard_deviation == pytest.approx(9.2, abs=0.2)
     np.testing.assert_allclose(fit.tvalues, fit.params / fit.bse)
     assert fit.f_pvalue == fit.p_value_of_fit
     for level in (0.05, 0.49, 1.0, "0.95"):
-        with pytest.raises(ValueError, match="alpha is 1 − level"):
+        with refused("level-is-a-confidence"):
             fit.conf_int(level)  # type: ignore[arg-type]
     assert list(fit.identified) == [True] * 3
     frame = fit.to_pandas()
@@ -365,19 +365,19 @@ def test_predictions_are_read_by_name() -> None:
     turned = frame[["age", "other", "region"]]
     for form in (turned, pl.from_pandas(frame), pa.Table.from_pandas(frame), frame.to_dict("list")):
         np.testing.assert_array_equal(fit.predict(form), found)
-    with pytest.raises(ValueError, match=r"no column 'age'.*it has 'Age'"):
+    with refused("frame-without-columns"):
         fit.predict(frame.rename(columns={"age": "Age"}))
-    with pytest.raises(ValueError, match="1 of the frame's 2 rows hold a value of 'region'") as refused:
+    with refused("frame-with-unknown-levels", column="region") as caught:
         fit.predict(frame.assign(region=["south", "secret"]))
-    assert "secret" not in str(refused.value)
-    with pytest.raises(TypeError, match="by name"):
+    assert "secret" not in str(caught.value)
+    with refused("array-without-names", TypeError):
         fit.predict(frame[["age"]].to_numpy())
-    with pytest.raises(TypeError, match="holds none"):
+    with refused("column-of-one-value", TypeError):
         fit.predict({"age": 30.0, "region": "south"})
     for nothing in (None, [{"age": 30.0}]):
-        with pytest.raises(TypeError, match="rows are read from a pandas"):
+        with refused("rows-of-other-type", TypeError):
             fit.predict(nothing)
-    with pytest.raises(ValueError, match="more than one column named 'age'"):
+    with refused("frame-with-repeated-columns"):
         fit.predict(pd.concat([frame, frame[["age"]]], axis=1))
 
 
@@ -522,7 +522,7 @@ def test_robust_errors_without_products_are_refused_with_their_names() -> None:
     with refused("no-robust-errors") as error:
         without.ols("pay", ["age", "smoker"], cov_type="HC1")
     assert set(error.value.facts["missing"]) == {"age^2", "pay^2", "age:smoker", "age:pay", "pay:smoker"}
-    with pytest.raises(ValueError, match="cov_type"):
+    with refused("unknown-covariance"):
         without.ols("pay", ["age"], cov_type="HC3")
     assert not without.ols("pay", ["age", "smoker"]).equations.robust
     with_them = dpm.release(rows, schema.with_products(schema.names), rho=1e6, insecure_seed=0)
@@ -540,7 +540,7 @@ def test_products_are_added_once() -> None:
     )
     assert more.with_products(schema.names) == more
     assert dpm.Schema(*schema.columns, row_norm=1.0).with_products(["age"]).row_norm == 1.0
-    with pytest.raises(ValueError, match="categorical"):
+    with refused("products-of-levels"):
         dpm.Schema(region, dpm.Categorical("sex", ["f", "m"])).with_products(["region", "sex"])
     with refused("unknown-column", name="agee", close="age"):
         schema.with_products(["agee"])

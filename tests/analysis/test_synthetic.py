@@ -20,6 +20,7 @@ from dpmoments.analysis import synthetic
 from dpmoments.cli import main
 from dpmoments.foundation.table_files import write_table
 from dpmoments.rows.rows import Rows
+from support.said import refused
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100),
@@ -176,28 +177,28 @@ def test_pooled_releases_and_groups_have_synthetic_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "code"),
     [
-        (dict(n_rows=0), "n_rows=0 must be a whole number, 1 or more"),
-        (dict(n_rows=2.5), "n_rows=2.5"),
-        (dict(n_rows=True), "n_rows=True"),
-        (dict(n_rows=3, seed=-1), "seed=-1 must be a whole number, 0 or more"),
-        (dict(n_rows=3, seed=None), "seed=None"),
-        (dict(n_rows=3, format="csv"), "use 'pandas' or 'arrow'"),
+        (dict(n_rows=0), "too-small"),
+        (dict(n_rows=2.5), "too-small"),
+        (dict(n_rows=True), "too-small"),
+        (dict(n_rows=3, seed=-1), "too-small"),
+        (dict(n_rows=3, seed=None), "too-small"),
+        (dict(n_rows=3, format="csv"), "not-one-of"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(
-    released: dpm.MomentRelease, arguments: dict[str, Any], words: str
+    released: dpm.MomentRelease, arguments: dict[str, Any], code: str
 ) -> None:
-    with pytest.raises(ValueError, match=words):
+    with refused(code):
         released.synthetic(**arguments)
 
 
 def test_a_release_without_a_mean_is_refused(released: dpm.MomentRelease) -> None:
     gram_alone = replace(released, noisy_sum=None, center=None)
-    with pytest.raises(ValueError, match="this release has no mean: release with mean=True"):
+    with refused("rows-need-mean"):
         gram_alone.synthetic(10)
-    with pytest.raises(ValueError, match="no mean"):
+    with refused("rows-need-mean"):
         replace(gram_alone, noisy_count=None).synthetic(10)
 
 

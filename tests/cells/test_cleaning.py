@@ -17,6 +17,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.inspection.preflight import preflight
 from dpmoments.rows.rows import Rows
+from support.said import refused
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("pay", 0, 200_000, "fill", fill=30_000, decimal=",", thousands=".", source="INC_TOT"),
@@ -159,7 +160,7 @@ def test_a_number_outside_the_codes_of_a_boolean_is_missing() -> None:
     smoker = dpm.Boolean("smoker", "drop", true_values=[1], false_values=[2])
     assert Rows.of(pa.table({"smoker": [1, 2, 9, 0]}), dpm.Schema(smoker)).count() == 3
     strict = dpm.Schema(dpm.Boolean("smoker", true_values=[1], false_values=[2]))
-    with pytest.raises(TypeError, match="neither in true_values nor in false_values"):
+    with refused("neither-true-nor-false", TypeError):
         Rows.of(pa.table({"smoker": [1, 2, 9]}), strict).count()
 
 
@@ -235,7 +236,7 @@ def test_contradictions_are_refused(make: Callable[[], Any], words: str) -> None
 def test_a_unit_is_not_a_column_under_another_name() -> None:
     schema = dpm.Schema(dpm.Numeric("years", 0, 100, source="age"))
     for name in ("age", "years"):
-        with pytest.raises(ValueError, match="schema"):
+        with refused("unit-is-a-feature"):
             Rows.of(pa.table({"age": [1.0]}), schema, privacy_unit=dpm.PrivacyUnit(name, 1))
 
 

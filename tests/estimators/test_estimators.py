@@ -35,7 +35,7 @@ from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRi
 from dpmoments.estimators.base import _REASONS
 from support.checked_estimators import ESTIMATORS, PAGE, for_checks, page_with_table
 from support.ledger_processes import quick_folder
-from support.said import warned
+from support.said import refused, warned
 
 N_ROWS = 3000
 NEARLY_NO_NOISE: dict[str, Any] = {"epsilon": 1e9, "mechanism": "laplace", "insecure_seed": 0}
@@ -181,7 +181,7 @@ def test_about_zero_all_the_budget_is_on_the_second_moment() -> None:
     np.testing.assert_allclose(model.fit(rows).covariance_, rows.T @ rows / 2000, atol=1e-4)
     assert not model.location_.any()
     assert model.release_.noisy_sum is None
-    with pytest.raises(ValueError, match="no public number of rows to divide by"):
+    with refused("centered-needs-public-rows"):
         clone(model).set_params(neighbors="add_remove").fit(rows)
 
 
@@ -213,7 +213,7 @@ def test_a_ledger_is_the_same_ledger_wherever_its_copy_is(ledger: dpm.Ledger) ->
     written = pickle.dumps(ledger)
     Path(ledger.path).unlink()
     dpm.Ledger(ledger.path).grant("people", epsilon=1.0)
-    with pytest.raises(dpm.LedgerError, match="is no longer the ledger that was opened"):
+    with refused("ledger-replaced", dpm.LedgerError):
         pickle.loads(written).account("people")
 
 
@@ -245,7 +245,7 @@ def test_what_spent_nothing_gives_the_fit_back() -> None:
         model.fit(holed)
     with pytest.raises(ValueError, match="missing='error'"):
         model.fit(pd.DataFrame(holed, columns=NAMES))
-    with pytest.raises(ValueError, match="is not a privacy budget"):
+    with refused("not-a-budget"):
         model.set_params(epsilon=-1.0).fit(ARRAY)
     model.set_params(epsilon=1.0).fit(ARRAY)
     with pytest.raises(dpm.BudgetExceededError):
@@ -392,7 +392,7 @@ def test_no_refusal_quotes_a_cell_or_a_number_of_rows() -> None:
         shown = str(raised.value) + str(raised.value.__cause__) + str(raised.value.__context__)
         assert "SECRET" not in shown
         assert "12345" not in shown
-    with pytest.raises(ValueError, match="different numbers of rows") as raised:
+    with refused("lengths-differ") as raised:
         DPRidge(bounds=(0, 9), target_bounds=(0, 9), epsilon=1.0).fit(np.ones((17, 2)), np.ones(18))
     assert "17" not in str(raised.value)
 
@@ -466,7 +466,7 @@ def test_empty_cells_follow_the_schemas_rules() -> None:
     assert np.isnan(model.transform(rows)).all(axis=1).sum() == 100
     strict = DPPCA(bounds=BOUNDS, **NEARLY_NO_NOISE).fit(NUMBERS)
     assert not strict.__sklearn_tags__().input_tags.allow_nan
-    with pytest.raises(ValueError, match="NaN"):
+    with refused("input-not-finite"):
         strict.transform(rows)
 
 

@@ -31,6 +31,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.opening import open_source
 from references.plain_preflight import require_equal
 from support.examples import examples
+from support.said import refused
 from support.table_forms import EXPECTED, FILES, FORMS, SCHEMA, TABLE, csv_text
 
 MARK = "PRIVATE │"
@@ -541,7 +542,7 @@ def test_nothing_of_it_gets_out_by_accident() -> None:
     assert "icu" not in found._repr_html_()
     assert "3,000" not in found._repr_html_()
     for copied in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="private facts"):
+        with refused("preflight-not-copied", TypeError):
             copied(found)
     assert not hasattr(found, "__dict__")
     assert "icu" not in repr(found._facts)
@@ -649,13 +650,13 @@ def test_a_line_with_too_many_cells_is_told(tmp_path: Path) -> None:
 
 def test_what_cannot_be_opened_is_refused_as_by_a_release(tmp_path: Path) -> None:
     schema = dpm.Schema(dpm.Numeric("age", 0, 9), dpm.Numeric("height", 0, 9))
-    with pytest.raises(ValueError, match="has no column 'age', 'height'"):
+    with refused("table-without-columns"):
         dpm.preflight(pa.table({"weight": [1.0]}), schema)
-    with pytest.raises(ValueError, match="more than one column named 'age'"):
+    with refused("table-with-repeated-columns"):
         dpm.preflight(pd.DataFrame([[1.0, 2.0, 3.0]], columns=["age", "age", "height"]), schema)
     with pytest.raises(FileNotFoundError):
         dpm.preflight(tmp_path / "none.csv", schema)
-    with pytest.raises(TypeError, match=r"must be a dpmoments\.Schema"):
+    with refused("wrong-type", TypeError, parameter="schema"):
         dpm.preflight(pa.table({"age": [1.0]}), {"age": (0, 9)})  # type: ignore[arg-type]
 
 

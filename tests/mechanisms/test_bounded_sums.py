@@ -15,6 +15,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from support.drawn_releases import planted
+from support.said import refused
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100),
@@ -112,5 +113,5 @@ def test_an_approximate_budget_is_spent_on_the_smaller_noise() -> None:
 
 
 def test_rows_without_bounds_are_refused() -> None:
-    with pytest.raises(ValueError, match="bound"):
+    with refused("mechanism-needs-row-bound"):
         dpm.release_mean(np.zeros((3, 1)), dpm.Schema.unbounded(1), rho=1.0, mechanism="bounded-sums")

@@ -453,12 +453,12 @@ def test_budgets_and_neighbors_a_mechanism_does_not_know_are_refused(name: str) 
                 PrivacyBudget.of(epsilon=budget.epsilon or 1.0),
             )
         else:
-            with pytest.raises(ValueError, match="budget"):
+            with refused("budget-of-other-kind"):
                 mechanism.plan(shape, budget, "replace_one")
     if Neighbors.ADD_REMOVE not in mechanism.supported_neighbors:
-        with pytest.raises(ValueError, match="add_remove"):
+        with refused("relation-not-supported"):
             mechanism.plan(shape, PrivacyBudget.zcdp(0.5), "add_remove")
-    with pytest.raises(ValueError, match="empty"):
+    with refused("mean-of-no-rows"):
         mechanism.plan(MomentShape(2, n_rows=0), PrivacyBudget.zcdp(0.5), "replace_one")
 
 
@@ -488,16 +488,16 @@ def test_what_must_be_public_is_asked_for() -> None:
     for name, words in (("coinpress", "radius"), ("naive", "radius"), ("symq", "radius"), ("karwa-vadhan", "radius")):
         with pytest.raises(ValueError, match=words):
             release_mean(table, dpm.Schema.unbounded(2), rho=1.0, neighbors="replace_one", mechanism=name)
-    with pytest.raises(ValueError, match="scale"):
+    with refused("mean-needs-scale"):
         release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism="coinpress", radius=1.0)
-    with pytest.raises(ValueError, match="no rows"):
+    with refused("table-without-rows"):
         release_mean(np.zeros((0, 2)), dpm.Schema.unbounded(2), rho=1.0, neighbors="replace_one")
-    with pytest.raises(TypeError, match="Schema"):
+    with refused("wrong-type", TypeError, parameter="schema"):
         release_mean(table, "people.yaml", rho=1.0)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="configured already"):
+    with refused("mechanism-configured"):
         release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism=make_mean_mechanism("symq"), radius=1.0)
     for name in ("naive", "symq", "karwa-vadhan"):  # the default relation is that of release()
-        with pytest.raises(ValueError, match="not defined for neighbors='add_remove': use 'replace_one'"):
+        with refused("relation-not-supported"):
             release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism=name)
 
 

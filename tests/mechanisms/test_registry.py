@@ -49,7 +49,7 @@ def test_what_names_nothing_is_refused(known: Known, make: Make, noun: str, pack
     for wrong in (None, 3, known[one], ["laplace"]):
         with pytest.raises(TypeError, match=f"a name or a configured {noun}, got {type(wrong).__name__}"):
             make(wrong)
-    with pytest.raises(ValueError, match="is configured already: leave out calibration"):
+    with refused("mechanism-configured"):
         make(known[one](), calibration="paper")
     with pytest.raises(TypeError, match="calibre"):
         make(one, calibre=3)

@@ -19,6 +19,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
+from support.said import refused
 
 N_ROWS = 150
 BUDGETS: dict[str, dict[str, float]] = {
@@ -151,10 +152,10 @@ def test_extreme_budgets_have_a_forecast(budget: dict[str, float], neighbors: st
 
 def test_auto_takes_what_remains_where_a_candidate_refuses() -> None:
     shape = MomentShape(1000, mean=False)
-    with pytest.raises(ValueError, match="the budget is too small: noise of"):
+    with refused("budget-too-small"):
         dpm.mechanisms.Laplace().plan(shape, PrivacyBudget.pure(1e-8), "add_remove")
     assert dpm.mechanisms.Auto().plan(shape, PrivacyBudget.pure(1e-8), "add_remove").mechanism.name == "matrix-laplace"
-    with pytest.raises(ValueError, match="the budget is too small: noise of"):
+    with refused("budget-too-small"):
         dpm.mechanisms.Auto().plan(shape, PrivacyBudget.pure(1e-30), "add_remove")
 
 

@@ -106,7 +106,7 @@ def test_mistakes_are_refused() -> None:
         with pytest.raises(ValueError, match=part):
             known.ways(**questions)
     unbounded = dpm.forecast(dpm.Schema.unbounded(2), n_rows=100, rho=0.5)
-    with pytest.raises(ValueError, match="bounds"):
+    with refused("nothing-in-original-units"):
         unbounded.ways(means=True)
 
 

@@ -21,7 +21,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
 from support.forged_files import forge
-from support.said import codes
+from support.said import codes, refused
 
 ZCDP, PURE = PrivacyBudget.zcdp(0.5), PrivacyBudget.pure(1.0)
 N_ROWS = 300
@@ -169,7 +169,7 @@ def test_symq_states_no_law() -> None:
     )
     assert found.noise is None
     assert np.isnan(found.standard_errors).all()
-    with pytest.raises(ValueError, match=r"no interval is available: the error of 'symq' has no closed form"):
+    with refused("no-interval"):
         found.conf_int()
     assert "± noise: not known" in str(found)
 
@@ -281,5 +281,5 @@ def test_a_law_that_is_none_is_refused(
 def test_intervals_beyond_floating_point_are_refused(release: dpm.MeanRelease) -> None:
     for law in ("gaussian", "laplace"):
         huge = replace(release, noise=law_of(law, [1e308, 1e308], [1e308, 0.0]))
-        with pytest.raises(ValueError, match="exceed the range of floating point"):
+        with refused("numbers-out-of-range"):
             huge.conf_int()

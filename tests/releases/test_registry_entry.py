@@ -19,6 +19,7 @@ import yaml
 import dpmoments as dpm
 from dpmoments.cli.entry import main
 from dpmoments.releases.registry_entry import _BLANK, _CHOICES
+from support.said import refused
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south"], other="zero"), dpm.Boolean("smoker")
@@ -142,9 +143,9 @@ def test_a_statement_tells_what_the_ledger_adds_up_to(tmp_path: Path) -> None:
     told = second.auditor_statement(ledger=ledger)
     assert "2 releases of 'people-2026' spent ε = 2 of the ε = 3 granted" in told.composition
     assert told.composition in told.in_words()
-    with pytest.raises(ValueError, match=r"does not confirm this release: .*another ledger"):
+    with refused("ledger-does-not-confirm"):
         first.auditor_statement(ledger=other)
-    with pytest.raises(ValueError, match="not charged to a ledger"):
+    with refused("ledger-does-not-confirm"):
         made(dataset="people-2026").auditor_statement(ledger=ledger)
     first.save(tmp_path / "release.json")
     assert main(["show", "--audit", "--ledger", str(tmp_path / "budget.db"), str(tmp_path / "release.json")]) == 0
@@ -167,7 +168,7 @@ def test_a_release_that_protects_nobody_says_so_first() -> None:
     release = made(insecure_seed=1)
     assert "NOT PRIVATE" in release.auditor_statement().in_words().splitlines()[1]
     assert release.auditor_statement().to_dict()["private"] is False
-    with pytest.raises(ValueError, match="insecure seed"):
+    with refused("not-private-in-registry"):
         release.registry_entry()
 
 
@@ -357,17 +358,17 @@ def test_texts_of_several_lines_are_literal_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "words"),
+    ("known", "code"),
     [
-        (dict(sector="Hospitals"), "Healthcare"),
-        (dict(publication_date="March"), "YYYY-MM-DD"),
-        (dict(curator_type="Company"), "Industry"),
-        (dict(name=7), "must be a text"),
-        (dict(authors="Ada"), "list of names"),
+        (dict(sector="Hospitals"), "not-a-registry-value"),
+        (dict(publication_date="March"), "out-of-range"),
+        (dict(curator_type="Company"), "not-a-registry-value"),
+        (dict(name=7), "wrong-type"),
+        (dict(authors="Ada"), "authors-not-a-list"),
     ],
 )
-def test_fields_that_cannot_be_are_refused(known: dict[str, Any], words: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=words):
+def test_fields_that_cannot_be_are_refused(known: dict[str, Any], code: str) -> None:
+    with refused(code, (ValueError, TypeError)):
         made().registry_entry(**known)
 
 

@@ -24,7 +24,7 @@ from dpmoments.messages.message import Message
 from dpmoments.releases.mean_release import MEAN_RELEASE_FILE
 from dpmoments.releases.moment_release import RELEASE_FILE
 from support.forged_files import FORGED_RECEIPTS, Edit, forge, signed, smaller_budget_everywhere
-from support.said import codes
+from support.said import codes, refused
 
 SCHEMA = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south"], other="zero"))
 CASES: dict[str, dict[str, Any]] = {
@@ -316,7 +316,7 @@ def test_an_insecure_mean_stays_marked(tmp_path: Path) -> None:
 
 def test_a_receipt_for_another_statement_is_refused_by_the_class_itself() -> None:
     made, other = release_mean(rho=0.5), release_mean(rho=0.25)
-    with pytest.raises(ValueError, match="not for the stated budget and relation"):
+    with refused("receipt-of-other-budget"):
         replace(made, receipt=other.receipt)
     with pytest.raises(ValueError, match="read-only"):
         made.noisy_mean[0] = 1.0

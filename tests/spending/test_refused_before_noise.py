@@ -19,6 +19,7 @@ from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.spending.run import NOTHING_SPENT
 from mechanisms.test_means import OPTIONS
+from support.said import refused
 
 ODD: dict[str, Any] = {
     "text": "Smith-4711",
@@ -112,7 +113,7 @@ def test_groups_are_refused_before_noise_whatever_the_odd_cell(
 @pytest.mark.parametrize("by", ["g", "f"])
 def test_a_missing_cell_of_the_column_of_groups_is_refused_before_noise(by: str, ledger: dpm.Ledger) -> None:
     frame = groups_frame(by, None, "last group")
-    with pytest.raises(ValueError, match=f"column '{by}'") as caught:
+    with refused("cell-missing") as caught:
         dpm.release_groups(
             frame, groups_schema(**{by: "error"}), by=by, epsilon=1.0, ledger=ledger, dataset="add_remove"
         )

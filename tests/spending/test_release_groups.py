@@ -105,7 +105,7 @@ def test_a_row_of_no_level_is_in_no_group_and_none_of_its_other_rules_apply(thre
     assert [rows.where("g", level).count() for level in ("a", "b")] == [1, 1]
     outside = pa.table({"g": ["a", "b"], "x": [1.0, None]})
     assert Rows.of(outside, schema).where("g", "a").count() == 1
-    with pytest.raises(ValueError, match="column 'x' has an empty"):
+    with refused("cell-missing", column="x"):
         Rows.of(outside, schema).where("g", "b").count()
 
 
@@ -231,8 +231,8 @@ def test_progress_is_of_the_table_and_not_of_the_groups() -> None:
         (dict(by="place"), "unknown-grouping-column"),
         (dict(by="age"), "not-a-grouping-column"),
         (dict(by=None), "unknown-grouping-column"),
-        (dict(by="region", neighbors="replace_one"), "value"),
-        (dict(by="region", dataset=""), "value"),
+        (dict(by="region", neighbors="replace_one"), "groups-of-relation"),
+        (dict(by="region", dataset=""), "dataset-not-printable"),
     ],
 )
 def test_what_cannot_be_is_refused_before_a_row_is_read(options: dict[str, Any], code: str) -> None:
@@ -242,9 +242,9 @@ def test_what_cannot_be_is_refused_before_a_row_is_read(options: dict[str, Any],
 
 def test_a_column_beside_which_there_is_none_is_refused() -> None:
     schema = dpm.Schema(dpm.Categorical("region", ["north"]))
-    with pytest.raises(ValueError, match="only column"):
+    with refused("only-column"):
         dpm.release_groups(table(), schema, by="region", epsilon=1.0)
-    with pytest.raises(ValueError, match="'west' is not a level of region: use one of 'north', 'south', 'east'"):
+    with refused("unknown-group", column="region"):
         Rows.of(table(), SCHEMA).where("region", "west")
     with pytest.raises(TypeError):
         dpm.release_groups(table(), SCHEMA, epsilon=1.0)  # type: ignore[call-arg]
@@ -263,7 +263,7 @@ def test_a_cell_whose_rule_is_error_stops_the_run_before_noise_is_drawn(
         raise AssertionError("noise was drawn")
 
     monkeypatch.setattr(PrivacyFilter, "draw", counted)
-    with pytest.raises(ValueError, match="missing='error'"):
+    with refused("cell-missing"):
         dpm.release_groups(pa.table(cells), schema, by="g", epsilon=1.0)
     assert drawn == []
 
@@ -401,7 +401,7 @@ def test_the_filter_holds_every_group_to_the_budget() -> None:
         of_group.run(rows.where("region", "north"), opening.for_group("region=north"))
     shape = MomentShape.of(schema_of_groups(SCHEMA, "region"), mean=True, n_rows=9)
     replaced = dpm.mechanisms.Gaussian().plan(shape, dpm.PrivacyBudget.zcdp(0.5), "replace_one")
-    with pytest.raises(ValueError, match="add_remove"):
+    with refused("groups-need-add-remove"):
         GroupsPlan.of(replaced, by)
 
 
@@ -517,7 +517,7 @@ def test_groups_cannot_be_changed_and_show_no_row(saved: Path) -> None:
     with pytest.raises(AttributeError):
         groups.releases = ()
     assert repr(groups).startswith("GroupReleases(by='region', levels: 'north', 'south', 'east'; 3 features")
-    with pytest.raises(KeyError, match="is not a level of region: use one of 'north', 'south', 'east'"):
+    with refused("unknown-group", KeyError, column="region"):
         groups["west"]
     assert dict(groups.items())["north"] is groups["north"]
 

@@ -345,7 +345,7 @@ class CoinPressOptions:
                         "not-one-of",
                         parameter=name,
                         value=getattr(self, name),
-                        choices=[*" or ".join(map(repr, choices))],
+                        choices=[*choices],
                     )
                 )
         if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
