@@ -284,14 +284,14 @@ def _check_features(given: object, expected: Mapping[str, Any]) -> None:
     d = len(expected["names"])
     numbers = [(finite_numbers(given[name], d, name), np.array(expected[name])) for name in ("offset", "scale")]
     if given["names"] != expected["names"] or not all(np.allclose(one, other, 1e-9, 0.0) for one, other in numbers):
-        raise InputValueError("the features are not those of the schema")
+        raise InputValueError(Message("features-of-other-schema"))
 
 
 def _read_diagnostics(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run learned, with its warnings."""
     learned = plain_mapping(content, "diagnostics")
     if "warnings" in learned:
-        raise InputValueError("warnings are an entry of a release, and not of its diagnostics")
+        raise InputValueError(Message("warnings-in-diagnostics"))
     said = messages_of(content["warnings"], WARNINGS, "the warnings")
     return {**learned, "warnings": said} if said else learned
 

@@ -37,6 +37,7 @@ from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.mechanisms.units import UnitsPlan, plan_before_release
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
@@ -274,7 +275,9 @@ def audit(
     started = time.process_time()
     mechanism = make_mechanism(mechanism)
     if not 0.0 < level < 1.0:
-        raise InputValueError(f"level must be between 0 and 1 (for example 0.999), got {level!r}")
+        raise InputValueError(
+            Message("out-of-range", parameter="level", value=level, expected="between 0 and 1 (for example 0.999)")
+        )
     if privacy_unit is not None:
         require_unit(privacy_unit, (), Neighbors.of(neighbors))
         pairs = unit_pairs(n_features, privacy_unit) if pairs is None else pairs

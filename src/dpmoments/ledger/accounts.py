@@ -84,16 +84,14 @@ class HistoryEntry:
     def read(cls, number: int, text: str, digest: str, link: str) -> HistoryEntry:
         """Read an entry from the file, checking its number and the hash before it."""
         if digest != _linked(link, text):
-            raise InputValueError(
-                "its hash does not match: it, or an entry before it, was changed, removed or inserted"
-            )
+            raise InputValueError(Message("entry-changed"))
         values = json.loads(text)
         require_known(values, _ENTRIES, "an entry")
         require_kinds(values, time=str, action=str, dataset=str)
         if not isinstance(values["content"], dict):
-            raise InputTypeError("the content of an entry must be a mapping")
+            raise InputTypeError(Message("entry-not-a-mapping"))
         if values["number"] != number or isinstance(values["number"], bool):
-            raise InputValueError("its number is out of order")
+            raise InputValueError(Message("entry-out-of-order"))
         return cls(number, values["time"], Action(values["action"]), values["dataset"], values["content"], text, digest)
 
     def of(self, ledger: str) -> LedgerEntry:
@@ -439,7 +437,7 @@ class Accounts:
         """Apply the next entry of a file."""
         try:
             if number != self.number + 1:
-                raise InputValueError(f"entry {self.number + 1} is missing")
+                raise InputValueError(Message("entry-missing", number=self.number + 1))
             self.apply(HistoryEntry.read(number, text, digest, self.link))
         except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, LedgerError) as reason:
             words = f"it has no entry {reason.args[0]!r}" if isinstance(reason, KeyError) else str(reason)

@@ -73,7 +73,7 @@ def unknown_mechanism(name: str, known: Iterable[str], *, of_means: bool) -> Mes
 
 def _class_named(name: object, known: Mapping[str, type[Configured]], noun: str) -> type[Configured]:
     if not isinstance(name, str):
-        raise InputTypeError(f"mechanism must be a name or a configured {noun}, got {type(name).__name__}")
+        raise InputTypeError(Message("mechanism-of-other-type", noun=noun, got=type(name).__name__))
     if name not in known:
         raise InputValueError(unknown_mechanism(name, known, of_means=noun != "mechanism"))
     return known[name]

@@ -22,6 +22,7 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.roots import brent_root
+from dpmoments.messages.message import Message
 from dpmoments.noise.quadrature import log_gamma_density, log_integral
 
 ComplexArray = npt.NDArray[np.complex128]
@@ -44,7 +45,9 @@ def cantelli_quantile(level: float) -> float:
 def checked_level(level: float) -> float:
     """Return the level if it is a probability above 0 and below 1; else raise ValueError."""
     if not 0.0 < level < 1.0:
-        raise InputValueError(f"level={level!r} must be a probability, above 0 and below 1")
+        raise InputValueError(
+            Message("out-of-range", parameter="level", value=level, expected="a probability, above 0 and below 1")
+        )
     return level
 
 

@@ -12,6 +12,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputArithmeticError, InputValueError
+from dpmoments.messages.message import Message
 
 
 def symmetric_gaussian(
@@ -107,9 +108,9 @@ def inverse_wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np
 
 def _check_size_and_rate(d: int, rate: float) -> None:
     if d < 1:
-        raise InputValueError(f"d={d} must be at least 1")
+        raise InputValueError(Message("out-of-range", parameter="d", value=d, expected="at least 1"))
     if not (rate > 0 and math.isfinite(rate)):
-        raise InputValueError(f"rate={rate!r} must be positive and finite")
+        raise InputValueError(Message("out-of-range", parameter="rate", value=rate, expected="positive and finite"))
 
 
 def _bartlett(d: int, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:

@@ -16,6 +16,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.roots import brent_root
 from dpmoments.foundation.values import finite_numbers, is_finite_number, require_kinds, require_known, shown
+from dpmoments.messages.message import Message
 from dpmoments.noise.cells import (
     CellFamily,
     GaussianCells,
@@ -966,7 +967,9 @@ class MeanModel:
         Separately, shape (d,).
         """
         if not (is_finite_number(level) and 0.0 < level < 1.0):
-            raise InputValueError(f"level={level!r} must be a probability, above 0 and below 1")
+            raise InputValueError(
+                Message("out-of-range", parameter="level", value=level, expected="a probability, above 0 and below 1")
+            )
         if self.law == "gaussian":
             return self.standard_deviations * float(scipy.special.ndtri(0.5 + 0.5 * level))
         larger = np.maximum(self.deviations, self.count_deviations)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputFloatingPointError, InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.noise.sphere import sample_bingham_diagonal, symmetric_part
 
 # Roots of the secular equation Σ w_i/(λ_i − μ) = 0, and the eigenvectors that belong to them.
@@ -353,7 +354,7 @@ def sample_orthonormal_frame(
     if not np.isfinite(schedule).all():
         raise InputValueError("the temperatures hold NaN or infinity")
     if block_size is not None and block_size < 1:
-        raise InputValueError(f"block_size={block_size} must be at least 1")
+        raise InputValueError(Message("out-of-range", parameter="block_size", value=block_size, expected="at least 1"))
 
     eigenvalues, basis = _descending(*np.linalg.eigh(symmetric))
     vectors = np.empty((d, schedule.size))

@@ -19,6 +19,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.noise.cells import CellFamily, GaussianCells, checked_level, sum_quantile
 
 Cell = Literal["cell", "diagonal", "count"]
@@ -701,7 +702,11 @@ class NoiseLaw:
 
     def _share(self, failure: float, n_terms: int) -> float:
         if not 0.0 < failure < 1.0:
-            raise InputValueError(f"failure={failure!r} must be a probability, above 0 and below 1")
+            raise InputValueError(
+                Message(
+                    "out-of-range", parameter="failure", value=failure, expected="a probability, above 0 and below 1"
+                )
+            )
         return failure / max(n_terms, 1)
 
     # Other distributions ---------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpmoments.datasets.tables import Dataset
 from dpmoments.foundation.errors import InputConnectionError, InputNotADirectoryError, InputOSError, InputValueError
 from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.numeric import Numeric
 
@@ -246,9 +247,11 @@ def amin_synthetic(
     """
     _require_sizes(n_rows, n_features)
     if columns not in ("standardized", "centered", "drawn"):
-        raise InputValueError(f"columns must be 'standardized', 'centered' or 'drawn'; got {columns!r}")
+        raise InputValueError(
+            Message("not-one-of", parameter="columns", value=columns, choices=["standardized", "centered", "drawn"])
+        )
     if scaling not in ("unit", "largest"):
-        raise InputValueError(f"scaling must be 'unit' or 'largest'; got {scaling!r}")
+        raise InputValueError(Message("not-one-of", parameter="scaling", value=scaling, choices=["unit", "largest"]))
     normals = rng.standard_normal((n_rows, n_features))
     mixing = rng.random((n_features, n_features))
     rows: NDArray[np.float64] = normals @ mixing
@@ -303,7 +306,11 @@ def multivariate_student(
     """
     _require_sizes(n_rows, n_features)
     if not degrees > 2.0:
-        raise InputValueError(f"degrees={degrees!r} must be above 2, or the covariance does not exist")
+        raise InputValueError(
+            Message(
+                "out-of-range", parameter="degrees", value=degrees, expected="above 2, or the covariance does not exist"
+            )
+        )
     squares = rng.chisquare(degrees, (n_rows, 1))
     rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt((degrees - 2.0) / squares)
     return rows

@@ -14,6 +14,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 
 ASYMMETRY = 1e-9
 """Largest |M − Mᵀ| attributed to rounding, as a fraction of the largest entry."""
@@ -40,7 +41,14 @@ def normalized_frobenius_error(estimate: npt.ArrayLike, reference: npt.ArrayLike
     0.05
     """
     if not (math.isfinite(n_rows) and n_rows > 0):
-        raise InputValueError(f"n_rows={n_rows!r} must be the number of rows summed, or 1 for averages")
+        raise InputValueError(
+            Message(
+                "out-of-range",
+                parameter="n_rows",
+                value=n_rows,
+                expected="the number of rows summed, or 1 for averages",
+            )
+        )
     return float(np.linalg.norm(_difference(estimate, reference)) / n_rows)
 
 
@@ -189,7 +197,9 @@ def excess_ridge_risk(
     0.5
     """
     if not (math.isfinite(alpha) and alpha >= 0):
-        raise InputValueError(f"alpha={alpha!r} must be finite and not negative")
+        raise InputValueError(
+            Message("out-of-range", parameter="alpha", value=alpha, expected="finite and not negative")
+        )
     moment, cross = _symmetric(second_moment, "second_moment"), _vector(cross_moment, "cross_moment")
     weights = _same_shape(_vector(coefficients, "coefficients"), cross.shape)
     if moment.shape != cross.shape * 2:

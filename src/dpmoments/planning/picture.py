@@ -59,7 +59,7 @@ def plot_forecast(
         return _plot_columns(noise, f"{title}: {setting.mechanism.name}", n_features, ax)
     if against == "budget":
         return _plot_against_budget(setting, title, ax)
-    raise InputValueError(f"unknown against={against!r}: use 'columns' or 'budget'")
+    raise InputValueError(Message("not-one-of", parameter="against", value=against, choices=["columns", "budget"]))
 
 
 def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | None) -> Axes:

@@ -162,7 +162,7 @@ def plot_coefficients(
 ) -> Axes:
     """Plot coefficients; see :meth:`dpmoments.plots.accessor.ReleasePlots.coefficients`."""
     if method not in _FITS:
-        raise InputValueError(f"unknown method {method!r}: use {', '.join(map(repr, _FITS))}")
+        raise InputValueError(Message("not-one-of", parameter="method", value=method, choices=[*_FITS]))
     if per not in ("deviation", "unit"):
         raise InputValueError(Message("unknown-scale-of-plot", per=per))
     if sort not in ("fit", "size", "p"):

@@ -51,9 +51,9 @@ class GroupOfRows:
         run, by, level, n_levels = _checked_id(values["run"]), values["by"], values["level"], values["n_levels"]
         check_name(by)
         if not isinstance(level, str | int):
-            raise InputTypeError("the level of a group of rows must be a text, a whole number, or true or false")
+            raise InputTypeError(Message("group-level-type"))
         if isinstance(n_levels, bool) or not isinstance(n_levels, int) or n_levels < 1:
-            raise InputValueError("the number of groups must be a whole number, 1 or more")
+            raise InputValueError(Message("groups-number-type"))
         return cls(run, by, level, n_levels)
 
 
@@ -81,11 +81,11 @@ class LedgerEntry:
         require_known(values, (entry.name for entry in fields(cls)), "the entry of a ledger")
         ledger, number, digest = values["ledger"], values["number"], values["hash"]
         if not isinstance(ledger, str) or not re.fullmatch(f"[0-9a-f]{{{_ID_BITS // 4}}}", ledger):
-            raise InputValueError(f"the id of a ledger is {_ID_BITS // 4} hexadecimal digits")
+            raise InputValueError(Message("ledger-id", digits=_ID_BITS // 4))
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise InputValueError("the number of a ledger's entry must be a whole number, 1 or more")
+            raise InputValueError(Message("entry-number"))
         if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
-            raise InputValueError("the hash of a ledger's entry is 64 hexadecimal digits")
+            raise InputValueError(Message("entry-hash"))
         return cls(ledger, number, digest)
 
 
@@ -186,7 +186,7 @@ def _plain(record: GroupOfRows | LedgerEntry) -> dict[str, Any]:
 
 def _checked_id(value: object) -> str:
     if not isinstance(value, str) or not re.fullmatch(f"[0-9a-f]{{{_ID_BITS // 4}}}", value):
-        raise InputValueError(f"the id of a release is {_ID_BITS // 4} hexadecimal digits")
+        raise InputValueError(Message("release-id", digits=_ID_BITS // 4))
     return value
 
 

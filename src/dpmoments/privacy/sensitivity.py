@@ -138,7 +138,7 @@ def inverse_gram_frobenius(
     if published not in (0.0, 1.0):
         raise InputValueError(f"published={published!r}: 1 for the published value, else 0")
     if not least_eigenvalue > published:
-        raise InputValueError(f"least_eigenvalue={least_eigenvalue!r} must be above {published:g}")
+        raise InputValueError(Message("eigenvalue-not-above", value=least_eigenvalue, least=published))
     of_gram = gram_frobenius(neighbors, n_features).value
     value = _up(of_gram / (least_eigenvalue * (least_eigenvalue - published)))
     arguments = {"n_features": n_features, "least_eigenvalue": least_eigenvalue, "published": published}
@@ -377,7 +377,7 @@ def _check(n_features: int, augmentation: float) -> None:
     if n_features < 1:
         raise InputValueError(Message("no-feature", n_features=n_features))
     if not 0 <= augmentation <= 1:
-        raise InputValueError(f"augmentation={augmentation}: the appended constant is between 0 and 1")
+        raise InputValueError(Message("augmentation-out-of-range", augmentation=augmentation))
 
 
 def _row_square(augmentation: float) -> float:

@@ -64,16 +64,16 @@ class CountsRelease(Release, Disclosed):
         super().__post_init__()
         shapes = tuple(tuple(map(len, self._levels(names))) for names in self.by)
         if any(len(set(names)) < len(names) for names in self.by):
-            raise InputValueError("a table names a column twice")
+            raise InputValueError(Message("column-twice-in-counts"))
         if not self.by or shapes != tuple(counts.shape for counts in self.noisy):
-            raise InputValueError("the counts are not those of tables of the schema's columns")
+            raise InputValueError(Message("counts-of-other-columns"))
         if len(self.receipt.draws) != len(self.by):
-            raise InputValueError("a release of counts has one draw of noise for each table")
+            raise InputValueError(Message("counts-without-draw"))
         for names, counts, draw in zip(self.by, self.noisy, self.receipt.draws, strict=True):
             if draw.size != counts.size or draw.what.facts.get("names", names) != names:
-                raise InputValueError("a draw of the receipt is for another table")
+                raise InputValueError(Message("draw-of-other-table"))
             if not (np.abs(counts) <= _MAX_COUNT).all():
-                raise InputValueError(f"a noisy count is beyond ±{_MAX_COUNT:.0e}, which no table has")
+                raise InputValueError(Message("count-beyond-tables", most=_MAX_COUNT))
             _noise_of(draw)
 
     @cached_property
@@ -244,25 +244,25 @@ class CountsRelease(Release, Disclosed):
         stated = cls._read_statements(content)
         entries, rows = content["tables"], content["public_rows"]
         if not isinstance(entries, list) or not entries:
-            raise InputTypeError("the tables of a release of counts must be a list")
+            raise InputTypeError(Message("counts-tables-not-a-list"))
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows <= _MAX_COUNT):
-            raise InputValueError(f"public_rows must be a whole number from 0 to {_MAX_COUNT:.0e}, or null")
+            raise InputValueError(Message("counts-public-rows", most=_MAX_COUNT))
         by, noisy = [], []
         for entry in entries:
             require_known(entry, ("by", "levels", "noisy_counts", "noise_deviation"), "a table")
             names = entry["by"]
             if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-                raise InputTypeError("the columns of a table must be a list of names")
+                raise InputTypeError(Message("counts-columns-not-a-list"))
             shape = tuple(len(levels_of(grouping_column(stated["schema"], name))) for name in names)
             by.append(tuple(names))
             noisy.append(finite_numbers(entry["noisy_counts"], math.prod(shape), "noisy_counts").reshape(shape))
         released = cls(**stated, by=tuple(by), noisy=tuple(noisy), public_rows=rows)
         for table, entry in zip(released.tables, entries, strict=True):
             if entry["levels"] != [list(levels) for levels in table.levels]:
-                raise InputValueError("the levels of a table are not those of the schema")
+                raise InputValueError(Message("counts-of-other-levels"))
             deviation = finite_numbers([entry["noise_deviation"]], 1, "noise_deviation")[0]
             if not math.isclose(deviation, table.standard_error, rel_tol=_ROUNDING):
-                raise InputValueError("the noise of a table is not that of the receipt")
+                raise InputValueError(Message("counts-of-other-noise"))
         return released
 
     def __repr__(self) -> str:

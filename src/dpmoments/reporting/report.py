@@ -119,7 +119,7 @@ def _page(subject: object, _: _Asked) -> str:
 @_page.register
 def _(forecast: Forecast, asked: _Asked) -> str:
     if asked or asked.summary:
-        raise InputValueError("a forecast has no data: regressions, groups and summary are for the report of a release")
+        raise InputValueError(Message("forecast-has-no-data"))
     from dpmoments.reporting.planner import planner_page
 
     return planner_page(forecast)

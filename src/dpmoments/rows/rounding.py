@@ -150,7 +150,9 @@ class RowMap:
     ) -> RowMap:
         """Check the arguments of :func:`dpmoments.rows.kernel.exact_moments` and combine them."""
         if missing not in ("error", "center", "drop"):
-            raise InputValueError(f"missing must be 'error', 'center' or 'drop', got {missing!r}")
+            raise InputValueError(
+                Message("not-one-of", parameter="missing", value=missing, choices=["error", "center", "drop"])
+            )
         shift: FloatArray | None = None
         if center is not None:
             shift = np.array(center, dtype=np.float64)

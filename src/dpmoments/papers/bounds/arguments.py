@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.messages.message import Message
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -52,7 +53,7 @@ def checked(bound: Callable[Parameters, Result]) -> Callable[Parameters, Result]
 
 def _check(name: str, annotation: str, value: Any) -> None:
     if annotation in _CHOICES and value not in _CHOICES[annotation]:
-        raise InputValueError(f"{name}={value!r}: use {' or '.join(map(repr, _CHOICES[annotation]))}")
+        raise InputValueError(Message("not-one-of", parameter=name, value=value, choices=[*_CHOICES[annotation]]))
     kind, _, optional = annotation.partition(" | ")
     if kind not in ("int", "float") or (optional == "None" and value is None):
         return
@@ -60,10 +61,12 @@ def _check(name: str, annotation: str, value: Any) -> None:
         raise InputTypeError(f"{name}={value!r} must be a {'whole number' if kind == 'int' else 'number'}")
     if kind == "int":
         if float(value) < 1.0:
-            raise InputValueError(f"{name}={value!r} must be at least 1")
+            raise InputValueError(Message("out-of-range", parameter=name, value=value, expected="at least 1"))
     elif name in _PROBABILITIES:
         if not 0.0 < float(value) < 1.0:
-            raise InputValueError(f"{name}={value!r} must be a probability, above 0 and below 1")
+            raise InputValueError(
+                Message("out-of-range", parameter=name, value=value, expected="a probability, above 0 and below 1")
+            )
     elif not (name in _UNBOUNDED and value == math.inf):
         check_positive(name, float(value), or_zero=name not in _POSITIVE)
 
@@ -99,7 +102,7 @@ _MAX_ROWS = 2**50
 def least_rows(error_at: Callable[[int], float], error: float) -> int:
     """Return the fewest rows n with error_at(n) ≤ ``error``, for a bound that falls with n."""
     if not error > 0.0:
-        raise InputValueError(f"error={error!r} must be above 0")
+        raise InputValueError(Message("out-of-range", parameter="error", value=error, expected="above 0"))
     enough = 2
     while not error_at(enough) <= error:
         enough *= 2

@@ -18,6 +18,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.roots import brent_root
 from dpmoments.foundation.values import check_probability
+from dpmoments.messages.message import Message
 from dpmoments.papers.bounds.arguments import (
     Constants,
     NoiseKind,
@@ -49,7 +50,7 @@ def largest_noise(
     check_probability(failure)
     check_positive("scale", scale, or_zero=True)
     if n_draws < 1:
-        raise InputValueError(f"n_draws={n_draws!r} must be at least 1")
+        raise InputValueError(Message("out-of-range", parameter="n_draws", value=n_draws, expected="at least 1"))
     if constants == "paper":
         if kind != "laplace":
             raise InputValueError("constants='paper' needs Laplace noise: the paper has no other bound; use 'sharp'")
@@ -99,7 +100,12 @@ def exponential_mechanism_failure(temperature: float, shortfall: float, *, near:
         raise InputValueError(f"need 0 <= near <= shortfall, got near={near!r} and shortfall={shortfall!r}")
     if not 0.0 < near_measure <= 1.0:
         raise InputValueError(
-            f"near_measure={near_measure!r} must be a fraction of the base measure, above 0 and at most 1"
+            Message(
+                "out-of-range",
+                parameter="near_measure",
+                value=near_measure,
+                expected="a fraction of the base measure, above 0 and at most 1",
+            )
         )
     return min(1.0, math.exp(-temperature * (shortfall - near)) / near_measure)
 
@@ -119,7 +125,14 @@ def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp
     (0.5, 0.25)
     """
     if not 0.0 <= radius <= 2.0:
-        raise InputValueError(f"radius={radius!r} must be between 0 and 2, a distance on the unit sphere")
+        raise InputValueError(
+            Message(
+                "out-of-range",
+                parameter="radius",
+                value=radius,
+                expected="between 0 and 2, a distance on the unit sphere",
+            )
+        )
     check_dimension(n_features)
     if constants == "paper":
         return 0.5 * (0.5 * radius) ** (n_features - 1)

@@ -22,7 +22,7 @@ from dpmoments.mechanisms.additive import (
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import under_law
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, positive_definite
-from dpmoments.messages.message import Query
+from dpmoments.messages.message import Message, Query
 from dpmoments.noise.models import AdditiveModel, ScaledWishartModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -257,21 +257,22 @@ class AdditiveWishart(Mechanism):
 
     def __post_init__(self) -> None:
         if self.calibration not in ("exact", "paper"):
-            raise InputValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
+            raise InputValueError(
+                Message("not-one-of", parameter="calibration", value=self.calibration, choices=["exact", "paper"])
+            )
         if self.debias not in ("mean", "positive-definite"):
-            raise InputValueError(f"debias={self.debias!r}: use 'mean' or 'positive-definite'")
+            raise InputValueError(
+                Message("not-one-of", parameter="debias", value=self.debias, choices=["mean", "positive-definite"])
+            )
         if self.calibration == "paper" and self.degrees_of_freedom is not None:
-            raise InputValueError("the paper's calibration sets the degrees of freedom: leave degrees_of_freedom out")
+            raise InputValueError(Message("paper-sets-degrees"))
         if self.scale_matrix is None:
             return
         matrix = positive_definite(self.scale_matrix, "scale_matrix")
         if float(np.linalg.eigvalsh(np.array(matrix))[0]) < 1.0 - _SLACK:
-            raise InputValueError(
-                "scale_matrix has an eigenvalue below 1: it must be at least the identity in every direction, for rows in the "
-                "unit ball"
-            )
+            raise InputValueError(Message("scale-matrix-too-small"))
         if self.debias != "mean":
-            raise InputValueError("scale_matrix needs debias='mean'")
+            raise InputValueError(Message("scale-matrix-needs-mean"))
         object.__setattr__(self, "scale_matrix", matrix)
 
     @property
@@ -303,7 +304,7 @@ class AdditiveWishart(Mechanism):
         if self.scale_matrix is not None:
             if len(self.scale_matrix) != shape.n_features:
                 raise InputValueError(
-                    f"scale_matrix has {len(self.scale_matrix)} rows; the table has {shape.n_features} features"
+                    Message("scale-matrix-shape", rows=len(self.scale_matrix), features=shape.n_features)
                 )
             return ScaledWishartPlan(mechanism=self, shape=shape, neighbors=neighbors, cost=budget, whitened=plan)
         if self.debias == "mean":

@@ -14,6 +14,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import InverseNormalModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -170,16 +171,22 @@ class InverseGaussian(Mechanism):
 
     def __post_init__(self) -> None:
         if self.calibration not in ("exact", "paper"):
-            raise InputValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
+            raise InputValueError(
+                Message("not-one-of", parameter="calibration", value=self.calibration, choices=["exact", "paper"])
+            )
         if self.smallest_eigenvalue is not None and not 0.0 < self.smallest_eigenvalue < math.inf:
-            raise InputValueError(f"smallest_eigenvalue={self.smallest_eigenvalue!r} must be positive and finite")
+            raise InputValueError(
+                Message(
+                    "out-of-range",
+                    parameter="smallest_eigenvalue",
+                    value=self.smallest_eigenvalue,
+                    expected="positive and finite",
+                )
+            )
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> InverseGaussianPlan:
         if self.smallest_eigenvalue is None:
-            raise InputValueError(
-                "inverse-gaussian needs a public lower bound on the smallest eigenvalue of Σ x xᵀ (rows in the unit ball): "
-                "pass smallest_eigenvalue=, known without the table, or use another mechanism"
-            )
+            raise InputValueError(Message("eigenvalue-needed"))
         with_count = shape.mean and not shape.count_is_public(neighbors)
         whole = self.drawable_budget(budget)
         parts = (
@@ -202,9 +209,6 @@ class InverseGaussian(Mechanism):
         assert self.smallest_eigenvalue is not None
         bound = self.smallest_eigenvalue
         if self.calibration == "paper" and bound <= 1.0:
-            raise InputValueError(
-                f"smallest_eigenvalue={bound:g}: the paper's sensitivity, 1/(w²(w² − 1)), needs a bound above 1 (the squared "
-                "norm of a row); use calibration='exact'"
-            )
+            raise InputValueError(Message("eigenvalue-too-small-for-paper", bound=bound))
         published = 1.0 if self.calibration == "paper" else 0.0
         return inverse_gram_frobenius(neighbors, n_features, bound, published)

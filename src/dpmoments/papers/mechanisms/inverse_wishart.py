@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.messages.message import Message
 from dpmoments.papers.mechanisms.padded_gram import MAX_DEGREES, PaddedGram
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
@@ -68,9 +69,9 @@ class InverseWishart(PaddedGram):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.prior_degrees is not None and self.degrees_of_freedom is not None:
-            raise InputValueError("give degrees_of_freedom or prior_degrees, not both: they set the same number")
+            raise InputValueError(Message("degrees-twice"))
         if self.prior_degrees is not None and self.prior_degrees < 0:
-            raise InputValueError(f"prior_degrees={self.prior_degrees!r} must not be negative")
+            raise InputValueError(Message("prior-negative", prior_degrees=self.prior_degrees))
 
     @property
     def degrees_are_free(self) -> bool:
@@ -82,8 +83,5 @@ class InverseWishart(PaddedGram):
         if self.prior_degrees is None:
             return super().chosen_degrees(shape, budget, neighbors, dimension, unit)
         if not shape.count_is_public(neighbors) or shape.n_rows is None:
-            raise InputValueError(
-                "prior_degrees makes the degrees of freedom depend on the number of rows, which must then be public: use "
-                "neighbors='replace_one' and a schema none of whose rules drops a row, and state n; or give degrees_of_freedom"
-            )
+            raise InputValueError(Message("prior-needs-public-rows"))
         return min(shape.n_rows + self.prior_degrees, MAX_DEGREES)

@@ -19,6 +19,7 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import count_scale
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import SyntheticSpectrum
+from dpmoments.messages.message import Message
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind
 from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, largest_noise, released_eigenvector_error
 from dpmoments.papers.mechanisms.spectral import (
@@ -210,7 +211,11 @@ class IterativeEigenvectors(Mechanism):
 
     def __post_init__(self) -> None:
         if self.allocation not in ("gaps", "adaptive", "uniform"):
-            raise InputValueError(f"allocation={self.allocation!r}: use 'gaps', 'adaptive' or 'uniform'")
+            raise InputValueError(
+                Message(
+                    "not-one-of", parameter="allocation", value=self.allocation, choices=["gaps", "adaptive", "uniform"]
+                )
+            )
         check_probability(self.failure)
         check_options(self.rank, self.calibration, self.sum_share, self.eigenvalue_share)
 

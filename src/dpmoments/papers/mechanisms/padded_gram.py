@@ -24,6 +24,7 @@ from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_scale_for
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import WishartModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -216,16 +217,22 @@ class PaddedGram(Mechanism):
 
     def __post_init__(self) -> None:
         if self.calibration not in ("exact", "paper"):
-            raise InputValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
+            raise InputValueError(
+                Message("not-one-of", parameter="calibration", value=self.calibration, choices=["exact", "paper"])
+            )
         if self.degrees_of_freedom is not None and not 1 <= self.degrees_of_freedom <= MAX_DEGREES:
             raise InputValueError(f"degrees_of_freedom={self.degrees_of_freedom!r} must be between 1 and {MAX_DEGREES}")
         if self.smallest_eigenvalue is not None and not 0.0 < self.smallest_eigenvalue < math.inf:
-            raise InputValueError(f"smallest_eigenvalue={self.smallest_eigenvalue!r} must be positive and finite")
-        if self.smallest_eigenvalue is not None and self.adaptive:
             raise InputValueError(
-                "give smallest_eigenvalue or adaptive=True, not both: the one is known without the table, the other spends half "
-                "of the budget to find it"
+                Message(
+                    "out-of-range",
+                    parameter="smallest_eigenvalue",
+                    value=self.smallest_eigenvalue,
+                    expected="positive and finite",
+                )
             )
+        if self.smallest_eigenvalue is not None and self.adaptive:
+            raise InputValueError(Message("eigenvalue-or-adaptive"))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PaddedGramPlan:
         def unit_for(w: float) -> float:

@@ -183,17 +183,16 @@ class PrivatePreconditioning(Mechanism):
                 f"stop_at={self.stop_at!r} must be at least {_MIN_STOP:g}: smaller ranges cannot be halved"
             )
         if not 0.0 < self.clip_constant < math.inf:
-            raise InputValueError(f"clip_constant={self.clip_constant!r} must be positive")
+            raise InputValueError(
+                Message("out-of-range", parameter="clip_constant", value=self.clip_constant, expected="positive")
+            )
         check_probability(self.failure)
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PrivatePreconditioningPlan:
         if shape.mean:
-            raise InputValueError(
-                "private-preconditioning estimates the second moment of rows of mean zero: release with mean=False, or use "
-                "coinpress, which finds the mean too"
-            )
+            raise InputValueError(Message("preconditioning-without-mean"))
         if shape.n_rows == 0:
-            raise InputValueError("private-preconditioning needs rows: this table is publicly empty")
+            raise InputValueError(Message("preconditioning-needs-rows"))
         lowest, highest = self.bounds(shape)
         rounds, rho = n_rounds(highest / lowest, self.stop_at), self.drawable_budget(budget).rho
         require_workable_budget(rho, _shares(rounds))
@@ -210,10 +209,7 @@ class PrivatePreconditioning(Mechanism):
         """Return the range of eigenvalues that a run assumes."""
         bounds = self.eigenvalue_bounds or ((1e-6, 1.0) if shape.row_norm is not None else None)
         if bounds is None:
-            raise InputValueError(
-                "private-preconditioning needs a range of eigenvalues of the second moment: "
-                "PrivatePreconditioning(eigenvalue_bounds=(lowest, highest))"
-            )
+            raise InputValueError(Message("preconditioning-needs-eigenvalues"))
         return bounds
 
     def radius(self, kappa: float, n_features: int, n_rows: float) -> float:

@@ -24,6 +24,7 @@ from dpmoments.mechanisms.additive import MAX_NOISE, choose_bits
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import MomentShape, RunResult
+from dpmoments.messages.message import Message
 from dpmoments.noise.models import ReleasedBasisModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
@@ -230,12 +231,25 @@ class SpectralPlan(Plan):
 def check_options(rank: int | None, calibration: str, sum_share: float | None, eigenvalue_share: float | None) -> None:
     """Refuse options that no table could be released with."""
     if rank is not None and (isinstance(rank, bool) or rank < 1):
-        raise InputValueError(f"rank={rank!r} must be a whole number from 1 to the number of features, or None for all")
+        raise InputValueError(
+            Message(
+                "out-of-range",
+                parameter="rank",
+                value=rank,
+                expected="a whole number from 1 to the number of features, or None for all",
+            )
+        )
     if calibration not in ("tight", "paper"):
-        raise InputValueError(f"calibration={calibration!r}: use 'tight' or 'paper'")
+        raise InputValueError(
+            Message("not-one-of", parameter="calibration", value=calibration, choices=["tight", "paper"])
+        )
     for name, share in (("sum_share", sum_share), ("eigenvalue_share", eigenvalue_share)):
         if share is not None and not 0.0 < share < 1.0:
-            raise InputValueError(f"{name}={share!r} must be a share of the budget, above 0 and below 1")
+            raise InputValueError(
+                Message(
+                    "out-of-range", parameter=name, value=share, expected="a share of the budget, above 0 and below 1"
+                )
+            )
 
 
 def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibration) -> float:
@@ -274,9 +288,7 @@ def cut_budget(
     """
     d = shape.n_features
     if rank is not None and rank > d:
-        raise InputValueError(
-            f"{mechanism.name}: rank={rank} is more than the table's {d} features: use rank={d} or leave it out"
-        )
+        raise InputValueError(Message("rank-too-large", mechanism=mechanism.name, rank=rank, features=d))
     pure = budget.kind is BudgetKind.PURE
     tight = calibration == "tight"
     kind_of_eigenvalues = sorted_eigenvalues_l1 if pure else sorted_eigenvalues_l2
@@ -309,9 +321,7 @@ def cut_budget(
     spread = rounded if tight else max(rounded, _PAPER_SENSITIVITY)
     sum_scale = None if sum_part is None else noise_scale_for(sum_part, of_sum)
     if sum_scale is not None and math.ldexp(sum_scale, bits) > MAX_NOISE:
-        raise InputValueError(
-            f"{mechanism.name}: the sum's share of {budget} is too small to release anything: raise sum_share"
-        )
+        raise InputValueError(Message("sum-share-too-small", mechanism=mechanism.name, budget=budget))
     return dict(
         mechanism=mechanism,
         shape=shape,

@@ -9,6 +9,7 @@ set of almost full probability. The proof is in ``docs/evidence/derivations/disc
 import math
 
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.privacy.curves.gaussian import RELATIVE_ERROR, gaussian_log_delta, gaussian_noise_scale
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
@@ -33,7 +34,9 @@ def discrete_gaussian_log_delta(
     noise_scale = require_positive("noise_scale", noise_scale)
     smallest_ratio = require_positive("smallest_ratio", smallest_ratio)
     if n_coordinates < 1:
-        raise InputValueError(f"n_coordinates must be at least 1; got {n_coordinates!r}")
+        raise InputValueError(
+            Message("out-of-range", parameter="n_coordinates", value=n_coordinates, expected="at least 1")
+        )
     m = float(n_coordinates)
     smallest_scale = noise_scale * smallest_ratio * (1.0 - _ROUNDING)
     if smallest_scale < 1.0:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from dpmoments.foundation.errors import InputArithmeticError, InputValueError
 from dpmoments.foundation.roots import brent_root
+from dpmoments.messages.message import Message
 
 _MAX_EXCESS = 1e300  # stands in for an infinite excess, which the root finder cannot interpolate
 _MAX_STEPS = 200
@@ -23,7 +24,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
     def finite_excess(x: float) -> float:
         value = excess(x)
         if math.isnan(value):
-            raise InputArithmeticError(f"the privacy curve is not a number at {x!r}")
+            raise InputArithmeticError(Message("curve-not-a-number", x=x))
         return min(max(value, -_MAX_EXCESS), _MAX_EXCESS)
 
     towards_safe = 1.0 if safe == "above" else -1.0
@@ -33,7 +34,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
     for _ in range(_MAX_STEPS):
         near, far = far, far * 2.0 ** (step * width)
         if not 0.0 < far < math.inf:
-            raise InputArithmeticError("no boundary between safe and unsafe parameters within floating-point range")
+            raise InputArithmeticError(Message("curve-without-boundary"))
         if (finite_excess(far) <= 0.0) != start_is_safe:
             break
         width = min(2.0 * width, 64.0)
@@ -60,7 +61,7 @@ def require_positive(name: str, value: float) -> float:
     """Return ``value`` as a float, or raise if it is not a positive finite number."""
     number = float(value)
     if not (math.isfinite(number) and number > 0.0):
-        raise InputValueError(f"{name} must be a positive finite number; got {value!r}")
+        raise InputValueError(Message("out-of-range", parameter=name, value=value, expected="a positive finite number"))
     return number
 
 
@@ -68,7 +69,9 @@ def require_nonnegative(name: str, value: float) -> float:
     """Return ``value`` as a float, or raise if it is negative, infinite or not a number."""
     number = float(value)
     if not (math.isfinite(number) and number >= 0.0):
-        raise InputValueError(f"{name} must be a non-negative finite number; got {value!r}")
+        raise InputValueError(
+            Message("out-of-range", parameter=name, value=value, expected="a non-negative finite number")
+        )
     return number
 
 
@@ -76,8 +79,5 @@ def require_delta(value: float) -> float:
     """Return ``value`` as a float, or raise if it is not strictly between 0 and 1."""
     number = float(value)
     if not 0.0 < number < 1.0:
-        raise InputValueError(
-            f"delta must lie strictly between 0 and 1; got {value!r}. "
-            "For delta = 0 use a mechanism for pure differential privacy or a zCDP budget."
-        )
+        raise InputValueError(Message("delta-not-a-probability", value=value))
     return number

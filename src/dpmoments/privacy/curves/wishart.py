@@ -22,6 +22,7 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.roots import brent_root
+from dpmoments.messages.message import Message
 from dpmoments.noise.quadrature import (
     log_gamma_density,
     log_integral,
@@ -55,7 +56,9 @@ def wishart_sampling_log_delta(
     degrees = require_positive("degrees_of_freedom", degrees_of_freedom)
     padding = require_positive("padding", padding)
     if degrees < 1.0:
-        raise InputValueError(f"degrees_of_freedom must be at least 1; got {degrees_of_freedom!r}")
+        raise InputValueError(
+            Message("out-of-range", parameter="degrees_of_freedom", value=degrees_of_freedom, expected="at least 1")
+        )
     if Neighbors.of(neighbors) is Neighbors.REPLACE_ONE:
         log_delta = _replaced(epsilon, degrees, padding)
     else:
@@ -186,10 +189,7 @@ def wishart_sampling_degrees(epsilon: float, delta: float, padding: float, neigh
         return wishart_sampling_log_delta(epsilon, max(degrees, 1.0), padding, neighbors) - target
 
     if excess(1.0) > 0.0:
-        raise InputValueError(
-            f"padding={padding!r} is too small for epsilon={epsilon!r}, delta={delta!r}: "
-            "not even one degree of freedom is private; pad more"
-        )
+        raise InputValueError(Message("padding-too-small", padding=padding, epsilon=epsilon, delta=delta))
     log_inverse_delta = -math.log(delta)
     start = max(1.0, (epsilon * padding) ** 2 / (2.0 * (log_inverse_delta + epsilon)))
     degrees = math.floor(safe_root(excess, start, safe="below")) + 1
@@ -212,7 +212,9 @@ def additive_wishart_log_delta(
     epsilon = require_nonnegative("epsilon", epsilon)
     m = require_positive("excess_degrees", excess_degrees)
     if m < 1.0:
-        raise InputValueError(f"excess_degrees must be at least 1 (k > d); got {excess_degrees!r}")
+        raise InputValueError(
+            Message("out-of-range", parameter="excess_degrees", value=excess_degrees, expected="at least 1 (k > d)")
+        )
     a = 1.0 / require_positive("scale", scale)
     candidates = [_without_row_of_additive_wishart(epsilon, m, a), _with_row_of_additive_wishart(epsilon, m, a)]
     if Neighbors.of(neighbors) is Neighbors.REPLACE_ONE:
@@ -420,7 +422,9 @@ def raised_wishart_log_delta(epsilon: float, degrees_of_freedom: float, ratio: f
     degrees = require_positive("degrees_of_freedom", degrees_of_freedom)
     ratio = require_positive("ratio", ratio)
     if degrees < 1.0:
-        raise InputValueError(f"degrees_of_freedom must be at least 1; got {degrees_of_freedom!r}")
+        raise InputValueError(
+            Message("out-of-range", parameter="degrees_of_freedom", value=degrees_of_freedom, expected="at least 1")
+        )
     kappa, half = 1.0 / ratio, 0.5 * degrees
     highest = ratio * (1.0 - 2.0**-30)
     if highest <= 1.0:

@@ -19,6 +19,7 @@ from fractions import Fraction
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.roots import brent_root
+from dpmoments.messages.message import Message
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
 _UNIT = 2.0**-52
@@ -43,7 +44,7 @@ def zcdp_noise_scale(rho: float, sensitivity: float) -> float:
 
     scale = sensitivity / math.sqrt(2.0 * rho)
     if not 0.0 < scale < math.inf:
-        raise InputValueError(f"no float holds the noise scale for rho={rho!r}, sensitivity={sensitivity!r}; rescale")
+        raise InputValueError(Message("no-noise-scale", rho=rho, sensitivity=sensitivity))
     while is_enough(below := math.nextafter(scale, 0.0)):
         scale = below
     while not is_enough(scale):
