@@ -7,6 +7,7 @@ import copy
 import json
 import math
 import pickle
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,9 @@ def test_codes_are_plain_words() -> None:
 def misused(source: str) -> Iterator[str]:
     """Messages of a file that are unknown, or whose facts are not those of their code."""
     for node in ast.walk(ast.parse(source)):
-        if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "Message" and node.args):
+        if not (
+            isinstance(node, ast.Call) and re.fullmatch(r"Message|\w+Error\.of", ast.unparse(node.func)) and node.args
+        ):
             continue
         if not isinstance(node.args[0], ast.Constant):
             continue
@@ -125,7 +128,7 @@ def test_every_message_that_is_made_has_the_facts_of_its_code() -> None:
 
 
 @pytest.mark.parametrize(
-    "call", ["Message('no such code')", "Message('no-levels')", "Message('no-ball', spent=1, x=2)"]
+    "call", ["Message('no such code')", "Message('no-levels')", "InputError.of('no-ball', spent=1, x=2)"]
 )
 def test_a_message_with_other_facts_is_found(call: str) -> None:
     assert [*misused(call)]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dpmoments.foundation.errors import (
+    InputError,
     InputFileExistsError,
     InputFileNotFoundError,
     InputIsADirectoryError,
@@ -104,10 +105,10 @@ def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Ma
     try:
         return builders[kind](content)
     except KeyError as error:
-        failure = f"it has no entry {error.args[0]!r}"
+        failure, cause = f"it has no entry {error.args[0]!r}", "entry-absent"
     except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        failure = str(error)
-    raise InputValueError(f"{path} does not hold a consistent {kind.noun}: {failure}")
+        failure, cause = str(error), error.code if isinstance(error, InputError) else "value"
+    raise InputValueError.of("file-inconsistent", path=path, noun=kind.noun, failure=failure, cause=cause)
 
 
 def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple[DocumentKind, dict[str, Any]]:
@@ -130,25 +131,23 @@ def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple
     except (UnicodeDecodeError, ValueError, RecursionError):
         failure = " (its text cannot be read)"
     if failure:
-        raise InputValueError(f"{path} is not a {nouns}: it is damaged or not JSON{failure}")
+        raise InputValueError.of("file-damaged", path=path, noun=nouns, failure=failure)
     kind = next((kind for kind in kinds if isinstance(document, dict) and document.get("format") == kind.format), None)
     if kind is None:
-        raise InputValueError(f"{path} is not a dpmoments {nouns}")
+        raise InputValueError.of("file-of-other-kind", path=path, noun=nouns)
     require_known(document, ("format", "version", "sha256", "content"), f"{path} was changed after it was written: it")
     version = document.get("version")
     if isinstance(version, bool) or version != kind.version:
         shown = version if isinstance(version, int | str) else "none"
-        raise InputValueError(
-            f"{path} is a {kind.noun} of file version {shown!r}; this library reads version {kind.version}"
-        )
+        raise InputValueError.of("file-version", path=path, noun=kind.noun, version=shown, known=kind.version)
     content = document.get("content")
     if not isinstance(content, dict):
-        raise InputValueError(f"{path} is not a {kind.noun}: it has no content")
+        raise InputValueError.of("file-without-content", path=path, noun=kind.noun)
     intact = False
     with suppress(ValueError, RecursionError):
         intact = document.get("sha256") == _digest(content)
     if not intact:
-        raise InputValueError(f"{path} was changed after it was written, or is damaged: its checksum does not match")
+        raise InputValueError.of("file-changed", path=path)
     return kind, content
 
 
@@ -156,16 +155,16 @@ def check_output(path: str | Path, *, overwrite: bool = False, taken: str = _KEE
     """Raise if no file can be written at ``path``; called before any budget is spent."""
     path = Path(path)
     if path.is_dir():
-        raise InputIsADirectoryError(f"{path} is a folder: name a file in it")
+        raise InputIsADirectoryError.of("output-is-a-folder", path=path)
     if not path.parent.is_dir():
-        raise InputFileNotFoundError(f"the folder {path.parent} does not exist: make it first")
+        raise InputFileNotFoundError.of("output-folder-missing", path=path.parent)
     if _exists(path) and not overwrite:
-        raise InputFileExistsError(f"{path} exists already: {taken}")
+        raise InputFileExistsError.of("output-exists", path=path, advice=taken)
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise InputPermissionError(f"cannot write in {path.parent}: {error.strerror}; nothing was spent") from error
+        raise InputPermissionError.of("output-not-written", path=path.parent, reason=error.strerror) from error
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -203,7 +202,7 @@ def _exists(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except ValueError:  # a null character
-        raise InputOSError(f"{str(path)!r} cannot be the name of a file; nothing was spent") from None
+        raise InputOSError.of("output-not-a-name", path=str(path)) from None
     return True
 
 
@@ -214,10 +213,10 @@ def _publish(temporary: Path, path: Path, overwrite: bool, taken: str) -> None:
             os.link(temporary, path)  # fails if a file has appeared since the check
             return
         except FileExistsError:
-            raise InputFileExistsError(f"{path} exists already: {taken}") from None
+            raise InputFileExistsError.of("output-exists", path=path, advice=taken) from None
         except OSError:  # a file system without hard links
             if _exists(path):
-                raise InputFileExistsError(f"{path} exists already: {taken}") from None
+                raise InputFileExistsError.of("output-exists", path=path, advice=taken) from None
     os.replace(temporary, path)
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
+
+_MESSAGES = "dpmoments.messages.message"
+"""Module of messages, loaded when an error of this floor is made."""
 
 
 class StatedError(Protocol):
@@ -41,6 +45,11 @@ class InputError(Exception):
     ...     isinstance(error, ValueError), error.code, dict(error.facts)
     (True, 'value', {})
     """
+
+    @classmethod
+    def of(cls, code: str, /, **facts: Any) -> Self:
+        """Return the error of a message; for files that messages are made of and that cannot import them."""
+        return cls(import_module(_MESSAGES).Message(code, **facts))
 
     @property
     def message_data(self) -> StatedError | None:

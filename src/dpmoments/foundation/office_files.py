@@ -95,7 +95,7 @@ def _reader(ending: str) -> Any:
     except ImportError:
         raise _missing_library("files of Stata, SPSS and SAS", "pyreadstat", "statistics") from None
     if ending not in _READERS:
-        raise InputValueError(f"{ending!r} is not an ending of Stata, SPSS or SAS files")
+        raise InputValueError.of("not-an-office-ending", ending=ending)
     return getattr(pyreadstat, _READERS[ending])
 
 

@@ -58,9 +58,7 @@ class EngineFiles:
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
-            raise InputValueError(
-                f"unknown engine {self.engine!r}: use one of {', '.join(ENGINES)}, or pass the path itself"
-            )
+            raise InputValueError.of("unknown-engine", engine=self.engine, engines=[*ENGINES])
 
 
 def expand_paths(pattern: str | Path) -> list[Path]:
@@ -71,7 +69,7 @@ def expand_paths(pattern: str | Path) -> list[Path]:
     unfinished and internal files.
     """
     if not str(pattern):
-        raise InputFileNotFoundError("the path is empty: name a file, a glob or a folder")
+        raise InputFileNotFoundError.of("path-empty")
     path = Path(pattern).expanduser()
     if path.is_dir():
         result = sorted(inside for inside in path.rglob("*") if inside.is_file() and _is_table(inside, path))
@@ -155,7 +153,7 @@ def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
         with whole_file(path) as temporary:
             pa_csv.write_csv(written, temporary, options)
         return not written.equals(table)
-    raise InputValueError(f"{path} does not end in .parquet, .csv or .tsv, which gives the format: rename it")
+    raise InputValueError.of("rows-file-ending", path=path)
 
 
 def _without_formulas(table: Any) -> Any:

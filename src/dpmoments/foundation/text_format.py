@@ -86,43 +86,46 @@ class TextFormat:
             if mark is None and option != "decimal":
                 continue
             if not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in "\r\n\0\ufeff":
-                raise InputValueError(f"{option}={shown(mark)} must be one character, not a letter, digit or line end")
+                raise InputValueError.of(
+                    "out-of-range",
+                    parameter=option,
+                    value=mark,
+                    expected="one character, not a letter, digit or line end",
+                )
         if (self.delimiter or ",") > "\x7e" or (self.quote or '"') > "\x7e":
-            raise InputValueError("delimiter and quote must be ASCII characters")
+            raise InputValueError.of("marks-not-ascii")
         if self.delimiter is not None and self.delimiter == self.quote:
-            raise InputValueError(f"delimiter and quote are both {self.quote!r}")
+            raise InputValueError.of("delimiter-is-quote", mark=self.quote)
         for option, mark in (("decimal", self.decimal), ("thousands", self.thousands)):
             if mark is not None and mark in '+-"':
-                raise InputValueError(f"{option}={mark!r} cannot be a sign or a quote: numbers use these themselves")
+                raise InputValueError.of("mark-of-numbers", parameter=option, mark=mark)
         if self.decimal.isspace():
-            raise InputValueError(f"decimal={self.decimal!r} must not be a space")
+            raise InputValueError.of("decimal-is-space", decimal=self.decimal)
         if self.decimal == self.thousands:
-            raise InputValueError(f"decimal and thousands are both {self.decimal!r}: what would 1{self.decimal}234 be?")
+            raise InputValueError.of("decimal-is-thousands", decimal=self.decimal)
         if not isinstance(self.encoding, str) or not _is_text_encoding(self.encoding):
-            raise InputValueError(
-                f"encoding={shown(self.encoding)} is not a text encoding that Python knows: common ones are "
-                f"utf-8, cp1252, "
-                "latin-1, utf-16"
-            )
+            raise InputValueError.of("unknown-encoding", encoding=self.encoding)
         if codecs.lookup(self.encoding).name.startswith(_CHANGING):
-            raise InputValueError(
-                f"encoding={shown(self.encoding)} is stateful: one row could change how later rows are read. "
-                f"Convert the file to UTF-8, for example with iconv, and leave the encoding out"
-            )
+            raise InputValueError.of("encoding-stateful", encoding=self.encoding)
         for option in ("nulls", "true", "false"):
             words = getattr(self, option)
             if isinstance(words, str) or not isinstance(words, Sequence):
-                raise InputTypeError(f"{option}={shown(words)} must be a list of texts: [{shown(words)}]")
+                raise InputTypeError.of("texts-not-a-list", parameter=option, words=words)
             if not all(isinstance(word, str) for word in words):
-                raise InputTypeError(
-                    f"{option}={shown(words)} must be a list of texts: put the texts of the file in quotes"
+                raise InputTypeError.of(
+                    "out-of-range",
+                    parameter=option,
+                    value=words,
+                    expected="a list of texts: put the texts of the file in quotes",
                 )
             object.__setattr__(self, option, tuple(words))
         for first, second in (("true", "false"), ("nulls", "true"), ("nulls", "false")):
             if both := sorted(set(getattr(self, first)) & set(getattr(self, second))):
-                raise InputValueError(f"{shown(both[0])} is both in {first} and in {second}")
+                raise InputValueError.of("text-in-both", text=both[0], first=first, second=second)
         if isinstance(self.skip_lines, bool) or not isinstance(self.skip_lines, int) or self.skip_lines < 0:
-            raise InputValueError(f"skip_lines={shown(self.skip_lines)} must be a whole number, 0 or more")
+            raise InputValueError.of(
+                "out-of-range", parameter="skip_lines", value=self.skip_lines, expected="a whole number, 0 or more"
+            )
 
     def delimiter_for(self, ending: str) -> str:
         r"""Return the delimiter of a file with this ending.
@@ -178,14 +181,14 @@ class TextFormat:
         """
         known = [option.name for option in fields(cls)]
         if not isinstance(values, Mapping):
-            raise InputTypeError(f"text_format must be a mapping of {', '.join(known)}")
+            raise InputTypeError.of("text-format-not-a-mapping", names=[*known])
         if unknown := [key for key in values if key not in known]:
             from difflib import get_close_matches
 
             close = get_close_matches(str(unknown[0]), known, n=1)
             meant = f" (did you mean {close[0]!r}?)" if close else ""
-            raise InputValueError(
-                f"text_format has unknown entries {', '.join(map(shown, unknown))}{meant}: use {', '.join(known)}"
+            raise InputValueError.of(
+                "unknown-text-format-entries", names=[*map(shown, unknown)], question=meant, known=[*known]
             )
         return cls(**values)
 

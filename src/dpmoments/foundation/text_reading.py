@@ -224,12 +224,13 @@ def first_line(path: Path, text_format: TextFormat) -> str:
         finally:
             stream.close()
     except PermissionError:
-        raise InputPermissionError(f"{path} cannot be read: permission denied") from None
+        raise InputPermissionError.of("file-permission", path=path) from None
     except EncodingError as error:
         fault = str(error)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         pass
-    raise InputValueError(f"{path} cannot be read: {fault}")  # outside the handlers: the original holds bytes
+    # Outside the handlers, whose errors hold bytes of the file.
+    raise InputValueError.of("text-file-unreadable", path=path, reason=fault)
 
 
 def names_in(line: str, delimiter: str, text_format: TextFormat) -> list[str]:

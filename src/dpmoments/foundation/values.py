@@ -60,7 +60,7 @@ def from_plain(value: Any, *, depth: int = 0) -> Any:
     if not isinstance(value, list | dict):
         return value
     if depth > _MAX_DEPTH:
-        raise InputValueError(f"it nests values more than {_MAX_DEPTH} deep")
+        raise InputValueError.of("nested-too-deep", most=_MAX_DEPTH)
     if isinstance(value, list):
         return [from_plain(entry, depth=depth + 1) for entry in value]
     tag = next(iter(value), "")
@@ -75,7 +75,7 @@ def plain_mapping(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Convert an entry that :func:`to_plain` made of a mapping."""
     result = from_plain(content[name])
     if not isinstance(result, dict):
-        raise InputTypeError(f"{name} must be a mapping")
+        raise InputTypeError.of("not-a-mapping", name=name)
     return result
 
 
@@ -105,7 +105,7 @@ def is_finite_number(value: object) -> bool:
 def finite_numbers(values: object, length: int, name: str) -> FloatArray:
     """Convert a list from a file to an array of shape (length,)."""
     if not isinstance(values, list) or len(values) != length or not all(map(is_finite_number, values)):
-        raise InputValueError(f"{name} must hold {length} finite numbers")
+        raise InputValueError.of("not-finite-numbers", name=name, length=length)
     return np.array(values, dtype=np.float64)
 
 
@@ -131,7 +131,7 @@ def _tagged(tag: str, held: Any, depth: int) -> Any:
         entries = from_plain(held["values"], depth=depth)
         with suppress(ArithmeticError, TypeError, ValueError):
             return _array_of(held["dtype"], held["shape"], entries)
-    raise InputValueError(f"a value is marked {tag!r} and is not one")
+    raise InputValueError.of("wrongly-marked", tag=tag)
 
 
 def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:
@@ -149,19 +149,19 @@ def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:
 def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> None:
     """Raise ValueError if ``what`` has unknown entries, TypeError if it is not a mapping."""
     if not isinstance(given, Mapping):
-        raise InputTypeError(f"{what} is not a mapping")
+        raise InputTypeError.of("not-a-mapping", name=what)
     if unknown := sorted(set(given) - set(known), key=str):
-        raise InputValueError(f"{what} has unknown entries {', '.join(map(shown, unknown))}")
+        raise InputValueError.of("unknown-entries", name=what, names=[*map(shown, unknown)])
 
 
 def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
     """Raise unless the named entries of a mapping have these types."""
     words: dict[type, str] = {str: "a text", dict: "a mapping", list: "a list", bool: "true or false"}
     if not isinstance(content, Mapping):
-        raise InputTypeError(f"a mapping with {', '.join(kinds)} is expected")
+        raise InputTypeError.of("mapping-of-kinds", kinds=[*kinds])
     for name, kind in kinds.items():
         if not isinstance(content[name], kind):
-            raise InputTypeError(f"{name} must be {words[kind]}")
+            raise InputTypeError.of("entry-of-other-type", name=name, expected=words[kind])
 
 
 # Checks of the names, rules and texts of columns of every kind.
@@ -173,7 +173,7 @@ _MAX_DESCRIPTION_LENGTH = 300
 def check_name(name: object) -> None:
     """Raise unless ``name`` is non-empty text that a file can hold."""
     if not isinstance(name, str) or not name:
-        raise InputTypeError(f"a column's name is a non-empty string, got {shown(name)}")
+        raise InputTypeError.of("column-name-not-text", name=name)
     check_text(name, "a column's name")
 
 
@@ -183,17 +183,13 @@ def check_text(text: str, what: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputValueError(
-            f"{what}, {text!r}, is not valid Unicode text (it holds half of a surrogate pair)"
-        ) from None
+        raise InputValueError.of("not-unicode", what=what, text=text) from None
 
 
 def check_choice(column: str, option: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise unless ``value`` is one of ``choices``."""
     if value not in choices:
-        raise InputValueError(
-            f"column {column!r}: {option}={shown(value)} must be one of {', '.join(map(repr, choices))}"
-        )
+        raise InputValueError.of("not-one-of", column=column, parameter=option, value=value, choices=[*choices])
 
 
 def check_description(column: str, description: object) -> None:
@@ -204,11 +200,11 @@ def check_description(column: str, description: object) -> None:
     if description is None:
         return
     if not isinstance(description, str) or not description.strip():
-        raise InputTypeError(f"column {column!r}: description={shown(description)} must be a text, or left out")
-    if len(description) > _MAX_DESCRIPTION_LENGTH or not description.isprintable():
-        raise InputValueError(
-            f"column {column!r}: its description must be one line of printable characters, {_MAX_DESCRIPTION_LENGTH} at most"
+        raise InputTypeError.of(
+            "out-of-range", column=column, parameter="description", value=description, expected="a text, or left out"
         )
+    if len(description) > _MAX_DESCRIPTION_LENGTH or not description.isprintable():
+        raise InputValueError.of("description-not-one-line", column=column, most=_MAX_DESCRIPTION_LENGTH)
 
 
 def number_as_text(text: str) -> str:
@@ -237,7 +233,9 @@ def number_as_text(text: str) -> str:
 
 def check_probability(failure: float) -> None:
     if not 0.0 < failure < 1.0:
-        raise InputValueError(f"failure={failure!r} must be a probability, above 0 and below 1")
+        raise InputValueError.of(
+            "out-of-range", parameter="failure", value=failure, expected="a probability, above 0 and below 1"
+        )
 
 
 # Exact numbers as floats, rounded to the safe side; losses in words that never say less.

@@ -190,6 +190,7 @@ _ERRORS: Mapping[str, Kinds] = {
     "out-of-range": {"column?": "name", "parameter": "name", "value": "fact", "expected": "name"},
     "not-one-of": {"column?": "name", "parameter": "name", "value": "fact", "choices": "names"},
     "needs-mean": {"analysis?": "name"},
+    "file-inconsistent": {"path": "fact", "noun": "name", "failure": "name", "cause": "word"},
     "power-outside-i": {"term": "name", "column": "name", "exponent": "integer"},
     "not-categorical-in-formula": {"term": "name", "column": "name"},
     "product-not-released": {"factors": "names"},

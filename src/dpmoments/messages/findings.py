@@ -513,6 +513,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "out-of-range": lambda facts: f"{_parameter(facts)}={facts['value']!r} must be {facts['expected']}",
         "not-one-of": _not_one_of,
         "needs-mean": _needs_mean,
+        "file-inconsistent": "{path} does not hold a consistent {noun}: {failure}",
         "power-outside-i": (
             "In a formula, '{term}' crosses {column} with itself, so {column} would be fitted without its power. Write "
             "I({column}**{exponent})."

@@ -7,6 +7,52 @@ from types import MappingProxyType
 
 TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
     {
+        # Files
+        "file-permission": "{path} cannot be read: permission denied",
+        "file-damaged": "{path} is not a {noun}: it is damaged or not JSON{failure}",
+        "file-of-other-kind": "{path} is not a dpmoments {noun}",
+        "file-version": "{path} is a {noun} of file version {version!r}; this library reads version {known}",
+        "file-without-content": "{path} is not a {noun}: it has no content",
+        "file-changed": "{path} was changed after it was written, or is damaged: its checksum does not match",
+        "output-is-a-folder": "{path} is a folder: name a file in it",
+        "output-folder-missing": "the folder {path} does not exist: make it first",
+        "output-exists": "{path} exists already: {advice}",
+        "output-not-written": "cannot write in {path}: {reason}; nothing was spent",
+        "output-not-a-name": "{path!r} cannot be the name of a file; nothing was spent",
+        "not-an-office-ending": "{ending!r} is not an ending of Stata, SPSS or SAS files",
+        "unknown-engine": "unknown engine {engine!r}: use one of {engines:all}, or pass the path itself",
+        "path-empty": "the path is empty: name a file, a glob or a folder",
+        "rows-file-ending": "{path} does not end in .parquet, .csv or .tsv, which gives the format: rename it",
+        "marks-not-ascii": "delimiter and quote must be ASCII characters",
+        "delimiter-is-quote": "delimiter and quote are both {mark!r}",
+        "mark-of-numbers": "{parameter}={mark!r} cannot be a sign or a quote: numbers use these themselves",
+        "decimal-is-space": "decimal={decimal!r} must not be a space",
+        "decimal-is-thousands": "decimal and thousands are both {decimal!r}: what would 1{decimal}234 be?",
+        "unknown-encoding": (
+            "encoding={encoding!r} is not a text encoding that Python knows: common ones are utf-8, cp1252, "
+            "latin-1, utf-16"
+        ),
+        "encoding-stateful": (
+            "encoding={encoding!r} is stateful: one row could change how later rows are read. Convert the file to "
+            "UTF-8, for example with iconv, and leave the encoding out"
+        ),
+        "texts-not-a-list": "{parameter}={words!r} must be a list of texts: [{words!r}]",
+        "text-in-both": "{text!r} is both in {first} and in {second}",
+        "text-format-not-a-mapping": "text_format must be a mapping of {names:all}",
+        "unknown-text-format-entries": "text_format has unknown entries {names:all}{question}: use {known:all}",
+        "text-file-unreadable": "{path} cannot be read: {reason}",
+        "nested-too-deep": "it nests values more than {most} deep",
+        "not-a-mapping": "{name} must be a mapping",
+        "not-finite-numbers": "{name} must hold {length} finite numbers",
+        "wrongly-marked": "a value is marked {tag!r} and is not one",
+        "unknown-entries": "{name} has unknown entries {names:all}",
+        "mapping-of-kinds": "a mapping with {kinds:all} is expected",
+        "entry-of-other-type": "{name} must be {expected}",
+        "column-name-not-text": "a column's name is a non-empty string, got '{name}'",
+        "not-unicode": "{what}, {text!r}, is not valid Unicode text (it holds half of a surrogate pair)",
+        "description-not-one-line": (
+            "column '{column}': its description must be one line of printable characters, {most} at most"
+        ),
         # Schemas
         "weight-out-of-range": (
             "column '{column}': weight={weight!r} must be from 1/{most:g} to {most:g}; 1 is the default"
@@ -112,7 +158,6 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "cannot draft a schema of {got}: pass a pandas, Polars or Arrow frame, a path or glob of Parquet, "
             "Feather or CSV files, an Arrow dataset, or a DuckDB relation"
         ),
-        "file-permission": "{path} cannot be read: permission denied",
         "file-unreadable": "{path} cannot be read: damaged, truncated, or not {expected}",
         "header-of-numbers": (
             "the first line of {path} holds numbers in place of column names: give the file a header line (for "
@@ -233,6 +278,9 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "row_norm={row_norm!r} and column '{column}' has a typical range: the norm bound does not apply to "
             "rows whose columns are weighted; leave one of the two out"
         ),
+        "column-mistake": "column '{column}': {mistake}",
+        "draft-not-possible": "{path}: {advice}",
+        "schema-file-mistake": "{path}: {mistake}",
         # Cells
         "column-lengths": "the columns of the table have different lengths: each needs one value per row",
         "column-dimensions": "column '{column}' must have one dimension, one value per row, and has {ndim}",
@@ -515,6 +563,8 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "dtype=). Pass {advice}; or write the table to Parquet with stated types and pass "
             "dask.dataframe.read_parquet(path)"
         ),
+        "table-missing": "{table} does not exist",
+        "table-unreadable": "{table} cannot be read: {reason}",
     }
 )
 """Sentence by code: what was given, why it is refused, what to do.

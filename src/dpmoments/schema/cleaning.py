@@ -92,7 +92,7 @@ def check_number_format(column: str, decimal: object, thousands: object) -> None
     try:
         TextFormat(decimal="." if decimal is None else decimal, thousands=thousands)  # type: ignore[arg-type]
     except ValueError as error:
-        raise InputValueError(f"column {column!r}: {error}") from None
+        raise InputValueError(Message("column-mistake", column=column, mistake=error)) from None
 
 
 def folded(text: str, *, strip: bool, casefold: bool) -> str:

@@ -220,7 +220,7 @@ class Date:
         try:
             date_pattern(format)
         except ValueError as error:
-            raise InputValueError(f"column {name!r}: {error}") from None
+            raise InputValueError(Message("column-mistake", column=name, mistake=error)) from None
         if not self.bounds[0] < self.bounds[1]:
             raise InputValueError(Message("bounds-not-below", column=name, lower=self.lower, upper=self.upper))
         if self.fill is not None and not self.bounds[0] <= self.replacement <= self.bounds[1]:

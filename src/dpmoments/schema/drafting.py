@@ -224,7 +224,7 @@ def _text_names(path: Path, text_format: TextFormat) -> list[str]:
     if len(names) == 1 and text_format.delimiter is None:
         advice = other_delimiter(line, delimiter, text_format, lambda header: all(header))
         if advice is not None:
-            raise InputValueError(f"{path}: {advice}")
+            raise InputValueError(Message("draft-not-possible", path=path, advice=advice))
     if any(_is_number(name) for name in names):
         raise InputValueError(Message("header-of-numbers", path=path))
     return names

@@ -527,7 +527,9 @@ class Schema:
             if not slips_in(node):
                 return schema
             failure = "it holds a value that YAML reads differently than it looks"
-        raise InputValueError(f"{path}: {mistakes_in(read_text(path), values) or failure}")
+        raise InputValueError(
+            Message("schema-file-mistake", path=path, mistake=mistakes_in(read_text(path), values) or failure)
+        )
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(column) for column in self.columns[:8])

@@ -29,6 +29,7 @@ from dpmoments.foundation.errors import (
     InputPermissionError,
     InputTypeError,
     InputValueError,
+    StatedError,
     place_of,
 )
 from dpmoments.foundation.table_libraries import nw, pa, pc
@@ -183,14 +184,17 @@ class Failure:
     """Reason why a partition could not be read, in text that quotes no value."""
 
     kind: type[Exception]
-    message: str
+    message: StatedError | str
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
         """Return the error's own message if this library wrote it, else its type and location."""
         if isinstance(error, InputError):
             kinds = (InputTypeError, InputFileNotFoundError, InputPermissionError)
-            return cls(next((kind for kind in kinds if isinstance(error, kind)), InputValueError), str(error))
+            return cls(
+                next((kind for kind in kinds if isinstance(error, kind)), InputValueError),
+                error.message_data or str(error),
+            )
         return cls(
             ValueError,
             f"a partition cannot be read: stopped by {type(error).__name__} at {place_of(error.__traceback__)}; the message is "

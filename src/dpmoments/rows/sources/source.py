@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from dpmoments.foundation.errors import InputFileNotFoundError, InputPermissionError, InputValueError
 from dpmoments.foundation.text_reading import EncodingError, LongLineError
+from dpmoments.messages.message import Message
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.summary import Missing, Summary
 
@@ -94,19 +95,20 @@ def read_quietly(
     try:
         return step()
     except FileNotFoundError:
-        failure: Exception = InputFileNotFoundError(f"{where} does not exist")
+        failure: Exception = InputFileNotFoundError(Message("table-missing", table=where))
     except PermissionError:
-        failure = InputPermissionError(f"{where} cannot be read: permission denied")
+        failure = InputPermissionError(Message("file-permission", path=where))
     except MemoryError:
         failure = MemoryError(f"{where} does not fit into memory")
     except (EncodingError, LongLineError) as error:
-        failure = InputValueError(f"{where} cannot be read: {error}")
+        failure = InputValueError(Message("table-unreadable", table=where, reason=str(error)))
     except Exception as error:
         kind = type(error).__name__
         if mended is not None and (way := mended(str(error))) is not None:
             failure = ReadAgain(way)
         else:
-            failure = InputValueError(f"{where} cannot be read: {_reason(str(error), columns) or why} ({kind})")
+            reason = f"{_reason(str(error), columns) or why} ({kind})"
+            failure = InputValueError(Message("table-unreadable", table=where, reason=reason))
     raise failure  # outside the handlers, where the original would become its context
 
 
