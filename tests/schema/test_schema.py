@@ -18,7 +18,7 @@ import dpmoments as dpm
 from dpmoments.schema import Coordinate, Schema
 from dpmoments.schema.document import parse_yaml
 from support.examples import examples
-from support.said import codes
+from support.said import codes, refused
 
 SECRET = "Smith-4711"
 
@@ -89,64 +89,64 @@ schemas = st.builds(
 )
 
 REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
-    ("no bounds", lambda: dpm.Numeric("age"), ValueError, "'age' has no bounds"),
-    ("one bound", lambda: dpm.Numeric("age", 0), ValueError, "'age' has no bounds"),
-    ("reversed", lambda: dpm.Numeric("age", 100, 0), ValueError, "lower=100.0 must be below upper=0.0"),
-    ("equal", lambda: dpm.Numeric("age", 5, 5), ValueError, "must be below"),
-    ("equal when rounded", lambda: dpm.Numeric("age", 2**53, 2**53 + 1), ValueError, "must be below"),
-    ("nan", lambda: dpm.Numeric("age", math.nan, 1), ValueError, "must be finite"),
-    ("infinite", lambda: dpm.Numeric("age", 0, math.inf), ValueError, "must be finite"),
-    ("beyond floats", lambda: dpm.Numeric("age", 0, 10**400), ValueError, "must be finite"),
-    ("beyond squares", lambda: dpm.Numeric("age", 0, 1e160), ValueError, "1e\\+100"),
-    ("too close", lambda: dpm.Numeric("age", 0, 1e-200), ValueError, "too close"),
-    ("text bound", lambda: dpm.Numeric("age", "0", 1), TypeError, "lower must be a number, got the text '0'"),
-    ("boolean bound", lambda: dpm.Numeric("age", False, True), TypeError, "must be a number"),
-    ("missing rule", lambda: dpm.Numeric("age", 0, 1, missing="mean"), ValueError, "missing='mean' must be one of"),
-    ("zero for a number", lambda: dpm.Numeric("age", 0, 1, missing="zero"), ValueError, "must be one of"),
-    ("center for a level", lambda: dpm.Categorical("a", ["x"], missing="center"), ValueError, "must be one of"),
-    ("other rule", lambda: dpm.Categorical("a", ["x"], other="error"), ValueError, "other='error' must be one of"),
-    ("no name", lambda: dpm.Boolean(""), TypeError, "non-empty string"),
-    ("number as a name", lambda: dpm.Boolean(3), TypeError, "non-empty string"),
-    ("half a surrogate pair", lambda: dpm.Boolean("\ud800"), ValueError, "not valid Unicode"),
-    ("level of half a pair", lambda: dpm.Categorical("a", ["\udfff"]), ValueError, "not valid Unicode"),
-    ("no levels", lambda: dpm.Categorical("a", []), ValueError, "no levels"),
-    ("blank levels", lambda: dpm.Categorical("a", None), ValueError, "no levels"),
-    ("text for levels", lambda: dpm.Categorical("a", "north"), ValueError, "is one text: give a list"),
-    ("set of levels", lambda: dpm.Categorical("a", {"x", "y"}), ValueError, "no levels"),
-    ("level twice", lambda: dpm.Categorical("a", ["x", "x"]), ValueError, "listed twice"),
-    ("boolean levels", lambda: dpm.Categorical("a", [True, False]), TypeError, "strings or integers"),
-    ("float levels", lambda: dpm.Categorical("a", [1.5]), TypeError, "strings or integers"),
-    ("mixed levels", lambda: dpm.Categorical("a", ["1", 2]), TypeError, "all strings or all integers"),
-    ("level beyond 2^53", lambda: dpm.Categorical("a", [2**53]), ValueError, "2\\^53"),
-    ("no column", lambda: Schema(), ValueError, "at least one column"),
-    ("names alone", lambda: Schema("age"), TypeError, "Numeric, Date, Categorical and Boolean"),
-    ("duplicate names", lambda: Schema(dpm.Boolean("a"), dpm.Boolean("a")), ValueError, "duplicate column names.*'a'"),
+    ("no bounds", lambda: dpm.Numeric("age"), ValueError, "no-bounds"),
+    ("one bound", lambda: dpm.Numeric("age", 0), ValueError, "no-bounds"),
+    ("reversed", lambda: dpm.Numeric("age", 100, 0), ValueError, "bounds-not-below"),
+    ("equal", lambda: dpm.Numeric("age", 5, 5), ValueError, "bounds-not-below"),
+    ("equal when rounded", lambda: dpm.Numeric("age", 2**53, 2**53 + 1), ValueError, "bounds-not-below"),
+    ("nan", lambda: dpm.Numeric("age", math.nan, 1), ValueError, "not-finite"),
+    ("infinite", lambda: dpm.Numeric("age", 0, math.inf), ValueError, "not-finite"),
+    ("beyond floats", lambda: dpm.Numeric("age", 0, 10**400), ValueError, "not-finite"),
+    ("beyond squares", lambda: dpm.Numeric("age", 0, 1e160), ValueError, "not-finite"),
+    ("too close", lambda: dpm.Numeric("age", 0, 1e-200), ValueError, "bounds-too-close"),
+    ("text bound", lambda: dpm.Numeric("age", "0", 1), TypeError, "number-as-text"),
+    ("boolean bound", lambda: dpm.Numeric("age", False, True), TypeError, "wrong-type"),
+    ("missing rule", lambda: dpm.Numeric("age", 0, 1, missing="mean"), ValueError, "not-one-of"),
+    ("zero for a number", lambda: dpm.Numeric("age", 0, 1, missing="zero"), ValueError, "not-one-of"),
+    ("center for a level", lambda: dpm.Categorical("a", ["x"], missing="center"), ValueError, "not-one-of"),
+    ("other rule", lambda: dpm.Categorical("a", ["x"], other="error"), ValueError, "not-one-of"),
+    ("no name", lambda: dpm.Boolean(""), TypeError, "column-name-not-text"),
+    ("number as a name", lambda: dpm.Boolean(3), TypeError, "column-name-not-text"),
+    ("half a surrogate pair", lambda: dpm.Boolean("\ud800"), ValueError, "not-unicode"),
+    ("level of half a pair", lambda: dpm.Categorical("a", ["\udfff"]), ValueError, "not-unicode"),
+    ("no levels", lambda: dpm.Categorical("a", []), ValueError, "no-levels"),
+    ("blank levels", lambda: dpm.Categorical("a", None), ValueError, "no-levels"),
+    ("text for levels", lambda: dpm.Categorical("a", "north"), ValueError, "levels-one-text"),
+    ("set of levels", lambda: dpm.Categorical("a", {"x", "y"}), ValueError, "no-levels"),
+    ("level twice", lambda: dpm.Categorical("a", ["x", "x"]), ValueError, "level-twice"),
+    ("boolean levels", lambda: dpm.Categorical("a", [True, False]), TypeError, "level-type"),
+    ("float levels", lambda: dpm.Categorical("a", [1.5]), TypeError, "level-type"),
+    ("mixed levels", lambda: dpm.Categorical("a", ["1", 2]), TypeError, "levels-mixed"),
+    ("level beyond 2^53", lambda: dpm.Categorical("a", [2**53]), ValueError, "level-too-large"),
+    ("no column", lambda: Schema(), ValueError, "schema-without-columns"),
+    ("names alone", lambda: Schema("age"), TypeError, "schema-of-other-type"),
+    ("duplicate names", lambda: Schema(dpm.Boolean("a"), dpm.Boolean("a")), ValueError, "repeated-columns"),
     (
         "duplicate features",
         lambda: Schema(dpm.Categorical("a", ["b"]), dpm.Boolean("a=b")),
         ValueError,
-        "same feature name: 'a=b'",
+        "repeated-features",
     ),
-    ("row norm of 0", lambda: Schema(dpm.Boolean("a"), row_norm=0), ValueError, "positive and finite"),
-    ("negative row norm", lambda: Schema(dpm.Boolean("a"), row_norm=-1), ValueError, "positive and finite"),
-    ("nan row norm", lambda: Schema(dpm.Boolean("a"), row_norm=math.nan), ValueError, "positive and finite"),
-    ("huge row norm", lambda: Schema(Coordinate("a"), row_norm=10**400), ValueError, "positive and finite"),
-    ("text row norm", lambda: Schema(dpm.Boolean("a"), row_norm="adaptive"), TypeError, "must be a number"),
-    ("boolean row norm", lambda: Schema(dpm.Boolean("a"), row_norm=True), TypeError, "must be a number"),
-    ("unbounded, bounded", lambda: Schema(dpm.Boolean("a"), row_norm=None), ValueError, "coordinates without bounds"),
-    ("coordinates, no norm", lambda: Schema(Coordinate("a")), ValueError, "give row_norm"),
-    ("no features", lambda: Schema.unit_ball(0), ValueError, "at least one feature"),
-    ("half a feature", lambda: Schema.unit_ball(1.5), TypeError, "must be an integer"),
-    ("names too few", lambda: Schema.unit_ball(2, names=["a"]), ValueError, "1 names for 2 features"),
-    ("one text for names", lambda: Schema.unit_ball(2, names="ab"), ValueError, "names for 2 features"),
+    ("row norm of 0", lambda: Schema(dpm.Boolean("a"), row_norm=0), ValueError, "row-norm-out-of-range"),
+    ("negative row norm", lambda: Schema(dpm.Boolean("a"), row_norm=-1), ValueError, "row-norm-out-of-range"),
+    ("nan row norm", lambda: Schema(dpm.Boolean("a"), row_norm=math.nan), ValueError, "row-norm-out-of-range"),
+    ("huge row norm", lambda: Schema(Coordinate("a"), row_norm=10**400), ValueError, "row-norm-out-of-range"),
+    ("text row norm", lambda: Schema(dpm.Boolean("a"), row_norm="adaptive"), TypeError, "wrong-type"),
+    ("boolean row norm", lambda: Schema(dpm.Boolean("a"), row_norm=True), TypeError, "wrong-type"),
+    ("unbounded, bounded", lambda: Schema(dpm.Boolean("a"), row_norm=None), ValueError, "row-norm-none"),
+    ("coordinates, no norm", lambda: Schema(Coordinate("a")), ValueError, "row-norm-needed"),
+    ("no features", lambda: Schema.unit_ball(0), ValueError, "no-feature"),
+    ("half a feature", lambda: Schema.unit_ball(1.5), TypeError, "wrong-type"),
+    ("names too few", lambda: Schema.unit_ball(2, names=["a"]), ValueError, "feature-names-number"),
+    ("one text for names", lambda: Schema.unit_ball(2, names="ab"), ValueError, "feature-names-number"),
 ]
 
 
-@pytest.mark.parametrize(("make", "kind", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+@pytest.mark.parametrize(("make", "kind", "code"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_what_cannot_be_a_schema_is_refused_with_the_reason(
-    make: Callable[[], object], kind: type[Exception], words: str
+    make: Callable[[], object], kind: type[Exception], code: str
 ) -> None:
-    with pytest.raises(kind, match=words):
+    with refused(code, kind):
         make()
 
 
@@ -224,7 +224,7 @@ def test_awkward_names_and_levels_come_back_from_a_file(tmp_path: Path) -> None:
     assert Schema.load(tmp_path / "schema.yaml") == schema
     # planted fault: PyYAML's own way of writing loses some of them
     (tmp_path / "schema.yaml").write_text(yaml.safe_dump(schema.to_dict(), allow_unicode=True))
-    with pytest.raises(ValueError, match="levels must be strings or integers"):
+    with refused("schema-file-mistake"):
         Schema.load(tmp_path / "schema.yaml")
 
 
@@ -263,37 +263,37 @@ MINIMAL = "{name: age, kind: numeric, lower: 0, upper: 1}"
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "code"),
     [
-        ("columns: [{name: age, kind: numeric, lower: , upper: 9}]", "'age' has no bounds \\(lower\\)"),
-        ("columns: [{name: a, kind: numeric}, {name: b, kind: categorical}]", "'a' has no bounds.*'b' has no levels"),
-        (f"columns: [{MINIMAL}, {{name: x, kind: number}}]", "kind 'number': use"),
-        ("columns: [{name: x, kind: [numeric]}]", "has kind \\['numeric'\\]: use"),
-        ("columns: [{name: age, kind: numeric, lower: 0, upper: 1, max: 3}]", "unknown entries 'max'"),
-        ("columns: [{name: age, kind: numeric, lower: 0, upper: 1, 3: 4}]", "unknown entries 3"),
-        (f"columns: [{MINIMAL}]\nlimits: 3\n4: 5", "unknown entries in the schema: 'limits'; line 3: .* in the schema: 4"),
-        ("columns: [{kind: boolean}]", "no name"),
-        ("columns: [age]", "mapping with a name and a kind"),
-        ("columns: []", "at least one column"),
-        ("columns: age", "not a schema"),
-        ("[1, 2]", "not a schema"),
-        ("", "not a schema"),
-        (f"columns: [{MINIMAL}]\nversion: 2", "version 2"),
-        (f"columns: [{MINIMAL}]\nformat: other", "format 'other'"),
-        ("columns: [{name: age, kind: numeric, lower: .inf, upper: 1}]", "must be a number"),
-        ("columns: [{name: age, kind: numeric, lower: 0, lower: 5, upper: 9}]", "a key occurs twice"),
-        (f"columns: [{MINIMAL}]\ncolumns: [{MINIMAL}]", "a key occurs twice"),
-        ("columns: [{name: age, kind: numeric, lower: !!python/object/apply:os.getcwd [], upper: 1}]", "not a YAML"),
-        ("columns: &a [*a]", "an alias contains itself"),
-        ("a:\n - b\n  c: {", "not a YAML file \\(line \\d\\)"),
-        ("[" * 5_000, "not a YAML file"),
-        ("a: \x00", "not a YAML file"),
+        ("columns: [{name: age, kind: numeric, lower: , upper: 9}]", "schema-file-mistake"),
+        ("columns: [{name: a, kind: numeric}, {name: b, kind: categorical}]", "schema-file-mistake"),
+        (f"columns: [{MINIMAL}, {{name: x, kind: number}}]", "schema-file-mistake"),
+        ("columns: [{name: x, kind: [numeric]}]", "schema-file-mistake"),
+        ("columns: [{name: age, kind: numeric, lower: 0, upper: 1, max: 3}]", "schema-file-mistake"),
+        ("columns: [{name: age, kind: numeric, lower: 0, upper: 1, 3: 4}]", "schema-file-mistake"),
+        (f"columns: [{MINIMAL}]\nlimits: 3\n4: 5", "schema-file-mistake"),
+        ("columns: [{kind: boolean}]", "schema-file-mistake"),
+        ("columns: [age]", "schema-file-mistake"),
+        ("columns: []", "schema-file-mistake"),
+        ("columns: age", "schema-file-mistake"),
+        ("[1, 2]", "schema-file-mistake"),
+        ("", "schema-file-mistake"),
+        (f"columns: [{MINIMAL}]\nversion: 2", "schema-file-mistake"),
+        (f"columns: [{MINIMAL}]\nformat: other", "schema-file-mistake"),
+        ("columns: [{name: age, kind: numeric, lower: .inf, upper: 1}]", "schema-file-mistake"),
+        ("columns: [{name: age, kind: numeric, lower: 0, lower: 5, upper: 9}]", "yaml-syntax"),
+        (f"columns: [{MINIMAL}]\ncolumns: [{MINIMAL}]", "yaml-syntax"),
+        ("columns: [{name: age, kind: numeric, lower: !!python/object/apply:os.getcwd [], upper: 1}]", "yaml-syntax"),
+        ("columns: &a [*a]", "yaml-syntax"),
+        ("a:\n - b\n  c: {", "yaml-syntax"),
+        ("[" * 5_000, "yaml-syntax"),
+        ("a: \x00", "yaml-syntax"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_schema_is_refused_with_the_reason(tmp_path: Path, text: str, words: str) -> None:
+def test_a_file_that_is_no_schema_is_refused_with_the_reason(tmp_path: Path, text: str, code: str) -> None:
     path = tmp_path / "schema.yaml"
     path.write_text(text)
-    with pytest.raises(ValueError, match=words) as caught:
+    with refused(code) as caught:
         Schema.load(path)
     assert str(path) in str(caught.value)
 
