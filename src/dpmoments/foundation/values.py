@@ -131,7 +131,7 @@ def _tagged(tag: str, held: Any, depth: int) -> Any:
         entries = from_plain(held["values"], depth=depth)
         with suppress(ArithmeticError, TypeError, ValueError):
             return _array_of(held["dtype"], held["shape"], entries)
-    raise InputValueError.of("wrongly-marked", tag=tag)
+    raise InputValueError.of("mismarked", tag=tag)
 
 
 def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:

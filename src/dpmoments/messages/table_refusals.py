@@ -44,7 +44,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         "nested-too-deep": "it nests values more than {most} deep",
         "not-a-mapping": "{name} must be a mapping",
         "not-finite-numbers": "{name} must hold {length} finite numbers",
-        "wrongly-marked": "a value is marked {tag!r} and is not one",
+        "mismarked": "a value is marked {tag!r} and is not one",
         "unknown-entries": "{name} has unknown entries {names:all}",
         "mapping-of-kinds": "a mapping with {kinds:all} is expected",
         "entry-of-other-type": "{name} must be {expected}",
