@@ -370,7 +370,7 @@ class TestOptions:
                 np.linalg.matrix_rank(run_plan(plan, rows_of(table, ADD_REMOVE), insecure_generator(0)).gram, tol=1e-5)
                 <= 2
             )
-            with pytest.raises(ValueError, match="rank=2 is more than"):
+            with refused("rank-too-large"):
                 mechanism.plan(MomentShape(1), PrivacyBudget.pure(1.0), "add_remove")
 
     @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ class TestOptions:
                 mechanism(**options)
 
     def test_bad_allocation(self):
-        with pytest.raises(ValueError, match="allocation='greedy'"):
+        with refused("not-one-of", parameter="allocation", value="greedy"):
             IterativeEigenvectors(allocation="greedy")
 
     def test_shares_are_what_was_asked(self):
@@ -413,7 +413,7 @@ class TestOptions:
 
     def test_a_sum_that_would_leave_the_lattice_is_refused_when_planning(self):
         mechanism = IterativeEigenvectors(sum_share=1e-12, eigenvalue_share=0.9)
-        with pytest.raises(ValueError, match="raise sum_share"):
+        with refused("sum-share-too-small"):
             mechanism.plan(MomentShape(4), PrivacyBudget.pure(1e-3), "add_remove")
 
     def test_one_dimension_spends_all_on_the_eigenvalue(self):
@@ -506,7 +506,7 @@ def test_which_shares_and_plans_there_are():
         KapralovTalwar(sum_share=share, eigenvalue_share=share)
     for share in (0.0, 1.0, -0.5):
         for name in ("sum_share", "eigenvalue_share"):
-            with pytest.raises(ValueError, match="above 0 and below 1"):
+            with refused("out-of-range"):
                 IterativeEigenvectors(**{name: share})
     for calibration, says in (("tight", False), ("paper", True)):
         plan = IterativeEigenvectors(calibration=calibration).plan(MomentShape(3), PrivacyBudget.pure(1.0), ADD_REMOVE)

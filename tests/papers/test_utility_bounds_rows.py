@@ -14,6 +14,7 @@ import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
 from dpmoments.mechanisms.means import CoinPressMean
 from dpmoments.papers.bounds.arguments import least_rows
+from support.said import refused
 
 PAPER_STEP = 0.05 / 60
 
@@ -27,7 +28,7 @@ def test_the_fewest_rows_are_found() -> None:
     assert least_rows(lambda _: 0.0, 0.1) == 2
     with pytest.raises(ValueError, match="no number of rows"):
         least_rows(lambda _: 1.0, 0.5)
-    with pytest.raises(ValueError, match="above 0"):
+    with refused("out-of-range", parameter="error"):
         least_rows(lambda n: 1.0 / n, 0.0)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from dpmoments.privacy import curves
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
+from support.said import refused
 
 EPSILONS = [1e-6, 1e-3, 0.1, 1.0, 4.0, 30.0, 1e4, 1e8, 1e12]
 DELTAS = [1e-300, 1e-100, 1e-30, 1e-9, 1e-3, 0.1, 0.5, 0.9, 0.999]
@@ -172,14 +173,14 @@ def test_a_root_of_a_curve_that_is_rounded_or_infinite_in_places_is_safe(safe):
 
 
 def test_no_root_is_made_up():
-    with pytest.raises(ArithmeticError, match="no boundary"):
+    with refused("curve-without-boundary", ArithmeticError):
         safe_root(lambda _: 1.0, 1.0, safe="above")
-    with pytest.raises(ArithmeticError, match="no boundary"):
+    with refused("curve-without-boundary", ArithmeticError):
         safe_root(lambda _: -1.0, 1.0, safe="below")
     for at_the_end in (lambda x: 1.0 if x < math.inf else -1.0, lambda x: 1.0 if x > 0.0 else -1.0):
-        with pytest.raises(ArithmeticError, match="no boundary"):
+        with refused("curve-without-boundary", ArithmeticError):
             safe_root(at_the_end, 1.0, safe="above" if at_the_end(math.inf) < 0.0 else "below")
-    with pytest.raises(ArithmeticError, match="not a number"):
+    with refused("curve-not-a-number", ArithmeticError):
         safe_root(lambda _: math.nan, 1.0, safe="above")
     # Safe at the one point at which the root finder is not: the walk to the safe side goes on for ever.
     with pytest.raises(ArithmeticError, match="not monotone"):
@@ -191,12 +192,12 @@ def test_arguments_of_curves():
         assert check("x", allowed) == allowed
         assert check("x", 1e308) == 1e308
         for value in (-5e-324, -1.0, math.inf, -math.inf, math.nan):
-            with pytest.raises(ValueError, match="x must be"):
+            with refused("out-of-range", parameter="x"):
                 check("x", value)
-    with pytest.raises(ValueError, match="positive"):
+    with refused("out-of-range", parameter="x"):
         require_positive("x", 0.0)
     for value in (5e-324, 0.5, 1.0 - 2.0**-53):
         assert require_delta(value) == value
     for value in (0.0, 1.0, -0.1, 1.1, math.nan, math.inf):
-        with pytest.raises(ValueError, match="strictly between"):
+        with refused("delta-not-a-probability"):
             require_delta(value)

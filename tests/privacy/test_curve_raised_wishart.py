@@ -8,6 +8,7 @@ import pytest
 
 from dpmoments.privacy import curves
 from privacy.test_curve_wishart_sampling import hockey_stick_by_simulation
+from support.said import refused
 
 
 def exponent(beta, epsilon, degrees, ratio):
@@ -154,8 +155,8 @@ def test_degrees_invert_the_ratio(degrees):
 
 
 def test_arguments_are_checked():
-    with pytest.raises(ValueError, match="at least 1"):
+    with refused("out-of-range", parameter="degrees_of_freedom"):
         curves.raised_wishart_delta(1.0, 0.5, 10.0)
     for ratio in (0.0, math.inf, math.nan):
-        with pytest.raises(ValueError, match="ratio"):
+        with refused("out-of-range", parameter="ratio"):
             curves.raised_wishart_delta(1.0, 5, ratio)

@@ -182,7 +182,7 @@ def test_monotone_in_padding_and_degrees(neighbors):
 def test_degrees_are_safe_and_largest(neighbors, padding):
     epsilon, delta = 1.0, 1e-4
     if padding == 3.0:
-        with pytest.raises(ValueError, match="pad more"):
+        with refused("padding-too-small"):
             curves.wishart_sampling_degrees(epsilon, 1e-6, padding, neighbors)
         return
     degrees = curves.wishart_sampling_degrees(epsilon, delta, padding, neighbors)
@@ -253,7 +253,7 @@ def test_group_path_is_sound_and_wasteful(neighbors):
 
 @pytest.mark.parametrize("arguments", [(1.0, 0.5, 10.0), (1.0, 5, 0.0), (-1.0, 5, 1.0), (math.nan, 5, 1.0)])
 def test_refuses_nonsense(arguments):
-    with pytest.raises(ValueError, match="must"):
+    with refused("out-of-range"):
         curves.wishart_sampling_delta(*arguments, "add_remove")
     with refused("unknown-relation"):
         curves.wishart_sampling_delta(1.0, 5, 1.0, "neither")

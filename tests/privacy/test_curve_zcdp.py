@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dpmoments.privacy import curves
+from support.said import refused
 
 EPSILONS = [1e-6, 1e-3, 0.1, 1.0, 10.0, 1e3, 1e8, 1e12]
 DELTAS = [1e-300, 1e-30, 1e-9, 1e-3, 0.5, 0.999]
@@ -134,7 +135,7 @@ def test_edges():
     assert curves.zcdp_delta(1e5, 0.0) == 1.0
     assert curves.zcdp_epsilon(1e-6, 0.5) == 0.0
     for call in (curves.zcdp_noise_scale, curves.zcdp_delta, curves.zcdp_epsilon, curves.zcdp_rho):
-        with pytest.raises(ValueError, match="must"):
+        with refused("out-of-range"):
             call(-1.0, 0.5)
         with pytest.raises(ValueError, match="must"):
             call(0.5, math.nan)

@@ -251,7 +251,7 @@ def test_auto_calibrates_what_it_chooses_to_what_is_left_for_that() -> None:
 def test_the_filter_refuses_a_run_that_spends_on_a_row_what_is_for_a_unit() -> None:
     for cost in BUDGETS.values():
         full = dpm.mechanisms.Auto().plan(MomentShape(2), cost, ADD_REMOVE)
-        with pytest.raises(ValueError, match="costs more than a row's part"):
+        with refused("plan-above-cost-of-row"):
             UnitsPlan.of(full, cost, UNIT)
         honest = plan_for_rows(dpm.mechanisms.Auto(), MomentShape(2), cost, ADD_REMOVE, UNIT)
         plan = UnitsPlan.of(honest, cost, UNIT)
@@ -265,7 +265,7 @@ def test_a_plan_for_units_takes_the_rows_of_its_own_unit_alone() -> None:
     plan = plan_of(ADDITIVE[0])
     for unit in (None, replace(UNIT, max_rows=4), replace(UNIT, missing="drop")):
         rows = Rows.of(long_table(3), dpm.Schema.unit_ball(3), privacy_unit=unit, threads=1)
-        with pytest.raises(ValueError, match="another privacy unit"):
+        with refused("rows-of-other-unit"):
             plan.run(rows, PrivacyFilter(plan, insecure_generator(0)))
 
 

@@ -827,24 +827,24 @@ def test_units_go_down_to_a_power_of_two() -> None:
 def test_impossible_arguments_are_refused() -> None:
     with refused("no-feature"):
         gram_frobenius(Neighbors.ADD_REMOVE, 0)
-    with pytest.raises(ValueError, match="augmentation"):
+    with refused("augmentation-out-of-range"):
         gram_nuclear(Neighbors.ADD_REMOVE, 2, 1.5)
     with refused("no-feature"):
         row_sum_l1(Neighbors.ADD_REMOVE, 0)
-    with pytest.raises(ValueError, match="augmentation"):
+    with refused("augmentation-out-of-range"):
         smallest_eigenvalue(Neighbors.ADD_REMOVE, -0.5)
     for name in (*OF_AUGMENTED_ROWS, *OF_WIDTHS):
         with refused("no-feature"):
             stated(name, Neighbors.REPLACE_ONE, 0, 0.0)
     for name in (*OF_AUGMENTED_ROWS, *OF_NORMS):
         for w in (-0.001, 1.001):
-            with pytest.raises(ValueError, match="augmentation"):
+            with refused("augmentation-out-of-range"):
                 stated(name, Neighbors.ADD_REMOVE, 2, w)
     for published in (0.5, 2.0):
         with pytest.raises(ValueError, match="published"):
             inverse_gram_frobenius(Neighbors.ADD_REMOVE, 2, 5.0, published)
     for least, published in ((0.0, 0.0), (1.0, 1.0), (math.nan, 0.0)):
-        with pytest.raises(ValueError, match="least_eigenvalue"):
+        with refused("eigenvalue-not-above"):
             inverse_gram_frobenius(Neighbors.ADD_REMOVE, 2, least, published)
 
 
@@ -940,7 +940,7 @@ def test_only_an_argument_called_weights_is_a_list(weighted: Sensitivity) -> Non
     with refused("sensitivity-lacks"):
         sensitivity_from_dict(values | {"arguments": {"n_features": 3}})
     honest = gram_frobenius(ADD_REMOVE, 3).to_dict()
-    with pytest.raises(ValueError, match="unknown entries 'weights'"):
+    with refused("unknown-entries"):
         sensitivity_from_dict(honest | {"arguments": {**honest["arguments"], "weights": [1.0]}})
 
 
