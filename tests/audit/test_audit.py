@@ -635,13 +635,13 @@ def test_the_plan_without_names_audits_every_mechanism_in_its_configuration() ->
 
 
 def test_what_cannot_be_audited_says_so() -> None:
-    with pytest.raises(ValueError, match="smallest eigenvalue"):
+    with refused("eigenvalue-needed"):
         audit("inverse-gaussian", PrivacyBudget.zcdp(0.5), ADD_REMOVE, insecure_generator(0))
-    with pytest.raises(ValueError, match="smallest eigenvalue"):
+    with refused("eigenvalue-needed"):
         _audit_settings(dpm.mechanisms.InverseGaussian())
     with pytest.raises(ValueError, match="no pair"):
         audit("laplace", PURE, ADD_REMOVE, insecure_generator(0), pairs=[])
-    with pytest.raises(ValueError, match=r"got 1\.0"):
+    with refused("out-of-range", parameter="level"):
         audit("laplace", PURE, ADD_REMOVE, insecure_generator(0), level=1.0)
     with pytest.raises(ValueError, match="at least 20"):
         AuditEffort(pilot=3)

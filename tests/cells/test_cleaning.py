@@ -205,31 +205,31 @@ def test_a_file_holds_all_rules(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "code"),
     [
-        (lambda: dpm.Numeric("a", 0, 1, "fill"), "needs fill="),
-        (lambda: dpm.Numeric("a", 0, 1, fill=0.5), "goes with missing='fill'"),
-        (lambda: dpm.Numeric("a", 0, 1, "fill", fill=2), "outside the bounds"),
-        (lambda: dpm.Date("a", "2020-01-01", "2021-01-01", "fill", fill="2030-01-01"), "outside the bounds"),
-        (lambda: dpm.Numeric("a", 0, 1, thousands="."), "decimal and thousands are both"),
-        (lambda: dpm.Numeric("a", 0, 1, missing_values="NA"), "must be a list"),
-        (lambda: dpm.Numeric("a", 0, 1, missing_values=[None]), "texts and finite numbers"),
-        (lambda: dpm.Numeric("a", 0, 1, source=""), "source"),
-        (lambda: dpm.Boolean("a", true_values=[1], false_values=[1]), "both in true_values and in false_values"),
-        (lambda: dpm.Boolean("a", true_values=[1], missing_values=[1]), "means true or false"),
-        (lambda: dpm.Boolean("a", "fill", fill=0.5), "must be true or false"),  # type: ignore[arg-type]
-        (lambda: dpm.Categorical("a", ["x", "X"], casefold=True), "leave every level apart"),
-        (lambda: dpm.Categorical("a", ["x", "y"], aliases={"x": ["z"], "y": ["z"]}), "leave every level apart"),
-        (lambda: dpm.Categorical("a", ["x"], aliases={"z": ["w"]}), "not one of its levels"),
-        (lambda: dpm.Categorical("a", ["x"], aliases={"x": "w"}), "must be a list of texts"),
-        (lambda: dpm.Categorical("a", ["x"], missing_values=["x"]), "both in missing_values and a spelling"),
-        (lambda: dpm.Schema(dpm.Numeric("a", 0, 1, source="b"), dpm.Numeric("b", 0, 1)), "read from the same column"),
-        (lambda: dpm.Schema(dpm.Numeric("a", 0, 1), text_format=";"), "must be a dpmoments.TextFormat"),  # type: ignore[arg-type]
-        (lambda: dpm.TextFormat.from_dict({"delimeter": ";"}), "did you mean 'delimiter'"),
+        (lambda: dpm.Numeric("a", 0, 1, "fill"), "fill-needed"),
+        (lambda: dpm.Numeric("a", 0, 1, fill=0.5), "fill-with-other-rule"),
+        (lambda: dpm.Numeric("a", 0, 1, "fill", fill=2), "fill-outside-bounds"),
+        (lambda: dpm.Date("a", "2020-01-01", "2021-01-01", "fill", fill="2030-01-01"), "fill-outside-bounds"),
+        (lambda: dpm.Numeric("a", 0, 1, thousands="."), "column-mistake"),
+        (lambda: dpm.Numeric("a", 0, 1, missing_values="NA"), "not-texts-and-numbers"),
+        (lambda: dpm.Numeric("a", 0, 1, missing_values=[None]), "not-a-text-or-number"),
+        (lambda: dpm.Numeric("a", 0, 1, source=""), "out-of-range"),
+        (lambda: dpm.Boolean("a", true_values=[1], false_values=[1]), "true-and-false"),
+        (lambda: dpm.Boolean("a", true_values=[1], missing_values=[1]), "missing-and-truth"),
+        (lambda: dpm.Boolean("a", "fill", fill=0.5), "out-of-range"),  # type: ignore[arg-type]
+        (lambda: dpm.Categorical("a", ["x", "X"], casefold=True), "levels-not-distinct"),
+        (lambda: dpm.Categorical("a", ["x", "y"], aliases={"x": ["z"], "y": ["z"]}), "levels-not-distinct"),
+        (lambda: dpm.Categorical("a", ["x"], aliases={"z": ["w"]}), "alias-of-unknown-level"),
+        (lambda: dpm.Categorical("a", ["x"], aliases={"x": "w"}), "aliases-not-a-list"),
+        (lambda: dpm.Categorical("a", ["x"], missing_values=["x"]), "missing-and-level"),
+        (lambda: dpm.Schema(dpm.Numeric("a", 0, 1, source="b"), dpm.Numeric("b", 0, 1)), "repeated-sources"),
+        (lambda: dpm.Schema(dpm.Numeric("a", 0, 1), text_format=";"), "wrong-type"),  # type: ignore[arg-type]
+        (lambda: dpm.TextFormat.from_dict({"delimeter": ";"}), "unknown-text-format-entries"),
     ],
 )
-def test_contradictions_are_refused(make: Callable[[], Any], words: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=words):
+def test_contradictions_are_refused(make: Callable[[], Any], code: str) -> None:
+    with refused(code, (TypeError, ValueError)):
         make()
 
 

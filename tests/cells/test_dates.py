@@ -277,23 +277,23 @@ def test_bounds_that_are_no_dates(options: tuple[Any, Any], code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "code"),
     [
-        (dict(unit="fortnights"), "unit='fortnights' must be one of"),
-        (dict(origin="soon"), "origin='soon' must be a date"),
-        (dict(format="%d.%m"), "must have one year"),
-        (dict(format="%d.%m.%Y %Q"), "'%Q': known are"),
-        (dict(format="%Y%m%d%d"), "twice"),
-        (dict(format="%Y%y%m%d"), "one year"),
-        (dict(format="%d%m%Y%"), "'%': known"),
-        (dict(format=3), "must be a text"),
-        (dict(missing="zero"), "missing='zero'"),
-        (dict(description="two\nlines"), "one line of printable"),
-        (dict(description=" "), "a text"),
+        (dict(unit="fortnights"), "not-one-of"),
+        (dict(origin="soon"), "out-of-range"),
+        (dict(format="%d.%m"), "column-mistake"),
+        (dict(format="%d.%m.%Y %Q"), "column-mistake"),
+        (dict(format="%Y%m%d%d"), "column-mistake"),
+        (dict(format="%Y%y%m%d"), "column-mistake"),
+        (dict(format="%d%m%Y%"), "column-mistake"),
+        (dict(format=3), "out-of-range"),
+        (dict(missing="zero"), "not-one-of"),
+        (dict(description="two\nlines"), "description-not-one-line"),
+        (dict(description=" "), "out-of-range"),
     ],
 )
-def test_options_that_cannot_be(options: dict[str, Any], words: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=words):
+def test_options_that_cannot_be(options: dict[str, Any], code: str) -> None:
+    with refused(code, (TypeError, ValueError)):
         Date("t", "2015-01-01", "2020-01-01", **options)
 
 

@@ -487,7 +487,7 @@ def test_bytes_that_are_no_text_name_nobody(tmp_path: Path) -> None:
     schema = Schema(dpm.Numeric("x", 0, 1))
     rows = Rows.of(path, schema, privacy_unit=dpm.PrivacyUnit("id", 1, "drop"))
     assert rows.bounded((1, 2)).count() == 2
-    with pytest.raises(ValueError, match="'id'"):
+    with refused("table-unreadable"):
         Rows.of(path, schema, privacy_unit=dpm.PrivacyUnit("id", 1)).bounded((1, 2))
 
 
@@ -536,7 +536,7 @@ def test_a_line_is_refused_by_its_own_length_alone(
         path.write_bytes(head + b"".join(lines) + line + b"\n" + after)
         schema = Schema(dpm.Numeric("c", 0, 1))
         if length > 2 * BLOCK:
-            with pytest.raises(ValueError, match="one of its lines is longer than"):
+            with refused("table-unreadable"):
                 Rows.of(path, schema).count()
         else:
             assert Rows.of(path, schema).count() == len(lines) + 1 + after.count(b"\n")
@@ -605,7 +605,7 @@ def test_bytes_that_are_not_text_are_one_unreadable_cell_in_any_encoding(
             assert found == Rows.of(plain, schema).moments()
             facts = dpm.preflight(path, schema, text_format=stated, threads=1).private_facts()
             assert facts["rows_kept"] == Rows.of(plain, schema).count()
-    with pytest.raises(ValueError, match="'x'"):
+    with refused("table-unreadable"):
         Rows.of(path, Schema(dpm.Numeric("x", 0, 4)), text_format=stated).count()
 
 
@@ -636,7 +636,7 @@ def test_a_line_of_too_many_cells_is_not_told_by_its_bytes(tmp_path: Path, capfd
     """Arrow's reader would print the error that these bytes are not UTF-8, with one of them, past all of our own words."""
     path = tmp_path / "t.csv"
     path.write_bytes(b"c,d\n1,2\n\xb1x,2,3\n")
-    with pytest.raises(ValueError, match="has a different number of fields than the first"):
+    with refused("table-unreadable"):
         count(path, dpm.Numeric("c", 0, 1, missing="drop"))
     assert capfd.readouterr() == ("", "")
 
@@ -679,7 +679,7 @@ def test_a_file_is_read_again_for_both_reasons_and_counts_every_line_once(
     path.write_bytes(b"c,d\n" + b"".join(ragged))
     facts = dpm.preflight(path, schema).private_facts()
     assert (facts["lines_with_more_or_fewer_cells"], facts["rows"]) == (3, 2_102)
-    with pytest.raises(ValueError, match="has a different number of fields than the first"):
+    with refused("table-unreadable"):
         Rows.of(path, schema).count()
 
 

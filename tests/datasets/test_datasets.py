@@ -29,6 +29,7 @@ from dpmoments.papers import datasets as genetic_components
 from dpmoments.papers import datasets as papers_datasets
 from dpmoments.papers.datasets import PublishedFile
 from dpmoments.schema import Boolean, Categorical, Numeric, Schema
+from support.said import refused
 
 ROOT = Path(__file__).parents[2]
 CONTENT = b"a file\nof two lines\n"
@@ -742,7 +743,7 @@ def test_synthetic_edge_cases():
         with pytest.raises(ValueError, match="at least 1"):
             papers_datasets.amin_synthetic(*size, np.random.default_rng(0))
     for option in ("scaling", "columns"):
-        with pytest.raises(ValueError, match="'other'"):
+        with refused("not-one-of", value="other"):
             papers_datasets.amin_synthetic(3, 3, np.random.default_rng(0), **{option: "other"})
 
 
@@ -804,5 +805,5 @@ def test_rows_of_heavy_tails_need_sizes_and_a_covariance():
             with pytest.raises(ValueError, match="must be at least 1"):
                 make(*sizes, rng)
     for degrees in (2.0, -1.0, float("nan")):
-        with pytest.raises(ValueError, match="must be above 2"):
+        with refused("out-of-range", parameter="degrees"):
             papers_datasets.multivariate_student(3, 3, rng, degrees=degrees)

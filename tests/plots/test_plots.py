@@ -340,7 +340,7 @@ def test_a_forecast_is_drawn_as_it_is_printed() -> None:
     (best,) = [line for line in against.lines if line.get_marker() == "None" and len(line.get_xdata()) == 7][:1]
     at = best.get_xdata().tolist().index(0.5)
     assert best.get_ydata()[at] == pytest.approx(noise.typical_correlation())
-    with pytest.raises(ValueError, match="use 'columns' or 'budget'"):
+    with refused("not-one-of", parameter="against"):
         forecast.plot("rows")
     with refused("forecast-without-plot"):
         dpm.forecast(dpm.Schema.unbounded(2), n_rows=100, rho=1.0).plot()

@@ -93,9 +93,9 @@ def test_a_draft_is_a_function_of_names_and_types(name: str, tmp_path: Path) -> 
         assert draft.names == tuple(column["name"] for column in parse_yaml(str(draft))["columns"])
         (tmp_path / f"{seed}.yaml").unlink(missing_ok=True)
         draft.save(tmp_path / f"{seed}.yaml")
-        with pytest.raises(ValueError, match="has no"):
+        with refused("schema-file-mistake"):
             Schema.load(tmp_path / f"{seed}.yaml")
-        with pytest.raises(FileExistsError, match="not overwritten"):
+        with refused("output-exists", FileExistsError):
             draft.save(tmp_path / f"{seed}.yaml")
     assert texts[0] == texts[1]
 
@@ -146,10 +146,10 @@ def test_text_files_of_another_format(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes("größe;alter\n1;2\n".encode("utf-16"))
     stated = dpm.TextFormat(delimiter=";", encoding="utf-16")
     assert Schema.draft(tmp_path / "t.csv", text_format=stated).names == ("größe", "alter")
-    with pytest.raises(ValueError, match="pass the encoding"):
+    with refused("text-file-unreadable"):
         Schema.draft(tmp_path / "t.csv")
     (tmp_path / "u.csv").write_text(f"a;b\n{SECRET};2\n")
-    with pytest.raises(ValueError, match='would have 2 by ";": pass delimiter=";"') as caught:
+    with refused("draft-not-possible") as caught:
         Schema.draft(tmp_path / "u.csv")
     assert SECRET not in str(caught.value)
     assert Schema.draft(tmp_path / "u.csv", text_format=dpm.TextFormat(delimiter=",")).names == (
@@ -190,7 +190,7 @@ def test_feather_version_1_and_damage_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.feather"
     for content in (b"FEA1 and more", b"ARROW1\0\0 and then nothing", b"", SECRET.encode()):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="cannot be read") as caught:
+        with refused("table-unreadable") as caught:
             Rows.of(path, schema)
         assert SECRET not in str(caught.value)
         with refused("file-unreadable"):

@@ -148,10 +148,10 @@ def test_the_output_is_checked_before_a_row_is_read(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(Rows, "moments", no_reading)
     taken = tmp_path / "taken.json"
     taken.write_text("precious")
-    with pytest.raises(FileExistsError, match="not overwritten"):
+    with refused("output-exists", FileExistsError):
         dpm.release(people(), SCHEMA, epsilon=1.0, output=taken)
     assert taken.read_text() == "precious"
-    with pytest.raises(FileNotFoundError, match="does not exist"):
+    with refused("output-folder-missing", FileNotFoundError):
         dpm.release(people(), SCHEMA, epsilon=1.0, output=tmp_path / "absent" / "people.json")
     with pytest.raises(AssertionError, match="a row was read"):
         dpm.release(people(), SCHEMA, epsilon=1.0, output=tmp_path / "free.json")

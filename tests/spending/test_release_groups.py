@@ -463,34 +463,34 @@ def other_version(content: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "words"),
+    ("edit", "cause"),
     [
-        (lambda content: content.update(by=None), "by must be a mapping"),
-        (lambda content: content.update(releases={}), "releases must be a list"),
-        (lambda content: content.update(more=1), "unknown entries 'more'"),
-        (lambda content: content.pop("by"), "has no entry 'by'"),
-        (lambda content: content["by"].update(levels=["north", "south"]), "has 2 levels, and there are 3 releases"),
-        (lambda content: content["by"].update(name="place"), "not of the group place = north"),
+        (lambda content: content.update(by=None), "entry-of-other-type"),
+        (lambda content: content.update(releases={}), "entry-of-other-type"),
+        (lambda content: content.update(more=1), "unknown-entries"),
+        (lambda content: content.pop("by"), "entry-absent"),
+        (lambda content: content["by"].update(levels=["north", "south"]), "groups-number"),
+        (lambda content: content["by"].update(name="place"), "release-of-other-group"),
         (
             lambda content: content.update(by={"kind": "numeric", "name": "region", "lower": 0, "upper": 1}),
-            "is numeric",
+            "groups-of-other-column",
         ),
-        (lambda content: content["releases"].pop(), "has 3 levels, and there are 2 releases"),
-        (lambda content: content["releases"].reverse(), "not of the group region = north"),
-        (lambda content: content["releases"][0]["origin"].update(group=None), "not of the group region = north"),
-        (twice, "not of the group region = south"),
-        (other_run, "groups of several runs"),
-        (other_dataset, "groups of several runs"),
-        (other_schema, "features are not those of the schema"),
-        (other_version, "do not state one budget"),
-        (lambda content: content["releases"][2].update(receipt=None), "receipt must be a mapping"),
+        (lambda content: content["releases"].pop(), "groups-number"),
+        (lambda content: content["releases"].reverse(), "release-of-other-group"),
+        (lambda content: content["releases"][0]["origin"].update(group=None), "release-of-other-group"),
+        (twice, "release-of-other-group"),
+        (other_run, "groups-of-several-runs"),
+        (other_dataset, "groups-of-several-runs"),
+        (other_schema, "features-of-other-schema"),
+        (other_version, "groups-of-several-budgets"),
+        (lambda content: content["releases"][2].update(receipt=None), "entry-of-other-type"),
     ],
 )
-def test_a_forged_file_of_groups_is_refused(saved: Path, edit: Any, words: str) -> None:
+def test_a_forged_file_of_groups_is_refused(saved: Path, edit: Any, cause: str) -> None:
     forge(saved, lambda content: content)
     dpm.load(saved)
     forge(saved, edit)
-    with pytest.raises(ValueError, match=words):
+    with refused("file-inconsistent", cause=cause):
         dpm.load(saved)
 
 
