@@ -48,7 +48,7 @@ class InputError(Exception):
 
     @classmethod
     def of(cls, code: str, /, **facts: Any) -> Self:
-        """Return the error of a message; for files that messages are made of and that cannot import them."""
+        """Return the error of a message, for files of this floor, which cannot import it."""
         return cls(import_module(_MESSAGES).Message(code, **facts))
 
     @property
