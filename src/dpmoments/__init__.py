@@ -6,6 +6,7 @@ Analyze the release freely.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpmoments.foundation.errors import InputError
 from dpmoments.foundation.version import __version__
 
 if TYPE_CHECKING:
@@ -151,3 +152,11 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _message(code: str, **facts: Any) -> Any:
+    """Return the message of an error."""
+    return import_module("dpmoments.messages.message").Message(code, **facts)
+
+
+InputError.make_message = _message

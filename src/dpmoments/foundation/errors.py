@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from importlib import import_module
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
-
-_MESSAGES = "dpmoments.messages.message"
-"""Module of messages, loaded when an error of this floor is made."""
+from typing import Any, ClassVar, Protocol, Self
 
 
 class StatedError(Protocol):
@@ -46,10 +42,13 @@ class InputError(Exception):
     (True, 'value', {})
     """
 
+    make_message: ClassVar[Callable[..., StatedError]]
+    """Maker of messages, which ``dpmoments`` sets: this file is below them."""
+
     @classmethod
     def of(cls, code: str, /, **facts: Any) -> Self:
         """Return the error of a message, for files of this floor, which cannot import it."""
-        return cls(import_module(_MESSAGES).Message(code, **facts))
+        return cls(cls.make_message(code, **facts))
 
     @property
     def message_data(self) -> StatedError | None:
