@@ -64,14 +64,14 @@ def test_a_statistic_that_depends_on_the_rows_around_it_is_refused(d: int) -> No
     rng = np.random.default_rng(d)
     rows = Rows.of(rng.standard_normal((50, d)) / d, Schema.unit_ball(d))
     vector = rng.standard_normal(d)
-    refused: list[Callable[[np.ndarray], np.ndarray]] = [
+    depending: list[Callable[[np.ndarray], np.ndarray]] = [
         lambda block: block[:, 0] - block[:, 0].mean(),
         lambda block: np.arange(float(len(block))),
         lambda block: np.sort(block[:, 0]),
     ]
     if d > 2:
-        refused.append(lambda block: block @ vector)
-    for statistic in refused:
+        depending.append(lambda block: block @ vector)
+    for statistic in depending:
         with refused("statistic-of-other-rows"):
             rows.histogram(statistic, [0.0, 1.0])
     for statistic in (
