@@ -1439,3 +1439,11 @@ def test_means_of_classes_are_those_of_their_rows() -> None:
     hidden = replace(found.errors, priors=np.array([0.0, 0.4, 0.6]))
     np.testing.assert_array_equal(np.isnan(hidden.sampling), [[True] * 2, [False] * 2, [False] * 2])
     np.testing.assert_array_equal(np.isnan(hidden.privacy), [[True] * 2, [False] * 2, [False] * 2])
+
+
+def test_rows_and_means_of_groups_without_noise_are_counted() -> None:
+    rows = grouped(np.random.default_rng(5), 400)
+    found = group_means.group_means(drawn(template(GROUPS), rows, None), "group", ["y"])
+    level = rows[:, :3].argmax(axis=1)
+    np.testing.assert_allclose(found.counts, np.bincount(level), rtol=1e-4)
+    np.testing.assert_allclose(found.mean[0], [rows[level == each, 4].mean() for each in range(3)], rtol=1e-3)
