@@ -30,6 +30,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import isotropic, matrix_laplace, symmetric_gaussian
 from dpmoments.noise.models import (
     AdditiveModel,
+    CenteredLevelsModel,
     InverseNormalModel,
     LastStepModel,
     NoiseModel,
@@ -547,12 +548,34 @@ BASIS = ReleasedBasisModel(n_features=D, cells=CELLS, sum_variance=2.0, count_va
 SCALED = ScaledWishartModel(
     n_features=D, degrees=50.0, scale=0.5, scale_matrix=LINEAR @ LINEAR.T, augmentation=0.5, count_is_noisy=True
 )
+CENTERED = CenteredLevelsModel(
+    n_features=D, family="matrix-laplace", diagonal_variance=6 / RATE**2, off_diagonal_variance=3 / RATE**2,
+    sum_variance=12 / RATE**2, count_variance=96 / RATE**2, rate=RATE,
+    center=np.array([0.25, 0.25, 0.0, 0.125]), block_sizes=np.array([2.0, 2.0, 0.0, 0.0]),
+)  # fmt: skip
 EVERY: list[NoiseModel] = [
+    CENTERED,
     *ADDITIVE.values(),
     *MODELS.values(),
     BASIS,
     SCALED,
 ]
+
+
+def test_noise_about_a_center_of_levels_is_carried_to_zero() -> None:
+    rng, matrix = np.random.default_rng(4), CENTERED.map_to_zero
+    cells = plain_of(CENTERED).variances
+    same_answers(CENTERED.fixed_law, RotatedNoise(matrix, cells), rng)
+    few_indices_are_as_good_as_all(CENTERED.fixed_law, rng)
+    assert CENTERED.frobenius_error == pytest.approx(math.sqrt(CENTERED.fixed_law.energy))
+    row = matrix @ np.array([0.5, 0.3, -0.3, 0.1, -0.2])
+    shift = np.outer(row, row)
+    loss = CENTERED.shift_loss(shift[1:, 1:], shift[0, 1:], float(shift[0, 0]))
+    assert loss is not None
+    assert loss.size == pytest.approx(RATE * (0.25**2 + 2 * 0.3**2 + 0.1**2 + 0.2**2))
+    outside = CENTERED.shift_loss(np.diag([1.0, 0.0, 0.0, 0.0]), np.zeros(D), 0.0)
+    assert outside is not None
+    assert math.isinf(outside.size)
 
 
 def test_every_model_of_the_closed_table_is_tested() -> None:
@@ -592,6 +615,12 @@ def test_files_keep_every_bit_and_refuse_forgeries(model: NoiseModel) -> None:
         (ADDITIVE["gaussian"], {"family": "laplace"}),
         (BASIS, {"cells": [1.0] * 15 + [-1.0]}),
         (SCALED, {"scale_matrix": [1.0] * 16}),
+        (CENTERED, {"block_sizes": [2.0, 2.0, 2.0, 0.0]}),
+        (CENTERED, {"block_sizes": [0.0, 0.0, 0.0, 2.0]}),
+        (CENTERED, {"block_sizes": [1.5, 0.0, 0.0, 0.0]}),
+        (CENTERED, {"center": [2.0, 0.0, 0.0, 0.0]}),
+        (CENTERED, {"sum_variance": None}),
+        (CENTERED, {"name": "centered-levels-wishart"}),
         (MODELS["wishart"], {"degrees": 3.0}),
         (MODELS["inverse normal"], {"smallest_eigenvalue": 0.0}),
         (MODELS["last step"], {"sum_scale": 0.0}),

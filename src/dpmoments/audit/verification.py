@@ -14,6 +14,7 @@ from dpmoments.foundation.values import is_finite_number
 from dpmoments.foundation.version import __version__
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.counts import Counts, CountsPlan
+from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.terms import NoiseLaw
@@ -147,10 +148,15 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
     """Return the fault of a draw that relies on something that this release does not have."""
     d, bound = len(release.feature_names), release.diagnostics.get("eigenvalue_bound", 0.0)
     bound = bound if is_finite_number(bound) else -math.inf
+    levels = LevelCoordinates.of(release.schema)
+    row_square = 1.0 if levels is None else levels.row_square
     for draw in receipt.draws:
         features = draw.sensitivity.arguments.get("n_features", d)
         if features != d and draw.sensitivity.name != "row_sum_l1":  # a mean of one coordinate
             return f"{draw.what} has the sensitivity of {features} features, and the schema has {d}"
+        shorter = draw.sensitivity.arguments.get("row_square", 1.0)
+        if not isinstance(shorter, float | int) or shorter < row_square:
+            return f"{draw.what} has the sensitivity of rows that are shorter than the schema's"
         if isinstance(draw.law, WishartSampling) and draw.law.floor > max(bound - draw.sensitivity.value, 0.0):
             return f"{draw.what} relies on a smallest eigenvalue above the bound that was drawn"
     return None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.mechanisms.additive import choose_augmentation
+from dpmoments.mechanisms.additive import choose_augmentation, require_levels
 from dpmoments.mechanisms.ball_search import (
     COUNT_SHARE,
     MAX_OUTSIDE,
@@ -25,6 +25,7 @@ from dpmoments.mechanisms.ball_search import (
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.lattice_noise import count_error, noisy_count
+from dpmoments.mechanisms.level_coordinates import LATTICE_BITS
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
@@ -105,8 +106,17 @@ class AdaptiveBallPlan(Plan):
         del assumed  # the radius depends on the table
         return None
 
+    def errors_on(self, assumed: SyntheticSpectrum, privacy_filters: Iterable[PrivacyFilter]) -> ErrorsOnTable:
+        if self.shape.levels is None:
+            return super().errors_on(assumed, privacy_filters)
+        # synthetic rows have no levels
+        return self.mechanism.calibrate(replace(self.shape, levels=None), self.cost, self.neighbors).errors_on(
+            assumed, privacy_filters
+        )
+
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
+        require_levels(rows, self.guaranteed.levels)
         moments = rows.moments(bits=self.guaranteed.bits)
         if self.count_is_public:
             n_rows = least_rows = float(moments.count)
@@ -133,8 +143,8 @@ class AdaptiveBallPlan(Plan):
         if radius >= MAX_RADIUS:
             return self._at_the_bounds(moments, privacy_filter, "rows-fill-bounds")
         evidence = BallEvidence.measured(distances, privacy_filter, self.budget, index, farthest_distance(center, *box))
-        last = self.last_step(privacy_filter.left.as_budget)
-        if evidence.excess > allowed_excess(evidence, last.expected_error, rows_beyond):
+        noise = self.noise_about_zero(privacy_filter.left.as_budget)
+        if evidence.excess > allowed_excess(evidence, noise, rows_beyond):
             warnings = (Message("no-ball", spent=MAX_SPENT),) if evidence.shows_outlying_rows(rows_beyond) else ()
             return self._at_the_bounds(moments, privacy_filter, "ball-clips-too-much", warnings=warnings)
         share = self.budget.beyond_share(least_rows)
@@ -149,6 +159,14 @@ class AdaptiveBallPlan(Plan):
         It is at the public bounds, or in a ball about the mean.
         """
         return _joint(self.shape, left, self.neighbors, bits=self.guaranteed.bits, in_ball=in_ball)
+
+    def noise_about_zero(self, left: PrivacyBudget) -> float:
+        """Return the noise at the public bounds about 0, by which a ball is judged.
+
+        About the center of levels there is less, but a ball about the mean also has less noise from means.
+        """
+        about_zero = replace(self.shape, levels=None)
+        return _joint(about_zero, left, self.neighbors, bits=self.guaranteed.bits).expected_error
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any]:
         """Return the model's entries from the receipt.
@@ -275,12 +293,17 @@ def _joint(
     Its noise is matrix Laplace or Gaussian, by the budget's kind.
     """
     mechanism = MatrixLaplace() if budget.kind is BudgetKind.PURE else Gaussian()
+    if in_ball or (bits is not None and bits < LATTICE_BITS):  # a ball has its own center
+        shape = replace(shape, levels=None)
     plan = mechanism.augmented(shape, budget, neighbors, _augmentation(mechanism, shape, neighbors, in_ball))
     return plan if bits is None else replace(plan, bits=bits)
 
 
 def allowed_excess(evidence: BallEvidence, noise: float, rows_beyond: int) -> float:
-    """Return the largest noisy excess with which a ball is accepted."""
+    """Return the largest noisy excess with which a ball is accepted.
+
+    ``noise`` is for rows in the unit ball about 0.
+    """
     room = evidence.room_for_outlying_rows
     multiple, deviations = (
         room * small + (1.0 - room) * large for small, large in (MAX_CLIPPING_PER_NOISE, _MAX_DEVIATIONS)
@@ -298,10 +321,15 @@ def _augmentation(
 
     It does not depend on the budget: every run plans several releases.
     """
+    noisy_count = not shape.count_is_public(neighbors)
+    if shape.levels is not None:
+        return shape.levels.choose_augmentation(
+            lambda w: mechanism.noise_sensitivity(shape, neighbors, w), noisy_count=noisy_count
+        )
     return choose_augmentation(
         shape,
         lambda w: mechanism.noise_sensitivity(shape, neighbors, w),
-        noisy_count=not shape.count_is_public(neighbors),
+        noisy_count=noisy_count,
         mean_square=_MEAN_SQUARE if in_ball else 1.0,
         covariance_square=_COVARIANCE_SQUARE if in_ball else 1.0,
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,9 +20,10 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import Plan
+from dpmoments.mechanisms.level_coordinates import LATTICE_BITS, LevelCoordinates
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.messages.message import Message, Query
-from dpmoments.noise.models import AdditiveModel
+from dpmoments.noise.models import AdditiveModel, CenteredLevelsModel
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.moments import Moments
@@ -94,18 +95,21 @@ class AdditivePlan(Plan):
         w, a multiple of 1/64; 0 for a Gram matrix without count and mean.
     bits : int
         Lattice exponent: rows are multiples of 2^−bits, the Gram matrix of 2^(−2·bits).
+    levels : LevelCoordinates or None
+        Coordinates in which the noise is added, about the public center of levels; None: the encoded features.
     """
 
     augmentation: float
     bits: int
+    levels: LevelCoordinates | None = field(default=None, kw_only=True)
 
     family: ClassVar[str]
     """Name of its noise in files."""
 
     @property
     def dimension(self) -> int:
-        """Rows of the noisy matrix: d, or d + 1 with count and mean."""
-        return augmented_dimension(self.shape.n_features, self.augmentation)
+        """Rows of the noisy matrix: features or coordinates, and 1 more with count and mean."""
+        return noise_dimension(self.shape, self.levels, self.augmentation)
 
     @property
     @abstractmethod
@@ -122,7 +126,7 @@ class AdditivePlan(Plan):
         diagonal, off_diagonal = self.cell_variances
         w, (scale, laplace) = self.augmentation, self.own_count_noise
         count_variance = diagonal / w**4 if w else None
-        return AdditiveModel(
+        entries: dict[str, Any] = dict(
             n_features=self.shape.n_features,
             family=self.family,
             diagonal_variance=diagonal,
@@ -133,6 +137,9 @@ class AdditivePlan(Plan):
             count_scale=scale,
             count_is_laplace=laplace,
         )
+        if self.levels is None:
+            return AdditiveModel(**entries)
+        return CenteredLevelsModel(center=self.levels.center, block_sizes=self.levels.block_sizes, **entries)
 
     @property
     def expected_error(self) -> float:
@@ -165,6 +172,10 @@ class AdditivePlan(Plan):
     def passes(self) -> int | None:
         return 1
 
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
+        require_levels(rows, self.levels)
+
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
         return self.released(rows.moments(bits=self.bits), privacy_filter)
@@ -172,9 +183,50 @@ class AdditivePlan(Plan):
     def released(self, moments: Moments, privacy_filter: PrivacyFilter) -> RunResult:
         """Release moments of rows of norm at most 1, in units of their radius, with noise."""
         what = "count-sum-gram" if self.augmentation else "gram"
+        if self.levels is not None:
+            values = self.add_noise(privacy_filter, what, self.levels.augmented_gram(moments, self.augmentation))
+            known = self.released_count(moments.count, privacy_filter)
+            count, total, gram = self.levels.about_zero(values, self.augmentation, known)
+            return RunResult(count=count, sum=total, gram=gram, model=self.model)
         values = self.add_noise(privacy_filter, what, augmented_gram(moments, self.augmentation))
         result = taken_apart(values, self.augmentation, self.released_count(moments.count, privacy_filter))
         return replace(result, model=self.model)
+
+
+def noise_dimension(shape: MomentShape, levels: LevelCoordinates | None, augmentation: float) -> int:
+    """Return the rows of the noisy matrix of features, or of coordinates of levels."""
+    return augmented_dimension(shape.n_features if levels is None else levels.n_coordinates, augmentation)
+
+
+def row_square_of(levels: LevelCoordinates | None) -> float:
+    """Return the largest squared norm of a row of features, or of coordinates of levels."""
+    return 1.0 if levels is None else levels.row_square
+
+
+def require_levels(rows: Rows, levels: LevelCoordinates | None) -> None:
+    """Refuse rows of a schema with other levels."""
+    if levels is not None and LevelCoordinates.of(rows.schema) != levels:
+        raise InputValueError(
+            "the plan is for a schema with other levels, on which its sensitivity depends: make the plan from the same schema"
+        )
+
+
+def too_coarse_for_levels(shape: MomentShape, bits: int) -> bool:
+    """Return True if levels are not exact on the lattice."""
+    return shape.levels is not None and bits < LATTICE_BITS
+
+
+def choose_augmentation_about_levels(
+    shape: MomentShape,
+    sensitivity: Callable[[float], float],
+    *,
+    noisy_count: bool,
+    diagonal_ratio: float = 2.0,
+) -> float:
+    """Choose the appended constant for noise in coordinates of levels, if the shape has them."""
+    if shape.levels is None or not shape.mean:
+        return choose_augmentation(shape, sensitivity, noisy_count=noisy_count, diagonal_ratio=diagonal_ratio)
+    return shape.levels.choose_augmentation(sensitivity, noisy_count=noisy_count)
 
 
 def augmented_dimension(n_features: int, augmentation: float) -> int:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, choose_bits
+from dpmoments.mechanisms.additive import (
+    AdditivePlan,
+    choose_augmentation_about_levels,
+    choose_bits,
+    row_square_of,
+    too_coarse_for_levels,
+)
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism
 from dpmoments.mechanisms.lattice_noise import off_diagonal, with_gaussian_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
@@ -50,7 +56,7 @@ class GaussianPlan(AdditivePlan):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        return gram_frobenius(self.neighbors, self.shape.n_features, self.augmentation)
+        return gram_frobenius(self.neighbors, self.shape.n_features, self.augmentation, row_square_of(self.levels))
 
     def add_noise(self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray) -> FloatArray:
         return with_gaussian_noise(
@@ -107,7 +113,9 @@ class Gaussian(Mechanism):
             )
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> GaussianPlan:
-        augmentation = choose_augmentation(
+        if self.variance != "isotropic":
+            shape = replace(shape, levels=None)
+        augmentation = choose_augmentation_about_levels(
             shape,
             lambda w: self.noise_sensitivity(shape, neighbors, w),
             noisy_count=not shape.count_is_public(neighbors),
@@ -117,7 +125,7 @@ class Gaussian(Mechanism):
 
     def noise_sensitivity(self, shape: MomentShape, neighbors: Neighbors, augmentation: float) -> float:
         """Return the quantity that noise is proportional to, for an appended constant w."""
-        return gram_frobenius(neighbors, shape.n_features, augmentation).value
+        return gram_frobenius(neighbors, shape.n_features, augmentation, row_square_of(shape.levels)).value
 
     def augmented(
         self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, augmentation: float
@@ -125,13 +133,17 @@ class Gaussian(Mechanism):
         """Return the plan for a given constant w."""
         sensitivity = self.noise_sensitivity(shape, neighbors, augmentation)
         noise_scale = zcdp_noise_scale(self.drawable_budget(budget).rho, sensitivity)
+        bits = choose_bits(noise_scale, shape.n_features)
+        if too_coarse_for_levels(shape, bits):
+            return self.augmented(replace(shape, levels=None), budget, neighbors, augmentation)
         return GaussianPlan(
             mechanism=self,
             shape=shape,
             neighbors=neighbors,
             cost=budget,
             augmentation=augmentation,
-            bits=choose_bits(noise_scale, shape.n_features),
+            bits=bits,
+            levels=shape.levels,
             noise_scale=noise_scale,
             off_diagonal_scale=off_diagonal(noise_scale) if self.variance == "isotropic" else noise_scale,
         )

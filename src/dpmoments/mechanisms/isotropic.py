@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.mechanisms.additive import AdditivePlan, augmented_dimension, choose_augmentation, choose_bits
+from dpmoments.mechanisms.additive import (
+    AdditivePlan,
+    choose_augmentation_about_levels,
+    choose_bits,
+    noise_dimension,
+    row_square_of,
+    too_coarse_for_levels,
+)
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import under_law
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
@@ -50,7 +57,7 @@ class IsotropicPlan(AdditivePlan):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        return gram_frobenius(self.neighbors, self.shape.n_features, self.augmentation)
+        return gram_frobenius(self.neighbors, self.shape.n_features, self.augmentation, row_square_of(self.levels))
 
     def add_noise(self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray) -> FloatArray:
         law = IsotropicDraw(self.rate, self.bits)
@@ -88,19 +95,25 @@ class Isotropic(Mechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> IsotropicPlan:
         def sensitivity(w: float) -> float:
-            return gram_frobenius(neighbors, shape.n_features, w).value
+            return gram_frobenius(neighbors, shape.n_features, w, row_square_of(shape.levels)).value
 
-        augmentation = choose_augmentation(shape, sensitivity, noisy_count=not shape.count_is_public(neighbors))
+        augmentation = choose_augmentation_about_levels(
+            shape, sensitivity, noisy_count=not shape.count_is_public(neighbors)
+        )
         # One unit in the last place down: the quotient must not round above ε/Δ.
         rate = float(np.nextafter(budget.epsilon / sensitivity(augmentation), 0.0))
-        dimension = augmented_dimension(shape.n_features, augmentation)
+        dimension = noise_dimension(shape, shape.levels, augmentation)
+        bits = choose_bits(math.sqrt(_svec_length(dimension) + 1) / rate, shape.n_features)
+        if too_coarse_for_levels(shape, bits):
+            return self.calibrate(replace(shape, levels=None), budget, neighbors)
         return IsotropicPlan(
             mechanism=self,
             shape=shape,
             neighbors=neighbors,
             cost=budget,
             augmentation=augmentation,
-            bits=choose_bits(math.sqrt(_svec_length(dimension) + 1) / rate, shape.n_features),
+            bits=bits,
+            levels=shape.levels,
             rate=rate,
         )
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.mechanisms.additive import AdditivePlan, augmented_dimension, choose_augmentation, choose_bits
+from dpmoments.mechanisms.additive import (
+    AdditivePlan,
+    choose_augmentation_about_levels,
+    choose_bits,
+    noise_dimension,
+    row_square_of,
+    too_coarse_for_levels,
+)
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import under_law
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
@@ -47,7 +54,7 @@ class MatrixLaplacePlan(AdditivePlan):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        return gram_nuclear(self.neighbors, self.shape.n_features, self.augmentation)
+        return gram_nuclear(self.neighbors, self.shape.n_features, self.augmentation, row_square_of(self.levels))
 
     def add_noise(self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray) -> FloatArray:
         law = MatrixLaplaceDraw(self.laplace_rate, self.bits)
@@ -79,7 +86,7 @@ class MatrixLaplace(Mechanism):
     source: ClassVar[str] = "this library (docs/evidence/derivations/matrix_laplace.md)"
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> MatrixLaplacePlan:
-        augmentation = choose_augmentation(
+        augmentation = choose_augmentation_about_levels(
             shape,
             lambda w: self.noise_sensitivity(shape, neighbors, w),
             noisy_count=not shape.count_is_public(neighbors),
@@ -88,7 +95,7 @@ class MatrixLaplace(Mechanism):
 
     def noise_sensitivity(self, shape: MomentShape, neighbors: Neighbors, augmentation: float) -> float:
         """Return the quantity that noise is proportional to, for an appended constant w."""
-        return gram_nuclear(neighbors, shape.n_features, augmentation).value
+        return gram_nuclear(neighbors, shape.n_features, augmentation, row_square_of(shape.levels)).value
 
     def augmented(
         self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, augmentation: float
@@ -96,13 +103,17 @@ class MatrixLaplace(Mechanism):
         """Return the plan for a given constant w."""
         # One unit in the last place down: the quotient must not round above ε/Δ.
         rate = float(np.nextafter(budget.epsilon / self.noise_sensitivity(shape, neighbors, augmentation), 0.0))
-        dimension = augmented_dimension(shape.n_features, augmentation)
+        dimension = noise_dimension(shape, shape.levels, augmentation)
+        bits = choose_bits(math.sqrt(dimension + 1) / rate, shape.n_features)
+        if too_coarse_for_levels(shape, bits):
+            return self.augmented(replace(shape, levels=None), budget, neighbors, augmentation)
         return MatrixLaplacePlan(
             mechanism=self,
             shape=shape,
             neighbors=neighbors,
             cost=budget,
             augmentation=augmentation,
-            bits=choose_bits(math.sqrt(dimension + 1) / rate, shape.n_features),
+            bits=bits,
+            levels=shape.levels,
             laplace_rate=rate,
         )

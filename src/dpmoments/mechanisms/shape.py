@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.unit import Neighbors
@@ -42,6 +43,8 @@ class MomentShape:
         Largest number of nonzero entries of an encoded row: one for each column; default: ``n_features``.
     numeric_share : float
         Share of the columns that hold numbers, neither Boolean nor levels, with most rows possibly far inside their bounds.
+    levels : LevelCoordinates or None
+        Coordinates about the public center of one-hot levels, if the schema has such columns and a mean is released.
     """
 
     n_features: int
@@ -52,6 +55,7 @@ class MomentShape:
     drops_rows: bool = False
     max_nonzero: int = 0
     numeric_share: float = 0.0
+    levels: LevelCoordinates | None = None
 
     @classmethod
     def of(cls, schema: Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
@@ -68,6 +72,7 @@ class MomentShape:
             drops_rows=schema.drops_rows,
             max_nonzero=len(drawn.columns),
             numeric_share=schema.numeric_share,
+            levels=LevelCoordinates.of(schema) if mean else None,
         )
 
     def __post_init__(self) -> None:

@@ -291,6 +291,10 @@ Those of a whole matrix are given by the variance of a diagonal cell times the s
 """
 
 
+_CENTERED_FAMILIES = ("gaussian", "matrix-laplace", "isotropic")
+"""Families that are invariant under rotation, which noise about a center of levels needs."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdditiveModel(WithOwnCount):
     """Noise added entry by entry, with one distribution for all features.
@@ -320,13 +324,15 @@ class AdditiveModel(WithOwnCount):
 
     @property
     def name(self) -> str:
-        return self.family
+        return self.name_before_family + self.family
+
+    name_before_family: ClassVar[str] = ""
 
     @classmethod
     def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
         if "family" in given:
             raise InputValueError(f"the noise model {name!r} has no entry 'family': its name is the family's")
-        return super().read(name, {**given, "family": name})
+        return super().read(name, {**given, "family": name.removeprefix(cls.name_before_family)})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -452,6 +458,93 @@ class AdditiveModel(WithOwnCount):
 
     def to_dict(self) -> dict[str, Any]:
         return {key: value for key, value in super().to_dict().items() if key != "family"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CenteredLevelsModel(AdditiveModel):
+    """Noise added in coordinates about a public center of one-hot levels.
+
+    The moments are about 0.
+
+    With c the center and P the projection that takes its mean off each complete block, the noise on Σ (1, x)(1, x)ᵀ is
+    L C Lᵀ, C noise with one distribution for all cells as in :class:`AdditiveModel` and L = [[1, 0], [c, P]]
+    (``docs/evidence/derivations/public-center.md``).
+
+    Attributes
+    ----------
+    center : ndarray of shape (d,)
+        c, in unit-ball units; 0 for features outside blocks.
+    block_sizes : ndarray of shape (d,)
+        Size of the feature's complete block, 0 for other features.
+    """
+
+    center: FloatArray
+    block_sizes: FloatArray
+
+    arrays: ClassVar[Mapping[str, int]] = {"center": 1, "block_sizes": 1}
+    name_before_family: ClassVar[str] = "centered-levels-"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.family not in _CENTERED_FAMILIES:
+            raise InputValueError(f"no {self.family} noise is added about a center of levels")
+        if self.sum_variance is None or self.count_variance is None:
+            raise InputValueError("noise about a center of levels needs that of the sum of rows and of their number")
+        if not (np.abs(self.center) <= 1.0).all():
+            raise InputValueError("center of the noise model must be in the unit ball")
+        start = 0
+        while start < self.n_features:
+            size = max(self.block_sizes[start], 1.0)
+            if size % 1.0 or not (self.block_sizes[start : start + int(size)] == self.block_sizes[start]).all():
+                raise InputValueError("block_sizes of the noise model do not fit each other")
+            start += int(size)
+        if start > self.n_features:
+            raise InputValueError("block_sizes of the noise model do not fit each other")
+
+    @property
+    def projection(self) -> FloatArray:
+        """P, shape (d, d)."""
+        result, start = np.eye(self.n_features), 0
+        while start < self.n_features:
+            size = int(self.block_sizes[start])
+            if size:
+                result[start : start + size, start : start + size] -= 1.0 / size
+            start += max(size, 1)
+        return result
+
+    @property
+    def map_to_zero(self) -> FloatArray:
+        """L, shape (d + 1, d + 1)."""
+        matrix = np.eye(self.n_features + 1)
+        matrix[1:, 0], matrix[1:, 1:] = self.center, self.projection
+        return matrix
+
+    @property
+    def frobenius_error(self) -> float:
+        return math.sqrt(self.fixed_law.energy)
+
+    @property
+    def sum_error(self) -> float:
+        return math.sqrt(float(self.fixed_law.sum_variances.sum()))
+
+    @property
+    def fixed_law(self) -> NoiseLaw:
+        return super().fixed_law.carried(self.map_to_zero)
+
+    def shift_loss(self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float) -> ShiftLoss | None:
+        shift = np.block([[np.array([[count_shift]]), sum_shift[None, :]], [sum_shift[:, None], gram_shift]])
+        about = np.eye(self.n_features + 1)
+        about[1:, 0] = -self.center
+        shift = about @ shift @ about.T
+        outside = np.eye(self.n_features + 1)
+        outside[0, 0] = 0.0
+        outside[1:, 1:] -= self.projection
+        if np.abs(outside @ shift).max() > _ROUNDING * max(1.0, float(np.abs(shift).max())):
+            return ShiftLoss(math.inf)
+        return super().shift_loss(shift[1:, 1:], shift[0, 1:], count_shift)
+
+    def in_ball(self, radius: float) -> AdditiveModel:
+        raise NotImplementedError("rows in a ball have their own center")
 
 
 class NoisyPart(Protocol):
@@ -885,6 +978,7 @@ class ScaledWishartModel(WithOwnCount):
 
 _NOISE_MODELS: Mapping[str, type[NoiseModel]] = MappingProxyType(
     dict.fromkeys(_FAMILIES, AdditiveModel)
+    | {CenteredLevelsModel.name_before_family + family: CenteredLevelsModel for family in _CENTERED_FAMILIES}
     | {
         "last-step": LastStepModel,
         "inverse-normal": InverseNormalModel,

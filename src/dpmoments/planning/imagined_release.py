@@ -112,7 +112,7 @@ def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) ->
     else:
         chosen = _chosen_by_comparisons(beyond, rows_beyond, budget.deviation(search / ball_search.COMPARISONS))
     inner = plan.last_step(budget.whole, in_ball=True).model.fixed_law
-    error_at_bounds = math.sqrt(outside.energy)
+    error_at_bounds = plan.noise_about_zero(budget.whole)
     runs = []
     for index in np.flatnonzero((chosen > _MIN_PROBABILITY) & (radii < MAX_RADIUS)):
         radius = float(radii[index])

@@ -36,21 +36,26 @@ MAX_UNITS = 2.0**256
 """Largest number of query units in one unit: the finest unit is 2^−256."""
 
 
-def gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> Sensitivity:
+def gram_frobenius(
+    neighbors: Neighbors, n_features: int, augmentation: float = 0.0, row_square: float = 1.0
+) -> Sensitivity:
     """Return the Frobenius sensitivity of Σ z zᵀ (the ℓ2 sensitivity of its svec).
 
     Add-remove: ‖z zᵀ‖_F = ‖z‖² ≤ 1 + w². Replace-one: ‖z zᵀ − z′z′ᵀ‖_F² = ‖z‖⁴ + ‖z′‖⁴ − 2⟨z, z′⟩², at most 2(1 + w²)², reached
-    for ⟨x, x′⟩ = −w².
+    for ⟨x, x′⟩ = −w². ``row_square`` bounds ‖x‖², in place of 1, where the encoding has shorter rows.
     """
     _check(n_features, augmentation)
-    square = _row_square(augmentation)
+    square = _row_square(augmentation, row_square)
     if neighbors is Neighbors.ADD_REMOVE:
         value = square
     elif n_features == 1 and augmentation == 0:
-        value = 1.0  # one dimension has no orthogonal pair; with w the general bound is safe there, not attained
+        value = square  # one dimension has no orthogonal pair; with w the general bound is safe there, not attained
     else:
         value = _up(math.sqrt(2.0) * square)
-    return _made("gram_frobenius", neighbors, Norm.L2, value, n_features=n_features, augmentation=augmentation)
+    shorter = _if_shorter(row_square)
+    return _made(
+        "gram_frobenius", neighbors, Norm.L2, value, n_features=n_features, augmentation=augmentation, **shorter
+    )
 
 
 def sum_and_gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float) -> Sensitivity:
@@ -68,17 +73,23 @@ def sum_and_gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: 
     return _made("sum_and_gram_frobenius", neighbors, Norm.L2, value, **arguments)
 
 
-def gram_nuclear(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> Sensitivity:
+def gram_nuclear(
+    neighbors: Neighbors, n_features: int, augmentation: float = 0.0, row_square: float = 1.0
+) -> Sensitivity:
     """Return the nuclear-norm sensitivity of Σ z zᵀ.
 
-    The trace ‖z‖² ≤ 1 + w² under add-remove, twice that under replace-one.
+    The trace ‖z‖² ≤ 1 + w² under add-remove, twice that under replace-one. ``row_square`` bounds ‖x‖², in place of 1, where
+    the encoding has shorter rows.
     """
     _check(n_features, augmentation)
-    square = _row_square(augmentation)
+    square = _row_square(augmentation, row_square)
     value = square if neighbors is Neighbors.ADD_REMOVE else 2.0 * square
     if n_features == 1 and augmentation == 0:
-        value = 1.0
-    return _made("gram_nuclear", neighbors, Norm.NUCLEAR, value, n_features=n_features, augmentation=augmentation)
+        value = square
+    shorter = _if_shorter(row_square)
+    return _made(
+        "gram_nuclear", neighbors, Norm.NUCLEAR, value, n_features=n_features, augmentation=augmentation, **shorter
+    )
 
 
 def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> Sensitivity:
@@ -380,9 +391,16 @@ def _check(n_features: int, augmentation: float) -> None:
         raise InputValueError(Message("augmentation-out-of-range", augmentation=augmentation))
 
 
-def _row_square(augmentation: float) -> float:
-    """Return 1 + w², exact if w is a multiple of 1/64 and else rounded up."""
-    return rounded_up(1 + Fraction(augmentation) ** 2)
+def _row_square(augmentation: float, row_square: float = 1.0) -> float:
+    """Return ‖x‖² + w², exact if w is a multiple of 1/64 and ‖x‖² is 1, and else rounded up."""
+    if not 0.0 < row_square <= 1.0:
+        raise InputValueError(f"row_square={row_square}: the squared norm of a row is above 0 and at most 1")
+    return rounded_up(Fraction(row_square) + Fraction(augmentation) ** 2)
+
+
+def _if_shorter(row_square: float) -> dict[str, Argument]:
+    """Return the argument if rows are shorter than 1."""
+    return {} if row_square == 1.0 else {"row_square": row_square}
 
 
 def _up(value: float) -> float:

@@ -13,7 +13,15 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.levels import CompletedLevels, IndexArray, level_shares, possible_covariance, possible_mean
-from dpmoments.repair.linear_constraints import CellVariances, NoisySums, implied_count, project
+from dpmoments.repair.linear_constraints import (
+    CellVariances,
+    CenteredVariances,
+    NoisySums,
+    center_of_levels,
+    implied_count,
+    project,
+    project_about_center,
+)
 from dpmoments.repair.spectral import SpectralNoise, bulk_and_outlier_eigenvalues
 from dpmoments.schema.constraints import Constraints
 
@@ -91,7 +99,8 @@ def structured_moments(
     spectral repair of all features, or None without a mean. If ``rows_moved`` (rows were clipped), no linear constraint holds
     exactly and none is used; inequalities are.
 
-    1. Linear constraints (:func:`~dpmoments.repair.linear_constraints.project`).
+    1. Linear constraints (:func:`~dpmoments.repair.linear_constraints.project`; if the noise was added about the center of
+       levels, :func:`~dpmoments.repair.linear_constraints.project_about_center`).
     2. Means clipped to their bounds, shares of levels projected onto the simplex.
     3. Entries of two levels, or of a level and a single feature: posterior means, with one prior for each pair of kinds.
     4. Entries of single features (numeric or Boolean): spectral repair, of these only and of all features.
@@ -100,9 +109,15 @@ def structured_moments(
     scale = 1.0 if constraints.row_norm is None else constraints.row_norm
     variances = CellVariances.of(noise, scale)
     origin = np.zeros(constraints.n_features) if center is None else center
-    constraints = _without_fractions(noisy, noise, variances, constraints, origin, _MOVED if rows_moved else _ROUNDING)
     projected = center is None and not rows_moved
-    if projected:
+    centered = CenteredVariances.of(noise, constraints) if projected else None
+    if centered is not None:
+        variances, origin = centered.cells, center_of_levels(constraints)
+        noisy = _about(noisy, origin)
+    constraints = _without_fractions(noisy, noise, variances, constraints, origin, _MOVED if rows_moved else _ROUNDING)
+    if centered is not None:
+        noisy = project_about_center(noisy, centered, constraints)
+    elif projected:
         noisy = project(noisy, variances, constraints)
     from_origin = noisy.sum / noisy.count
     mean = possible_mean(_steadied(origin + from_origin, noisy, constraints), constraints)
@@ -124,6 +139,12 @@ def structured_moments(
         estimate[:d, :d] += weight * (whole - estimate[:d, :d])
     _make_margins_agree(estimate, uncertainty, levels)
     return mean, possible_covariance(estimate, levels)
+
+
+def _about(noisy: NoisySums, center: FloatArray) -> NoisySums:
+    """Return sums about 0 as sums about a center."""
+    cross = np.outer(center, noisy.sum - noisy.count / 2.0 * center)
+    return replace(noisy, sum=noisy.sum - noisy.count * center, gram=noisy.gram - cross - cross.T)
 
 
 def _without_fractions(

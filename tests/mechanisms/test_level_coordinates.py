@@ -1,0 +1,243 @@
+"""Coordinates about the public center of levels: exact, never longer than stated, and with the stated noise."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpmoments as dpm
+from dpmoments.audit.replay import replay
+from dpmoments.mechanisms import Gaussian, Isotropic, Laplace, MatrixLaplace
+from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
+from dpmoments.mechanisms.additive import augmented_gram
+from dpmoments.mechanisms.level_coordinates import LevelCoordinates
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise.models import NoiseModel
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.sensitivity import gram_frobenius, gram_nuclear
+from dpmoments.privacy.unit import Neighbors
+from dpmoments.rows.rows import Rows
+
+W = 0.25
+SCHEMA = dpm.Schema(
+    dpm.Numeric("age", 0, 100),
+    dpm.Categorical("region", ["north", "south", "east"]),
+    dpm.Boolean("smoker"),
+    dpm.Categorical("job", ["a", "b", "c", "d"], missing="zero", other="zero"),
+    dpm.Categorical("alone", ["only"], missing="zero"),
+    dpm.Categorical("sex", ["f", "m"]),
+    dpm.Product("smoker", "region"),
+)
+WEIGHTED = dpm.Schema(
+    dpm.Numeric("age", 0, 100, weight=3.0), dpm.Categorical("region", ["north", "south", "east"], weight=2.0),
+    dpm.Boolean("smoker"), dpm.Categorical("sex", ["f", "m"]),
+)  # fmt: skip
+SCHEMAS = {"mixed": SCHEMA, "weighted": WEIGHTED}
+PURE, RHO = PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(0.1)
+MECHANISMS = {
+    "gaussian": (Gaussian(), RHO),
+    "matrix-laplace": (MatrixLaplace(), PURE),
+    "isotropic": (Isotropic(), PURE),
+}
+
+
+def coordinates(schema: dpm.Schema) -> LevelCoordinates:
+    found = LevelCoordinates.of(schema)
+    assert found is not None
+    return found
+
+
+@cache
+def every_row(name: str) -> pa.Table:
+    """All rows whose numbers are at or between their bounds."""
+    values = {
+        "age": [0.0, 33.3, 100.0], "region": ["north", "south", "east"], "smoker": [True, False],
+        "job": ["a", "b", "c", "d", None], "alone": ["only", None], "sex": ["f", "m"],
+    }  # fmt: skip
+    names = [column.name for column in SCHEMAS[name].table_columns]
+    rows = list(itertools.product(*(values[column] for column in names)))
+    return pa.table({column: [row[index] for row in rows] for index, column in enumerate(names)})
+
+
+@cache
+def lattice_rows(name: str) -> np.ndarray:
+    """(w, coordinates) of each of these rows by itself, in unit-ball units."""
+    table, levels, found = every_row(name), coordinates(SCHEMAS[name]), []
+    for index in range(table.num_rows):
+        moments = Rows.of(table.slice(index, 1), SCHEMAS[name], threads=1).moments(bits=20)
+        square = levels.augmented_gram(moments, W)
+        first = [int(value) for value in square[0]]
+        assert all(type(value) is int for value in square.ravel())
+        assert [[a * b for a in first] for b in first] == (square * square[0, 0]).tolist()  # of one row, exactly
+        found.append(np.array(first) / (W * 2**20) / 2**20)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_no_pair_of_neighboring_rows_changes_more_than_the_sensitivity(name: str) -> None:
+    rows, levels = lattice_rows(name), coordinates(SCHEMAS[name])
+    squares = (rows**2).sum(axis=1)
+    assert squares.max() == pytest.approx(W**2 + levels.row_square, rel=1e-12)  # attained
+    d = SCHEMAS[name].n_features
+    largest = {"fro": 0.0, "nuc": 0.0}
+    for one in rows[:: max(1, len(rows) // 40)]:
+        moved = np.linalg.eigvalsh(np.outer(one, one) - np.einsum("ni,nj->nij", rows, rows))
+        largest["fro"] = max(largest["fro"], float(np.sqrt((moved**2).sum(axis=1)).max()))
+        largest["nuc"] = max(largest["nuc"], float(np.abs(moved).sum(axis=1).max()))
+    for norm, stated in (("fro", gram_frobenius), ("nuc", gram_nuclear)):
+        alone = stated(Neighbors.ADD_REMOVE, d, W, levels.row_square).value
+        assert squares.max() <= alone * (1 + 1e-12)
+        assert largest[norm] <= stated(Neighbors.REPLACE_ONE, d, W, levels.row_square).value * (1 + 1e-12)
+    # planted fault: a bound that is 1 % too small
+    assert squares.max() > gram_frobenius(Neighbors.ADD_REMOVE, d, W, levels.row_square * 0.99).value
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("bits", [16, 20])
+def test_the_map_back_is_exact(name: str, bits: int) -> None:
+    rows = Rows.of(every_row(name), SCHEMAS[name], threads=1)
+    moments, levels = rows.moments(bits=bits), coordinates(SCHEMAS[name])
+    exact = levels.augmented_gram(moments, W).astype(float) / 4.0**bits
+    count, total, gram = levels.about_zero(exact, W, None)
+    assert count == pytest.approx(moments.count, rel=1e-12)
+    np.testing.assert_allclose(total, moments.sum * moments.scale, rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(gram, moments.gram * moments.scale**2, rtol=1e-10, atol=1e-9)
+
+
+def test_long_blocks_keep_their_dimensions_and_lose_the_noise_along_ones() -> None:
+    schema = dpm.Schema(dpm.Categorical("a", range(400)), *(dpm.Categorical(f"b{i}", ["x", "y"]) for i in range(11)))
+    levels = coordinates(schema)
+    assert levels.n_coordinates == 400 + 11
+    assert levels.row_square == pytest.approx((399 / 400 + 5.5) / 12, rel=1e-3)
+    np.testing.assert_allclose(levels.directions[:400].sum(axis=0), 0.0, atol=1e-12)
+    table = pa.table({"a": [3, 3, 7], **{f"b{i}": ["x", "y", "x"] for i in range(11)}})
+    moments = Rows.of(table, schema, threads=1).moments(bits=20)
+    count, total, gram = levels.about_zero(levels.augmented_gram(moments, W).astype(float) / 4.0**20, W, None)
+    assert count == pytest.approx(3.0)
+    np.testing.assert_allclose(total, moments.sum * moments.scale, atol=1e-4)
+    np.testing.assert_allclose(gram, moments.gram * moments.scale**2, atol=1e-4)
+
+
+def test_schemas_without_exact_levels_have_no_coordinates() -> None:
+    numbers = dpm.Numeric("x", 0, 1), dpm.Numeric("y", 0, 1)
+    region = dpm.Categorical("region", ["a", "b"])
+    assert LevelCoordinates.of(dpm.Schema(*numbers)) is None
+    assert LevelCoordinates.of(dpm.Schema(*numbers, region, row_norm=1.2)) is None  # rows are scaled down
+    assert LevelCoordinates.of(dpm.Schema(dpm.Categorical("one", ["a"]))) is None
+    assert MomentShape.of(dpm.Schema(*numbers, region), mean=False).levels is None
+
+
+def test_a_plan_of_other_levels_is_refused() -> None:
+    plan = MatrixLaplace().plan(MomentShape.of(WEIGHTED, mean=True), PURE, "add_remove")
+    other = dpm.Schema.unit_ball(WEIGHTED.n_features)
+    with pytest.raises(ValueError, match="other levels"):
+        plan.check_rows(Rows.of(np.zeros((2, WEIGHTED.n_features)), other))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_nothing_but_noisy_answers_leaves_a_run(mechanism: str, neighbors: str) -> None:
+    chosen, budget = MECHANISMS[mechanism]
+    table = every_row("mixed")
+    for schema, dropped in ((SCHEMA, None), (replace_rule(SCHEMA), "elsewhere")):
+        first = table.slice(0, 40)
+        other = (
+            first.slice(0, 39)
+            if neighbors == "add_remove"
+            else pa.concat_tables([first.slice(0, 39), table.slice(700, 1)])
+        )
+        if dropped:
+            cells = ["elsewhere", *first["region"].to_pylist()[1:]]
+            other = first.set_column(1, "region", pa.array(cells))
+        plan = chosen.plan(
+            MomentShape.of(schema, mean=True, n_rows=40 if neighbors == "replace_one" else None), budget, neighbors
+        )
+        assert plan.levels is not None
+        one, another = (Rows.of(rows, schema, neighbors=neighbors, threads=1) for rows in (first, other))
+        assert replay(plan, one, another, insecure_generator(1)) == ()
+        # planted fault: the sensitivity of rows half as long
+        faulty = replace(plan, levels=_Shorter(**vars_of(plan.levels)))
+        assert replay(faulty, one, another, insecure_generator(1)) != ()
+
+
+class _Shorter(LevelCoordinates):
+    row_square = 0.05
+
+
+def vars_of(levels: LevelCoordinates) -> dict[str, Any]:
+    return {name: getattr(levels, name) for name in LevelCoordinates.__dataclass_fields__}
+
+
+def replace_rule(schema: dpm.Schema) -> dpm.Schema:
+    """The same with a rule that drops rows."""
+    region = dpm.Categorical("region", ["north", "south", "east"], other="drop")
+    return dpm.Schema(*(region if column.name == "region" else column for column in schema.columns))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_law_is_that_of_the_noise(mechanism: str) -> None:
+    """Mean squares of 400 runs against the model's variances: every cell, and those about the center."""
+    chosen, budget = MECHANISMS[mechanism]
+    plan = chosen.plan(MomentShape.of(WEIGHTED, mean=True), budget, "add_remove")
+    levels, size = plan.levels, plan.dimension
+    rng = np.random.default_rng(5)
+    diagonal, off_diagonal = plan.cell_variances
+    squares, about = [], []
+    law = plan.model.fixed_law
+    back = np.eye(WEIGHTED.n_features + 1)
+    back[1:, 0] = -levels.center
+    for _ in range(400):
+        cells = rng.normal(size=(size, size)) * np.sqrt(off_diagonal)
+        noise = np.triu(cells, 1) + np.triu(cells, 1).T + np.diag(rng.normal(size=size) * np.sqrt(diagonal))
+        count, total, gram = levels.about_zero(noise, plan.augmentation, None)
+        whole = np.block([[np.array([[count]]), total[None]], [total[:, None], gram]])
+        squares.append(whole**2)
+        about.append((back @ whole @ back.T) ** 2)
+    for found, stated in ((squares, law), (about, law.about(-levels.center))):
+        expected = stated.cell_variances()
+        ratios = np.mean(found, axis=0)[expected > 1e-9] / expected[expected > 1e-9]
+        assert 0.7 < ratios.min() <= ratios.max() < 1.4
+        assert float(np.mean(ratios)) == pytest.approx(1.0, abs=0.06)
+    assert plan.expected_error == pytest.approx(np.sqrt(np.sum(np.mean(squares, axis=0)[1:, 1:])), rel=0.1)
+    m = levels.n_coordinates
+    assert law.about(-levels.center).energy == pytest.approx(off_diagonal * m * (m + 1), rel=1e-3)
+    read = NoiseModel.from_dict(plan.model.to_dict())
+    np.testing.assert_array_equal(read.law(None).cell_variances(), law.cell_variances())  # type: ignore[union-attr, arg-type]
+
+
+def test_other_mechanisms_and_tables_of_numbers_are_as_they_were() -> None:
+    shape = MomentShape.of(SCHEMA, mean=True)
+    for mechanism, budget in ((Laplace(), PURE), (Gaussian(variance="entrywise"), RHO)):
+        assert mechanism.plan(shape, budget, "add_remove").levels is None
+    tiny = Gaussian().plan(shape, PrivacyBudget.zcdp(1e-12), "add_remove")
+    assert tiny.bits < 16
+    assert tiny.levels is None
+    numbers = MomentShape.of(dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Boolean("b")), mean=True)
+    assert numbers.levels is None
+    ball = AdaptiveBall().plan(shape, PURE, "add_remove")
+    assert ball.last_step(PURE, in_ball=True).levels is None
+    assert ball.last_step(PURE).levels == shape.levels
+
+
+def test_less_noise_for_levels_than_about_zero() -> None:
+    schema = dpm.Schema(*(dpm.Categorical(f"q{i}", list("abcd")) for i in range(12)))
+    shape = MomentShape.of(schema, mean=True)
+    for mechanism, budget in MECHANISMS.values():
+        about = mechanism.plan(shape, budget, "add_remove")
+        plain = mechanism.plan(replace(shape, levels=None), budget, "add_remove")
+        assert about.cell_variances[1] < 0.75 * plain.cell_variances[1]
+
+
+def test_rows_about_zero_are_the_whole_of_the_query() -> None:
+    """The map changes nothing but coordinates: with all of them features, it is the matrix that it was."""
+    moments = Rows.of(every_row("weighted"), WEIGHTED, threads=1).moments(bits=20)
+    levels = coordinates(WEIGHTED)
+    whole = replace(levels, blocks=())
+    np.testing.assert_array_equal(whole.augmented_gram(moments, W), augmented_gram(moments, W))
