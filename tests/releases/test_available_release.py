@@ -247,6 +247,10 @@ def test_groups_and_pools_have_moments_of_present_values() -> None:
     pooled = dpm.pool(list(groups.values()))
     assert isinstance(groups["north"], AvailableRelease)
     np.testing.assert_allclose(groups["north"].mean[0], lacking[lacking.region == "north"].age.mean(), rtol=0.01)
+    assert pooled.present is not None
+    np.testing.assert_allclose(
+        pooled.present[:2], lacking[lacking.region.notna()][["age", "pay"]].notna().mean(), atol=0.02
+    )
     np.testing.assert_allclose(pooled.mean[0], lacking[lacking.region.notna()].age.mean(), rtol=0.01)
 
 

@@ -437,8 +437,8 @@ def _sampling_variance(release: Released, mean_noise: FloatArray) -> FloatArray:
     moments = LocalMoments.of(release)
     variances = FeatureVariances.of(release, moments)
     unit = moments.unit**2 / max(moments.independent_rows - 1.0, 1.0)
-    if release.available is not None:  # a mean is that of the rows with a value
-        unit = unit / release.available.shares
+    if release.present is not None:  # a mean is of the rows with a value
+        unit = unit / release.present
     sampling = np.maximum(variances.values, 0.0) / moments.n_rows * unit
     noise = np.nan_to_num(variances.noise_per_row(moments), nan=0.0) * unit
     total = sampling + np.nan_to_num(mean_noise, nan=0.0) ** 2

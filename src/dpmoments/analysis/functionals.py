@@ -185,9 +185,9 @@ class LocalMoments:
 
 def gaps_of(release: Released) -> FloatArray:
     """Return the number of missing values of each feature over that of present ones, shape (d,)."""
-    if release.available is None:
+    if release.present is None:
         return np.zeros(len(release.feature_names))
-    return 1.0 / release.available.shares - 1.0
+    return 1.0 / release.present - 1.0
 
 
 def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:

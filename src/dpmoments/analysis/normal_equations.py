@@ -210,7 +210,7 @@ class NormalEquations:
         if release.noisy_sum is not None:
             whole[0, 1:] = whole[1:, 0] = release.noisy_sum
         gaps = None
-        if release.available is not None:
+        if release.present is not None:
             gaps = gaps_of(release)[[*chosen.features, chosen.target]]
             gaps = np.append(0.0, gaps) if chosen.intercept else gaps
         moments = design_map @ whole @ design_map.T

@@ -87,6 +87,10 @@ class Released(Stated, Protocol):
         """Moments of the rows whose values are present; None if no value can be missing."""
 
     @property
+    def present(self) -> FloatArray | None:
+        """Share of the rows that have a value, shape (d,); None if no value can be missing."""
+
+    @property
     def as_drawn(self) -> Released:
         """Moments of the drawn features, indicators of missing values among them."""
 
@@ -377,6 +381,11 @@ class Moments(Release):
     def available(self) -> AvailableCases | None:
         """Moments of the rows whose values are present; None if no value can be missing."""
         return None
+
+    @property
+    def present(self) -> FloatArray | None:
+        """Share of the rows that have a value, shape (d,); None if no value can be missing."""
+        return None if self.available is None else self.available.shares
 
     @property
     def as_drawn(self) -> Moments:

@@ -281,6 +281,7 @@ class ImaginedRelease:
     repair: ClassVar = Repair.AUTO
     noise_model: ClassVar = None
     available: ClassVar = None
+    present: ClassVar = None
 
     @property
     def as_drawn(self) -> ImaginedRelease:

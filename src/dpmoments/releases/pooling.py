@@ -56,6 +56,14 @@ class PooledRelease(MomentRelease):
         return self.parts
 
     @property
+    def present(self) -> FloatArray | None:
+        """Share of the rows that have a value, shape (d,); None if no value can be missing."""
+        shares = [part.present for part in self.parts]
+        if any(share is None for share in shares):
+            return None
+        return np.asarray(np.average(np.array(shares), axis=0, weights=[part.n_rows for part in self.parts]))
+
+    @property
     def privacy_curve(self) -> RunCurve:
         """Largest of the parts' curves, since a row is in one of the tables."""
         from dpmoments.privacy.profile import RunCurve
