@@ -58,15 +58,11 @@ def load() -> list[dict[str, Any]]:
 
 def page(papers: Sequence[Mapping[str, Any]]) -> str:
     """The whole page in Markdown."""
-    lines, known = [HEAD, *counts(papers)], verdicts()
+    lines = [HEAD, *counts(papers)]
     for paper in papers:
-        lines += ["", f"## {paper['short']}", "", f"{paper['paper']}.", ""]
-        missing = [item for item in paper["items"] if item["status"] in MISSING]
-        lines += [
-            "| section | item | what is missing |",
-            "| --- | --- | --- |",
-            *(row(item, known) for item in missing),
-        ]
+        missing = [item["item"] for item in paper["items"] if item["status"] in MISSING]
+        lines += ["", f"## {paper['short']}", "", f"{paper['paper']}. Something is missing of:", ""]
+        lines += [f"- {item}" for item in missing]
     return "\n".join(lines) + "\n"
 
 
@@ -93,12 +89,6 @@ def verdicts() -> Mapping[str, str]:
             elif judged := VERDICT.match(line):
                 found[f"{figure}: {judged['says'].replace(ESCAPED, '|')}"] = judged["verdict"]
     return found
-
-
-def row(item: Mapping[str, Any], known: Mapping[str, str]) -> str:
-    """One item, of which something is missing, as a row of its table."""
-    cells = (item["section"], item["item"], reason(item, known))
-    return f"| {' | '.join(cell.replace('|', ESCAPED) for cell in cells)} |"
 
 
 def reason(item: Mapping[str, Any], known: Mapping[str, str]) -> str:

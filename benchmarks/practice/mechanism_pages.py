@@ -25,13 +25,12 @@ import yaml
 
 from benchmarks.pages import DOCS, EVIDENCE
 from benchmarks.practice import mechanism_grid as forecast_grid
-from benchmarks.practice.mechanism_grid import KINDS, MEAN_RADIUS, SETTINGS, Panel
+from benchmarks.practice.mechanism_grid import MEAN_RADIUS, SETTINGS, Panel
 from benchmarks.practice.mechanism_maps import (
     NOT_RIVALS,
     draw_choices,
     draw_map,
     kinds_of,
-    rivals,
     setting_of,
     words_of_choices,
     words_of_map,
@@ -309,28 +308,13 @@ def _depends_on_table(subject: Subject, setting: str) -> bool:
 
 
 def _reading(subject: Subject, grid: Mapping[str, Panel]) -> str:
-    """Who the others are, and what is gray."""
-    kinds = dict(kinds_of(grid, subject.about, subject.name))
-    listed = []
-    for kind, panels in kinds.items():
-        names = sorted({name for panel in panels.values() for name in rivals(panel, subject.name)})
-        listed.append(f"{KINDS[kind]}: {', '.join(f'`{name}`' for name in names)}")
-    there = {name for panels in kinds.values() for panel in panels.values() for name in panel.errors}
+    """Return who is left out, and how to read gray cells and crosses."""
+    panels = [panel for _, of_kind in kinds_of(grid, subject.about, subject.name) for panel in of_kind.values()]
+    there = {name for panel in panels for name in panel.errors}
     left_out = [LEFT_OUT[name] for name in NOT_RIVALS if name != subject.name and name in there]
-    who = "All that take the same budget are compared" if subject.name == "auto" else "The others take the same budget"
-    if subject.about == "mean":
-        gray = "even the least error is a standard deviation in every column (√d), or more"
-    else:
-        useless = [f"{panel.useless:.2g}".replace("e-0", "e-") for panel in next(iter(kinds.values())).values()]
-        gray = f"even the least error is that of releasing zeros ({', '.join(useless)} from top to bottom), or more"
-    return " ".join(
-        [
-            f"{who} ({'; '.join(listed)}).",
-            *([f"Left out: {', and '.join(left_out)}."] if left_out else []),
-            f"Gray: {gray}. A cross: it cannot run there, or states no error.",
-            f"[Numbers](../images/mechanisms/{forecast_grid.GRID.name}).",
-        ]
-    )
+    said = [f"Left out: {', and '.join(left_out)}."] * bool(left_out)
+    said.append("Gray: even the least error says nothing. A cross: it cannot run there, or states no error.")
+    return " ".join([*said, f"[Numbers](../images/mechanisms/{forecast_grid.GRID.name})."])
 
 
 def from_docstring(text: str) -> str:

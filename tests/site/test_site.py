@@ -13,6 +13,8 @@ from typing import Any, get_type_hints
 
 import pytest
 import yaml
+from tools.documentation.words import MAX_WORDS
+from tools.documentation.words import pages as words
 
 import dpmoments as dpm
 from dpmoments import audit, estimators, noise, repair
@@ -169,3 +171,7 @@ def test_a_search_shows_proofs_after_pages_that_say_how() -> None:
     names = [str(page.relative_to(DOCS / "evidence")) for page in (DOCS / "evidence").rglob("*.md")]
     names.append("repository/CHANGELOG.md")
     assert all(any(name.startswith(last) for name in names) for last in LAST)
+
+
+def test_the_reader_site_can_be_finished() -> None:
+    assert sum(number for site, _, number in words() if site == "reader") <= MAX_WORDS["reader"]
