@@ -162,7 +162,7 @@ def test_losses_beyond_their_standard_error_are_named() -> None:
     entry = Entry("t", "design", "f", False, lambda: (table, SCHEMA), None)
     for errors, named in ((certain, True), (doubtful, False)):
         found = losses([Compared(entry, [record(BEFORE, [0.9] * 3), record(NOW, errors, warned=0.5)], BEFORE, NOW)])
-        assert any("t, ε = 1, add-remove" in line and "50% of releases warned" in line for line in found) == named
+        assert any("t, ε = 1, add-remove" in line and "| 50% |" in line for line in found) == named
 
 
 def test_records_are_kept_and_those_of_another_source_dropped(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ IMAGES = EVIDENCE / "images"
 HALVES: tuple[Half, ...] = ("design", "judge")
 LEAST, LEAST_DOMINANT = 0.95, 0.9
 """Gains below which a cell is named."""
-SHOWN_LOSSES = 60
 RELATIONS = {"add_remove": "add-remove", "replace_one": "replace-one"}
 
 Found = Mapping[str, Sequence[Record]]
@@ -184,8 +183,8 @@ def losses(tables: Iterable[Compared]) -> list[str]:
             if not gain.is_below(LEAST_DOMINANT if one.entry.dominant else LEAST):
                 continue
             record = one.record(one.second, cell)
-            warned = "" if record is None else f"; {record.warned:.0%} of releases warned"
-            line = f"- {one.entry.name}, {in_words(cell)}: {gain}{warned}"
+            warned = "" if record is None else f"{record.warned:.0%}"
+            line = f"| {one.entry.name}, {in_words(cell)} | {gain} | {warned} |"
             (dominant if one.entry.dominant else plain).append((gain.factor, line))
     lines = [
         f"Of {measured:,} cells, {len(plain)} without dominant rows lie below {LEAST:g} by more than their standard error"
@@ -197,10 +196,9 @@ def losses(tables: Iterable[Compared]) -> list[str]:
 
 
 def shown(found: Iterable[tuple[float, str]]) -> list[str]:
-    """The worst first, and how many more there are."""
+    """Return a table of them, the worst first."""
     lines = [line for _, line in sorted(found)]
-    more = len(lines) - SHOWN_LOSSES
-    return ["", *lines[:SHOWN_LOSSES], *([f"- and {more} more"] if more > 0 else [])] if lines else []
+    return ["", "| cell | gain | releases that warned |", "| --- | ---: | ---: |", *lines] if lines else []
 
 
 def write_page(found: Found, seeds: int, half: Half | None) -> None:
