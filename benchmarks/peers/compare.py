@@ -4,8 +4,8 @@
 
 The peers are installed from the package index, pinned, each into a virtual environment of its own under ``--environment``;
 nothing of theirs becomes a dependency. Every case runs in a process of its own and is stopped at the limit. Where a package was
-stopped before its first release, larger d at that ε and n are not tried. Writes the tables of docs/evidence/peers.md (its prose
-stays).
+stopped before its first release, larger d at that ε and n are not tried. Writes the tables of docs/evidence/misprinted-bingham.md
+(its prose stays).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks.pages import EVIDENCE, write_part
 from dpmoments.papers.metrics import normalized_frobenius_error
 
-PAGE = EVIDENCE / "peers.md"
+PAGE = EVIDENCE / "misprinted-bingham.md"
 PROGRAM = Path(__file__).parent / "programs.py"
 PINNED = {
     "opendp": ("opendp[scikit-learn]==0.16.0", "scikit-learn==1.9.1", "numpy==2.4.6"),
@@ -192,7 +192,7 @@ def main() -> None:
         "",
         *directions,
     ]
-    write_part(PAGE, "tables", tables)
+    write_part(PAGE, "peers", tables)
     print(f"wrote {PAGE}")
 
 

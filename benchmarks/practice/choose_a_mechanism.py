@@ -1,6 +1,6 @@
 """When each mechanism wins, by the forecast alone: `python -m benchmarks.practice.choose_a_mechanism` (a minute; reads no data).
 
-Writes the pictures and the table of docs/evidence/choose-a-mechanism.md.
+Writes the pictures and the table of docs/evidence/every-mechanism.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 
-PAGE = EVIDENCE / "choose-a-mechanism.md"
+PAGE = EVIDENCE / "every-mechanism.md"
 IMAGES = EVIDENCE / "images"
 FEATURES = (3, 10, 50)
 ROWS = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)

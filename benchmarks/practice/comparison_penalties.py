@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.practice.comparison_penalties [--seeds 10]
 
-Writes its parts of ``docs/evidence/comparisons.md``.
+Writes its parts of ``docs/evidence/regression-coverage.md``.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     seeds = parser.parse_args().seeds
     warnings.simplefilter("ignore", dpm.ReleaseWarning)
-    write_part(EVIDENCE / "comparisons.md", "graphs", graphs(seeds))
-    write_part(EVIDENCE / "comparisons.md", "discriminants", discriminants(seeds))
+    write_part(EVIDENCE / "regression-coverage.md", "graphs", graphs(seeds))
+    write_part(EVIDENCE / "regression-coverage.md", "discriminants", discriminants(seeds))
 
 
 if __name__ == "__main__":

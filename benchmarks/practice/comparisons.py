@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.practice.comparisons [--replications 1000] [--resamples 300]
 
-Writes its parts of ``docs/evidence/comparisons.md``. Every replication draws a table anew and
+Writes its parts of ``docs/evidence/regression-coverage.md``. Every replication draws a table anew and
 releases it.
 """
 
@@ -286,8 +286,8 @@ def main() -> None:
     if arguments.dry:
         print("\n".join([*coverage, *rejections]))
         return
-    write_part(EVIDENCE / "comparisons.md", "coverage", [*coverage, closing])
-    write_part(EVIDENCE / "comparisons.md", "rejections", rejections)
+    write_part(EVIDENCE / "regression-coverage.md", "comparisons", [*coverage, closing])
+    write_part(EVIDENCE / "regression-coverage.md", "rejections", rejections)
 
 
 if __name__ == "__main__":

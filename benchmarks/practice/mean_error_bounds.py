@@ -1,6 +1,6 @@
 """How often the 95 % interval of a released mean holds the mean of the table's rows, by estimator and kind of rows.
 
-``python -m benchmarks.practice.mean_error_bounds [mechanism …]`` prints the table of ``docs/evidence/mean-error-bounds.md``.
+``python -m benchmarks.practice.mean_error_bounds [mechanism …]`` prints the table of ``docs/evidence/regression-coverage.md``.
 """
 
 from __future__ import annotations

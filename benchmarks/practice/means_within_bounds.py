@@ -1,6 +1,6 @@
 """Means within public bounds: error and coverage of ``bounded-sums`` beside Laplace sums and the means of a full release.
 
-``python -m benchmarks.practice.means_within_bounds`` prints the table of ``docs/evidence/mean-error-bounds.md``.
+``python -m benchmarks.practice.means_within_bounds`` prints the table of ``docs/evidence/regression-coverage.md``.
 """
 
 from __future__ import annotations

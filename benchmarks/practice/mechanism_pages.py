@@ -292,7 +292,7 @@ def _setting_in_words(subject: Subject) -> str:
             own = "Its own depends on the table, and so is"
         said.append(f"{own} for one that is assumed: {assumed}.")
         if setting.with_mean:
-            loose = "../choose-a-mechanism.md#by-how-loose-the-bounds-are"
+            loose = "../every-mechanism.md#by-how-loose-the-bounds-are"
             said.append(f"Looser bounds than these are what [`adaptive-ball` is for]({loose}).")
     if "told" in subject.texts:
         said.append(subject.texts["told"].strip())

@@ -1,4 +1,4 @@
-"""The picture of docs/evidence/regression-peers.md: error against ε on Adult, and 57 regressions from one release.
+"""The picture of docs/evidence/regression-coverage.md: error against ε on Adult, and 57 regressions from one release.
 
 python -m benchmarks.practice.one_release_picture
 """

@@ -109,8 +109,8 @@ def without_error(cell: str) -> str:
 
 
 def regressions() -> Iterator[str]:
-    """Against regressions that spend everything on one fit, from docs/evidence/regression-peers.md."""
-    rows = {row["peer"]: row for row in tables_in(part_of(EVIDENCE / "regression-peers.md", "summary"))}
+    """Against regressions that spend everything on one fit, from docs/evidence/regression-coverage.md."""
+    rows = {row["peer"]: row for row in tables_in(part_of(EVIDENCE / "regression-coverage.md", "summary"))}
     better = {peer: f"{row['it is better by more than 10 %']} of {row['cells']}" for peer, row in rows.items()}
     yield (
         "**If you need one regression only**, a dedicated mechanism can spend the whole budget on it. Its error "
@@ -118,13 +118,14 @@ def regressions() -> Iterator[str]:
         f"{better['output perturbation, tuned']} for tuned output perturbation, in {better['gradient descent']} for noisy "
         f"gradient descent, and in {better['gradient descent, tuned']} for gradient descent that was tuned on the private "
         "table at no cost. Each further regression costs "
-        "them another budget ([comparison](docs/evidence/regression-peers.md))."
+        "them another budget "
+        "([comparison](docs/evidence/regression-coverage.md#one-release-or-all-the-budget-on-one-regression))."
     )
 
 
 def misprint() -> Iterator[str]:
-    """How far the packages' directions are from the law that is proved private, from docs/evidence/peers.md."""
-    draws = [row for row in tables_in(part_of(EVIDENCE / "peers.md", "tables")) if "sampler" in row]
+    """How far the packages' directions are from the law that is proved private, from docs/evidence/misprinted-bingham.md."""
+    draws = [row for row in tables_in(part_of(EVIDENCE / "misprinted-bingham.md", "peers")) if "sampler" in row]
     said = {row["sampler"].partition(" ")[0]: row for row in draws}
     mean = {name: without_error(row["mean of u_1²"]) for name, row in said.items()}
     yield (
@@ -134,7 +135,8 @@ def misprint() -> Iterator[str]:
         f"the density that is proved private it is {mean['dpmoments']}. Their releases can spend more than the ε that they "
         "state ([by how much, and the right sampler](docs/evidence/misprinted-bingham.md)). *OpenDP, diffprivlib* in the "
         "table above is the algorithm of `make_private_pca` and `covariance_eig` with the sampler corrected, at the "
-        "stated ε; results and run times of the packages themselves are in [peers](docs/evidence/peers.md)."
+        "stated ε; results and run times of the packages themselves are in "
+        "[peers](docs/evidence/misprinted-bingham.md#public-packages-measured)."
     )
 
 

@@ -1,6 +1,6 @@
 """The structured repair against the spectral one, on tables with categories.
 
-``python -m benchmarks.practice.structure`` measures and writes the tables of ``docs/evidence/structured-repair.md``; some five
+``python -m benchmarks.practice.structure`` measures and writes the tables of ``docs/evidence/practice.md``; some five
 minutes on one core. Real tables beside Adult, Wine and Airfoil come with scikit-learn.
 """
 
@@ -26,7 +26,7 @@ SEEDS_OF_LARGE = 5
 LARGE = 20_000
 BOUNDS = dpm.mechanisms.Auto(rule="least-error")
 """At the public bounds, where the linear constraints hold."""
-PAGE = EVIDENCE / "structured-repair.md"
+PAGE = EVIDENCE / "practice.md"
 
 Table = tuple[Any, Schema]
 

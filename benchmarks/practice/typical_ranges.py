@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.practice.typical_ranges [--seeds 20]
 
-Writes its part of ``docs/evidence/typical-ranges.md``.
+Writes its part of ``docs/evidence/forecast-errors.md``.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def main() -> None:
         lines += [f"### {heading}", "", summary(results), ""]
         for metric, name in enumerate(METRICS):
             lines += [f"**{name[0].upper()}{name[1:]}**", "", *rows(results, metric), ""]
-    write_part(EVIDENCE / "typical-ranges.md", "measured", [f"{seeds} releases a figure.", "", *lines])
+    write_part(EVIDENCE / "forecast-errors.md", "measured", [f"{seeds} releases a figure.", "", *lines])
 
 
 if __name__ == "__main__":

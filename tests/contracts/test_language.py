@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 BASELINE = ROOT / "tests" / "golden" / "language.json"
 _PAGES = """
 index start-curator start-analyst faq forecast ledger known-limits people-not-rows choose-bounds choose-a-budget
-evidence/choose-a-mechanism read-a-report pictures scikit-learn preflight how-to-command-line how-to-read-tables
+read-a-report pictures scikit-learn preflight how-to-command-line how-to-read-tables
 synthetic-rows groups-and-sites threat-model how-to-derived-features how-to-rough-scales scale
 """
 READER_PAGES = ("README.md", *(f"docs/{name}.md" for name in _PAGES.split()))

@@ -471,7 +471,7 @@ def gain(table: Any, schema: Schema, epsilon: float, trials: int) -> float:
 
 @pytest.mark.slow
 def test_adult_gains_what_is_documented() -> None:
-    """docs/evidence/structured-repair.md; without the agreement of margins it is 1.69 at ε = 3."""
+    """docs/evidence/practice.md; without the agreement of margins it is 1.69 at ε = 3."""
     adult = dpm.datasets.adult()
     assert gain(adult.frame, adult.schema, 3.0, 2) > 1.78
     assert gain(adult.frame, adult.schema, 0.3, 2) > 2.0

@@ -1,6 +1,6 @@
 """Rows that an error needs by the theorems, against errors measured there: ``python -m benchmarks.papers.coinpress.rows_needed``.
 
-Prints the last tables of ``docs/evidence/utility-bounds-regression.md``: CoinPress (Theorems 2.2 and 2.4) and lecture 18 (Lemma
+Prints the last tables of ``docs/evidence/utility-bounds-eigenvectors.md``: CoinPress (Theorems 2.2 and 2.4) and lecture 18 (Lemma
 2.2, Theorem 2.3, Corollary 2.6). Every run has fresh normal rows. Fixed seeds.
 """
 

@@ -1,7 +1,7 @@
 """How often the bounds on regression coefficients miss: ``python -m benchmarks.papers.sheffet.coefficient_bounds``.
 
-Prints the tables of ``docs/evidence/utility-bounds-regression.md`` that are about one release and about Sheffet's theorems. Fixed
-seeds.
+Prints the tables of ``docs/evidence/utility-bounds-eigenvectors.md`` that are about one release and about Sheffet's theorems.
+Fixed seeds.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m benchmarks.practice.regression [--tables Wine,Adult]
 
-measures and writes the tables of ``docs/evidence/regression-peers.md``; some fifteen minutes on one core. With ``--tables`` it
+measures and writes the tables of ``docs/evidence/regression-coverage.md``; some fifteen minutes on one core. With ``--tables`` it
 prints those and writes nothing.
 """
 
@@ -28,7 +28,7 @@ from benchmarks.practice.regression.tuning import MIDDLE, tuned_descent, tuned_p
 from dpmoments.analysis.regression import automatic_alpha
 from dpmoments.privacy.budget import PrivacyBudget
 
-PAGE = EVIDENCE / "regression-peers.md"
+PAGE = EVIDENCE / "regression-coverage.md"
 EPSILONS = (0.5, 1.0, 3.0, 10.0)
 DELTAS = (0.0, 1e-9)
 SEEDS, SEEDS_OF_LARGE, LARGE = 40, 20, 20_000

@@ -225,7 +225,7 @@ _UNEVEN = (
     "each other's opposites."
 )
 KNOWN_VARIANCE = 3.0
-"""Min variance for a correlation, in SDs of its noise (``docs/evidence/comparisons.md``)."""
+"""Min variance for a correlation, in SDs of its noise."""
 _SHOWN_PAIRS = 60
 """Max number of pairs in the text, the clearest first; frames and JSON hold all."""
 

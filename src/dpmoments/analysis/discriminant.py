@@ -35,7 +35,7 @@ from dpmoments.schema.schema import Schema
 _SHRINKAGE = 0.1
 """Fraction of the noise edge added to the within-group covariance.
 
-Measured: ``docs/evidence/comparisons.md``.
+Measured: ``docs/evidence/regression-coverage.md``.
 """
 
 

@@ -25,7 +25,7 @@ from dpmoments.messages.message import Message
 _PENALTY = 3.0
 """Penalty as a multiple of the standard error (total) of a correlation.
 
-Measured: ``docs/evidence/comparisons.md``.
+Measured: ``docs/evidence/regression-coverage.md``.
 """
 _MIN_EIGENVALUE = 1e-6
 _SHOWN_EDGES = 60

@@ -124,7 +124,7 @@ class MeanRelease(Release, Disclosed):
         -----
         The interval includes privacy noise only. It omits the change of the mean by clipping: zero if no row is
         clipped, almost zero if rows are symmetric, and more than the noise for skewed rows or very many rows. It also
-        omits sampling error: it is for the mean of these rows, not of their population. ``docs/evidence/mean-error-bounds.md``
+        omits sampling error: it is for the mean of these rows, not of their population. ``docs/evidence/regression-coverage.md``
         measures how often intervals contained the mean, by estimator and kind of rows.
 
         Post-processing: it costs no privacy, at any level and however often.

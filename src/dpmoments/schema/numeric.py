@@ -78,7 +78,7 @@ class Numeric:
         With bounds: the range of nearly all rows (about the mean ± 2 standard deviations), which must come from public
         knowledge, like the bounds. No value is clipped to it. A column that varies little within its bounds then gets
         less noise. Other columns get a little more, and at most twice as much if the range is wrong
-        (``docs/evidence/typical-ranges.md``).
+        (``docs/evidence/forecast-errors.md``).
     description : str, optional
         Public description of the column: one line, published with the schema; ignored when columns are compared.
     missing_values : list of str or float, optional
@@ -92,7 +92,7 @@ class Numeric:
         Name of the column in the table, if it is another one.
     weight : float, optional
         Priority of the column, from public knowledge: its correlations get less noise, those of the others a little more
-        (``docs/evidence/typical-ranges.md``). Default: 1.
+        (``docs/evidence/forecast-errors.md``). Default: 1.
 
     Raises
     ------

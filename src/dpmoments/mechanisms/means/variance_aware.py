@@ -161,7 +161,7 @@ class VarianceAwarePlan(MeanPlan):
         None for one coordinate.
 
         One coordinate has no scale estimate, so its center stays as the search left it, and clipping about that brings more
-        error than the noise (``docs/evidence/mean-error-bounds.md``).
+        error than the noise (``docs/evidence/regression-coverage.md``).
         """
         if self.shape.n_features == 1:
             return None
