@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from markdown.extensions.toc import slugify
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Link, Navigation
+from pymdownx.slugs import slugify
 
 ROOT = Path(__file__).parents[2]
 TAKEN = ("SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md")
@@ -123,4 +123,4 @@ def _anchors(path: str) -> frozenset[str]:
     text = (ROOT / path.removeprefix("repository/") if path.startswith("repository/") else file).read_text("utf-8")
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
     plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
-    return frozenset(slugify(re.sub(r"[`*]", "", heading), "-") for heading in plain)
+    return frozenset(slugify(case="lower")(re.sub(r"[`*]", "", heading), "-") for heading in plain)
