@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -57,8 +57,8 @@ class Message:
     _facts: tuple[tuple[str, Fact], ...]
 
     def __init__(self, code: str, /, **facts: Any) -> None:
-        open_kinds = {name for name, kind in CODES[code].items() if kind == "fact"} if code in ERRORS else ()
-        plain = {name: (as_fact if name in open_kinds else _plain)(value) for name, value in facts.items()}
+        readers: Mapping[str, Callable[[Any], Any]] = _READERS if code in ERRORS else {}
+        plain = {name: readers.get(CODES.get(code, {}).get(name, ""), _plain)(value) for name, value in facts.items()}
         if fault := fault_of(code, plain):
             raise InputValueError(f"message {shown(code)}: {fault}")
         object.__setattr__(self, "code", code)
@@ -178,3 +178,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(map(_plain, value))
     return str(value) if isinstance(value, str) else value
+
+
+def _names(values: Any) -> Any:
+    """Return names that may be numbers or truth values, as levels are."""
+    return tuple(map(str, values)) if isinstance(values, list) else _plain(values)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType({"fact": as_fact, "names": _names})
+"""How a fact of an error is made plain, by its kind."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class _Name(str):
         return repr(str(self)) if spec == "python" else format(str(self), spec)
 
 
-class _Shown(str):
+class _Shown(_Name):
     """Text of a value that is neither a number nor text, quoted already."""
 
     __slots__ = ()
@@ -63,7 +64,7 @@ def as_fact(value: Any) -> Fact:
     """
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, Enum):
+    if isinstance(value, Enum | PathLike):
         return str(value)
     if isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 2**64):
         return value
