@@ -186,4 +186,4 @@ def _names(values: Any) -> Any:
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType({"fact": as_fact, "names": _names})
-"""How a fact of an error is made plain, by its kind."""
+"""Readers of the facts of an error, by kind."""
