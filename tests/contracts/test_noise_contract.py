@@ -118,7 +118,7 @@ CASES: dict[str, Case] = {
     "additive-wishart of a scale": Case(MECHANISMS.AdditiveWishart(scale_matrix=SCALE.tolist()), APPROXIMATE, ADD),
     "adaptive-ball": Case("adaptive-ball", PURE, ADD, wide=True, clips=True),
     "adaptive-ball, zcdp": Case("adaptive-ball", ZCDP, REPLACE, wide=True, clips=True),
-    "pooled": Case("matrix-laplace", PURE, ADD, pooled=True),
+    "pooled": Case("matrix-laplace", dict(epsilon=8.0), ADD, pooled=True),  # a count is a whole number: noise above it
     "pooled balls": Case("adaptive-ball", PURE, ADD, wide=True, clips=True, pooled=True),
     "auto": Case("auto", APPROXIMATE, ADD, clips=True),
     "pooled groups": Case("gaussian", ZCDP, ADD, grouped=True),
