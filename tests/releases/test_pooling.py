@@ -50,7 +50,9 @@ def columns(seed: int, **options: Any) -> dpm.MomentRelease:
     rng = np.random.default_rng(seed)
     frame = np.column_stack([rng.normal(40, 9, 300), rng.normal(0, 9, 300), np.zeros(300)]).astype(object)
     frame[:, 2] = rng.choice(["a", "b"], 300)
-    return dpm.release(frame, COLUMNS, **({"epsilon": 1.0} if "rho" not in options else {}) | options)
+    # Additive noise, since a ball may warn of clipping in some runs.
+    budget = {"mechanism": "gaussian"} if "rho" in options else {"epsilon": 1.0, "mechanism": "matrix-laplace"}
+    return dpm.release(frame, COLUMNS, **(budget | options))
 
 
 # What is pooled -------------------------------------------------------------------------------------------------------
