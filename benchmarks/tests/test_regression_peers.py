@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,9 @@ import pytest
 from benchmarks.practice.regression import adassp as adassp_module
 from benchmarks.practice.regression.__main__ import OURS, PEERS, Row, loss_lines, summary_lines, table_lines
 from benchmarks.practice.regression.adassp import adassp, noisy_statistics
+from benchmarks.practice.regression.boosted_adassp import boosted_adassp
 from benchmarks.practice.regression.excess_risk import Regression
+from benchmarks.practice.regression.gaussian_mixing import linear_mixing, sketch_epsilon
 from benchmarks.practice.regression.noisy_gradient_descent import NoisyGradientDescent, clipped_gradient
 from benchmarks.practice.regression.output_perturbation import (
     OutputPerturbation,
@@ -19,6 +22,7 @@ from benchmarks.practice.regression.output_perturbation import (
 )
 from benchmarks.practice.regression.ridge_parameter import excess_by_rule
 from benchmarks.practice.regression.single_regression import SingleRegression
+from benchmarks.practice.regression.tukey import tukey_fit, tukey_median
 from benchmarks.practice.regression.tuning import climb, tuned_perturbation
 from benchmarks.practice.regression.vector_noise import gaussian_distance, vector_noise
 from scipy import optimize, stats
@@ -310,3 +314,45 @@ def test_losses_are_by_more_than_a_tenth_of_the_mean() -> None:
         f"| {PEERS[3]} | 0.25 | 1 | 1 | 0 |",
     ]
     assert "**0.28** ± 0.025 / 0.28" in list(table_lines([row]))[-1]
+
+
+def a_line(n_rows: int = 6000) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of norm at most 1 with a constant, and targets within −1 and 1."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.uniform(-0.4, 0.4, (n_rows, 3)), np.full(n_rows, 0.5)])
+    return rows, rows @ np.array([0.5, -0.3, 0.2, 0.1]) + 0.05 * rng.standard_normal(n_rows)
+
+
+@pytest.mark.parametrize("fit", [boosted_adassp, tukey_fit, linear_mixing])
+def test_peers_with_a_huge_budget_find_the_line(fit: Any) -> None:
+    rows, target = a_line()
+    exact = np.linalg.lstsq(rows, target, rcond=None)[0]
+    options = {"per_feature": 400.0} if fit is linear_mixing else {}
+    found = fit(rows, target, PrivacyBudget.of(epsilon=1e4, delta=1e-6), np.random.default_rng(1), **options)
+    assert np.abs(found - exact).max() < 0.02
+
+
+def test_a_sketch_costs_the_known_divergence_of_two_gaussians() -> None:
+    # Rows of a sketch are N(0, AᵀA): with and without a row of norm 1 along the direction of the least eigenvalue γ, the two
+    # laws differ in one variance, γ − 1 in place of γ. Their Rényi divergence by quadrature, of k = 1 row.
+    least, order, delta = 20.0, 4.0, 1e-5
+    wide, narrow = stats.norm(scale=math.sqrt(least)), stats.norm(scale=math.sqrt(least - 1.0))
+    x = np.linspace(-60.0, 60.0, 200_001)
+    divergence = math.log(np.trapezoid(np.exp(order * wide.logpdf(x) + (1.0 - order) * narrow.logpdf(x)), x)) / (
+        order - 1.0
+    )
+    formula = (order * math.log1p(-1.0 / least) - math.log1p(-order / least)) / (2.0 * (order - 1.0))
+    assert formula == pytest.approx(divergence, rel=1e-6)
+    epsilon = divergence + math.log1p(-1.0 / order) - math.log(delta * order) / (order - 1.0)
+    assert sketch_epsilon(least, 1, delta) <= epsilon
+
+
+def test_the_deep_point_of_equal_fits_is_that_fit_and_scattered_fits_fail_the_test() -> None:
+    rng = np.random.default_rng(0)
+    center = np.array([0.3, -0.7])
+    close = center + 1e-3 * rng.standard_normal((1000, 2))
+    budget = PrivacyBudget.of(epsilon=2.0, delta=1e-6)
+    found = tukey_median(close, budget, rng)
+    assert found is not None
+    assert np.abs(found - center).max() < 3e-3
+    assert tukey_median(close[:40], budget, rng) is None

@@ -1,0 +1,409 @@
+"""What a user would pick instead of a release, question by question: the same tables and budgets, every loss shown.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.peers.questions [--tables airfoil,fair] [--seeds 10]
+
+Writes the tables of the page; with ``--tables`` it prints and writes nothing. diffprivlib and OpenDP run in environments of
+their own (:mod:`benchmarks.peers.compare`), every release in a process that is stopped at the limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import dpmoments as dpm
+from benchmarks.pages import DOCS, write_part
+from benchmarks.peers.compare import ask, interpreter
+from benchmarks.practice.comparison.errors import Truth
+from benchmarks.practice.regression.adassp import adassp
+from benchmarks.practice.regression.boosted_adassp import boosted_adassp
+from benchmarks.practice.regression.excess_risk import Regression
+from benchmarks.practice.regression.gaussian_mixing import linear_mixing
+from benchmarks.practice.regression.noisy_gradient_descent import NoisyGradientDescent
+from benchmarks.practice.regression.single_regression import SingleRegression
+from benchmarks.practice.regression.tukey import tukey_fit
+from benchmarks.practice.tables import Made, chosen, made
+from dpmoments.analysis.regression import automatic_alpha
+from dpmoments.noise import symmetric_gaussian
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves import gaussian_noise_scale
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.sources.local import LocalSource
+
+PAGE = DOCS / "peers.md"
+TABLES = ("wine", "diabetes", "airfoil", "fair", "lognormal-5000", "mixed-dependent-10000", "adult")
+BUDGETS = ((1.0, 0.0), (1.0, 1e-6))
+LEVELS = (dpm.Categorical, dpm.Boolean)
+N_COMPONENTS = 3
+LIMIT = 60.0
+DESCENTS = tuple(NoisyGradientDescent(steps=100, clip=clip, rate=1.5) for clip in (0.03, 0.1, 0.3, 1.0))
+LOST = 1.1
+CAP = 1.0
+"""Largest excess risk of a regression: a fit that loses as much as the target varies has failed, however badly."""
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Median error of one way to answer one question on one table at one budget."""
+
+    question: str
+    table: str
+    epsilon: float
+    delta: float
+    way: str
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table with its truth, and the rows as the peers see them: encoded, with a constant, of norm at most 1."""
+
+    name: str
+    data: Any
+    schema: dpm.Schema
+    truth: Truth
+    rows: FloatArray
+
+    @classmethod
+    def of(cls, name: str, table: Made) -> Table:
+        """Make it from one of the collection."""
+        data, schema = table
+        source = Rows.of(data, schema, mean=True).source
+        if not isinstance(source, LocalSource):
+            raise TypeError("the table must be one that is read on this machine")
+        encoded = np.concatenate(list(source.blocks()))
+        encoded = encoded[np.isfinite(encoded).all(axis=1)]
+        encoding = schema.encoding(mean=True)
+        rows = np.column_stack([encoded * (encoding.scale / encoding.unit), np.ones(len(encoded))])
+        norm = float(np.sqrt(len(schema.columns) + 1))
+        return cls(name, data, schema, Truth.of(data, schema, None), np.ascontiguousarray(rows / norm))
+
+    @property
+    def exact(self) -> FloatArray:
+        """Second moment of the rows."""
+        return self.rows.T @ self.rows
+
+    def moment_errors(self, gram: FloatArray) -> dict[str, float]:
+        """Errors of covariance, components and means from a noisy Gram matrix of the rows; the number of rows is public."""
+        found = _centered(gram / len(self.rows))
+        return self.errors_of(*found)
+
+    def errors_of(self, mean: FloatArray, covariance: FloatArray) -> dict[str, float]:
+        """Errors in units of the rows."""
+        true_mean, true = _centered(self.exact / len(self.rows))
+        _, vectors = np.linalg.eigh(covariance)
+        top = vectors[:, -N_COMPONENTS:]
+        best = float(np.linalg.eigvalsh(true)[-N_COMPONENTS:].sum())
+        return {
+            "covariance": float(np.linalg.norm(covariance - true) / np.linalg.norm(true)),
+            "components": 1.0 - float(np.trace(top.T @ true @ top)) / best,
+            "means": float(np.linalg.norm(mean - true_mean) / np.sqrt(np.trace(true))),
+        }
+
+    def in_row_units(self, release: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean and covariance of a release in units of the rows."""
+        encoding = self.schema.encoding(mean=True)
+        scale = encoding.scale / (encoding.unit * np.sqrt(len(self.schema.columns) + 1))
+        mean, covariance = release.unit_ball_mean * scale, release.unit_ball_covariance * np.outer(scale, scale)
+        return mean, covariance
+
+
+def _centered(second: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance from a second moment whose last feature is a constant, with its variance moved into what can be."""
+    constant = float(np.sqrt(max(second[-1, -1], 1e-12)))
+    mean = second[:-1, -1] / constant
+    covariance = second[:-1, :-1] - np.outer(mean, mean)
+    values, vectors = np.linalg.eigh(covariance)
+    return mean, (vectors * np.maximum(values, 0.0)) @ vectors.T
+
+
+def _medians(runs: Callable[[int], dict[str, float]], seeds: int) -> dict[str, float]:
+    """Median of every error over the seeds."""
+    found = [runs(seed) for seed in range(seeds)]
+    return {name: float(np.median([errors[name] for errors in found])) for name in found[0]}
+
+
+def moments(table: Table, budget: PrivacyBudget, seeds: int, peers: Path) -> Iterator[tuple[str, dict[str, float]]]:
+    """Covariance, components and means, one row replaced: number of rows public."""
+    d = table.rows.shape[1]
+    pure = budget.kind is BudgetKind.PURE
+    asked = {"epsilon": budget.epsilon, "delta": 0.0 if pure else budget.delta, "neighbors": "replace_one"}
+
+    def ours(seed: int) -> dict[str, float]:
+        release = dpm.release(table.data, table.schema, **asked, insecure_seed=seed)
+        return table.errors_of(*table.in_row_units(release))
+
+    def with_noise(draw: Callable[[np.random.Generator], FloatArray]) -> Callable[[int], dict[str, float]]:
+        return lambda seed: table.moment_errors(table.exact + draw(np.random.default_rng(seed)))
+
+    yield "release", _medians(ours, seeds)
+    if pure:
+        # ℓ1 sensitivity of the upper triangle, one row of norm 1 replaced.
+        scale = min(d / np.sqrt(2.0) + 1.0, np.sqrt(d * (d + 3) / 2.0)) / budget.epsilon
+
+        def laplace(rng: np.random.Generator) -> FloatArray:
+            upper = np.triu(rng.laplace(scale=scale, size=(d, d)))
+            return upper + np.triu(upper, 1).T
+
+        yield "Laplace noise on every cell", _medians(with_noise(laplace), seeds)
+        for peer, label in (("diffprivlib", "diffprivlib"), ("opendp", "OpenDP's PCA")):
+            answer = ask(interpreter(peers, peer), peer, table.rows, budget.epsilon, min(seeds, 5), LIMIT)
+            if answer.results:
+                found = [table.moment_errors(gram) for gram in answer.arrays("gram")]
+                yield label, {name: float(np.median([errors[name] for errors in found])) for name in found[0]}
+            else:
+                yield label, dict.fromkeys(("covariance", "components", "means"), float("nan"))
+    else:
+        sigma = gaussian_noise_scale(budget.epsilon, budget.delta, 1.0)
+        yield (
+            "Gaussian noise",
+            _medians(with_noise(lambda rng: symmetric_gaussian(d, np.sqrt(2.0) * sigma, rng)), seeds),
+        )
+        yield "joint moments", _medians(_joint_moments(table, sigma), seeds)
+
+    def mean_alone(seed: int) -> dict[str, float]:
+        released = dpm.release_mean(table.data, table.schema, **asked, insecure_seed=seed)
+        encoding = table.schema.encoding(mean=True)
+        mean = (released.mean - table.schema.encoding(mean=True).decode_mean(np.zeros(d - 1))) / encoding.unit
+        errors = table.errors_of(mean / np.sqrt(len(table.schema.columns) + 1), np.eye(d - 1))
+        return {"means": errors["means"]}
+
+    yield "release_mean", _medians(mean_alone, seeds)
+
+
+def _joint_moments(table: Table, sigma: float) -> Callable[[int], dict[str, float]]:
+    """Joint moment estimation (Kalinin, Upadhyay & Lampert 2025, arXiv 2502.06597) of a table that is there at once.
+
+    For rows of norm 1, (x, λ·xxᵀ) with λ = 1/√2 changes by at most 2, as x alone does: noise of 2σ on sums and of 2√2·σ on
+    every one of the d² cells of the second moment, whose symmetric part is used.
+    """
+    bare = table.rows[:, :-1] / np.sqrt(1.0 - table.rows[0, -1] ** 2)
+    n, d = bare.shape
+
+    def run(seed: int) -> dict[str, float]:
+        rng = np.random.default_rng(seed)
+        sums = bare.sum(axis=0) + 2.0 * sigma * rng.standard_normal(d)
+        noise = 2.0 * np.sqrt(2.0) * sigma * rng.standard_normal((d, d))
+        gram = bare.T @ bare + (noise + noise.T) / 2.0
+        constant = table.rows[0, -1]
+        share = np.sqrt(1.0 - constant**2)
+        whole = np.zeros((d + 1, d + 1))
+        whole[:-1, :-1], whole[-1, -1] = gram * share**2, n * constant**2
+        whole[:-1, -1] = whole[-1, :-1] = sums * share * constant
+        return table.moment_errors(whole)
+
+    return run
+
+
+def cross_tables(table: Table, budget: PrivacyBudget, seeds: int) -> Iterator[tuple[str, dict[str, float]]]:
+    """Root mean squared error of a cell's count, of the first two columns with levels and of all pairs; rows may be added."""
+    columns = [column for column in table.schema.columns if isinstance(column, LEVELS)]
+    pairs = list(combinations([column.name for column in columns], 2))
+    if not pairs:
+        return
+    pure = budget.kind is BudgetKind.PURE
+    asked = {"epsilon": budget.epsilon, "delta": 0.0 if pure else budget.delta}
+    exact = {pair: dpm.release_counts(table.data, table.schema, by=list(pair), epsilon=1e6).counts for pair in pairs}
+
+    def error(found: Any, pair: tuple[str, str]) -> float:
+        return float(np.sqrt(np.mean((np.asarray(found, dtype=float) - exact[pair]) ** 2)))
+
+    def of_all(errors: dict[tuple[str, str], float]) -> dict[str, float]:
+        return {"one cross table": errors[pairs[0]], "all cross tables": float(np.mean(list(errors.values())))}
+
+    def ours(seed: int) -> dict[str, float]:
+        release = dpm.release(table.data, table.schema, **asked, insecure_seed=seed)
+        return of_all({pair: error(release.cross_table(*pair).counts, pair) for pair in pairs})
+
+    def counts(seed: int) -> dict[str, float]:
+        one = dpm.release_counts(table.data, table.schema, by=list(pairs[0]), **asked, insecure_seed=seed)
+        several = dpm.release_counts(table.data, table.schema, by=[list(p) for p in pairs], **asked, insecure_seed=seed)
+        every = [error(found.counts, pair) for found, pair in zip(several.tables, pairs, strict=True)]
+        return {"one cross table": error(one.counts, pairs[0]), "all cross tables": float(np.mean(every))}
+
+    def histogram(seed: int) -> dict[str, float]:
+        rng = np.random.default_rng(seed)
+
+        def noisy(pair: tuple[str, str], share: int) -> FloatArray:
+            shape = exact[pair].shape
+            if pure:
+                return np.asarray(exact[pair] + rng.laplace(scale=share / budget.epsilon, size=shape))
+            sigma = gaussian_noise_scale(budget.epsilon, budget.delta, 1.0) * np.sqrt(share)
+            return np.asarray(exact[pair] + sigma * rng.standard_normal(shape))
+
+        one = error(noisy(pairs[0], 1), pairs[0])
+        return {
+            "one cross table": one,
+            "all cross tables": float(np.mean([error(noisy(pair, len(pairs)), pair) for pair in pairs])),
+        }
+
+    yield "release", _medians(ours, seeds)
+    yield "release_counts", _medians(counts, seeds)
+    yield "plain histograms", _medians(histogram, seeds)
+
+
+def regressions(table: Table, budget: PrivacyBudget, seeds: int) -> Iterator[tuple[str, dict[str, float]]]:
+    """Excess risk over Var(y), of one target and in the mean of five; a row may be added.
+
+    A way that answers one regression divides its budget by five for five: ε and δ/5 under pure ε, else √5 times the noise.
+    """
+    numeric = [column.name for column in table.schema.columns if column.name in table.schema.feature_names]
+    targets = numeric[-1:] + numeric[:4]
+    truths = [Regression.of(table.data, table.schema, target) for target in targets]
+    singles = [SingleRegression.of(table.data, table.schema, target) for target in targets]
+    pure = budget.kind is BudgetKind.PURE
+    fifth = _fifth(budget)
+
+    def ours(seed: int) -> dict[str, float]:
+        delta = 0.0 if pure else budget.delta
+        release = dpm.release(table.data, table.schema, epsilon=budget.epsilon, delta=delta, insecure_seed=seed)
+        excess = []
+        for truth in truths:
+            alpha = automatic_alpha(release, truth.features.tolist(), truth.target, intercept=True)
+            excess.append(min(truth.excess_of_release(release, alpha), CAP))
+        return {"one regression": excess[0], "five regressions": float(np.mean(excess))}
+
+    def single(fit: Callable[..., FloatArray | None]) -> Callable[[int], dict[str, float]]:
+        def excess(number: int, each: PrivacyBudget, rng: np.random.Generator) -> float:
+            weights = fit(singles[number], each, rng)
+            if weights is None:
+                weights = np.zeros(singles[number].n_coefficients)
+            return min(singles[number].excess(weights, truths[number]), CAP)
+
+        def run(seed: int) -> dict[str, float]:
+            rng = np.random.default_rng(seed)
+            five = [excess(number, fifth, rng) for number in range(len(targets))]
+            return {"one regression": excess(0, budget, rng), "five regressions": float(np.mean(five))}
+
+        return run
+
+    def least(runs: list[dict[str, float]]) -> dict[str, float]:
+        return {name: min(run[name] for run in runs) for name in runs[0]}
+
+    yield "release", _medians(ours, seeds)
+    yield "AdaSSP", _medians(single(lambda s, b, rng: adassp(*s.moments(), b, rng)), seeds)
+
+    largest = [float(np.linalg.eigvalsh(one.moments()[0])[-1]) for one in singles]
+
+    def descent(setting: NoisyGradientDescent) -> dict[str, float]:
+        """All runs at once, since each step reads all rows."""
+
+        def errors(number: int, each: PrivacyBudget) -> FloatArray:
+            one, rng = singles[number], np.random.default_rng(0)
+            runs = setting.fits(one.rows, one.target, each, seeds, rng, largest[number])
+            return np.array([min(one.excess(weights, truths[number]), CAP) for weights in runs.T])
+
+        five = np.mean([errors(number, fifth) for number in range(len(targets))], axis=0)
+        return {"one regression": float(np.median(errors(0, budget))), "five regressions": float(np.median(five))}
+
+    yield "gradient descent, best of 4 lengths", least([descent(setting) for setting in DESCENTS])
+    if not pure:
+        yield "boosted AdaSSP, best of 4, 20, 100 rounds", least([
+            _medians(single(lambda s, b, rng, r=r: boosted_adassp(s.rows, s.target, b, rng, r)), min(seeds, 5))
+            for r in (4, 20, 100)
+        ])  # fmt: skip
+        yield "TukeyEM", _medians(single(lambda s, b, rng: tukey_fit(s.rows, s.target, b, rng)), min(seeds, 5))
+        yield "linear mixing, best of 2.5, 10, 40 rows a feature", least([
+            _medians(single(lambda s, b, rng, m=m: linear_mixing(s.rows, s.target, b, rng, m)), seeds)
+            for m in (2.5, 10.0, 40.0)
+        ])  # fmt: skip
+
+
+def _fifth(budget: PrivacyBudget) -> PrivacyBudget:
+    """The budget of each of five: five Gaussian mechanisms of it cost the whole, or ε/5."""
+    if budget.kind is BudgetKind.PURE:
+        return PrivacyBudget.of(epsilon=budget.epsilon / 5.0)
+    low, high = budget.epsilon / 10.0, budget.epsilon
+    wanted = gaussian_noise_scale(budget.epsilon, budget.delta, 1.0) * np.sqrt(5.0)
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if gaussian_noise_scale(middle, budget.delta, 1.0) > wanted else (low, middle)
+    return PrivacyBudget.of(epsilon=high, delta=budget.delta)
+
+
+def measured(table: Table, seeds: int, peers: Path) -> Iterator[Cell]:
+    """All questions about one table at all budgets."""
+    for epsilon, delta in BUDGETS:
+        budget = PrivacyBudget.of(epsilon=epsilon, delta=delta)
+        for ways in (
+            moments(table, budget, seeds, peers),
+            cross_tables(table, budget, seeds),
+            regressions(table, budget, seeds),
+        ):
+            for way, errors in ways:
+                for question, error in errors.items():
+                    yield Cell(question, table.name, epsilon, delta, way, error)
+
+
+def lines_of(cells: list[Cell]) -> Iterator[str]:
+    """One table a question and δ: errors by way, the least bold, and how each compares with the release."""
+    for question in dict.fromkeys(cell.question for cell in cells):
+        for epsilon, delta in BUDGETS:
+            here = [cell for cell in cells if (cell.question, cell.epsilon, cell.delta) == (question, epsilon, delta)]
+            ways, tables = dict.fromkeys(c.way for c in here), dict.fromkeys(c.table for c in here)
+            errors = {(c.table, c.way): c.error for c in here}
+            yield from ("", f"**{question}**, ε = {epsilon:g}, δ = {delta:g}", "")
+            yield "| table | " + " | ".join(ways) + " |"
+            yield "| --- |" + " --- |" * len(ways)
+            for name in tables:
+                row = {way: errors.get((name, way), float("nan")) for way in ways}
+                best = min(value for value in row.values() if np.isfinite(value))
+                shown = [_shown(value, best) for value in row.values()]
+                yield f"| {name} | " + " | ".join(shown) + " |"
+            ratios = {
+                way: [
+                    errors[name, way] / errors[name, "release"]
+                    for name in tables
+                    if np.isfinite(errors.get((name, way), np.nan))
+                ]
+                for way in ways
+            }
+            averages = [
+                f"{np.exp(np.mean(np.log(np.maximum(values, 1e-9)))):.2g} ×" if values else "–"
+                for values in ratios.values()
+            ]
+            yield "| geometric mean over the release's | " + " | ".join(averages) + " |"
+            losses = [f"{sum(value < 1.0 / LOST for value in values)} of {len(values)}" for values in ratios.values()]
+            yield "| better than the release by more than 10 % | " + " | ".join(losses) + " |"
+
+
+def _shown(value: float, best: float) -> str:
+    if not np.isfinite(value):
+        return f"stopped at {LIMIT:g} s"
+    text = f"{value:.2g}" if value < 10.0 else f"{value:.0f}"
+    return f"**{text}**" if value == best else text
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", help="names, with commas")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--environment", type=Path, default=Path.home() / ".cache" / "dpmoments" / "peers")
+    options = parser.parse_args()
+    names = TABLES if options.tables is None else tuple(options.tables.split(","))
+    warnings.simplefilter("ignore")
+    cells: list[Cell] = []
+    for entry in chosen(None, names):
+        if (table := made(entry)) is not None:
+            cells += measured(Table.of(entry.name, table), options.seeds, options.environment)
+            print(entry.name, file=sys.stderr, flush=True)
+    lines = list(lines_of(cells))
+    print("\n".join(lines))
+    if options.tables is None:
+        write_part(PAGE, "questions", lines)
+
+
+if __name__ == "__main__":
+    main()
