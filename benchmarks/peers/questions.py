@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.peers.compare import ask, interpreter
 from benchmarks.practice.comparison.errors import Truth
 from benchmarks.practice.regression.adassp import adassp
@@ -39,7 +39,7 @@ from dpmoments.privacy.curves import gaussian_noise_scale
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.local import LocalSource
 
-PAGE = DOCS / "peers.md"
+PAGE = EVIDENCE / "peers-by-question.md"
 TABLES = ("wine", "diabetes", "airfoil", "fair", "lognormal-5000", "mixed-dependent-10000", "adult")
 BUDGETS = ((1.0, 0.0), (1.0, 1e-6))
 LEVELS = (dpm.Categorical, dpm.Boolean)
