@@ -20,6 +20,7 @@ from dpmoments.analysis.correlations import correlation_noise
 from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_levels, second_levels
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
+from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw
 from support.said import refused
 
@@ -67,10 +68,10 @@ def noisy() -> dpm.MomentRelease:
 
 def test_variances_of_functionals_are_those_of_draws() -> None:
     release = released(rho=0.5, epsilon=None)
-    law = release.noise
-    assert law is not None
-    moments = LocalMoments.of(release, [2, 3, 4])
-    rng, d = np.random.default_rng(1), law.n_features
+    d = len(release.feature_names)
+    law = NoiseLaw.additive(GaussianCells(), d, diagonal=30.0, off_diagonal=15.0, of_sum=20.0, of_count=25.0)
+    moments = replace(LocalMoments.of(release, [2, 3, 4]), law=law)
+    rng = np.random.default_rng(1)
     draws = rng.normal(size=(20_000, d + 1, d + 1)) * np.sqrt(law.cell_variances())
     draws = np.triu(draws) + np.swapaxes(np.triu(draws, 1), 1, 2)
     matrix = np.diag(np.concatenate([[1.0], moments.stretch]))
@@ -88,12 +89,13 @@ def test_variances_of_functionals_are_those_of_draws() -> None:
 
 def test_a_law_of_other_terms_says_the_same() -> None:
     moments = LocalMoments.of(released(rho=0.5, epsilon=None))
-    law = moments.law
-    assert law is not None
+    d = len(moments.stretch)
+    law = NoiseLaw.additive(GaussianCells(), d, diagonal=30.0, off_diagonal=15.0, of_sum=20.0, of_count=25.0)
+    moments = replace(moments, law=law)
     half = replace(law.terms[0], variances=law.terms[0].variances / 2.0)
     rotation = np.linalg.qr(np.random.default_rng(2).normal(size=(law.n_features, law.n_features)))[0]
     whole = np.eye(law.n_features + 1)
-    whole[1:, 1:] = rotation  # the noise of this mechanism is alike in all directions
+    whole[1:, 1:] = rotation  # this noise is alike in all directions
     asked = replace(moments, law=NoiseLaw((half, replace(half, matrix=whole))))
     places, rng = np.array([0, 2, 5]), np.random.default_rng(0)
     weights = bilinear(rng.normal(size=(4, 3)), rng.normal(size=(4, 3)))
@@ -111,9 +113,10 @@ def of_two_levels(epsilon: float, count: int) -> list[dpm.MomentRelease]:
     sex = rng.random(1500) < 0.4
     age = np.clip(rng.normal(50.0 - 8.0 * sex, 15.0), 0.0, 100.0)
     table = pa.table({"age": age, "sex": np.where(sex, "f", "m"), "smoker": rng.random(1500) < 0.2 + 0.2 * sex})
-    additive = dpm.mechanisms.Auto(rule="least-error")  # of clipped rows the levels are two numbers
+    # Laplace noise on each cell: about the public center both levels have one noise, and of clipped rows they are two numbers.
     return [
-        dpm.release(table, TWO_LEVELS, epsilon=epsilon, mechanism=additive, insecure_seed=seed) for seed in range(count)
+        dpm.release(table, TWO_LEVELS, epsilon=epsilon, mechanism="laplace", insecure_seed=seed)
+        for seed in range(count)
     ]
 
 

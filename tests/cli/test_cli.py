@@ -417,7 +417,7 @@ def test_forecast_marks_what_it_assumes_and_takes_a_public_guess(run: Run) -> No
         found = {entry["mechanism"]: entry for entry in printed["mechanisms"]}["iterative-eigenvectors"]
         assert (found["assumed"], found["mean_assumed"]) == (True, False)
         assert found["second_moment_error"] == row.second_moment_error
-    assert "give numbers separated by commas" in run(*command, "--spectrum", "0.3;0.1").error
+    assert "--spectrum 0.3,0.1,0.05" in run(*command, "--spectrum", "0.3;0.1").error
     assert "not both" in run(*command, "--spectrum", ",".join(map(str, guess)), "--decay", "1").error
 
 

@@ -21,6 +21,7 @@ from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, gra
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
+from support.said import refused
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PURE, ZCDP = PrivacyBudget.pure(0.7), PrivacyBudget.zcdp(0.3)
@@ -153,9 +154,9 @@ def test_noise_is_scaled_to_the_sensitivity_of_augmented_rows(relation: Neighbor
         assert noise(plan) == pytest.approx(sensitivity(plan.augmentation), rel=1e-12)
         assert plan.cell_variances[0] == pytest.approx(ratio * plan.cell_variances[1], rel=1e-12)
         assert (plan.unspent_reason is not None) == (mechanism == mechanisms.Laplace("paper"))
-    for refused in (mechanisms.Gaussian, mechanisms.Laplace):
+    for made in (mechanisms.Gaussian, mechanisms.Laplace):
         with refused("not-one-of"):
-            refused("loose")
+            made("loose")
 
 
 def test_the_lattice_of_a_plan_has_room_for_its_noise() -> None:

@@ -381,7 +381,7 @@ def test_input_is_not_modified() -> None:
         ({"radius": 0.0}, "radius"),
         ({"radius": math.nan}, "radius"),
         ({"radius": 1e200}, "radius"),
-        ({"missing": "ignore"}, "missing must be"),
+        ({"missing": "ignore"}, "missing='ignore'"),
         ({"center": np.zeros(2)}, "center must have shape"),
         ({"center": [0.0, math.inf, 0.0]}, "center must be finite"),
         ({"center": [0.0, math.nan, 0.0]}, "center must be finite"),

@@ -321,8 +321,11 @@ def test_a_mean_alone_comes_back_too_and_its_noise_is_stated_in_the_tables_units
 def test_the_noise_of_a_cell_falls_by_the_product_of_its_weights(delta: float) -> None:
     table = people()
     noise = []
+    mechanism = dpm.mechanisms.Gaussian("entrywise") if delta else dpm.mechanisms.Laplace()
     for schema in (SCHEMA, WITHOUT):
-        released = dpm.release(table, schema, epsilon=0.5, delta=delta, repair="none", insecure_seed=4)
+        released = dpm.release(
+            table, schema, epsilon=0.5, delta=delta, mechanism=mechanism, repair="none", insecure_seed=4
+        )
         rows = encode_columns({name: table[name] for name in schema.names}, schema, mean=True)
         noise.append(schema.encoding().decode_covariance(released.noisy_gram - rows.T @ rows))
     weight = SCHEMA.encoding().weight

@@ -39,7 +39,7 @@ class InputError(Exception):
     ...     Neighbors.of("both")
     ... except InputError as error:
     ...     isinstance(error, ValueError), error.code, dict(error.facts)
-    (True, 'value', {})
+    (True, 'unknown-relation', {'value': 'both'})
     """
 
     make_message: ClassVar[Callable[..., StatedError]]

@@ -13,6 +13,7 @@ from numbers import Integral
 
 import numpy as np
 
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS
@@ -122,7 +123,7 @@ def forecast(
 
     >>> schema = Schema(Numeric("age", 0, 100), Numeric("hours", 0, 80), Power("age", 2))
     >>> print(forecast(schema, n_rows=1000, epsilon=1.0, delta=1e-6).derived_cost)
-    derived features age^2 raise the noise on every second moment of other features by 39%, on means by 25% (gaussian)
+    derived features age^2 raise the noise on second moments of other features by up to 39%, on means by up to 25% (gaussian)
 
     What robust standard errors of a regression would cost:
 
@@ -219,9 +220,9 @@ def _derived_cost(
     added = tuple(column.name for column in schema.columns if column.name not in {one.name for one in less.columns})
     if not added:
         return None
-    own = [name in less.feature_names for name in schema.feature_names]
+    own = np.array([name in less.feature_names for name in schema.feature_names])
     encodings = schema.encoding(mean=shape.mean), less.encoding(mean=shape.mean)
-    units = float(np.max(encodings[0].scale[own] / encodings[1].scale))
+    units = encodings[0].scale[own] / encodings[1].scale
     for mechanism in mechanisms:
         shapes = [MomentShape.of(either, mean=shape.mean, n_rows=shape.n_rows) for either in (schema, less)]
         try:
@@ -231,13 +232,17 @@ def _derived_cost(
         laws = [law for plan in plans if plan.model is not None and (law := plan.model.fixed_law) is not None]
         if len(laws) < 2:
             continue
-        # the ratio off the diagonal is that on it, which one feature has, too
-        (cells, sums), (cells_less, sums_less) = (
-            (float(law.trace_variance / law.n_features), float(law.sum_variances.mean())) for law in laws
-        )
-        means = units * math.sqrt(sums / sums_less) - 1.0 if shape.mean else None
-        return DerivedCost(added, mechanism, units**2 * math.sqrt(cells / cells_less) - 1.0, means)
+        whole, part = (law.cell_variances() for law in laws)
+        cells = _largest_ratio(whole[1:, 1:][np.ix_(own, own)], part[1:, 1:], np.outer(units, units))
+        means = _largest_ratio(whole[0, 1:][own], part[0, 1:], units) if shape.mean else None
+        return DerivedCost(added, mechanism, cells - 1.0, None if means is None else means - 1.0)
     return None
+
+
+def _largest_ratio(variances: FloatArray, less: FloatArray, units: FloatArray) -> float:
+    """Return the largest ratio of noise SDs in original units, of cells that have noise."""
+    noisy = less > 0.0
+    return float(np.max(units[noisy] * np.sqrt(variances[noisy] / less[noisy])))
 
 
 def require_row_count(n_rows: int) -> None:

@@ -137,10 +137,10 @@ class DerivedCost:
     mechanism : str
         The one with the smallest error whose noise distribution is known.
     second_moment : float
-        Relative increase of the noise SD on a Gram entry of two other features, in original units (the largest, if
-        typical ranges make entries differ): 0.5 is half as much again.
+        Largest relative increase of the noise SD on a Gram entry of two other features, in original units: 0.5 is half as
+        much again.
     mean : float or None
-        Relative increase for the mean of another feature; None if no mean is wanted.
+        Largest relative increase for the mean of another feature; None if no mean is wanted.
     robust : bool
         True for the products that robust standard errors would need, which the schema does not have.
     """
@@ -152,10 +152,10 @@ class DerivedCost:
     robust: bool = False
 
     def __str__(self) -> str:
-        means = "" if self.mean is None else f", on means by {self.mean:.0%}"
+        means = "" if self.mean is None else f", on means by up to {self.mean:.0%}"
         title = "derived features" if not self.robust else "robust standard errors: the products"
         return (
-            f"{title} {', '.join(self.names)} raise the noise on every second moment of other features by "
+            f"{title} {', '.join(self.names)} raise the noise on second moments of other features by up to "
             f"{self.second_moment:.0%}{means} ({self.mechanism})"
         )
 
