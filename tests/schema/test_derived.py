@@ -681,7 +681,9 @@ def test_the_forecast_says_what_derived_features_cost_in_noise(
 def test_the_cost_of_derived_features_is_told() -> None:
     told = dpm.forecast(EVERYTHING, n_rows=1000, rho=0.5)
     assert told.derived_cost is not None
-    sentence = "derived features age:region, age^2, smoker:age, region:smoker, hours^4, hours:age raise the noise on second"
+    sentence = (
+        "derived features age:region, age^2, smoker:age, region:smoker, hours^4, hours:age raise the noise on second"
+    )
     assert sentence in str(told)
     assert f"{told.derived_cost.second_moment:.0%}" in str(told)
     assert dpm.forecast(EVERYTHING.without_derived, n_rows=1000, rho=0.5).derived_cost is None
