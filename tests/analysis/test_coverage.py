@@ -283,7 +283,7 @@ def analyses_of_variance() -> Replications:
         rows = grouped(rng, 300, np.full(3, 5.0))
         return of_p_value(group_tests.anova(drawn(template(GROUPS, rho=5.0), rows, rng), "y", "group").p_value)
 
-    return replications(375, one)
+    return replications(600, one)
 
 
 def answers_of_copied_rows() -> Replications:
@@ -1299,7 +1299,7 @@ def test_the_sampling_variance_of_a_level_and_a_number(share: float, r: float) -
 
 def test_rounding_makes_no_negative_variance_of_a_correlation() -> None:
     one, zero = np.ones(1), np.zeros(1)
-    errors = correlations._Errors(zero, zero, one, zero, None, None, None, 1.0, None)  # type: ignore[arg-type]
+    errors = correlations._Errors(zero, zero, one, zero, None, None, None, 1.0, None, zero)  # type: ignore[arg-type]
     assert errors.privacy(np.array([0.5])) == 0.0
 
 

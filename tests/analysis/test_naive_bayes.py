@@ -39,8 +39,8 @@ def frame(n_rows: int = 6_000) -> pd.DataFrame:
     )
 
 
-def groups(**options: Any) -> dpm.GroupReleases:
-    return dpm.release_groups(frame(), SCHEMA, by="kind", insecure_seed=0, **options)
+def groups(seed: int = 0, **options: Any) -> dpm.GroupReleases:
+    return dpm.release_groups(frame(), SCHEMA, by="kind", insecure_seed=seed, **options)
 
 
 def test_without_noise_it_is_that_of_scikit_learn() -> None:
@@ -78,11 +78,16 @@ def test_a_pooled_variance_would_be_found() -> None:
 
 
 def test_at_a_usual_budget_it_predicts_nearly_as_well() -> None:
-    best = (groups(epsilon=1e9).naive_bayes().predict(frame()) == frame()["kind"]).mean()
+    """In the median of releases: one in six loses more than 0.01 at ε = 1."""
+
+    def right(found: Any) -> float:
+        return float((found.predict(frame()) == frame()["kind"]).mean())
+
+    best = right(groups(epsilon=1e9).naive_bayes())
     for epsilon, loss in ((1.0, 0.01), (0.1, 0.05)):
-        found = groups(epsilon=epsilon).naive_bayes()
-        assert (found.predict(frame()) == frame()["kind"]).mean() > best - loss
-        assert (found.variances[:, :2] > 0.0).all()
+        every = [groups(seed, epsilon=epsilon).naive_bayes() for seed in range(9)]
+        assert np.median([right(found) for found in every]) > best - loss
+        assert all((found.variances[:, :2] > 0.0).all() for found in every)
 
 
 def test_noise_makes_it_no_surer_and_a_lost_class_is_never_predicted() -> None:

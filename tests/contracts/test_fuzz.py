@@ -72,15 +72,23 @@ class ArrowCsv:
         return getattr(pa_csv, name)
 
 
-def precision_of_blocks(columns: Any, schema: Schema, layout: Any, memory: Any = None) -> Any:
+def of_few_digits(columns: Any) -> Any:
     """Small numbers are read with fewer digits, where all of a block are small."""
     read = dict(columns)
     for name, cells in columns.items():
         if not isinstance(cells, np.ndarray) and str(cells.type) == "double":
             values = cells.to_numpy(zero_copy_only=False) if len(cells) else np.ones(1)
-            if np.nanmax(np.append(values, 0.0)) < 60.0:
+            if np.max(values, initial=0.0, where=~np.isnan(values)) < 60.0:
                 read[name] = pa.array(values.astype(np.float32), pa.float32(), from_pandas=True)
-    return encode.encode_levels(read, schema, layout, memory)
+    return read
+
+
+def levels_of_few_digits(columns: Any, schema: Schema, layout: Any, memory: Any = None) -> Any:
+    return encode.encode_levels(of_few_digits(columns), schema, layout, memory)
+
+
+def numbers_of_few_digits(columns: Any, schema: Schema, memory: Any) -> Any:
+    return encode.read_numbers(of_few_digits(columns), schema, memory)
 
 
 PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
@@ -101,7 +109,10 @@ PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
     ),
     "errors that quote cells": ("csv", {(text, "read_quietly"): told_as_it_is}),
     "a row lost at the end of a batch": ("parquet", {(arrow.ArrowSource, "sliced"): sliced_short}),
-    "digits that a block decides": ("frame", {(local, "encode_levels"): precision_of_blocks}),
+    "digits that a block decides": (  # where levels are encoded, and where machine code encodes numbers
+        "frame",
+        {(local, "encode_levels"): levels_of_few_digits, (local, "read_numbers"): numbers_of_few_digits},
+    ),
 }
 
 

@@ -342,8 +342,9 @@ def uncorrelated(law: NoiseLaw) -> NoiseLaw:
         (halved, "gaussian", "mean"),
         (halved, "coinpress", "group means"),
         (halved, "johnson-lindenstrauss", "standard deviation"),
-        (halved, "pooled groups", "ols"),
-        (without_a_part, "pooled", "ols"),
+        # of three numbers or more: their ratio together is held to 1.3, that of each number only to 1.5
+        (halved, "pooled groups", "cross table"),
+        (without_a_part, "pooled", "ols on levels"),
         (uncorrelated, "coinpress", "ols on levels"),
     ],
 )

@@ -393,8 +393,11 @@ def clipping_warning(release: Released) -> Message | None:
     if TableBounds.of(release) is None:
         return None
     result = describe(release)
-    columns = np.flatnonzero(result.clipped)
-    if not len(columns) or result.standard_deviation is None:
+    if result.standard_deviation is None:
+        return None
+    # a standard deviation that the repair makes 0 has no ratio; the description marks it
+    columns = np.flatnonzero(np.asarray(result.clipped) & (result.standard_deviation > 0.0))
+    if not len(columns):
         return None
     shown, most = result.standard_deviation[columns], result.of_table()[1][columns, 1]
     order = np.argsort(-most / shown, kind="stable")

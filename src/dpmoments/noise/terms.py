@@ -547,7 +547,8 @@ class NoiseLaw:
         at = self._indices(indices)
         if at.ndim == 1:
             at = np.broadcast_to(at, (len(weights), len(at)))
-        return np.asarray(sum(term.variance(at, weights) for term in self.terms))
+        # about the public center some functionals have no noise, and rounding makes that of either sign
+        return np.asarray(np.maximum(sum(term.variance(at, weights) for term in self.terms), 0.0))
 
     def covariance(self, indices: Indices | None, weights: FloatArray) -> FloatArray:
         """Return the covariance, shape (P, P), of functionals with weights (P, m, m).
