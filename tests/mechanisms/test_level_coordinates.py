@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
+import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +17,19 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit.replay import replay
+from dpmoments.audit.verification import Check, checks
 from dpmoments.mechanisms import Gaussian, Isotropic, Laplace, MatrixLaplace
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
 from dpmoments.mechanisms.additive import augmented_gram
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.models import NoiseModel
+from dpmoments.noise.models import CenteredLevelsModel, NoiseModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.sensitivity import gram_frobenius, gram_nuclear
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
+from support.forged_files import forge, with_true_losses
 
 W = 0.25
 SCHEMA = dpm.Schema(
@@ -123,6 +129,97 @@ def test_long_blocks_keep_their_dimensions_and_lose_the_noise_along_ones() -> No
     assert count == pytest.approx(3.0)
     np.testing.assert_allclose(total, moments.sum * moments.scale, atol=1e-4)
     np.testing.assert_allclose(gram, moments.gram * moments.scale**2, atol=1e-4)
+
+
+@pytest.mark.parametrize("k", [200, 258, 500, 512, 513, 1000])
+def test_no_level_of_a_long_block_is_longer_than_stated(k: int) -> None:
+    schema = dpm.Schema(dpm.Categorical("c", range(k)))
+    levels = coordinates(schema)
+    assert levels.n_coordinates == (k - 1 if k <= 512 else k)
+    step = levels.steps[0]
+    rows = np.vstack([np.ones((1, k), dtype=int), step * np.eye(k, dtype=int)]).astype(object)  # each level once
+    squares = (levels._mapped(rows, 1, 0)[1:] ** 2).sum(axis=0)
+    assert levels.row_square == max(squares) / 2**32 < 1.0
+    if levels.n_coordinates < k:
+        assert max(squares) * k <= step**2 * (k - 1)
+        # planted fault: steps to nearest
+        nearest = [round(step / math.sqrt(j * (j + 1))) for j in range(1, k)]
+        of_last = [sum(size**2 for size in nearest[j:]) + (j * nearest[j - 1]) ** 2 for j in range(1, k)]
+        assert max(of_last) * k > step**2 * (k - 1)
+        largest = (levels.directions**2).sum(axis=0).max()
+        assert 1.0 <= largest * 1.0000001 < 1.02  # noise 1 % larger at most, squared
+
+
+@pytest.mark.parametrize("numbers", [0, 19])
+@pytest.mark.parametrize("budget", [{"rho": 0.5}, {"epsilon": 1.0}])
+def test_long_blocks_are_released(numbers: int, budget: dict[str, float]) -> None:
+    k = 200 if numbers else 300
+    schema = dpm.Schema(*(dpm.Numeric(f"x{i}", 0, 1) for i in range(numbers)), dpm.Categorical("c", range(k)))
+    assert coordinates(schema).row_square < 1.0
+    cells = {f"x{i}": np.linspace(0.0, 1.0, 3 * k) for i in range(numbers)} | {"c": list(range(k)) * 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dpm.ReleaseWarning)
+        made = dpm.release(pa.table(cells), schema, **budget)
+    assert isinstance(made, dpm.MomentRelease)
+    assert numbers or isinstance(made.noise_model, CenteredLevelsModel)  # with numbers it is a ball
+    assert all(check.passed is not False for check in checks(made))
+
+
+def test_rows_as_long_as_about_zero_have_no_coordinates(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = dpm.Schema(dpm.Categorical("region", ["a", "b"]))
+    assert LevelCoordinates.of(schema) is not None
+    monkeypatch.setattr(LevelCoordinates, "row_square", 1.0)
+    assert LevelCoordinates.of(schema) is None
+
+
+def test_a_level_between_0_and_its_step_is_a_defect() -> None:
+    levels = coordinates(WEIGHTED)
+    column = np.array([[1], *([step] for step in levels.steps)], dtype=object)
+    levels._mapped(column, 1, 1)
+    column[2] -= 1
+    with pytest.raises(AssertionError, match="neither 0 nor its step"):
+        levels._mapped(column, 1, 1)
+
+
+def about_zero(content: dict[str, Any]) -> None:
+    """Shorter rows stated for noise on rows about 0, at the price of less noise."""
+    (draw,) = content["receipt"]["draws"]
+    square = coordinates(WEIGHTED).row_square
+    draw["sensitivity"]["arguments"]["row_square"] = square
+    for key in ("scale", "off_diagonal_scale"):
+        draw["law"][key] *= square
+    with_true_losses(content)
+
+
+def about_zero_by_its_model(content: dict[str, Any]) -> None:
+    noise = content["noise"]
+    noise["name"] = noise["name"].removeprefix(CenteredLevelsModel.name_before_family)
+    for key in CenteredLevelsModel.arrays:
+        del noise[key]
+
+
+def of_another_query(content: dict[str, Any]) -> None:
+    content["receipt"]["draws"][0]["what"] = {"code": "gram"}
+
+
+@pytest.mark.parametrize(
+    ("edit", "mean"), [(about_zero, False), (about_zero_by_its_model, True), (of_another_query, True)]
+)
+def test_a_receipt_of_rows_about_the_center_is_for_them_alone(
+    edit: Callable[[dict[str, Any]], None], mean: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "release.json"
+    dpm.release(every_row("weighted"), WEIGHTED, mechanism="gaussian", rho=5.0, mean=mean).save(path)
+    assert receipt_check(path).passed
+    forge(path, edit)
+    found = receipt_check(path)
+    assert found.passed is False
+    assert "rows that are shorter than the schema's" in found.detail
+
+
+def receipt_check(path: Path) -> Check:
+    """What is found of the receipt in a file."""
+    return next(check for check in checks(dpm.load(path)) if check.what.startswith("receipt"))
 
 
 def test_schemas_without_exact_levels_have_no_coordinates() -> None:

@@ -17,6 +17,7 @@ from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.models import CenteredLevelsModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.group_privacy import budget_for_rows
 from dpmoments.privacy.laws import WishartSampling
@@ -149,11 +150,13 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
     d, bound = len(release.feature_names), release.diagnostics.get("eigenvalue_bound", 0.0)
     bound = bound if is_finite_number(bound) else -math.inf
     levels = LevelCoordinates.of(release.schema)
-    row_square = 1.0 if levels is None else levels.row_square
+    if not isinstance(getattr(release, "noise_model", None), CenteredLevelsModel):
+        levels = None  # rows about 0 may have norm 1
     for draw in receipt.draws:
         features = draw.sensitivity.arguments.get("n_features", d)
         if features != d and draw.sensitivity.name != "row_sum_l1":  # a mean of one coordinate
             return f"{draw.what} has the sensitivity of {features} features, and the schema has {d}"
+        row_square = 1.0 if levels is None or draw.what.code != "count-sum-gram" else levels.row_square
         shorter = draw.sensitivity.arguments.get("row_square", 1.0)
         if not isinstance(shorter, float | int) or shorter < row_square:
             return f"{draw.what} has the sensitivity of rows that are shorter than the schema's"

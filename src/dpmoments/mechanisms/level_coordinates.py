@@ -24,8 +24,8 @@ from dpmoments.schema.schema import Schema
 
 LATTICE_BITS = LATTICE.bit_length() - 1
 """Coarsest lattice on which levels are exact."""
-_LEAST_STEP = 64
-"""Min step of a coordinate in lattice units: rounding changes its noise by less than 1 %."""
+_LEAST_STEP = 128
+"""Min step of a coordinate in lattice units: rounding it down raises its noise by less than 1 %."""
 _ON_LATTICE = 1e-9
 _MEAN_WEIGHT = 14.0
 """Weight of squared errors of means and shares, relative to covariances.
@@ -61,7 +61,7 @@ class LevelCoordinates:
 
     @classmethod
     def of(cls, schema: Schema) -> LevelCoordinates | None:
-        """Return the coordinates of a schema with levels; None if its rows may be scaled down."""
+        """Return the coordinates of a schema with levels; None if its rows may be scaled down, or are as long about 0."""
         constraints = Constraints.of(schema, mean=True)
         if not constraints.blocks or constraints.row_norm is None:
             return None
@@ -83,7 +83,7 @@ class LevelCoordinates:
         if longest > LATTICE**2:  # such a row would be shortened on the lattice, and its levels with it
             return None
         found = cls(constraints.blocks, tuple(steps), constraints.flags, square)
-        return found if found.n_coordinates else None
+        return found if found.n_coordinates and found.row_square < 1.0 else None
 
     @cached_property
     def n_coordinates(self) -> int:
@@ -230,7 +230,10 @@ class LevelCoordinates:
             if block is None:
                 parts.append(rows)
             elif self._is_reduced(block):
-                counts = rows // (self.steps[start] * fine)  # exact: a level is 0 or this
+                unit = self.steps[start] * fine  # a level is 0 or this
+                counts = rows // unit
+                if (counts * unit != rows).any():
+                    raise AssertionError("a cell of a level is neither 0 nor its step: a defect, please report it")
                 sizes = [[size * fine] for size in _contrast_steps(self.steps[start], block.size)]
                 order = np.arange(1, block.size, dtype=object)[:, None]
                 sums = np.cumsum(counts, axis=0)[:-1]
@@ -253,5 +256,8 @@ def _middle(step: int, k: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _contrast_steps(step: int, k: int) -> tuple[int, ...]:
-    """Return a_j = step/√(j(j + 1)) of the coordinates a_j·(e_1 + … + e_j − j·e_(j+1))."""
-    return tuple(round(step / math.sqrt(j * (j + 1))) for j in range(1, k))
+    """Return a_j = ⌊step/√(j(j + 1))⌋ of the coordinates a_j·(e_1 + … + e_j − j·e_(j+1)).
+
+    Rounded down, so that no level is longer than without rounding.
+    """
+    return tuple(math.isqrt(step * step // (j * (j + 1))) for j in range(1, k))

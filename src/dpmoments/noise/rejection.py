@@ -2,10 +2,9 @@
 
 The algorithms are by Canonne, Kamath & Steinke (2020): rejection sampling in which every probability is exp(−x) for a
 rational x. Each decision compares a uniform number U, a row of fair bits, with exp(−x). Its first 53 bits and a
-floating-point value within 2^−42 of exp(−x) settle nearly all decisions; the others (about one in 2^36) read more bits of the
-same U until integer bounds on exp(−x) settle them. So every draw has the exact distribution, whatever the mathematical
-library computes
-(``docs/evidence/derivations/discrete-sampler.md``).
+floating-point value within 2^−42 of exp(−x) settle nearly all decisions; the others (about one in 2^38, and one in 10^10
+geometric draws) read more bits of the same U until integer bounds on exp(−x) settle them. So every draw has the exact
+distribution, whatever the mathematical library computes (``docs/evidence/derivations/discrete-sampler.md``).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _LARGEST_EXPONENT = 47.0
 _COMPARED_POWERS = 25
 """Number of powers e^−1, e^−2, … that floating point compares.
 
-Below the last, bits are read.
+Below the last, and within the slack of one, integer bounds decide: probability 25·2·2^−39 + e^−25, about 1e-10.
 """
 _MAX_COUNT = 512
 """Bound on a geometric draw, reached with probability e^−512.

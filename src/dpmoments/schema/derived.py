@@ -338,8 +338,8 @@ class Absence:
 class MissingIndicator(DerivedColumn):
     """Companion of a column with ``missing="available"``: 1 where its value is missing, else 0.
 
-    The column itself is encoded as 0 there, and the indicator as the column's largest entry: the two together are never
-    longer than the column without missing values (``docs/evidence/derivations/missing-values.md``).
+    There the column's own cell holds its public stand-in f, |f| ≤ 0.85, and the indicator is encoded as ½: the two together
+    are never longer than the column without missing values (``docs/evidence/derivations/missing-values.md``).
     """
 
     stated: Absence  # type: ignore[assignment]
