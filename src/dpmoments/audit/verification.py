@@ -17,7 +17,6 @@ from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.models import CenteredLevelsModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.group_privacy import budget_for_rows
 from dpmoments.privacy.laws import WishartSampling
@@ -150,7 +149,8 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
     d, bound = len(release.feature_names), release.diagnostics.get("eigenvalue_bound", 0.0)
     bound = bound if is_finite_number(bound) else -math.inf
     levels = LevelCoordinates.of(release.schema)
-    if not isinstance(getattr(release, "noise_model", None), CenteredLevelsModel):
+    model = getattr(release, "noise_model", None)
+    if model is None or not model.about_levels:
         levels = None  # rows about 0 may have norm 1
     for draw in receipt.draws:
         features = draw.sensitivity.arguments.get("n_features", d)

@@ -61,7 +61,7 @@ class LevelCoordinates:
 
     @classmethod
     def of(cls, schema: Schema) -> LevelCoordinates | None:
-        """Return the coordinates of a schema with levels; None if its rows may be scaled down, or are as long about 0."""
+        """Return a schema's coordinates; None if rows may be scaled down or are no shorter."""
         constraints = Constraints.of(schema, mean=True)
         if not constraints.blocks or constraints.row_norm is None:
             return None

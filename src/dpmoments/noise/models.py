@@ -118,6 +118,8 @@ class NoiseModel(ABC):
 
     arrays: ClassVar[Mapping[str, int]] = MappingProxyType({})
     """Dimensions of the fields that are arrays: 1 for d numbers, 2 for a d × d matrix."""
+    about_levels: ClassVar[bool] = False
+    """True if noise is added about a public center of levels, where rows are shorter than 1."""
 
     @property
     @abstractmethod
@@ -482,6 +484,7 @@ class CenteredLevelsModel(AdditiveModel):
     block_sizes: FloatArray
 
     arrays: ClassVar[Mapping[str, int]] = {"center": 1, "block_sizes": 1}
+    about_levels: ClassVar[bool] = True
     name_before_family: ClassVar[str] = "centered-levels-"
 
     def __post_init__(self) -> None:
