@@ -25,7 +25,7 @@ from dpmoments.schema.schema import Schema
 LATTICE_BITS = LATTICE.bit_length() - 1
 """Coarsest lattice on which levels are exact."""
 _LEAST_STEP = 128
-"""Min step of a coordinate in lattice units: rounding it down raises its noise by less than 1 %."""
+"""Min step of a coordinate in lattice units; rounding down raises its noise by under 1 %."""
 _ON_LATTICE = 1e-9
 _MEAN_WEIGHT = 14.0
 """Weight of squared errors of means and shares, relative to covariances.
@@ -61,7 +61,7 @@ class LevelCoordinates:
 
     @classmethod
     def of(cls, schema: Schema) -> LevelCoordinates | None:
-        """Return a schema's coordinates; None if rows may be scaled down or are no shorter."""
+        """Return a schema's coordinates; None if rows may be scaled down or have norm 1."""
         constraints = Constraints.of(schema, mean=True)
         if not constraints.blocks or constraints.row_norm is None:
             return None
