@@ -8,23 +8,13 @@ from typing import Any
 
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
-from dpmoments.ledger.charge import Charge
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.schema import Schema
-from dpmoments.spending.run import (
-    cost_spent,
-    keep,
-    moment_release,
-    require_schema,
-    require_whole_numbers,
-    spend,
-)
+from dpmoments.spending.run import Request, cost_spent, keep, moment_release, spend
 
 
 def release(
@@ -133,31 +123,13 @@ def release(
     >>> released.covariance.shape, released.privacy.private
     ((3, 3), False)
     """
-    require_schema(schema)
-    budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
-    neighbors = Neighbors.of(neighbors)
-    require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
-    check_dataset(dataset)
-    charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
+    request = Request.of(
+        *(schema, epsilon, delta, rho, neighbors, output, dataset),
+        *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
+    )
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
-    spent = spend(
-        data,
-        schema.with_indicators,
-        chosen,
-        budget,
-        charge,
-        neighbors=neighbors,
-        dataset=dataset,
-        output=output,
-        progress=progress,
-        threads=threads,
-        insecure_seed=insecure_seed,
-        text_format=text_format,
-        privacy_unit=privacy_unit,
-        mean=mean,
-        n_rows=n_rows,
-    )
+    spent = spend(data, schema.with_indicators, chosen, request, mean=mean, n_rows=n_rows)
     with cost_spent(spent.rows):
         released = moment_release(
             spent.plan,
@@ -166,7 +138,7 @@ def release(
             spent.rows.schema,
             repair=repair,
             origin=spent.held.origin,
-            private=insecure_seed is None,
+            private=request.private,
             n_rows=n_rows,
             table_size=spent.public_rows,
         )

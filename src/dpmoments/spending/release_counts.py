@@ -9,25 +9,13 @@ from typing import Any
 
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
-from dpmoments.ledger.charge import Charge
 from dpmoments.mechanisms.counts import Counts, shape_of
-from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.rows.sources.opening import columns_of_array
 from dpmoments.schema.constraints import every_row_has_levels, may_lack_levels, schema_of_tables
 from dpmoments.schema.schema import Schema
-from dpmoments.spending.run import (
-    cost_spent,
-    keep,
-    nothing_spent,
-    privacy_statement,
-    require_schema,
-    require_whole_numbers,
-    spend,
-    warnings_of_count,
-)
+from dpmoments.spending.run import Request, cost_spent, keep, nothing_spent, privacy_statement, spend, warnings_of_count
 
 
 def release_counts(
@@ -107,37 +95,21 @@ def release_counts(
     >>> released.counts.tolist(), round(released.standard_error, 2)
     ([[250, 248], [250, 249]], 1.36)
     """
-    require_schema(schema)
-    budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
-    neighbors = Neighbors.of(neighbors)
-    require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
-    check_dataset(dataset)
-    charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
+    request = Request.of(
+        *(schema, epsilon, delta, rho, neighbors, output, dataset),
+        *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
+    )
     chosen = Counts.of(schema, by, split)
     counted = schema_of_tables(schema, chosen.by)
     with nothing_spent():
         read = columns_of_array(data, schema, counted.names)
-    spent = spend(
-        read,
-        counted,
-        chosen,
-        budget,
-        charge,
-        neighbors=neighbors,
-        dataset=dataset,
-        output=output,
-        progress=progress,
-        threads=threads,
-        insecure_seed=insecure_seed,
-        text_format=text_format,
-        privacy_unit=privacy_unit,
-    )
+    spent = spend(read, counted, chosen, request)
     public_rows = spent.public_rows
     with cost_spent(spent.rows):
         released = CountsRelease(
             schema=spent.rows.schema,
             privacy=replace(
-                privacy_statement(spent.plan, counted, spent.receipt, private=insecure_seed is None),
+                privacy_statement(spent.plan, counted, spent.receipt, private=request.private),
                 rules=rules_of_counts(counted),
             ),
             receipt=spent.receipt,
@@ -148,9 +120,9 @@ def release_counts(
             noisy=tuple(
                 counts.reshape(shape_of(counted, names)) for names, counts in zip(chosen.by, spent.result, strict=True)
             ),
-            public_rows=public_rows if neighbors.table_size_is_public and every_row_has_levels(counted) else None,
+            public_rows=public_rows if every_row_has_levels(counted) else None,
         )
-        if public_rows is not None and neighbors.table_size_is_public and not may_lack_levels(counted):
+        if public_rows is not None and not may_lack_levels(counted):
             known = min(released.tables, key=lambda table: table.total_error)
             said = warnings_of_count(float(known.noisy_counts.sum()), known.total_error, public_rows)
             released = replace(released, diagnostics={"warnings": said})

@@ -10,15 +10,13 @@ from typing import Any
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
-from dpmoments.ledger.charge import Charge
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
-from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.origin import check_dataset, group_label
+from dpmoments.privacy.origin import group_label
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.repair.repair import Repair
@@ -26,14 +24,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
 from dpmoments.schema.schema import Schema
-from dpmoments.spending.run import (
-    cost_spent,
-    keep,
-    moment_release,
-    require_schema,
-    require_whole_numbers,
-    spend,
-)
+from dpmoments.spending.run import Request, cost_spent, keep, moment_release, spend
 
 # One plan run on each of several disjoint groups of rows, by parallel composition.
 
@@ -188,16 +179,14 @@ def release_groups(
     >>> groups.privacy.budget
     PrivacyBudget.pure(epsilon=1.0)
     """
-    require_schema(schema)
     if privacy_unit is not None:
         raise InputValueError(Message("groups-of-units"))
-    budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
-    neighbors = Neighbors.of(neighbors)
-    if neighbors is not Neighbors.ADD_REMOVE:
-        raise InputValueError(Message("groups-of-relation", neighbors=str(neighbors)))
-    require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
-    check_dataset(dataset)
-    charge = Charge.of(ledger, dataset, neighbors, insecure_seed=insecure_seed)
+    request = Request.of(
+        *(schema, epsilon, delta, rho, neighbors, output, dataset),
+        *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
+    )
+    if request.neighbors is not Neighbors.ADD_REMOVE:
+        raise InputValueError(Message("groups-of-relation", neighbors=str(request.neighbors)))
     column, of_groups = grouping_column(schema, by), schema_of_groups(schema, by)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
@@ -205,15 +194,7 @@ def release_groups(
         data,
         schema.with_indicators,
         chosen,
-        budget,
-        charge,
-        neighbors=neighbors,
-        dataset=dataset,
-        output=output,
-        progress=progress,
-        threads=threads,
-        insecure_seed=insecure_seed,
-        text_format=text_format,
+        request,
         mean=mean,
         planned_schema=of_groups,
         run_of=lambda plan: GroupsPlan.of(plan, column),
@@ -230,7 +211,7 @@ def release_groups(
                     of_groups.with_text_format(text_format).with_indicators,
                     repair=repair,
                     origin=spent.held.origin.of_group(by, level, len(levels)),
-                    private=insecure_seed is None,
+                    private=request.private,
                 )
                 for level in levels
             ),

@@ -8,24 +8,13 @@ from typing import Any
 
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
-from dpmoments.ledger.charge import Charge
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import automatic_mean, make_mean_mechanism
-from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.schema.constraints import require_no_available
 from dpmoments.schema.schema import Schema
-from dpmoments.spending.run import (
-    cost_spent,
-    keep,
-    privacy_statement,
-    require_schema,
-    require_whole_numbers,
-    spend,
-    within_table,
-)
+from dpmoments.spending.run import Request, cost_spent, keep, privacy_statement, spend, within_table
 
 
 def release_mean(
@@ -99,37 +88,23 @@ def release_mean(
     >>> bool(abs(released.mean[0] - 1e5) < 10), bool(abs(released.mean[1] + 3.0) < 0.1)
     (True, True)
     """
-    require_schema(schema)
-    budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
-    neighbors = Neighbors.of(neighbors)
-    require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
-    check_dataset(dataset)
+    request = Request.of(
+        *(schema, epsilon, delta, rho, neighbors, output, dataset),
+        *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
+    )
     require_no_available(schema)
-    charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
     chosen = (
-        automatic_mean(schema, budget, **options) if mechanism == "auto" else make_mean_mechanism(mechanism, **options)
+        automatic_mean(schema, request.budget, **options)
+        if mechanism == "auto"
+        else make_mean_mechanism(mechanism, **options)
     )
-    spent = spend(
-        data,
-        schema,
-        chosen,
-        budget,
-        charge,
-        neighbors=neighbors,
-        dataset=dataset,
-        output=output,
-        progress=progress,
-        threads=threads,
-        insecure_seed=insecure_seed,
-        text_format=text_format,
-        privacy_unit=privacy_unit,
-    )
+    spent = spend(data, schema, chosen, request)
     with cost_spent(spent.rows):
         noisy = spent.result
         count, diagnostics = within_table(spent.plan, noisy.count, noisy.diagnostics, spent.public_rows)
         released = MeanRelease(
             schema=spent.rows.schema,
-            privacy=privacy_statement(spent.plan, schema, spent.receipt, private=insecure_seed is None),
+            privacy=privacy_statement(spent.plan, schema, spent.receipt, private=request.private),
             receipt=spent.receipt,
             mechanism=chosen.name,
             mechanism_options=chosen.options,

@@ -17,6 +17,7 @@ from dpmoments.foundation.errors import InputError, InputTypeError, InputValueEr
 from dpmoments.foundation.progress import Watch, log, watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.version import __version__
+from dpmoments.ledger import Ledger
 from dpmoments.ledger.charge import Charge, Held
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
@@ -24,7 +25,7 @@ from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
 from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
-from dpmoments.privacy.origin import ReleaseOrigin
+from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -111,6 +112,55 @@ def cost_spent(rows: Rows) -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
+class Request:
+    """Checked arguments that all release functions share."""
+
+    budget: PrivacyBudget
+    neighbors: Neighbors
+    output: str | Path | None
+    dataset: str | None
+    privacy_unit: PrivacyUnit | None
+    text_format: TextFormat | None
+    charge: Charge
+    threads: int | None
+    progress: bool | Callable[[float | None], None]
+    insecure_seed: int | None
+
+    @classmethod
+    def of(
+        cls,
+        schema: object,
+        epsilon: float | None,
+        delta: float,
+        rho: float | None,
+        neighbors: Neighbors | str,
+        output: str | Path | None,
+        dataset: str | None,
+        privacy_unit: PrivacyUnit | None,
+        text_format: TextFormat | None,
+        ledger: Ledger | str | Path | None,
+        threads: int | None,
+        progress: bool | Callable[[float | None], None],
+        insecure_seed: int | None,
+    ) -> Request:
+        """Check the arguments, in the order of the public signatures, before the table is opened."""
+        require_schema(schema)
+        budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
+        relation = Neighbors.of(neighbors)
+        require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
+        check_dataset(dataset)
+        charge = Charge.of(ledger, dataset, relation, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
+        return cls(
+            budget, relation, output, dataset, privacy_unit, text_format, charge, threads, progress, insecure_seed
+        )
+
+    @property
+    def private(self) -> bool:
+        """True if the noise comes from the operating system."""
+        return self.insecure_seed is None
+
+
+@dataclass(frozen=True, eq=False)
 class Spent(Generic[PlanType]):
     """Result of a run, with its rows, the plan for rows, the receipt and the ledger entry."""
 
@@ -126,17 +176,8 @@ def spend(
     data: Any,
     schema: Schema,
     chosen: ConfiguredMechanism[PlanType],
-    budget: PrivacyBudget,
-    charge: Charge,
+    request: Request,
     *,
-    neighbors: Neighbors,
-    dataset: str | None,
-    output: str | Path | None,
-    progress: bool | Callable[[float | None], None],
-    threads: int | None,
-    insecure_seed: int | None,
-    text_format: TextFormat | None,
-    privacy_unit: PrivacyUnit | None = None,
     mean: bool = True,
     n_rows: int | None = None,
     planned_schema: Schema | None = None,
@@ -147,26 +188,26 @@ def spend(
     Every release function calls it. ``planned_schema`` holds the features of the plan if they are not those of ``schema``;
     ``run_of`` makes the plan to run from that for rows, by default the same plan or that for privacy units.
     """
-    with watched(progress) as watch:
+    with watched(request.progress) as watch:
         with nothing_spent():
             rows = Rows.of(
                 data,
                 schema,
                 mean=mean,
-                neighbors=neighbors,
-                threads=threads,
+                neighbors=request.neighbors,
+                threads=request.threads,
                 on_block=watch,
                 on_pass=watch.passing,
-                privacy_unit=privacy_unit,
-                text_format=text_format,
+                privacy_unit=request.privacy_unit,
+                text_format=request.text_format,
             )
             shape = MomentShape.of(planned_schema or schema, mean=mean)
-            plan, public_rows = _planned(chosen, rows, shape, budget, output, n_rows)
-        run = _for_units(plan, rows, budget) if run_of is None else run_of(plan)
+            plan, public_rows = _planned(chosen, rows, shape, request.budget, request.output, n_rows)
+        run = _for_units(plan, rows, request.budget) if run_of is None else run_of(plan)
         _warn_of_large_delta(run, public_rows)
-        origin = ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed)
-        held = charge.reserve(run, plan.mechanism.name, origin)
-        result, receipt = _execute_plan(run, rows, watch, insecure_seed, held, public_rows)
+        origin = ReleaseOrigin.fresh(request.dataset, insecure_seed=request.insecure_seed)
+        held = request.charge.reserve(run, plan.mechanism.name, origin)
+        result, receipt = _execute_plan(run, rows, watch, request.insecure_seed, held, public_rows)
     return Spent(rows, plan, public_rows, result, receipt, held)
 
 
