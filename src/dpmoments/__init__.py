@@ -11,6 +11,7 @@ from dpmoments.foundation.version import __version__
 
 if TYPE_CHECKING:
     from dpmoments import datasets, mechanisms, noise, privacy, rows
+    from dpmoments.foundation.databases import DatabaseQuery
     from dpmoments.foundation.table_files import EngineFiles
     from dpmoments.foundation.text_format import TextFormat
     from dpmoments.inspection.preflight import Preflight, preflight
@@ -47,6 +48,7 @@ __all__ = [
     "Categorical",
     "Coordinate",
     "CountsRelease",
+    "DatabaseQuery",
     "Date",
     "EngineFiles",
     "GroupReleases",
@@ -104,6 +106,7 @@ _NAMES: dict[str, str] = {
     "Categorical": "schema.columns",
     "Coordinate": "schema.columns",
     "CountsRelease": "releases.counts_release",
+    "DatabaseQuery": "foundation.databases",
     "Date": "schema.dates",
     "EngineFiles": "foundation.table_files",
     "GroupReleases": "releases.group_releases",

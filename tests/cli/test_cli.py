@@ -37,6 +37,7 @@ from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.messages.message import Message
 from dpmoments.schema.drafting import Header, HeaderColumn, _read_header, _schema_template
 from dpmoments.spending.run import NOTHING_SPENT
+from support.databases import sqlite_file
 from support.forged_files import FORGED_RECEIPTS, forge, more_noise, smaller_budget_everywhere
 
 COMMANDS = (
@@ -1547,3 +1548,41 @@ def test_a_release_prints_what_remains_of_its_ledger(run: Run) -> None:
     assert run(*grant[:4], "--epsilon", "4", *grant[6:]).code == 1
     assert run(*grant[:4], "--epsilon", "4", *grant[6:], "--reason", "second wave", "--by", "board").code == 0
     assert "changed from ε = 3 to ε = 4; reason: 'second wave', by 'board'" in run("ledger", "show", "b.db").out
+
+
+def test_a_query_takes_the_place_of_a_file(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = sqlite_file(
+        folder / "people.db", people_table().to_pylist(), {"age": "REAL", "region": "TEXT", "employed": "BOOLEAN"}
+    )
+    query = ("--query", "SELECT * FROM people WHERE age < 60 LIMIT 900")
+    drafted = run("init", "--database", url, *query)
+    assert "kind: numeric  # the database says REAL" in (folder / "schema.yaml").read_text()
+    assert f"preflight --database {url} --query 'SELECT * FROM people WHERE age < 60 LIMIT 900'" in drafted.words
+    Path("people.yaml").write_text("columns: [{name: age, kind: numeric, lower: 0, upper: 100}]")
+    monkeypatch.setenv("DPMOMENTS_DATABASE", url)
+    assert "counts 900 of 900 rows" in run("preflight", *query, "--schema", "people.yaml").words
+    options = (
+        "--schema",
+        "people.yaml",
+        "--epsilon",
+        "1",
+        "--neighbors",
+        "replace_one",
+        "--no-ledger",
+        "--output",
+        "people.json",
+    )
+    assert run("release", *query, *options).code == 0
+    assert [
+        rule.facts["clauses"] for rule in dpm.load("people.json").privacy.rules if rule.code == "rows-of-query"
+    ] == [("LIMIT",)]
+    for wrong in (
+        ["people.csv", *query],
+        ["--database", url],
+        ["people.csv", "--database", url],
+        [*query, "--engine", "dask"],
+    ):
+        assert run("release", *wrong, *options).code == 2
+    monkeypatch.setenv("DPMOMENTS_DATABASE", f"postgresql://ada:{SECRET}@127.0.0.1:1/x")
+    assert "no server answers there" in run("preflight", *query, "--schema", "people.yaml").error
+    assert SECRET not in run("init", *query, "--output", "other.yaml").error

@@ -32,6 +32,7 @@ import scipy.sparse
 import dpmoments as dpm
 from contracts.odd_rows import COLUMNS, ODD_CELLS, RULES, NotHeldError, Row, cleaned_schema, same_cell, schema
 from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge
+from support.databases import postgres_table, postgres_url, sqlite_file
 from support.table_forms import FILES, FORMS, duckdb_connection
 from support.workbooks import workbook
 
@@ -650,6 +651,29 @@ UNIT_TYPES: dict[str, Any] = {
     "UUIDs": pa.uuid(),
 }
 
+
+def _sqlite(rows: Sequence[Row], folder: Path) -> dpm.DatabaseQuery:
+    """A file whose cells have types one by one; dates are text, and truth values integers."""
+
+    def stored(name: str, cell: Any) -> Any:
+        if not isinstance(cell, str | bytes | float | int | dt.date | None) or (
+            name == "person" and isinstance(cell, bool | dt.date)
+        ):
+            raise NotHeldError
+        return cell.isoformat() if isinstance(cell, dt.date) else cell
+
+    written = [{name: stored(name, cell) for name, cell in row.items()} for row in rows]
+    declared = dict.fromkeys(ARROW, "")
+    return dpm.DatabaseQuery(sqlite_file(folder / "t.db", written, declared), "SELECT * FROM people -- all of them")
+
+
+def _postgres(rows: Sequence[Row], _: Path) -> dpm.DatabaseQuery:
+    """A table of a server; prices are decimals."""
+    name = postgres_table(arrow(rows))
+    columns = ", ".join("price::numeric AS price" if name == "price" else name for name in ARROW)
+    return dpm.DatabaseQuery(postgres_url(), f"SELECT {columns} FROM {name};")
+
+
 LOCAL: dict[str, Entrance] = {
     "array of objects": Entrance(_array(object, COLUMNS), singly=True),
     **{
@@ -716,6 +740,8 @@ LOCAL: dict[str, Entrance] = {
     "folder of csv and parquet": Entrance(_folder_of_two),
     "excel": Entrance(_workbook, singly=True),
     "excel beside csv": Entrance(_workbook_beside_text),
+    "sqlite": Entrance(_sqlite, unit=True, singly=True),
+    "postgresql": Entrance(_postgres, unit=True),
     "stata": Entrance(_statistics("t.dta"), STATISTICS),
     "spss": Entrance(_statistics("t.sav"), STATISTICS),
     "sas transport": Entrance(_statistics("t.xpt"), ("age", "visits", "price", "code")),

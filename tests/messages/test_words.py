@@ -87,6 +87,7 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
         "unit": "days",
     },
     "not-in-ledger": {"reason": "the file is locked"},
+    "rows-of-query": {"clauses": ("JOIN", "LIMIT")},
     "group-of-rows": {"column": "region", "level": "north"},
     "public-levels": {"column": "region", "other": "error"},
     "power-outside-i": {"term": "age**2", "column": "age", "exponent": 2},

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dpmoments.foundation.databases import CLAUSES
 from dpmoments.messages.codes import CODES, PART, QUERIES, REASONS, RULES, WARNINGS
 from dpmoments.noise.models import _NOISE_MODELS
 from dpmoments.privacy.accounting import LossUnit
@@ -197,6 +198,11 @@ def definitions() -> Node:
                 "ledger": or_null(
                     record({"ledger": TEXT, "number": INTEGER, "hash": TEXT}),
                     "The entry of the ledger that was charged.",
+                ),
+                "query": typed(
+                    ["array", "null"],
+                    "Of a database query: its clauses by which one row can change others.",
+                    items={"enum": [*CLAUSES]},
                 ),
             }
         ),

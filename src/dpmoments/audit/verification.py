@@ -186,7 +186,8 @@ def _public_count(what: str, count: float) -> Check:
 
 
 def _rules(release: MeanRelease | CountsRelease) -> Check:
-    rules = rules_of_counts(release.schema) if isinstance(release, CountsRelease) else release.schema.rules
+    of_table = rules_of_counts(release.schema) if isinstance(release, CountsRelease) else release.schema.rules
+    rules = (*of_table, *release.origin.rules)
     passed = release.privacy.rules == rules
     detail = "those of the schema" if passed else "not those of the schema"
     return Check("rules of the statement", passed, detail)

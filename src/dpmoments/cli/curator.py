@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import dpmoments
-from dpmoments.cli.options import REQUIRED, TABLES, Option, columns_of_table, options_of
+from dpmoments.cli.options import TABLES, columns_of_table, options_of, shell_words
 from dpmoments.cli.tables import complain, print_command, print_text, printing
 from dpmoments.foundation.errors import InputFileExistsError
 from dpmoments.inspection.messages import Outcome
@@ -19,12 +19,8 @@ from dpmoments.messages.message import Message
 from dpmoments.schema.drafting import default_output
 from dpmoments.schema.schema import Schema
 
-_DRAFTED = Option(
-    "A Parquet, Feather or CSV file, a quoted glob, or a folder.", None, "TABLE", str, REQUIRED, argument=True
-)
 
-
-@options_of(Schema.draft, leave_out=("engine",), own={"data": _DRAFTED}, objects={"data": (("data",), str)})
+@options_of(Schema.draft, leave_out=("engine",))
 def init(
     options: dict[str, Any],
     output: Annotated[
@@ -44,14 +40,14 @@ def init(
       dpmoments init people.parquet --output people.yaml
     """
     table = options["data"]
-    path = default_output(table) if output is None else output
+    path = output or (default_output(table) if isinstance(table, str) else Path("schema.yaml"))
     drafted = Schema.draft(**options)
     try:
         drafted.save(path)
     except FileExistsError:
         raise InputFileExistsError(Message("draft-exists", path=path)) from None
     print_text(f"{path}: fill in its blanks from public knowledge, delete unwanted columns, then")
-    print_command(f"dpmoments preflight {shlex.quote(table)} --schema {shlex.quote(str(path))}")
+    print_command(f"dpmoments preflight {shell_words(table)} --schema {shlex.quote(str(path))}")
     print_command(
         f"dpmoments forecast --schema {shlex.quote(str(path))} --n-rows ROWS --epsilon 1 --neighbors add_remove"
     )

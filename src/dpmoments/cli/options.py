@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 
 import typer
 
+from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_files import ENGINES, EngineFiles
 from dpmoments.foundation.text_format import TextFormat
@@ -88,8 +91,21 @@ def _kind_of_value(hint: Any) -> Any:
 
 _OPTIONS: dict[str, Option] = {
     "data": Option(
-        "A Parquet, Feather or CSV file, a quoted glob, or a folder.", None, "DATA", list[str], REQUIRED, argument=True
+        "A Parquet, Feather, CSV, Excel, Stata, SPSS or SAS file, a quoted glob, or a folder.",
+        None,
+        "DATA",
+        list[str],
+        None,
+        argument=True,
     ),
+    "database": Option(
+        "Read a database in place of DATA: sqlite:///people.db or postgresql://user@host/name. Default: the environment "
+        "variable DPMOMENTS_DATABASE, which keeps a password out of the shell's history.",
+        "Database",
+        "URL",
+        str,
+    ),
+    "query": Option("The rows to read: one SELECT.", "Database", "SQL", str),
     "engine": Option(
         f"Engine that reads the files: local (this process), {', '.join(ENGINES)}. The result does not depend on it.",
         kind=str,
@@ -181,7 +197,7 @@ def _objects() -> dict[str, tuple[Sequence[str], Reader]]:
     """Return the parameters that are objects, with their options and parsers."""
     # Options describe them.
     return {
-        "data": (("data", "engine"), data_of),
+        "data": (("data", "database", "query", "engine"), data_of),
         "schema": (("schema",), Schema.load),
         "mechanism": (("mechanism", "option"), mechanism_of),
         "privacy_unit": (_UNIT_OPTIONS, privacy_unit_of),
@@ -269,8 +285,26 @@ def budget_of(epsilon: float | None, delta: float, rho: float | None) -> Privacy
         raise typer.BadParameter(str(error), param_hint="--epsilon, --delta, --rho") from error
 
 
-def data_of(paths: Sequence[str], engine: str) -> str | EngineFiles:
-    """Return the table to read: a path, for this process or for an engine."""
+def data_of(
+    paths: Sequence[str] | None, database: str | None = None, query: str | None = None, engine: str = "local"
+) -> str | EngineFiles | DatabaseQuery:
+    """Return the table to read: a query on a database, or a path, for this process or an engine.
+
+    >>> data_of(["people.csv"], None, None), data_of(None, "sqlite:///people.db", "SELECT * FROM people")
+    ('people.csv', DatabaseQuery('sqlite://…', 'SELECT * FROM people'))
+    """
+    if query is not None or (database is not None and not paths):
+        database = database or os.environ.get("DPMOMENTS_DATABASE")
+        if paths or engine != "local" or not (database and query):
+            raise typer.BadParameter(
+                "a database is read by --database URL --query SQL, without DATA and --engine",
+                param_hint="--database, --query",
+            )
+        return DatabaseQuery(database, query)
+    if database is not None:
+        raise typer.BadParameter("give one of the two", param_hint="DATA, --database")
+    if not paths:
+        raise typer.BadParameter("name a file, a quoted glob or a folder, or --database and --query", param_hint="DATA")
     if len(paths) > 1:
         raise typer.BadParameter("give one path: put a glob in quotes, 'people/*.parquet'", param_hint="DATA")
     path = paths[0]
@@ -279,6 +313,17 @@ def data_of(paths: Sequence[str], engine: str) -> str | EngineFiles:
     if engine not in ENGINES:
         raise typer.BadParameter(f"unknown engine {engine!r}: use local, {' or '.join(ENGINES)}", param_hint="--engine")
     return EngineFiles(path, engine)
+
+
+def shell_words(data: str | EngineFiles | DatabaseQuery) -> str:
+    """Return the words of a command that name a table.
+
+    The URL of a server is left out, since it may hold a password.
+    """
+    if not isinstance(data, DatabaseQuery):
+        return shlex.quote(str(getattr(data, "path", data)))
+    url = shlex.quote(data.url) if data.scheme == "sqlite" else '"$DPMOMENTS_DATABASE"'
+    return f"--database {url} --query {shlex.quote(data.query)}"
 
 
 def mechanism_of(name: str, options: Sequence[str] | None) -> Mechanism:

@@ -5,14 +5,12 @@ private data would write them.
 """
 
 from dpmoments.datasets.tables import (
-    Dataset,
     adult,
     airfoil,
     wine,
 )
 
 __all__ = [
-    "Dataset",
     "adult",
     "airfoil",
     "wine",

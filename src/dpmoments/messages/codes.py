@@ -105,6 +105,7 @@ _RULES: Mapping[str, Kinds] = {
     "noise-by-typical-range": _NONE,
     "noise-by-weight": {"names": "names", "weights": "numbers"},
     "rows-clipped-to-ball": {"radius": "number", "outside": "number", "trace": "number", "mean": "number"},
+    "rows-of-query": {"clauses": "names"},
     "group-of-rows": {"column": "name", "level": "level", "groups": "integer"},
     "parallel-groups": {"column": "name", "groups": "integer"},
     "pooled-tables": {"tables": "integer", "neighbors": "word", "unit?": "name"},

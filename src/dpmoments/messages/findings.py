@@ -100,6 +100,17 @@ def _values_clipped(facts: Facts) -> str:
     return f"{facts['column']}: values clipped to [{facts['lower']:g}, {facts['upper']:g}]; {_missing(facts)}.{typical}"
 
 
+def _query_rows(facts: Facts) -> str:
+    clauses = facts["clauses"]
+    assert isinstance(clauses, tuple)
+    said = (
+        "The table is the result of a database query. The guarantee is about its rows: the curator promises that one row more "
+        "or less in the database changes at most one of them."
+    )
+    held = f" The query has what can break this promise: {listed([*map(str, clauses)], quoted=False)}."
+    return said + (held if clauses else "")
+
+
 _AVAILABLE = "missing values are left out of its moments, and counted with noise"
 
 
@@ -399,6 +410,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
             "Noise is divided among columns by stated weights: {names:all} have less than others, or more if a weight is below 1."
         ),
         "rows-clipped-to-ball": _ball,
+        "rows-of-query": _query_rows,
         "group-of-rows": (
             "One of {groups:,} groups of a parallel release by {column}: only rows whose {column} is {level}. A row is in at "
             "most one group, so all groups together spend the stated budget once."

@@ -143,6 +143,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "no-noise-scale": "no float holds the noise scale for rho={rho!r}, sensitivity={sensitivity!r}; rescale",
         "group-level-type": "the level of a group of rows must be a text, a whole number, or true or false",
         "groups-number-type": "the number of groups must be a whole number, 1 or more",
+        "unknown-clauses": "the query of a release's origin must be a list of {known:all}",
         "ledger-id": "the id of a ledger is {digits} hexadecimal digits",
         "entry-number": "the number of a ledger's entry must be a whole number, 1 or more",
         "entry-hash": "the hash of a ledger's entry is 64 hexadecimal digits",

@@ -21,6 +21,9 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         "output-not-a-name": "{path!r} cannot be the name of a file; nothing was spent",
         "not-an-office-ending": "{ending!r} is not an ending of Stata, SPSS or SAS files",
         "unknown-engine": "unknown engine {engine!r}: use one of {engines:all}, or pass the path itself",
+        "database-url": "a database's URL begins with sqlite:/// or postgresql://",
+        "database-not-opened": "the query cannot be run on {database}{cause}; the database's own message may quote a password",
+        "database-without-encoding": "the database has no text encoding (SQL_ASCII): use one in UTF8",
         "path-empty": "the path is empty: name a file, a glob or a folder",
         "rows-file-ending": "{path} does not end in .parquet, .csv or .tsv, which gives the format: rename it",
         "marks-not-ascii": "delimiter and quote must be ASCII characters",
@@ -453,7 +456,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         "partition-lost": "{table}: the engine lost a partition's result: the sums would be wrong",
         "rows-changed-between-passes": (
             "{table} returned different rows in this pass than in the one before: they are recomputed each time "
-            "(from random numbers, a sample, or files that change). Write it to Parquet files once, and pass those"
+            "(from random numbers, a sample, or data that change). Write it to Parquet files once, and pass those"
         ),
         "engine-not-installed": (
             "the engine {engine!r} is not installed here: pip install 'dpmoments[{engine}]' (and on every worker)"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from dpmoments.foundation.databases import CLAUSES
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_name, check_text, require_kinds, require_known
 from dpmoments.messages.message import Message
@@ -104,19 +105,25 @@ class ReleaseOrigin:
         Group of rows, if it is one of several.
     ledger : LedgerEntry or None
         Ledger entry that reserved its budget, if any.
+    query : tuple of str or None
+        If the table is the result of a database query: the clauses by which one row can change others.
     """
 
     id: str
     dataset: str | None = None
     group: GroupOfRows | None = None
     ledger: LedgerEntry | None = None
+    query: tuple[str, ...] | None = None
 
     @classmethod
-    def fresh(cls, dataset: str | None = None, *, insecure_seed: int | None = None) -> ReleaseOrigin:
+    def fresh(
+        cls, dataset: str | None = None, *, insecure_seed: int | None = None, query: tuple[str, ...] | None = None
+    ) -> ReleaseOrigin:
         """Return the origin of a new release."""
-        if insecure_seed is None:
-            return cls(_random_id(), dataset)
-        return cls(_id_of("release with an insecure seed", int(insecure_seed)), dataset)
+        own_id = (
+            _id_of("release with an insecure seed", int(insecure_seed)) if insecure_seed is not None else _random_id()
+        )
+        return cls(own_id, dataset, query=query)
 
     @classmethod
     def of_parts(cls, parts: tuple[ReleaseOrigin, ...]) -> ReleaseOrigin:
@@ -131,7 +138,8 @@ class ReleaseOrigin:
     @property
     def rules(self) -> tuple[Message, ...]:
         """Additions to the privacy statement's rules of schema and run."""
-        return () if self.group is None else (self.group.rule,)
+        of_query = () if self.query is None else (Message("rows-of-query", clauses=self.query),)
+        return (*of_query, *(() if self.group is None else (self.group.rule,)))
 
     @property
     def label(self) -> str:
@@ -147,6 +155,7 @@ class ReleaseOrigin:
             "dataset": self.dataset,
             "group": None if self.group is None else _plain(self.group),
             "ledger": None if self.ledger is None else _plain(self.ledger),
+            "query": None if self.query is None else list(self.query),
         }
 
     @classmethod
@@ -154,13 +163,16 @@ class ReleaseOrigin:
         """Return the inverse of :meth:`to_dict`."""
         require_kinds(values, id=str)
         require_known(values, (entry.name for entry in fields(cls)), "the origin")
-        group, dataset, ledger = values["group"], values["dataset"], values["ledger"]
+        group, dataset, ledger, query = (values[name] for name in ("group", "dataset", "ledger", "query"))
         check_dataset(dataset)
+        if query is not None and not (isinstance(query, list) and set(query) <= set(CLAUSES)):
+            raise InputValueError(Message("unknown-clauses", known=[*CLAUSES]))
         return cls(
             _checked_id(values["id"]),
             dataset,
             None if group is None else GroupOfRows.from_dict(group),
             None if ledger is None else LedgerEntry.from_dict(ledger),
+            None if query is None else tuple(query),
         )
 
 

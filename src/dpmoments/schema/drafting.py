@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
 from dpmoments.foundation.errors import InputError, InputPermissionError, InputTypeError, InputValueError
 from dpmoments.foundation.office_files import EXCEL_ENDINGS, STATISTICS_ENDINGS, sheet_names, statistics_columns
@@ -135,9 +136,13 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
 
 
 def _frame_header(data: Any) -> Header:
-    """Read the columns of a frame, an Arrow table or dataset, or a DuckDB relation."""
+    """Read the columns of a frame, an Arrow table or dataset, a DuckDB relation, or a query."""
     if isinstance(data, np.ndarray):
         raise InputTypeError(Message("draft-of-array"))
+    if isinstance(data, DatabaseQuery):
+        session = data.opened()
+        columns = map(HeaderColumn, session.names, session.types, [words or None for words in session.declared])
+        return Header.of(columns, "the query")
     library = type(data).__module__.split(".")[0]
     if library == "pyarrow" and isinstance(getattr(data, "schema", None), pa.Schema):
         return Header.of([HeaderColumn(field.name, field.type) for field in data.schema], "the table")
@@ -394,6 +399,7 @@ def draft(data: Any, text_format: TextFormat | None = None) -> SchemaDraft:
         header = _read_header(data if isinstance(data, str) else Path(data), text_format)
         source, what = str(data), "file"
     else:
-        header, source, what = _frame_header(data), "a table", "frame"
+        of_query = isinstance(data, DatabaseQuery)
+        header, source, what = _frame_header(data), "a table", "database" if of_query else "frame"
     names = tuple(column.name for column in header.columns)
     return SchemaDraft(_schema_template(header, source, what, text_format), names)

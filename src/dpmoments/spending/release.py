@@ -44,8 +44,9 @@ def release(
     ----------
     data : array, frame, path or relation
         A NumPy array (its columns are the schema's, in order, without derived features), a pandas, Polars or Arrow frame, a
-        path, glob or folder of Parquet, Feather or CSV files, an Arrow dataset, or a DuckDB relation (all streamed in batches);
-        a Dask DataFrame or array, a Spark DataFrame, or :class:`dpmoments.EngineFiles` (``docs/scale.md``). Never modified.
+        path, glob or folder of Parquet, Feather or CSV files, an Arrow dataset, a DuckDB relation or
+        :class:`dpmoments.DatabaseQuery` (all streamed in batches); a Dask DataFrame or array, a Spark DataFrame, or
+        :class:`dpmoments.EngineFiles` (``docs/scale.md``). Never modified.
     schema : Schema
         Public bounds (or scale ranges) and categories.
     epsilon, delta : float

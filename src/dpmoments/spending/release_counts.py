@@ -110,7 +110,7 @@ def release_counts(
             schema=spent.rows.schema,
             privacy=replace(
                 privacy_statement(spent.plan, counted, spent.receipt, private=request.private),
-                rules=rules_of_counts(counted),
+                rules=(*rules_of_counts(counted), *spent.held.origin.rules),
             ),
             receipt=spent.receipt,
             mechanism=chosen.name,

@@ -104,7 +104,9 @@ def release_mean(
         count, diagnostics = within_table(spent.plan, noisy.count, noisy.diagnostics, spent.public_rows)
         released = MeanRelease(
             schema=spent.rows.schema,
-            privacy=privacy_statement(spent.plan, schema, spent.receipt, private=request.private),
+            privacy=privacy_statement(
+                spent.plan, schema, spent.receipt, private=request.private, rules=spent.held.origin.rules
+            ),
             receipt=spent.receipt,
             mechanism=chosen.name,
             mechanism_options=chosen.options,

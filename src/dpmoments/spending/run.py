@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from dpmoments.analysis.description import clipping_warning
+from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
 from dpmoments.foundation.progress import Watch, log, watched
@@ -205,7 +206,8 @@ def spend(
             plan, public_rows = _planned(chosen, rows, shape, request.budget, request.output, n_rows)
         run = _for_units(plan, rows, request.budget) if run_of is None else run_of(plan)
         _warn_of_large_delta(run, public_rows)
-        origin = ReleaseOrigin.fresh(request.dataset, insecure_seed=request.insecure_seed)
+        clauses = data.clauses if isinstance(data, DatabaseQuery) else None
+        origin = ReleaseOrigin.fresh(request.dataset, insecure_seed=request.insecure_seed, query=clauses)
         held = request.charge.reserve(run, plan.mechanism.name, origin)
         result, receipt = _execute_plan(run, rows, watch, request.insecure_seed, held, public_rows)
     return Spent(rows, plan, public_rows, result, receipt, held)

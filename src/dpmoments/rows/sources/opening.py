@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.cells.columns import ColumnTable
+from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.office_files import EXCEL_ENDINGS, STATISTICS_ENDINGS
 from dpmoments.foundation.table_files import (
@@ -27,6 +28,7 @@ from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import DatasetSource, FeatherSource, FileSource, ParquetSource, RelationSource
 from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_dask
+from dpmoments.rows.sources.database import DatabaseSource
 from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, ColumnSource, FrameSource, LazySource, require_columns
@@ -72,6 +74,8 @@ def open_source(
         return open_files(_file_source(data.path, schema, mean, privacy_unit, text_format))
     if text_format is not None:
         raise InputTypeError(Message("text-format-of-other-table", got=type(data).__name__))
+    if isinstance(data, DatabaseQuery):
+        return DatabaseSource(schema, mean, data.opened(), [], privacy_unit=privacy_unit)
     if isinstance(data, np.ndarray):
         if privacy_unit is not None:
             raise InputTypeError(Message("array-without-unit", column=privacy_unit.column))
