@@ -169,6 +169,7 @@ def test_norms_of_bins_and_the_share_above_a_radius() -> None:
     # 3 rows are not seen.
     for radius, share in ((0.5, 1.0), (1.0, 0.9), (1.9, 0.9), (2.0, 0.7), (8.9, 0.7), (9.0, 0.0)):
         assert histogram.share_above(radius) == pytest.approx(share)
+    assert [histogram.mean_excess(radius) for radius in (1.0, 2.0, 9.0)] == pytest.approx([56.6, 53.9, 0.0])
     one = NormHistogram(edges, np.array([0.0, 50.0, 0.0, 0.0]), 1.0)
     assert (one.share_above(1.0), one.share_above(3.0)) == (1.0, 0.0)
     half = NormHistogram(edges, np.array([0.0, 0.5, 0.5, 0.0]), 0.01)

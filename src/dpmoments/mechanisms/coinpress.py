@@ -344,13 +344,18 @@ Noise as a fraction of every variance.
 
 @dataclass(frozen=True, slots=True)
 class _LastClip:
-    """Last step's budget and clipping radius, with the histogram's evidence."""
+    """Last step's budget and clipping radius, with the histogram's evidence.
+
+    ``clipped`` is the share of rows beyond the radius, ``lost`` what clipping takes off the mean of their squared norms.
+    """
 
     rho: float
     radius: float
     outside: float | None = None
     left_out: bool = False
     unseen_tail: float = 0.0
+    clipped: float = 0.0
+    lost: float = 0.0
 
 
 def _histogram_share(n_features: int) -> float:
@@ -390,13 +395,17 @@ def _widened_clip(
     near = apart.typical_norms <= max(_FAR * planned.radius, affordable)
     histogram = replace(whole, counts=whole.counts + np.where(near, apart.occupied, 0.0))
     best = histogram.best_radius(2, noise_error, 1.0 / math.sqrt(d))
+    # Never below the planned radius: for normal rows that is the better choice, since it suffers from no bins and no noise.
+    radius = max(planned.radius, best or 0.0)
+    long_rows = replace(whole, counts=whole.occupied + apart.occupied)
     return _LastClip(
         rest.rho,
-        # Never below the planned radius: for normal rows that is the better choice, since it suffers from no bins and no noise.
-        max(planned.radius, best or 0.0),
+        radius,
         outside=histogram.share_above(planned.radius),
         left_out=bool((apart.occupied > 0.0)[~near].any()),
         unseen_tail=2.0 * whole.least_seen / n_rows,
+        clipped=long_rows.share_above(radius),
+        lost=long_rows.mean_excess(radius),
     )
 
 
@@ -404,6 +413,11 @@ def _widened_clip(
 
 _LARGE_TAIL = 0.06
 """Fraction of rows in an unseen tail above which a warning is given."""
+_LARGE_LOSS = 0.25
+"""Loss of squared norm over √d above which a warning is given.
+
+Log-normal rows with σ = 1 lose about 0.2.
+"""
 
 
 def _run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: _LastClip, half_seen: bool) -> dict[str, Any]:
@@ -424,6 +438,8 @@ def _run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: _LastC
         result.append(Message("clip-widened", times=clip.radius / rules.last_radius))
     if clip.left_out or half_seen:
         result.append(Message("variance-of-few-rows"))
+    elif clip.lost > _LARGE_LOSS * math.sqrt(d):
+        result.append(Message("variance-of-outlying-rows", share=clip.clipped))
     # In units of w the signal is about 1 in every direction, more where the clip had to be widened for all.
     signal = math.sqrt(d) * max(1.0, final["fill"] * final["radius"] ** 2 / d)
     if final["noise_scale"] * math.sqrt(d * (d + 1) / 2.0) > signal:

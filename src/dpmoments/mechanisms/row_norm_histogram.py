@@ -118,6 +118,13 @@ class NormHistogram:
         total = float(occupied.sum())
         return 0.0 if total == 0 else float(occupied[self.typical_norms > radius].sum()) / total
 
+    def mean_excess(self, radius: float) -> float:
+        """Estimate the mean of (‖w‖² − radius²)₊ over the rows of occupied bins; 0 without any."""
+        occupied = self.occupied
+        total = float(occupied.sum())
+        excess = np.maximum(self.typical_norms**2 - radius**2, 0.0)
+        return 0.0 if total == 0 else float(excess @ occupied) / total
+
     def best_radius(self, power: int, noise_error: float, bias_weight: float) -> float | None:
         """Return the clipping radius that balances noise against the bias of clipping.
 

@@ -154,6 +154,7 @@ _WARNINGS: Mapping[str, Kinds] = {
     "small-eigenvalues-lost": _NONE,
     "clip-widened": {"times": "number"},
     "variance-of-few-rows": _NONE,
+    "variance-of-outlying-rows": _SHARE,
     "noise-above-covariance": _NONE,
     "rows-unseen-tail": _SHARE,
     "fewer-rows-than-features": _NONE,

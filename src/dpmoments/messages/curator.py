@@ -69,6 +69,7 @@ _BOTH: Mapping[str, Words] = {
     "rows-mostly-clipped": "Give a larger radius or scale.",
     "small-eigenvalues-lost": "Give more rows, a larger rho or a narrower range.",
     "clip-widened": "Give public bounds, or release a transformed column (its logarithm).",
+    "variance-of-outlying-rows": "Give public bounds, or release a transformed column (its logarithm).",
     "variance-of-few-rows": "Declare columns of two values as Boolean, or give bounds.",
     "rounds-too-noisy": "This mechanism needs many more rows; coinpress needs fewer.",
     "dependent-rows": "A contribution bound of one row per unit avoids this.",

@@ -483,6 +483,10 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
             "The variance of some column, or combination of columns, comes from few rows (which were clipped) or is below its "
             "scale range. Its released variance is far too small, or mostly noise."
         ),
+        "variance-of-outlying-rows": (
+            "About {share:.1%} of rows are outlying and were clipped: the variance of some column, or combination of columns, is "
+            "too small."
+        ),
         "noise-above-covariance": "The expected error exceeds the covariance itself: this release is mostly noise.",
         "rows-unseen-tail": (
             "Up to about {share:.0%} of rows could be outlying, at any distance, without being detected, and would have been "
