@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError, LedgerError
 from dpmoments.foundation.progress import log
@@ -18,10 +18,14 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 @dataclass(frozen=True)
 class Held:
-    """Release whose cost is reserved, if a ledger was given."""
+    """Release whose cost is reserved, if a ledger was given.
+
+    ``contents`` gets what the fingerprint of the table is made of: private.
+    """
 
     origin: ReleaseOrigin
     ledger: Ledger | None = None
+    contents: list[bytes] = field(default_factory=list, repr=False)
 
     def refund(self) -> None:
         """Refund the cost of a run that ended before it drew noise."""
@@ -32,15 +36,19 @@ class Held:
                 log.info("ledger: entry %d refunded", self.origin.ledger.number)
 
     def commit(self) -> Message | None:
-        """Commit the release; return a warning if that failed: it must not be lost."""
-        if self.ledger is None or self.origin.ledger is None:
+        """Commit the release; return a warning to the curator, if there is one.
+
+        It tells that the commit failed, or that the table has another name.
+        """
+        if self.ledger is None or self.origin.ledger is None or self.origin.dataset is None:
             return None
         try:
+            names = {name for each in self.contents for name in self.ledger._other_names(self.origin.dataset, each)}
             self.ledger.commit(self.origin.ledger)
         except (LedgerError, OSError) as reason:
             return Message("not-in-ledger", entry=self.origin.ledger.number, reason=str(reason))
         log.info("ledger: entry %d committed", self.origin.ledger.number)
-        return None
+        return Message("table-of-other-dataset", names=sorted(names)) if names else None
 
 
 @dataclass(frozen=True)

@@ -253,13 +253,15 @@ def _execute_plan(
     If an error ends the run before its first noise draw, the ledger's reservation is refunded. A note on the error states
     whether anything was spent.
     """
-    watch.plan(plan.passes, public_rows)
+    watch.plan(None if plan.passes is None else plan.passes + (held.ledger is not None), public_rows)
     privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
     for record in _RECORDS.get():
         record._filters.append(privacy_filter)
     log.info("the run begins")
     try:
         with blas_threads(rows.threads):
+            if held.ledger is not None:
+                held.contents.append(_content(rows))
             noisy = plan.run(rows, privacy_filter)
     except PrivacyFilterError:
         raise  # a defect of the mechanism: its whole cost counts as spent, as the message says
@@ -274,6 +276,13 @@ def _execute_plan(
     receipt = privacy_filter.close()
     log.info("the run ended, with %d draws of noise", len(receipt.draws))
     return noisy, receipt
+
+
+def _content(rows: Rows) -> bytes:
+    """Return a private summary of rows, columns and bounds; the order of rows does not matter."""
+    moments = replace(rows, privacy_unit=None).moments()
+    exact = (moments.count, moments.dropped, moments.sum.tolist(), moments.gram.tolist())
+    return repr((rows.schema.names_in_table, exact)).encode()
 
 
 def _note(error: BaseException, note: str) -> None:
