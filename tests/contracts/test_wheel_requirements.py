@@ -21,7 +21,7 @@ def test_extras_and_tests_declare_the_same_bounds() -> None:
     """What a user installs by an extra is what was tested."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
     tested = {REQUIREMENT.match(one)["name"]: one for one in project["dependency-groups"]["test"]}
-    for name in ("dask", "spark", "duckdb", "fast", "database", "excel", "statistics"):
+    for name in ("dask", "spark", "duckdb", "fast", "database", "excel", "statistics", "desk"):
         for requirement in project["project"]["optional-dependencies"][name]:
             assert tested[REQUIREMENT.match(requirement)["name"]] == requirement
 

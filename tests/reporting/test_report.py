@@ -110,13 +110,13 @@ def test_names_out_of_a_file_do_nothing_but_stand_there(hostile: dpm.MomentRelea
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_page_that_escapes_nothing_is_found(hostile: dpm.MomentRelease, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_module._environment(), "autoescape", False)
-    page_module._environment().cache.clear()  # type: ignore[union-attr]
+    monkeypatch.setattr(page_module._environment(page_module._PACKAGE), "autoescape", False)
+    page_module._environment(page_module._PACKAGE).cache.clear()  # type: ignore[union-attr]
     try:
         with pytest.raises(AssertionError):
             unharmed(asked_of_hostile(hostile))
     finally:
-        page_module._environment().cache.clear()  # type: ignore[union-attr]
+        page_module._environment(page_module._PACKAGE).cache.clear()  # type: ignore[union-attr]
 
 
 def test_letters_of_every_script_are_left_to_the_browser() -> None:

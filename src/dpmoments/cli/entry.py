@@ -46,6 +46,7 @@ _COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "release-counts": ("spending:release_counts", "Release only contingency tables, once: this spends budget."),
         "mechanisms": ("catalogue:mechanisms", "List the mechanisms and the estimators of means, or describe one."),
         "audit": ("audit:audit", "Test whether mechanisms have more privacy loss than they state. Reads no data."),
+        "desk": ("desk.command:desk", "Open the steps of a release as pages in a browser on this machine."),
         "ledger": ("ledger:ledger", "Manage the privacy budgets of datasets: granted, spent and remaining."),
     },
     _ANALYST: {

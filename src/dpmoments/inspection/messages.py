@@ -6,7 +6,7 @@ Silent damage precedes what stops a release: an error is visible and spends noth
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from dpmoments.inspection.facts import ColumnFacts, FoundValue, TableFacts, UnitFacts
@@ -49,18 +49,19 @@ class Seriousness(IntEnum):
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """Finding; ``share`` is the fraction of rows or values affected."""
+    """Finding; ``share`` is the fraction of rows or values affected, ``column`` their column."""
 
     seriousness: Seriousness
     share: float
     words: str
+    column: str | None = None
 
 
 def verdicts(facts: TableFacts) -> list[Verdict]:
     """Return all findings, most severe first, then by number of values, then in schema order."""
     result = [*_of_rows(facts)]
     for column in facts.columns:
-        result += _of_column(column, facts.rows)
+        result += (replace(verdict, column=column.column.name) for verdict in _of_column(column, facts.rows))
     if facts.unit is not None and facts.rows:
         result += _of_unit(facts.unit, facts.rows)
     return sorted(result, key=lambda verdict: (verdict.seriousness, -verdict.share))

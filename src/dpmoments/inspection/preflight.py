@@ -38,7 +38,16 @@ from dpmoments.inspection.facts import (
     UnitFacts,
     nearest_level,
 )
-from dpmoments.inspection.messages import BLANK, Outcome, Seriousness, column_lines, row_lines, verdicts, visible
+from dpmoments.inspection.messages import (
+    BLANK,
+    Outcome,
+    Seriousness,
+    Verdict,
+    column_lines,
+    row_lines,
+    verdicts,
+    visible,
+)
 from dpmoments.inspection.unreadable import (
     CellValue,
     UnreadableColumn,
@@ -713,11 +722,12 @@ class Preflight:
         Returns
         -------
         dict
-            Counts of rows and values, rules, columns, unknown levels, and ``verdicts`` by severity.
+            Counts of rows and values, rules, columns, unknown levels, and ``verdicts`` by severity: all, and those of each column.
         """
-        return self._facts.to_plain() | {
-            "verdicts": [verdict.words.replace(BLANK, " ") for verdict in verdicts(self._facts)]
-        }
+        plain, result = self._facts.to_plain(), verdicts(self._facts)
+        for name, column in plain["columns"].items():
+            column["verdicts"] = [_plain_words(verdict) for verdict in result if verdict.column == name]
+        return plain | {"verdicts": [*map(_plain_words, result)]}
 
     def _marked_lines(self, width: int) -> Iterator[str]:
         for line in self._lines():
@@ -773,6 +783,10 @@ class Preflight:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise InputTypeError(Message("preflight-not-copied"))
+
+
+def _plain_words(verdict: Verdict) -> str:
+    return verdict.words.replace(BLANK, " ")
 
 
 def _as_wide_as_shown(character: str) -> str:

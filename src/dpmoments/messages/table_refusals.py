@@ -567,6 +567,19 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "dask.dataframe.read_parquet(path)"
         ),
         "table-missing": "{table} does not exist",
+        # The desk
+        "desk-needs-libraries": "the desk needs Starlette and uvicorn: pip install 'dpmoments[desk]'",
+        "desk-file-name": (
+            "{name!r} is not a name of a file that the desk can use: letters, digits, spaces and ._-+=() in the desk's folder, "
+            "ending with {ending}, and not a link"
+        ),
+        "desk-step-missing": "the step {step!r} is first: complete and save it",
+        "desk-changed-elsewhere": (
+            "something was changed in another window, or in the schema file, after this page was shown. Nothing was done: check "
+            "the page below, and press the button again"
+        ),
+        "desk-not-confirmed": "confirm that the budget may be spent. Nothing was spent",
+        "desk-busy": "the table is being read: wait, or stop that first",
         "table-unreadable": "{table} cannot be read: {reason}",
     }
 )

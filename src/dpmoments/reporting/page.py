@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -26,21 +26,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def filled_in(template: str, **content: Any) -> str:
-    """Render a file of ``templates/`` with this content.
+_PACKAGE = "dpmoments.reporting"
+
+
+def filled_in(template: str, package: str = _PACKAGE, **content: Any) -> str:
+    """Render a file of ``templates/`` of a package with this content; those of this package can be included.
 
     Texts are escaped, and characters that a browser obeys instead of showing are spelled out; only ``markupsafe.Markup``, which
     this package makes itself, is inserted unchanged.
     """
-    return _environment().get_template(template).render(**content)
+    return _environment(package).get_template(template).render(**content)
 
 
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+@cache
+def _environment(package: str) -> Environment:
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     return Environment(
-        loader=PackageLoader("dpmoments.reporting"),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader(_PACKAGE)]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_shown,

@@ -72,6 +72,16 @@ def planner_page(forecast: Forecast) -> str:
     )
 
 
+def budgets_table(forecast: Forecast) -> PageTable | None:
+    """Return what smaller and larger budgets resolve; None without numbers in original units."""
+    if forecast.setting is None or forecast.asked_of is None:
+        return None
+    plan = replace(forecast.setting, mechanism=make_mechanism(forecast.asked_of))
+    sizes = [size for factor in _FACTORS if (size := plan.size_of_budget * factor) <= MAX_LOSS]
+    rows = [(_budget_text(plan, size), _words(_noise(plan.with_budget(size)))) for size in sizes]
+    return PageTable.of("At other budgets", [("budget", "noise"), *rows])
+
+
 def _budget_text(plan: ReleasePlan, size: float) -> str:
     symbol = "ρ" if plan.budget.kind is BudgetKind.ZCDP else "ε"
     delta = f", δ = {plan.budget.delta:g}" if plan.budget.kind is BudgetKind.APPROXIMATE else ""
@@ -80,20 +90,25 @@ def _budget_text(plan: ReleasePlan, size: float) -> str:
 
 def _block(plan: ReleasePlan, budget: int, rows: int, forecast: Forecast) -> _Block:
     title = f"{_budget_text(plan, plan.size_of_budget)}, {plan.n_rows:,} {forecast.rows_text}"
-    try:
-        noise = plan.noise
-    except (ValueError, OverflowError):  # a budget can be too small for any
-        noise = None
+    noise = _noise(plan)
     as_asked = plan.n_rows == forecast.n_rows and plan.budget == forecast.budget
-    if noise is None:
-        return _Block(budget, rows, title, "No release is possible with this budget.", None)
-    if len(plan.typical.columns) > _MAX_TABLES and not as_asked:
-        return _Block(budget, rows, title, _summary(noise), None)
+    if noise is None or (len(plan.typical.columns) > _MAX_TABLES and not as_asked):
+        return _Block(budget, rows, title, _words(noise), None)
     table = PageTable.of("What describe() would show, if the table is as assumed", column_table(noise))
-    return _Block(budget, rows, title, _summary(noise), table)
+    return _Block(budget, rows, title, _words(noise), table)
 
 
-def _summary(noise: ForecastNoise) -> str:
+def _noise(plan: ReleasePlan) -> ForecastNoise | None:
+    """Return the noise of a release; None if the budget is too small for any."""
+    try:
+        return plan.noise
+    except (ValueError, OverflowError):
+        return None
+
+
+def _words(noise: ForecastNoise | None) -> str:
+    if noise is None:
+        return "No release is possible with this budget."
     by = noise.release.mechanism
     if not math.isfinite(noise.typical_correlation()):
         return f"By {by}: correlations need two columns that vary."

@@ -1,0 +1,493 @@
+"""What a curator has stated at the desk, and the calls and commands that follow from it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import secrets
+import shlex
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dpmoments
+from dpmoments.audit.verification import Check, checks
+from dpmoments.cli.errors import explain, notes_of
+from dpmoments.foundation.documents import check_output
+from dpmoments.foundation.errors import InputFileNotFoundError, InputValueError, LedgerError
+from dpmoments.foundation.office_files import EXCEL_ENDINGS, STATISTICS_ENDINGS
+from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending
+from dpmoments.inspection.preflight import Preflight
+from dpmoments.ledger.accounts import Account
+from dpmoments.messages.message import Message
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.releases.release_warning import AnyRelease, MessageWarning
+from dpmoments.schema.document import format_yaml, parse_yaml, read_text, read_yaml_nodes
+from dpmoments.schema.drafting import default_output
+from dpmoments.schema.entries import blank_entries, column_from_dict
+
+Form = Mapping[str, str]
+Report = Callable[[float | None], None]
+
+_TABLE_ENDINGS = (*PARQUET_ENDINGS, *FEATHER_ENDINGS, *CSV_DELIMITERS, *EXCEL_ENDINGS, *STATISTICS_ENDINGS)
+_FILE_NAME = re.compile(r"\w[\w .()+=-]{0,199}")
+"""Names of the files that the desk writes: no folders, no hidden files."""
+ENTRIES_OF_KIND: Mapping[str, tuple[str, ...]] = {
+    "numeric": ("lower", "upper", "missing", "fill"),
+    "date": ("lower", "upper", "missing", "fill"),
+    "boolean": ("missing", "fill"),
+    "categorical": ("levels", "other", "missing", "strip", "casefold"),
+}
+"""Entries of a column that its form has, in addition to name, kind, missing values and description."""
+_EDITED = {*(entry for entries in ENTRIES_OF_KIND.values() for entry in entries), "missing_values", "description"}
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "unit": ("unit", "column", "max_rows", "missing_unit", "neighbors"),
+    "forecast": ("n_rows", "epsilon", "delta", "rho"),
+    "budget": ("ledger", "dataset", "granted_epsilon", "granted_delta", "granted_rho", "reason", "by"),
+}
+"""Texts of the forms of some steps."""
+
+
+class Job:
+    """Call that reads the table, in a thread: its result, or why it ended without one."""
+
+    def __init__(self, what: str, run: Callable[[Report], Any]) -> None:
+        self.what, self.passes, self.error = what, 1, ""
+        self.fraction: float | None = None
+        self.result: Any = None
+        self.unsaved: Any = None
+        self.warnings: tuple[str, ...] = ()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._work, args=(run,), daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        """True until the call ends."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Stop the call at its next sign of progress, as the keyboard stops a command."""
+        self._stopping.set()
+
+    def wait(self) -> None:
+        """Wait until the call ends."""
+        self._thread.join()
+
+    def _report(self, fraction: float | None) -> None:
+        if self._stopping.is_set():
+            raise KeyboardInterrupt
+        if fraction is not None:
+            self.passes += fraction < (self.fraction or 0.0)
+        self.fraction = fraction
+
+    def _work(self, run: Callable[[Report], Any]) -> None:
+        try:
+            with warnings.catch_warnings(record=True) as shown:
+                warnings.simplefilter("always")
+                self.result = run(self._report)
+            said = [warning.message for warning in shown]
+            self.warnings = tuple(each.message_data.text("shell") for each in said if isinstance(each, MessageWarning))
+        except KeyboardInterrupt as stop:
+            self.error = "; ".join(["stopped", *notes_of(stop)])
+        except Exception as error:
+            self.unsaved, self.error = getattr(error, "release", None), explain(error)
+
+
+class Journey:
+    """Statements of a curator; all windows share them. Files are in one folder, but the table."""
+
+    def __init__(self, folder: Path, table: str | None = None) -> None:
+        self.folder, self.given = folder, table
+        self.table: str | None = None
+        self.marks: dict[str, str] = {}
+        self.document: dict[str, Any] = {}
+        self.stated = {name: "" for names in SETTINGS.values() for name in names}
+        self.stated |= {"missing_unit": "error", "epsilon": "1", "ledger": "budget.db"}
+        self.job: Job | None = None
+        self.request = secrets.token_hex(16)
+        self.releases: dict[str, tuple[Job, str]] = {}
+        self._names: tuple[str, ...] = ()
+        self._text = ""
+        self._checked: tuple[str, dpmoments.PrivacyUnit | None] = "", None
+        if table is not None:
+            self.read_table({"table": table})
+
+    def file(self, name: str, ending: str) -> Path:
+        """Return the path of a file of the folder; refuse names that lead elsewhere."""
+        path = self.folder / name
+        if not _FILE_NAME.fullmatch(name) or not name.endswith(ending) or path.is_symlink():
+            raise InputValueError(Message("desk-file-name", name=name, ending=ending))
+        return path
+
+    def names_of(self, *endings: str) -> list[str]:
+        """Return the names of the folder's files with these endings; default: tables."""
+        files = [path for path in self.folder.iterdir() if path.is_file() and not path.is_symlink()]
+        wanted = endings or _TABLE_ENDINGS
+        return sorted(file.name for file in files if file_ending(file) in wanted and not file.name.startswith("."))
+
+    @property
+    def schema_path(self) -> Path:
+        """Path of the schema: the table's name with ``.yaml``."""
+        return self.file(default_output(self._table).name, ".yaml")
+
+    @property
+    def schema(self) -> dpmoments.Schema:
+        """Schema of the file, once it is complete and saved."""
+        written = dpmoments.Schema.load(self.schema_path) if self._file_text() else None
+        if written is None or written != dpmoments.Schema.from_dict(self.document):
+            raise InputValueError(Message("desk-step-missing", step="Columns"))
+        return written
+
+    @property
+    def ledger_path(self) -> Path:
+        """Path of the ledger."""
+        return self.file(self.stated["ledger"], ".db")
+
+    @property
+    def _table(self) -> str:
+        if self.table is None:
+            raise InputValueError(Message("desk-step-missing", step="Table"))
+        return self.table
+
+    @property
+    def state(self) -> str:
+        """Digest of everything stated; a form that was made for another state is refused."""
+        stated = [self.table, self.marks, self.document, self.stated, self.table and self._file_text()]
+        return hashlib.sha256(json.dumps(stated, default=str).encode()).hexdigest()
+
+    # Steps: each takes the texts of its form, and calls the library.
+
+    def read_table(self, form: Form) -> None:
+        """Choose the table, and read its header and the schema file that it may have."""
+        name, before = form.get("table", ""), (self.table, self.marks)
+        if not name or name not in (*self.names_of(), self.given):
+            raise InputFileNotFoundError(Message("table-missing", table=name))
+        self.table = name if name == self.given else str(self.folder / name)
+        self.marks = {mark: form[mark] for mark in ("delimiter", "encoding", "decimal", "thousands") if form.get(mark)}
+        try:
+            self._read()
+        except BaseException:
+            self.table, self.marks = before
+            raise
+        self.stated["dataset"] = self.stated["dataset"] or self.schema_path.stem
+
+    def refresh(self) -> None:
+        """Read the schema file again if another program changed it."""
+        if self.table is not None and self._text != self._file_text():
+            self._read()
+
+    def _file_text(self) -> str:
+        return read_text(self.schema_path) if self.schema_path.is_file() else ""
+
+    def _read(self) -> None:
+        text, document = self._file_text(), dict[str, Any]()
+        if text:
+            document = read_yaml_nodes(self.schema_path)[0]
+            columns = document.get("columns") if isinstance(document, dict) else None
+            if not isinstance(columns, list) or not all(isinstance(entries, dict) for entries in columns):
+                raise InputValueError(Message("not-a-schema"))
+            document = _without_usual_row_norm(document)
+        stated: dict[str, Any] = self.marks | ({"delimiter": "\t"} if self.marks.get("delimiter") == "tab" else {})
+        text_format = dpmoments.TextFormat(**stated) if stated else None
+        if text_format is None and document.get("text_format"):
+            text_format = dpmoments.TextFormat.from_dict(document["text_format"])
+        draft = dpmoments.Schema.draft(self._table, text_format=text_format)
+        document = document or parse_yaml(draft.text)
+        if text_format is not None:
+            document["text_format"] = text_format.to_dict()
+        self.document, self._names, self._text = document, draft.names, text
+
+    def describe(self, form: Form) -> None:
+        """Take columns, kinds, bounds and levels; write the schema if it is complete."""
+        kept = [index for index in range(len(self.document["columns"])) if form.get(f"keep-{index}") == "yes"]
+        columns = [_column(self.document["columns"][index], form, index) for index in kept]
+        self.document["columns"] = columns
+        if form.get("add") in self.other_names:
+            columns.append({"name": form["add"], "missing": "error"})
+        else:
+            dpmoments.Schema.from_dict(self.document).save(self.schema_path)
+            self._text = self._file_text()
+
+    @property
+    def columns(self) -> list[tuple[dict[str, Any], str, list[str] | None]]:
+        """Entries of each column of the schema, what is wrong with it, and the private findings."""
+        if not self.document:
+            raise InputValueError(Message("desk-step-missing", step="Table"))
+        found = {} if self.findings is None else self.findings.private_facts()["columns"]
+        columns = self.document["columns"]
+        return [(entries, _fault(entries), found.get(entries.get("name"), {}).get("verdicts")) for entries in columns]
+
+    @property
+    def other_names(self) -> tuple[str, ...]:
+        """Columns of the table that the schema leaves out."""
+        known = {entries.get("source") or entries.get("name") for entries in self.document.get("columns", [])}
+        return tuple(name for name in self._names if name not in known)
+
+    def take(self, step: str, form: Form) -> None:
+        """Take the texts of a step's form as they are."""
+        self.stated |= {name: form.get(name, "").strip() for name in SETTINGS[step]}
+
+    @property
+    def unit(self) -> dpmoments.PrivacyUnit | None:
+        """Privacy unit; None if each row is its own."""
+        if self.stated["unit"] != "column":
+            return None
+        missing: Any = self.stated["missing_unit"]
+        return dpmoments.PrivacyUnit(self.stated["column"], _number(self.stated["max_rows"]), missing)
+
+    @property
+    def neighbors(self) -> str:
+        """Neighboring relation, which has no default."""
+        if not self.stated["neighbors"] or not self.stated["unit"]:
+            raise InputValueError(Message("desk-step-missing", step="Privacy unit"))
+        return self.stated["neighbors"]
+
+    def budget(self, prefix: str = "") -> dict[str, Any]:
+        """Return the stated budget as arguments."""
+        return _budget({name: self.stated[prefix + name] for name in ("epsilon", "delta", "rho")})
+
+    def forecast(self, form: Form) -> dpmoments.Forecast:
+        """Forecast for the numbers of a form; reads no data and states nothing."""
+        texts = {name: form.get(f"sd-{index}", "").strip() for index, name in enumerate(self.schema.feature_names)}
+        guesses = {name: _number(text) for name, text in texts.items() if text}
+        options = dict(n_rows=_number(form["n_rows"]), neighbors=self.neighbors, privacy_unit=self.unit)
+        return dpmoments.forecast(self.schema, **options, typical_sd=guesses or None, **_budget(form))
+
+    def check(self) -> None:
+        """Start a preflight check; its findings stay in memory."""
+        schema, unit, table = self.schema, self.unit, self._table
+        self._start("check", lambda report: dpmoments.preflight(table, schema, privacy_unit=unit, progress=report))
+        self._checked = self._text, unit
+
+    @property
+    def findings(self) -> Preflight | None:
+        """Private findings of a check of this schema and unit."""
+        result = None if self.job is None else self.job.result
+        return result if isinstance(result, Preflight) and self._checked == (self._text, self.unit) else None
+
+    @property
+    def findings_text(self) -> str:
+        """Private findings as the command prints them."""
+        shown = io.StringIO()
+        if self.findings is not None:
+            self.findings.show(shown)
+        return shown.getvalue()
+
+    def grant(self) -> None:
+        """Grant the dataset its budget."""
+        unit = "row" if self.unit is None else self.unit.column
+        options = self.budget("granted_") | self._why()
+        ledger = dpmoments.Ledger(self.ledger_path)
+        ledger.grant(self.stated["dataset"], neighbors=self.neighbors, unit=unit, **options)
+
+    def _why(self) -> dict[str, Any]:
+        return {name: self.stated[name] for name in ("reason", "by") if self.stated[name]}
+
+    @property
+    def account(self) -> Account | None:
+        """Budget of the dataset; None before its grant."""
+        ledger = dpmoments.Ledger(self.ledger_path)
+        known = self.ledger_path.exists() and self.stated["dataset"] in ledger.datasets
+        return ledger.account(self.stated["dataset"]) if known else None
+
+    @property
+    def spends(self) -> PrivacyBudget:
+        """Budget of a release."""
+        return PrivacyBudget.of(**self.budget())
+
+    @property
+    def next_output(self) -> str:
+        """Name of a release that no file has yet."""
+        stem = self.schema_path.stem
+        names = (f"{stem}{'' if number == 1 else f'-{number}'}.json" for number in range(1, 10_000))
+        return next(name for name in names if not (self.folder / name).exists())
+
+    def release(self, form: Form) -> None:
+        """Start a release, at most once for a request."""
+        output, table, ledger = self.file(form.get("output", ""), ".json"), self._table, self.ledger_path
+        if form.get("request") != self.request:
+            raise InputValueError(Message("desk-changed-elsewhere"))
+        if form.get("confirmed") != "yes":
+            raise InputValueError(Message("desk-not-confirmed"))
+        if self.account is None:
+            raise LedgerError(Message("desk-step-missing", step="Budget"))
+        check_output(output)
+        options = dict(schema=self.schema, neighbors=self.neighbors, privacy_unit=self.unit, **self.budget())
+        options |= dict(output=output, ledger=ledger, dataset=self.stated["dataset"])
+        job = self._start("release", lambda report: dpmoments.release(table, progress=report, **options))
+        self.releases[self.request] = job, output.name
+        self.request = secrets.token_hex(16)
+
+    def _start(self, what: str, run: Callable[[Report], Any]) -> Job:
+        if self.job is not None and self.job.running:
+            raise InputValueError(Message("desk-busy"))
+        self.job = Job(what, run)
+        return self.job
+
+    def save_again(self, form: Form) -> None:
+        """Save a release that could not be written, under another name."""
+        request, (job, _) = next((key, made) for key, made in self.releases.items() if made[0].unsaved is not None)
+        path = self.file(form.get("output", ""), ".json")
+        job.unsaved.save(path)
+        job.result, job.unsaved, job.error = job.unsaved, None, ""
+        self.releases[request] = job, path.name
+
+    def opened(self, name: str) -> tuple[AnyRelease, Path]:
+        """Read a release of the folder; return it with the path of its page."""
+        path = self.file(name, ".json")
+        if name not in self.names_of(".json"):
+            raise InputFileNotFoundError(Message("table-missing", table=name))
+        return dpmoments.load(path), self.file(f"{path.stem}.html", ".html")
+
+    def verified(self, released: AnyRelease) -> tuple[Check, ...]:
+        """Check a release."""
+        return checks(released)
+
+    def ledger_of(self, released: AnyRelease) -> Path | None:
+        """Return the ledger if it was charged for a release."""
+        entries = {run.origin.ledger.ledger for run in released.runs if run.origin.ledger is not None}
+        known = self.ledger_path.exists() and dpmoments.Ledger(self.ledger_path).identity in entries
+        return self.ledger_path if known else None
+
+    # Commands that do the same.
+
+    def commands(self, step: str, name: str) -> list[str]:
+        """Return the commands of a step; none if something of it is not stated yet."""
+        try:
+            return [*self._commands(step, name)]
+        except (TypeError, ValueError, OSError, LedgerError):
+            return []
+
+    def _commands(self, step: str, name: str) -> Iterator[str]:
+        schema, table, ledger = ["--schema", str(self.schema_path)], self._table, str(self.ledger_path)
+        unit = _options({"privacy-unit": self.unit and self.unit.column})
+        rows = (
+            _options({"max-rows-per-unit": self.unit.max_rows, "missing-unit": self.unit.missing}) if self.unit else []
+        )
+        match step:
+            case "table":
+                marks = [f"--{mark}={text}" for mark, text in self.marks.items()]
+                yield _command("init", table, "--output", str(self.schema_path), *marks)
+            case "columns":
+                text = format_yaml(self.schema.to_dict())
+                yield f"cat > {shlex.quote(str(self.schema_path))} <<'END'\n{text}END"
+            case "unit":
+                yield _command("preflight", table, *schema, *unit, *rows)
+            case "forecast":
+                numbers = ["--n-rows", self.stated["n_rows"], *_options(self.budget())]
+                yield _command("forecast", *schema, *numbers, "--neighbors", self.neighbors, *unit, *rows)
+            case "budget":
+                amount = [*_options(self.budget("granted_")), "--neighbors", self.neighbors, *unit]
+                yield _command("ledger", "grant", ledger, self.stated["dataset"], *amount, *_options(self._why()))
+                yield _command("ledger", "show", ledger)
+            case "release":
+                spent = [*_options(self.budget()), "--neighbors", self.neighbors, *unit, *rows]
+                charged = ["--ledger", ledger, "--dataset", self.stated["dataset"]]
+                yield _command("release", table, *schema, *spent, *charged, "--output", str(self.file(name, ".json")))
+            case "report" if name:
+                path, page = self.folder / name, self.opened(name)[1]
+                charged = _options({"ledger": self.ledger_of(self.opened(name)[0])})
+                yield _command("verify", str(path))
+                yield _command("report", str(path), "--output", str(page))
+                audit = shlex.quote(str(self.folder / f"{path.stem}-audit.txt"))
+                yield f"{_command('show', str(path), '--audit', *charged)} > {audit}"
+
+
+def _command(*words: str) -> str:
+    return shlex.join(["dpmoments", *words])
+
+
+def _options(given: Mapping[str, Any]) -> list[str]:
+    return [text for name, value in given.items() if value for text in (f"--{name}", str(value))]
+
+
+def _budget(form: Form) -> dict[str, Any]:
+    """Return the budget of a form as arguments; blank texts are not passed."""
+    given = {name: _number(form[name]) for name in ("epsilon", "delta", "rho") if form.get(name, "").strip()}
+    PrivacyBudget.of(**given)
+    return given
+
+
+def _value(text: str) -> Any:
+    """Read a text as in a schema file: a number, true or false; else the text."""
+    try:
+        value = parse_yaml(text)
+    except Exception:  # a text that is not YAML is a text
+        return text
+    return value if isinstance(value, bool | int | float) else text
+
+
+def _number(text: str) -> Any:
+    """Return the number of a text; other texts unchanged, for the library to refuse."""
+    value = _value(text.strip())
+    return text if isinstance(value, bool) else value
+
+
+def _item(line: str) -> str | int | float:
+    """Read a missing value: a number unless it is in quotes."""
+    number: str | int | float = _number(line)
+    return line[1:-1] if len(line) > 1 and line[0] == line[-1] == '"' else number
+
+
+def _items(text: str, *, levels: bool) -> list[Any]:
+    """Read a list with one item in each line; levels are all integers, or all texts."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    items = [_item(line) for line in lines]
+    if not levels or all(isinstance(item, int) for item in items):
+        return items
+    return [item if isinstance(item, str) else line for item, line in zip(items, lines, strict=True)]
+
+
+def lines_of(values: Sequence[Any] | None) -> str:
+    """Return levels or missing values for a form, one in each line."""
+    texts = [(item, str(item)) for item in values or ()]
+    quoted = [
+        isinstance(item, str) and (_item(text) != text or text.strip() != text or not text) for item, text in texts
+    ]
+    return "\n".join(f'"{text}"' if in_quotes else text for (_, text), in_quotes in zip(texts, quoted, strict=True))
+
+
+def _column(entries: Mapping[str, Any], form: Form, index: int) -> dict[str, Any]:
+    """Return a column with the entries of its form; others stay, unless its kind changes."""
+    kind = form.get(f"kind-{index}")
+    if kind is None:  # a derived feature
+        return dict(entries)
+    same = entries.get("kind") in (None, kind)
+    kept = {key: value for key, value in entries.items() if key not in _EDITED and (same or key in ("name", "source"))}
+    made: dict[str, Any] = {**kept, "kind": kind or None}
+    for name in (*ENTRIES_OF_KIND.get(kind, ("missing",)), "missing_values", "description"):
+        text = form.get(f"{name}-{index}", "").strip()
+        if name in ("levels", "missing_values"):
+            value: Any = _items(text, levels=name == "levels") or None
+        elif name in ("strip", "casefold"):
+            value = bool(text) or None
+        else:
+            value = (text if name == "description" else _value(text)) if text else None
+        if value is not None or name in ("lower", "upper", "levels"):
+            made[name] = value
+    return made
+
+
+def _fault(entries: Mapping[str, Any]) -> str:
+    if blank := blank_entries(entries):
+        return blank
+    try:
+        column_from_dict(entries)
+    except (TypeError, ValueError) as error:
+        return explain(error)
+    return ""
+
+
+def _without_usual_row_norm(document: dict[str, Any]) -> dict[str, Any]:
+    """Drop a row-norm bound that follows from the columns, since these may change."""
+    plain = {entry: value for entry, value in document.items() if entry != "row_norm"}
+    try:
+        usual = dpmoments.Schema.from_dict(plain).row_norm == document.get("row_norm")
+    except (TypeError, ValueError):  # not filled in yet
+        return document
+    return plain if usual else document
