@@ -49,6 +49,7 @@ COMMANDS = (
     "release",
     "release-mean",
     "release-counts",
+    "desk",
     "ledger",
     "mechanisms",
     "show",
@@ -1490,7 +1491,7 @@ def test_the_how_to_page_runs_as_written(tmp_path: Path, run: Run, monkeypatch: 
                     assert " ".join(line.split()) in printed, line
         else:
             assert language == "text"
-    assert ran >= set(COMMANDS)
+    assert ran >= set(COMMANDS) - {"desk"}  # which ends when its reader says so: tests/desk
 
 
 @pytest.mark.parametrize(

@@ -155,10 +155,18 @@ def start(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Callabl
 COLUMNS = {
     **{f"keep__{index}": "yes" for index in range(4)},
     **{f"missing__{index}": "error" for index in range(4)},
-    **{"kind__0": "numeric", "lower__0": "0", "upper__0": "100"},
-    **{"kind__1": "numeric", "lower__1": "0", "upper__1": "50.5", "description__1": "Pay in thousands: gross"},
+    "kind__0": "numeric",
+    "lower__0": "0",
+    "upper__0": "100",
+    "kind__1": "numeric",
+    "lower__1": "0",
+    "upper__1": "50.5",
+    "description__1": "Pay in thousands: gross",
     "kind__2": "boolean",
-    **{"kind__3": "categorical", "levels__3": "north\nsouth", "other__3": "drop", "casefold__3": "yes"},
+    "kind__3": "categorical",
+    "levels__3": "north\nsouth",
+    "other__3": "drop",
+    "casefold__3": "yes",
 }
 UNIT = {"unit": "row", "neighbors": "add_remove", "missing_unit": "error", "then": "next"}
 GRANT = {"ledger": "budget.db", "dataset": "people-2026", "granted_epsilon": "2", "then": "grant"}
@@ -262,8 +270,7 @@ def test_the_commands_do_the_same(
     assert made[0].privacy.sentences == made[1].privacy.sentences
     assert (made[0].schema, made[0].mechanism) == (made[1].schema, made[1].mechanism)
     assert {path.name for path in ours.iterdir()} == {path.name for path in theirs.iterdir()} - {"people-audit.txt"}
-    audit = (theirs / "people-audit.txt").read_text()
-    assert "2 granted" in audit or "people-2026" in audit
+    assert "people-2026" in (theirs / "people-audit.txt").read_text()
 
 
 def test_a_private_value_is_on_private_pages_alone(start: Callable[..., Window], tmp_path: Path) -> None:
@@ -348,11 +355,9 @@ class Halted:
         monkeypatch.setattr(Job, "_report", report)
 
 
-@pytest.mark.parametrize(
-    ("passes", "left", "said"), [(1, "ε = 2", "nothing was spent"), (2, "ε = 1", "counts as spent")]
-)
+@pytest.mark.parametrize(("passes", "said"), [(1, "nothing was spent"), (2, "counts as spent")])
 def test_a_stop_is_that_of_the_command(
-    passes: int, left: str, said: str, start: Callable[..., Window], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    passes: int, said: str, start: Callable[..., Window], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Before the first draw the reservation is refunded; after it, it stays."""
     window = start().open()
@@ -363,7 +368,7 @@ def test_a_stop_is_that_of_the_command(
     assert halted.reached.wait(30)
     assert "The release is being made" in window.see("/columns").words
     assert json.loads(window.see("/progress").text)["running"] is True
-    assert "wait, or stop that first" in window.send("check", shown).words
+    assert "wait, or stop that first" in window.send("unit", shown, **UNIT | {"then": "check"}).words
     window.ask("POST", "/stop", {"token": page.hidden()["token"], "state": "old"})
     halted.go.set()
     window.wait()
@@ -409,7 +414,7 @@ def test_what_another_window_changed_is_not_obeyed_unseen(start: Callable[..., W
     assert refused.code == 409
     assert dpm.Ledger(tmp_path / "budget.db").account("people-2026").n_released == 0
     unconfirmed = window.send("release", refused, output="people.json")
-    assert "confirm" in unconfirmed.words
+    assert "confirm" in unconfirmed.words, unconfirmed.words
     assert 'value="90.0"' in window.see("/columns").text
 
 
@@ -533,7 +538,7 @@ def test_pages_run_nothing_of_a_table(start: Callable[..., Window], tmp_path: Pa
     pq.write_table(pa.table({name: [1.0, 2.0]}), tmp_path / "x.parquet")
     window = start(None).open()
     page = window.send("table", table="x.parquet")
-    page = window.send("columns", page, **{"keep__0": "yes", "kind__0": "numeric", "lower__0": name, "upper__0": name})
+    page = window.send("columns", page, keep__0="yes", kind__0="numeric", lower__0=name, upper__0=name)
     assert page.code == 422
     assert "<script>alert" not in page.text
     assert "&lt;script&gt;alert" in page.text

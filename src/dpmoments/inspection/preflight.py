@@ -722,7 +722,7 @@ class Preflight:
         Returns
         -------
         dict
-            Counts of rows and values, rules, columns, unknown levels, and ``verdicts`` by severity: all, and those of each column.
+            Counts of rows and values, rules, columns, unknown levels, and ``verdicts`` by severity: all, and each column's.
         """
         plain, result = self._facts.to_plain(), verdicts(self._facts)
         for name, column in plain["columns"].items():

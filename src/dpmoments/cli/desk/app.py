@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import io
 import secrets
 import threading
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainT
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-import dpmoments
+from dpmoments.audit.verification import checks
 from dpmoments.cli.desk.journey import ENTRIES_OF_KIND, SETTINGS, Form, Journey, lines_of
 from dpmoments.cli.errors import explain
 from dpmoments.foundation.errors import InputValueError
@@ -48,6 +49,19 @@ _STEPS: Mapping[str, str] = {
     "release": "Release",
     "report": "Report",
 }
+_FORMS: Mapping[str, tuple[Callable[[Journey, Form], None] | None, str]] = {
+    "table": (Journey.read_table, "/columns"),
+    "columns": (Journey.describe, "/unit"),
+    "unit": (Journey.take_unit, "/forecast"),
+    "forecast": (Journey.plan, "/budget"),
+    "budget": (Journey.grant, "/budget"),
+    "release": (Journey.release, "/release"),
+    "save": (Journey.save_again, "/release"),
+    "report": (Journey.report, "/download/report?file={file}"),
+    "stop": (Journey.stop, "/{page}"),
+    "close": (None, "/"),
+}
+"""What each form does, and the page that follows."""
 
 
 class _Guard:
@@ -175,74 +189,28 @@ class Desk:
 
     def _obeyed(self, step: str, form: Form) -> Response:
         """Obey a form, then show the next page; or show its page again with what is wrong."""
-        obey = getattr(self, f"_do_{step}", None)
-        if obey is None:
+        journey, page = self.journey, form.get("page", "table")
+        if step not in _FORMS:
             raise HTTPException(404)
         if not _same(form.get("token", ""), self._form_token):
             return PlainTextResponse("This form is of an earlier session: open the page again.", 403)
         with self._lock:
             try:
-                if form.get("request", "") in self.journey.releases:  # a double click, a reload, another window
+                if form.get("request", "") in journey.releases:  # a double click, a reload, another window
                     return RedirectResponse("/release", 303)
-                self.journey.refresh()
-                if step not in ("stop", "close") and not _same(form.get("state", ""), self.journey.state):
+                journey.refresh()
+                if step not in ("stop", "close") and not _same(form.get("state", ""), journey.state):
                     raise InputValueError(Said("desk-changed-elsewhere"))
-                return RedirectResponse(obey(form), 303)
+                obey, following = _FORMS[step]
+                obey(journey, form) if obey is not None else self.ended()
+                if form.get("then") == "check":
+                    journey.check()
+                if form.get("then") == "check" or form.get("add"):
+                    following = "/columns"
+                return RedirectResponse(following.format(page=page, file=quote(form.get("file", ""))), 303)
             except Exception as error:
                 code = 409 if getattr(error, "code", "") == "desk-changed-elsewhere" else 422
-                page = form.get("page", step)
                 return self._page(page if page in _STEPS else "table", form, explain(error), code)
-
-    def _do_table(self, form: Form) -> str:
-        self.journey.read_table(form)
-        return "/columns"
-
-    def _do_columns(self, form: Form) -> str:
-        self.journey.describe(form)
-        return "/columns" if form.get("add") else self._checked_or(form, "/unit")
-
-    def _do_unit(self, form: Form) -> str:
-        self.journey.take("unit", form)
-        _ = self.journey.unit, self.journey.neighbors
-        return self._checked_or(form, "/forecast")
-
-    def _checked_or(self, form: Form, following: str) -> str:
-        if form.get("then") != "check":
-            return following
-        self.journey.check()
-        return "/columns"
-
-    def _do_forecast(self, form: Form) -> str:
-        self.journey.forecast(form)
-        self.journey.take("forecast", form)
-        return "/budget"
-
-    def _do_budget(self, form: Form) -> str:
-        self.journey.take("budget", form)
-        if form.get("then") == "grant":
-            self.journey.grant()
-        return "/budget"
-
-    def _do_release(self, form: Form) -> str:
-        self.journey.release(form)
-        return "/release"
-
-    def _do_save(self, form: Form) -> str:
-        self.journey.save_again(form)
-        return "/release"
-
-    def _do_report(self, form: Form) -> str:
-        dpmoments.report(*self.journey.opened(form.get("file", "")))
-        return f"/download/report?file={quote(form['file'])}"
-
-    def _do_stop(self, form: Form) -> str:
-        if self.journey.job is not None:
-            self.journey.job.stop()
-        return f"/{form['page']}" if form.get("page") in _STEPS else "/"
-
-    def _do_close(self, _: Form) -> str:
-        self.ended()
-        return "/"
 
     # Pages.
 
@@ -251,15 +219,21 @@ class Desk:
         common = dict(step=step, steps=_STEPS, token=self._form_token, journey=journey, form=form)
         try:
             journey.refresh()
-            private = step == "columns" and journey.findings is not None
-            content = {"forecast": self._forecast, "report": self._report}.get(step, lambda _: {})(form)
-            kinds = dict(kinds=ENTRIES_OF_KIND, lines_of=lines_of)
-            said = dict(fault=fault, state=journey.state, private=private)
-            page = filled_in(f"{step}.html", __package__, **common, **said, **kinds, **content)
+            own = {"columns": self._columns, "forecast": self._forecast, "report": self._report}.get(step)
+            content = {} if own is None else own(form)
+            said = dict(fault=fault, state=journey.state)
+            page = filled_in(f"{step}.html", __package__, **{"private": False} | common | said | content)
         except Exception as error:
             words, code = "\n".join(filter(None, [fault, explain(error)])), max(code, 422)
             page = filled_in("step.html", __package__, **common, fault=words, state="", private=False)
         return HTMLResponse(page, code)
+
+    def _columns(self, _: Form) -> dict[str, Any]:
+        shown, findings = io.StringIO(), self.journey.findings
+        if findings is not None:
+            findings.show(shown)
+        content = {"private": findings is not None, "findings_text": shown.getvalue()}
+        return {"kinds": ENTRIES_OF_KIND, "lines_of": lines_of, **content}
 
     def _forecast(self, form: Form) -> dict[str, Any]:
         asked = {name: form.get(name, self.journey.stated[name]) for name in SETTINGS["forecast"]}
@@ -278,7 +252,8 @@ class Desk:
         made = [name for job, name in self.journey.releases.values() if job.result is not None]
         name = form.get("file") or (made[-1] if made else "")
         released, page = self.journey.opened(name) if name else (None, None)
-        return {"name": name, "released": released, "has_page": page is not None and page.is_file()}
+        content = {"has_page": page is not None and page.is_file(), "checks": released and checks(released)}
+        return {"name": name, "released": released, **content}
 
 
 def server_of(desk: Desk) -> uvicorn.Server:

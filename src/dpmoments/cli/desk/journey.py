@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
 import secrets
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import dpmoments
-from dpmoments.audit.verification import Check, checks
 from dpmoments.cli.errors import explain, notes_of
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputFileNotFoundError, InputValueError, LedgerError
@@ -228,8 +226,12 @@ class Journey:
         known = {entries.get("source") or entries.get("name") for entries in self.document.get("columns", [])}
         return tuple(name for name in self._names if name not in known)
 
-    def take(self, step: str, form: Form) -> None:
-        """Take the texts of a step's form as they are."""
+    def take_unit(self, form: Form) -> None:
+        """Take the privacy unit and the relation."""
+        self._take("unit", form)
+        _ = self.unit, self.neighbors
+
+    def _take(self, step: str, form: Form) -> None:
         self.stated |= {name: form.get(name, "").strip() for name in SETTINGS[step]}
 
     @property
@@ -258,6 +260,11 @@ class Journey:
         options = dict(n_rows=_number(form["n_rows"]), neighbors=self.neighbors, privacy_unit=self.unit)
         return dpmoments.forecast(self.schema, **options, typical_sd=guesses or None, **_budget(form))
 
+    def plan(self, form: Form) -> None:
+        """Take the budget of a forecast that can be made."""
+        self.forecast(form)
+        self._take("forecast", form)
+
     def check(self) -> None:
         """Start a preflight check; its findings stay in memory."""
         schema, unit, table = self.schema, self.unit, self._table
@@ -270,16 +277,11 @@ class Journey:
         result = None if self.job is None else self.job.result
         return result if isinstance(result, Preflight) and self._checked == (self._text, self.unit) else None
 
-    @property
-    def findings_text(self) -> str:
-        """Private findings as the command prints them."""
-        shown = io.StringIO()
-        if self.findings is not None:
-            self.findings.show(shown)
-        return shown.getvalue()
-
-    def grant(self) -> None:
-        """Grant the dataset its budget."""
+    def grant(self, form: Form) -> None:
+        """Take ledger and dataset; grant the dataset its budget if the form asks for that."""
+        self._take("budget", form)
+        if form.get("then") != "grant":
+            return
         unit = "row" if self.unit is None else self.unit.column
         options = self.budget("granted_") | self._why()
         ledger = dpmoments.Ledger(self.ledger_path)
@@ -329,6 +331,11 @@ class Journey:
         self.job = Job(what, run)
         return self.job
 
+    def stop(self, _: Form) -> None:
+        """Stop the reading of the table."""
+        if self.job is not None:
+            self.job.stop()
+
     def save_again(self, form: Form) -> None:
         """Save a release that could not be written, under another name."""
         request, (job, _) = next((key, made) for key, made in self.releases.items() if made[0].unsaved is not None)
@@ -344,9 +351,9 @@ class Journey:
             raise InputFileNotFoundError(Message("table-missing", table=name))
         return dpmoments.load(path), self.file(f"{path.stem}.html", ".html")
 
-    def verified(self, released: AnyRelease) -> tuple[Check, ...]:
-        """Check a release."""
-        return checks(released)
+    def report(self, form: Form) -> None:
+        """Write the page of a release."""
+        dpmoments.report(*self.opened(form.get("file", "")))
 
     def ledger_of(self, released: AnyRelease) -> Path | None:
         """Return the ledger if it was charged for a release."""
@@ -365,10 +372,10 @@ class Journey:
 
     def _commands(self, step: str, name: str) -> Iterator[str]:
         schema, table, ledger = ["--schema", str(self.schema_path)], self._table, str(self.ledger_path)
-        unit = _options({"privacy-unit": self.unit and self.unit.column})
-        rows = (
-            _options({"max-rows-per-unit": self.unit.max_rows, "missing-unit": self.unit.missing}) if self.unit else []
-        )
+        unit, rows, absent = self.unit, list[str](), list[str]()
+        if unit is not None:
+            rows = ["--privacy-unit", unit.column, "--max-rows-per-unit", str(unit.max_rows)]
+            absent = ["--missing-unit", unit.missing]
         match step:
             case "table":
                 marks = [f"--{mark}={text}" for mark, text in self.marks.items()]
@@ -377,16 +384,16 @@ class Journey:
                 text = format_yaml(self.schema.to_dict())
                 yield f"cat > {shlex.quote(str(self.schema_path))} <<'END'\n{text}END"
             case "unit":
-                yield _command("preflight", table, *schema, *unit, *rows)
+                yield _command("preflight", table, *schema, *rows, *absent)
             case "forecast":
                 numbers = ["--n-rows", self.stated["n_rows"], *_options(self.budget())]
-                yield _command("forecast", *schema, *numbers, "--neighbors", self.neighbors, *unit, *rows)
+                yield _command("forecast", *schema, *numbers, "--neighbors", self.neighbors, *rows)
             case "budget":
-                amount = [*_options(self.budget("granted_")), "--neighbors", self.neighbors, *unit]
+                amount = [*_options(self.budget("granted_")), "--neighbors", self.neighbors, *rows[:2]]
                 yield _command("ledger", "grant", ledger, self.stated["dataset"], *amount, *_options(self._why()))
                 yield _command("ledger", "show", ledger)
             case "release":
-                spent = [*_options(self.budget()), "--neighbors", self.neighbors, *unit, *rows]
+                spent = [*_options(self.budget()), "--neighbors", self.neighbors, *rows, *absent]
                 charged = ["--ledger", ledger, "--dataset", self.stated["dataset"]]
                 yield _command("release", table, *schema, *spent, *charged, "--output", str(self.file(name, ".json")))
             case "report" if name:
