@@ -30,7 +30,9 @@ _PACKAGE = "dpmoments.reporting"
 
 
 def filled_in(template: str, package: str = _PACKAGE, **content: Any) -> str:
-    """Render a file of ``templates/`` of a package with this content; those of this package can be included.
+    """Render a file of ``templates/`` with this content.
+
+    The template is in ``package``, and can include those of this one.
 
     Texts are escaped, and characters that a browser obeys instead of showing are spelled out; only ``markupsafe.Markup``, which
     this package makes itself, is inserted unchanged.

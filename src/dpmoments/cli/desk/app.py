@@ -61,17 +61,17 @@ _FORMS: Mapping[str, tuple[Callable[[Journey, Form], None] | None, str]] = {
     "stop": (Journey.stop, "/{page}"),
     "close": (None, "/"),
 }
-"""What each form does, and the page that follows."""
+"""Action of each form, and the page that follows."""
 
 
 class _Guard:
-    """Outermost layer: refuses requests of other programs, other pages and other names of this machine."""
+    """Outermost layer: refuses other programs, other pages and other names of this machine."""
 
     def __init__(self, app: ASGIApp, hosts: set[str], cookie: tuple[str, str]) -> None:
         self._app, self._hosts, self._cookie = app, hosts, cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Process a request."""
         begun = False
 
         async def guarded(message: Message) -> None:
@@ -142,7 +142,7 @@ class Desk:
     # Requests.
 
     def _open(self, request: Request) -> Response:
-        """Exchange the token of the first address for the session's cookie."""
+        """Replace the token of the first address by the session's cookie."""
         name, value = self._cookie
         known = _same(request.cookies.get(name, ""), value)
         with self._lock:
@@ -188,7 +188,7 @@ class Desk:
             return self._page(step, form)
 
     def _obeyed(self, step: str, form: Form) -> Response:
-        """Obey a form, then show the next page; or show its page again with what is wrong."""
+        """Process a form, then show the next page; or its own again, with the fault."""
         journey, page = self.journey, form.get("page", "table")
         if step not in _FORMS:
             raise HTTPException(404)

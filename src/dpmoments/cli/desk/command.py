@@ -30,7 +30,7 @@ def desk(
     """Open the steps of a release as pages in a browser on this machine.
 
     Columns, privacy unit, forecast, budget, release and report, without a schema
-    file to write by hand. It answers to this machine alone, at an address that is
+    file to write by hand. It answers only to this machine, at an address that is
     printed and can be opened once. It writes the same files as the commands, and
     shows them on each page.
 

@@ -1,4 +1,4 @@
-"""What a curator has stated at the desk, and the calls and commands that follow from it."""
+"""Statements of a curator at the desk, and the calls and commands that follow from them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ENTRIES_OF_KIND: Mapping[str, tuple[str, ...]] = {
     "boolean": ("missing", "fill"),
     "categorical": ("levels", "other", "missing", "strip", "casefold"),
 }
-"""Entries of a column that its form has, in addition to name, kind, missing values and description."""
+"""Entries in a column's form, in addition to name, kind, missing values and description."""
 _EDITED = {*(entry for entries in ENTRIES_OF_KIND.values() for entry in entries), "missing_values", "description"}
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "unit": ("unit", "column", "max_rows", "missing_unit", "neighbors"),
@@ -73,7 +73,7 @@ class Job:
         self._stopping.set()
 
     def wait(self) -> None:
-        """Wait until the call ends."""
+        """Finish the call."""
         self._thread.join()
 
     def _report(self, fraction: float | None) -> None:
@@ -201,7 +201,7 @@ class Journey:
         self.document, self._names, self._text = document, draft.names, text
 
     def describe(self, form: Form) -> None:
-        """Take columns, kinds, bounds and levels; write the schema if it is complete."""
+        """Store columns, kinds, bounds and levels; write the schema if it is complete."""
         kept = [index for index in range(len(self.document["columns"])) if form.get(f"keep-{index}") == "yes"]
         columns = [_column(self.document["columns"][index], form, index) for index in kept]
         self.document["columns"] = columns
@@ -213,7 +213,7 @@ class Journey:
 
     @property
     def columns(self) -> list[tuple[dict[str, Any], str, list[str] | None]]:
-        """Entries of each column of the schema, what is wrong with it, and the private findings."""
+        """Entries, fault and private findings of each column of the schema."""
         if not self.document:
             raise InputValueError(Message("desk-step-missing", step="Table"))
         found = {} if self.findings is None else self.findings.private_facts()["columns"]
@@ -227,7 +227,7 @@ class Journey:
         return tuple(name for name in self._names if name not in known)
 
     def take_unit(self, form: Form) -> None:
-        """Take the privacy unit and the relation."""
+        """Store the privacy unit and the relation."""
         self._take("unit", form)
         _ = self.unit, self.neighbors
 
@@ -254,14 +254,14 @@ class Journey:
         return _budget({name: self.stated[prefix + name] for name in ("epsilon", "delta", "rho")})
 
     def forecast(self, form: Form) -> dpmoments.Forecast:
-        """Forecast for the numbers of a form; reads no data and states nothing."""
+        """Return the forecast for the numbers of a form; reads no data and states nothing."""
         texts = {name: form.get(f"sd-{index}", "").strip() for index, name in enumerate(self.schema.feature_names)}
         guesses = {name: _number(text) for name, text in texts.items() if text}
         options = dict(n_rows=_number(form["n_rows"]), neighbors=self.neighbors, privacy_unit=self.unit)
         return dpmoments.forecast(self.schema, **options, typical_sd=guesses or None, **_budget(form))
 
     def plan(self, form: Form) -> None:
-        """Take the budget of a forecast that can be made."""
+        """Store the budget of a forecast that can be made."""
         self.forecast(form)
         self._take("forecast", form)
 
@@ -278,7 +278,7 @@ class Journey:
         return result if isinstance(result, Preflight) and self._checked == (self._text, self.unit) else None
 
     def grant(self, form: Form) -> None:
-        """Take ledger and dataset; grant the dataset its budget if the form asks for that."""
+        """Store ledger and dataset; grant the dataset its budget if the form asks for that."""
         self._take("budget", form)
         if form.get("then") != "grant":
             return
