@@ -219,7 +219,12 @@ class Desk:
         common = dict(step=step, steps=_STEPS, token=self._form_token, journey=journey, form=form)
         try:
             journey.refresh()
-            own = {"columns": self._columns, "forecast": self._forecast, "report": self._report}.get(step)
+            own = {
+                "columns": self._columns,
+                "forecast": self._forecast,
+                "report": self._report,
+                "release": self._release,
+            }.get(step)
             content = {} if own is None else own(form)
             said = dict(fault=fault, state=journey.state)
             page = filled_in(f"{step}.html", __package__, **{"private": False} | common | said | content)
@@ -247,6 +252,10 @@ class Desk:
         except (TypeError, ValueError) as error:
             content["refused"] = explain(error)
         return content
+
+    def _release(self, _: Form) -> dict[str, Any]:
+        said = [message.code for job, _ in list(self.journey.releases.values())[-1:] for message in job.warnings]
+        return {"private": "table-of-other-dataset" in said}
 
     def _report(self, form: Form) -> dict[str, Any]:
         made = [name for job, name in self.journey.releases.values() if job.result is not None]

@@ -58,7 +58,7 @@ class Job:
         self.fraction: float | None = None
         self.result: Any = None
         self.unsaved: Any = None
-        self.warnings: tuple[str, ...] = ()
+        self.warnings: tuple[Message, ...] = ()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, args=(run,), daemon=True)
         self._thread.start()
@@ -89,7 +89,7 @@ class Job:
                 warnings.simplefilter("always")
                 self.result = run(self._report)
             said = [warning.message for warning in shown]
-            self.warnings = tuple(each.message_data.text("shell") for each in said if isinstance(each, MessageWarning))
+            self.warnings = tuple(each.message_data for each in said if isinstance(each, MessageWarning))
         except KeyboardInterrupt as stop:
             self.error = "; ".join(["stopped", *notes_of(stop)])
         except Exception as error:
