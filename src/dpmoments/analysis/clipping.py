@@ -24,6 +24,8 @@ from dpmoments.schema.encoding import farthest_distance
 
 NAMED_RATIO = 1.3
 """Name a column if the table's SD may be more than this multiple of the one shown."""
+_MAX_OUTSIDE = 0.5
+"""Fraction of rows outside a ball above which it hides much: no search means to choose such a ball."""
 _SKEWED = 1.4
 """A column is skewed if its mean is nearer to a bound than this many SDs.
 
@@ -215,7 +217,7 @@ class TableBounds:
     share : float
         Fraction of the rows that were clipped, at most.
     clearly : bool
-        True if the clipped excess is distinguishable from noise.
+        True if the clipped excess is distinguishable from noise, or most rows lie outside the ball.
     n_rows : float
     bounds : ClippingBounds
     variance, center_mean : ndarray of shape (d,)
@@ -266,14 +268,14 @@ class TableBounds:
 
         No row was clipped to a ball, or nothing was spent on knowing how many were.
         """
-        names = "radius", "share_beyond_bound", "trace_bias_bound", "excess_beyond"
+        names = "radius", "share_beyond_bound", "trace_bias_bound", "excess_beyond", "rows_beyond"
         stated = [release.diagnostics.get(name) for name in names]
         center, law = release.center, release.noise
         if center is None or law is None or release.noisy_sum is None or release.schema.row_norm is None:
             return None
         if not all(map(is_finite_number, stated)):
             return None
-        radius, share, trace, excess = (float(value) for value in stated)  # type: ignore[arg-type]
+        radius, share, trace, excess, rows = (float(value) for value in stated)  # type: ignore[arg-type]
         if not (radius > 0.0 and share > 0.0 and trace > 0.0):
             return None
         n_rows, scale, gram = float(release.n_rows), release.encoding.scale, np.diag(release.noisy_gram)
@@ -305,7 +307,7 @@ class TableBounds:
             mean_above=scale * above,
             variance_below=scale**2 * fall,
             variance_above=scale**2 * rise,
-            clearly=2.0 * excess > bounds.excess,
+            clearly=2.0 * excess > bounds.excess or rows > _MAX_OUTSIDE * n_rows,
             largest_ratio=np.where(own_noise < shown, most / np.maximum(shown, np.finfo(float).tiny), 0.0),
             skewed=skewed,
         )
