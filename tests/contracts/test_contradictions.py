@@ -7,24 +7,31 @@ some.
 
 from __future__ import annotations
 
+import html
 import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 import dpmoments as dpm
-from dpmoments.analysis import contrasts, regression_results
+from dpmoments.analysis import contrasts, naive_bayes, regression_results
 from dpmoments.analysis import correlations as correlation_module
 from dpmoments.analysis import description as description_module
+from dpmoments.analysis.count_table import CountTable
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN, NOT_ESTIMABLE, largest_resolved
 from dpmoments.datasets import adult, airfoil
+from dpmoments.planning import forecast_table
+from dpmoments.plots import intervals, matrices
+from dpmoments.plots.letters import label
 from dpmoments.reporting import sections
 from dpmoments.reporting.sections import Comparisons
 from support.drawn_releases import planted
@@ -616,3 +623,257 @@ def test_the_search_finds_planted_contradictions(function: Any, before: str, aft
     with planted(function, before, after):
         _, contradictions = search(150, 0, tmp_path)
     assert contradictions
+
+
+# Classifiers, groups, counts, forecasts and pictures --------------------------------------------------------------------------
+
+
+def written_alike(answer: Any, found: Found, where: str, tables: Sequence[Any] = ()) -> None:
+    """Text and HTML show the cells of the table."""
+    rows = [[str(cell) for cell in row] for table in (tables or (answer.table(),)) for row in table]
+    cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", answer._repr_html_())
+    shown = [html.unescape(re.sub(r"<[^>]*>", "", cell)) for cell in cells]
+    found.unless(shown == [cell for row in rows for cell in row], f"{where}: HTML and table")
+    lines = {" ".join(line.split()) for line in str(answer).splitlines()}
+    found.unless(all(" ".join(" ".join(row).split()) in lines for row in rows), f"{where}: text and table")
+
+
+def shown_as(found: Found, where: str, cell: str, value: float) -> None:
+    """A cell's number is the value, to the cell's digits."""
+    if cell in ("noise", "–", "none"):
+        return
+    shown = number_of(cell.strip("~±% "))
+    step = step_of(cell.strip("~±% ").replace(",", "")) * (0.01 if cell.endswith("%") else 1.0)
+    shown *= 0.01 if cell.endswith("%") else 1.0
+    near = abs(shown - value) <= max(0.501 * step, 0.06 * abs(value) if "." not in cell else 0.0)
+    found.unless(math.isnan(shown) or near, f"{where}: {cell} and {value}")
+
+
+def grouped(groups: dpm.GroupReleases, found: Found) -> None:
+    """Groups, and the classifier of them, are what each group's release says of itself."""
+    described = [release.describe() for release in groups.values()]
+    card = html.unescape(groups._repr_html_())
+    for (level, release), each in zip(groups.items(), described, strict=True):
+        found.rows += 1
+        found.unless(f">{level}</td>" in card and f">{each.rows_text}</td>" in card, f"rows of group {level}")
+        found.unless(number_of(each.rows_text.split(" ")[0]) == release.n_rows, f"rows of {level}: {each.rows_text}")
+    answer = groups.naive_bayes()
+    written_alike(answer, found, "naive Bayes")
+    frame, (_, priors, *rows) = answer.to_pandas(), answer.table()
+    found.unless(abs(answer.priors.sum() - 1.0) < 1e-9, "shares of classes do not add up to one")
+    for index, (cell, prior) in enumerate(zip(priors[1:], answer.priors.tolist(), strict=True)):
+        shown_as(found, f"prior of {answer.classes[index]}", cell, prior)
+        found.unless((cell == "noise") == (prior == 0.0), f"prior {cell}, {prior}")
+    found.unless(("never predicted" in str(answer)) == bool((answer.priors == 0.0).any()), "classes never predicted")
+    found.rows += len(rows)
+    for place, (name, *cells) in enumerate(rows):
+        for index, cell in enumerate(cells):
+            where, mean = f"naive Bayes, {name} of {answer.classes[index]}", float(answer.means[index, place])
+            own = described[index].feature_names.index(name)
+            told, error = described[index].mean, float(described[index].mean_noise[own])
+            assert told is not None
+            near = 1e-9 + 1e-9 * abs(mean) + (error if answer.is_share[place] else 0.0)
+            found.unless(abs(float(told[own]) - mean) <= near, f"{where}: {mean}, described {told[own]}")
+            shown_as(found, where, cell.split(" ± ")[0], mean)
+            no_finer_than_its_error(
+                found, where, cell.split(" ± ")[0].rstrip("%"), error * (100.0 if "%" in cell else 1.0)
+            )
+            found.unless(float(frame[f"mean {name}"].iloc[index]) == mean, f"{where}: frame")
+            if not answer.is_share[place]:
+                shown_as(found, where, cell.split(" ± ")[1], math.sqrt(answer.variances[index, place]))
+                found.unless(answer.variances[index, place] >= error**2, f"{where}: surer than its mean")
+
+
+def counted(release: dpm.CountsRelease, found: Found) -> None:
+    """Counts, margins, shares, intervals and tests of tables."""
+    for by in release.by:
+        answer = release.table(*by)
+        written_alike(answer, found, f"counts by {by}")
+        frame = release.to_frame(*by)
+        _, *rows = answer.table()
+        found.rows += len(rows)
+        ends, wide = release.conf_int(*by, level=0.5), release.conf_int(*by)
+        found.unless((ends[..., 0] >= wide[..., 0]).all() and (ends[..., 1] <= wide[..., 1]).all(), f"{by}: intervals")
+        for row, (_, values) in zip(rows, frame.iterrows(), strict=True):
+            where, count = f"count of {row[: len(by)]}", float(values["count"])
+            low, high = (float(end.replace(",", "")) for end in row[-1].strip("[]").split(", "))
+            found.unless(number_of(row[len(by)]) == count, f"{where}: {row}, frame {count}")
+            found.unless((low, high) == (values["lower"], values["upper"]) and low <= count <= high, f"{where}: {row}")
+            shown_as(found, f"share of {where}", row[len(by) + 1], count / max(answer.n_rows, 1))
+        heading = re.search(r": ([\d,]+) rows", answer.heading[0])
+        found.unless(heading and number_of(heading[1]) == frame["count"].sum(), f"{by}: {answer.heading}")
+        empty = re.search(r"empty cells: ([\d,]+)", str(answer))
+        found.unless((number_of(empty[1]) if empty else 0.0) == (frame["lower"] <= 0.0).sum(), f"{by}: {empty}")
+        for axis, name in enumerate(by):
+            margin, others = answer.margin(name), tuple(other for other in range(len(by)) if other != axis)
+            found.unless((margin.counts == answer.counts.sum(axis=others)).all(), f"margin of {name}")
+            found.unless(margin.n_rows == answer.n_rows, f"rows of {name}")
+        if len(by) == 2:
+            crossed = release.cross_table(*by)
+            found.unless((crossed.counts == answer.counts).all(), f"cross table of {by}")
+            if math.isfinite(crossed.p_value):
+                found.unless((crossed.p_value < 0.05) == ("not" not in crossed.verdict), f"{by}: {crossed.test_text}")
+
+
+def forecasted(answer: Any, found: Found) -> None:
+    """A forecast's text, HTML and frame, its best mechanism, and what it says of changes."""
+    written_alike(answer, found, "forecast", [answer.table(), answer.mechanism_table()])
+    noise, frame, (_, *rows) = answer.noise, answer.to_pandas(), answer.table()
+    found.rows += len(rows) + len(answer.rows)
+    for row, (_, values) in zip(rows, frame.iterrows(), strict=True):
+        where = f"forecast of {row[0]}"
+        found.unless(row[0] == values["feature"], where)
+        pairs = ((row[1], "typical_mean"), (row[2], "mean_noise"), (row[3], "typical_sd"))
+        pairs += ((row[4], "standard_deviation_noise"), (row[5], "smallest_correlation"))
+        for cell, column in pairs:
+            shown_as(found, f"{where}, {column}", cell, float(values[column]))
+        for cell, column in ((row[1], "typical_mean"), (row[3], "typical_sd")):
+            found.unless(cell == "noise" or cell.startswith("~") == values[f"{column}_assumed"], f"{where}: {cell}")
+        found.unless((row[5] == "none") == (not np.isfinite(float(values["smallest_correlation"] or math.inf))), where)
+    known = {row.mechanism: row.typical_noise for row in answer.rows if row.typical_noise is not None}
+    found.unless(known[answer.best] == min(known.values()), f"best: {answer.best} of {known}")
+    found.unless(math.isclose(known[answer.best], noise.typical_correlation()), f"noise of {answer.best}")
+    errors = [row.second_moment_error for row in answer.rows if row.second_moment_error is not None]
+    found.unless(errors == sorted(errors), "mechanisms are not in order of their errors")
+    said = re.search(r"not correlated\): ([\d.e-]+|noise)", str(answer))
+    found.unless(said and (said[1] == "noise") == noise.typical_correlation_is_noise, f"{said}")
+    for change in answer.changes:
+        found.unless(change.after < change.before, f"{change}")
+        if change.kind in ("rows", "budget", "delta") and change.measure == "on a correlation":
+            shown_as(found, "noise before a change", f"{change.before:.2g}", noise.typical_correlation())
+
+
+def drawn_alike(release: dpm.MomentRelease, target: str, regressors: Sequence[str], by: str, found: Found) -> None:
+    """Pictures: an estimate lies in its bar; numbers, names and verdicts are the table's."""
+    fit = release.ols(target, list(regressors))
+    spread = dict(zip(release.feature_names, release.describe().standard_deviation, strict=True))
+    slopes = [estimate for name, estimate in zip(fit.params.index, fit.estimates, strict=True) if name in spread]
+    scales = [float(spread[name]) for name in fit.features]
+    expected = [
+        (name, each.value * scale, each.lower * scale, each.upper * scale, verdict)
+        for name, each, scale, verdict in zip(fit.features, slopes, scales, fit.verdict[1:], strict=True)
+        if scale > 0.0
+    ]
+    if len(expected) == len(fit.features) <= 25:
+        lines_of(release.plot.coefficients(target, list(regressors), ax=Figure().subplots()), expected, found)
+    if by:
+        means = release.group_means(by, of=[target])
+        names = [name.removeprefix(f"{by}=") for name in means.groups]
+        numbers = (means.mean[0], means.lower[0], means.upper[0])
+        groups = list(zip(names, *(part.tolist() for part in numbers), [""] * len(names), strict=True))
+        ax = release.plot.groups(by, target, ax=Figure().subplots())
+        lines_of(ax, groups, found)
+        for text, count in zip(ax.get_yticklabels(), means.counts.tolist(), strict=True):
+            shown = re.search(r"\(([\d,]+)", text.get_text())
+            found.unless(shown and number_of(shown[1]) == round(count), f"rows of {text.get_text()}: {count}")
+    answer = release.correlations()
+    ax = release.plot.correlation(ax=Figure().subplots())
+    found.unless(ax.get_title(loc="left").replace("\n", " ") == answer.heading[0], f"title {ax.get_title(loc='left')}")
+    for text in ax.texts:
+        if text.get_transform() == ax.transData:
+            column, row = (round(place) for place in text.get_position())
+            if row != column:
+                shown_as(found, "cell of correlations", text.get_text().split("\n")[0], answer.correlation[row, column])
+    parts = release.pca(scaling="bounds")
+    title = release.plot.spectrum(ax=Figure().subplots()).get_title(loc="left").replace("\n", " ")
+    clear = int((~parts.is_noise).sum())
+    found.unless(f"{clear} of {len(parts.is_noise)}" in title or "unknown" in title, f"title {title}, {clear} clear")
+
+
+def lines_of(ax: Any, expected: Sequence[tuple[str, float, float, float, str]], found: Found) -> None:
+    """Each line of a plot of intervals has its name, its dot at the estimate, and a bar about it within the interval."""
+    names, (left, right) = [text.get_text() for text in ax.get_yticklabels()], ax.get_xlim()
+    found.rows += len(expected)
+    for index, (name, value, lower, upper, verdict) in enumerate(expected):
+        own = [line for line in ax.lines if len(set(line.get_ydata())) == 1 and line.get_ydata()[0] == index]
+        dots = [float(line.get_xdata()[0]) for line in own if line.get_marker() == "o"]
+        bars = [line.get_xdata() for line in own if len(line.get_xdata()) == 2]
+        where = f"line of {name}"
+        found.unless(names[index].startswith((label(name), f"{label(name, 20)}  (")), f"{where}: {names[index]}")
+        bounded = math.isfinite(lower + upper + value) and verdict != NOT_ESTIMABLE
+        found.unless(len(dots) == int(bounded and left <= value <= right), f"{where}: {len(dots)} dots at {value}")
+        for dot in dots:
+            found.unless(math.isclose(dot, value, rel_tol=1e-6, abs_tol=1e-12), f"{where}: dot {dot}, {value}")
+            found.unless(
+                all(bar[0] - TOLERANCE <= dot <= bar[1] + TOLERANCE for bar in bars), f"{where}: {dot}, {bars}"
+            )
+            whole = max(bars, key=lambda bar: bar[1] - bar[0])
+            ends = np.clip([lower, upper], left, right)
+            found.unless(np.allclose(whole, ends, rtol=1e-6, atol=1e-12), f"{where}: bar {whole}, {ends}")
+
+
+def of_table(seed: int, name: str) -> Iterator[tuple[Callable[..., None], tuple[Any, ...]]]:
+    """Readers of objects that are no single release of moments, each with one, of a table at random budgets."""
+    rng = np.random.default_rng([seed, *name.encode()])
+    table, schema, *_, by = tables()[name]
+
+    def options() -> dict[str, Any]:
+        budget = {"epsilon": float(np.exp(rng.uniform(math.log(0.1), math.log(5.0))))}
+        return budget | ({"delta": 1e-6} if rng.random() < 0.5 else {})
+
+    yield forecasted, (dpm.forecast(schema, n_rows=int(rng.integers(500, 50_000)), **options()),)
+    if by:
+        seeds = rng.integers(2**31, size=2).tolist()
+        yield grouped, (dpm.release_groups(table, schema, by=by, insecure_seed=seeds[0], **options()),)
+        kinds = [column.name for column in schema.columns if isinstance(column, dpm.Categorical | dpm.Boolean)]
+        tables_of = [kinds[:2], kinds[-1:]] if len(kinds) > 1 else [kinds]
+        related = {"neighbors": "replace_one"} if rng.random() < 0.3 else {}
+        yield (
+            counted,
+            (dpm.release_counts(table, schema, by=tables_of, insecure_seed=seeds[1], **options(), **related),),
+        )
+
+
+def others_contradict(seed: int, name: str, readers: Sequence[Callable[..., None]] = ()) -> Found:
+    found = Found()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for reader, subject in of_table(seed, name):
+            if not readers or reader in readers:
+                reader(*subject, found)
+    return found
+
+
+def pictured(seed: int, turns: int) -> Found:
+    found = Found()
+    for _, release, (name, *_) in islice(releases(seed), turns):
+        _, _, target, regressors, by = tables()[name]
+        drawn_alike(release, target, regressors, by, found)
+    return found
+
+
+@pytest.mark.parametrize("name", ["made", "products", "adult", "airfoil"])
+def test_groups_counts_and_forecasts_do_not_contradict_themselves(name: str) -> None:
+    assert others_contradict(0, name) == []
+
+
+def test_pictures_show_what_tables_say() -> None:
+    assert pictured(0, 4) == []
+
+
+@pytest.mark.slow
+def test_many_groups_counts_forecasts_and_pictures_do_not_contradict_themselves() -> None:
+    assert [each for seed in range(1, 16) for name in tables() for each in others_contradict(seed, name)] == []
+    assert pictured(2, 40) == []
+
+
+@pytest.mark.parametrize(
+    ("reader", "function", "before", "after"),
+    [
+        (grouped, naive_bayes.NaiveBayes.table, "rounded(mean, noise)", "rounded(mean, 1e-3 * noise)"),
+        (grouped, naive_bayes.naive_bayes, "priors / priors.sum()", "priors / counts.sum()"),
+        (counted, CountTable.conf_int, "np.floor(upper)", "np.floor(upper) - 30.0"),
+        (counted, CountTable._columns, 'f"{share:.1%}"', 'f"{share * 1.01:.1%}"'),
+        (forecasted, forecast_table.column_table, "{seen[index]:.2g}", "{1.1 * seen[index]:.2g}"),
+        (forecasted, forecast_table._plain_columns, "typical.means.tolist()", "(-typical.means).tolist()"),
+        (drawn_alike, intervals._draw, "[low, high], [row, row]", "[low, 0.9 * high], [row, row]"),
+        (drawn_alike, intervals._draw, "ax.plot(line.value, row", "ax.plot(1.01 * line.value, row"),
+        (drawn_alike, matrices.draw_correlations, "_numbers(answer.correlation)", "_numbers(-answer.correlation)"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_planted_contradictions_of_groups_counts_forecasts_and_pictures_are_found(
+    reader: Any, function: Any, before: str, after: str
+) -> None:
+    with planted(function, before, after):
+        assert pictured(0, 1) if reader is drawn_alike else others_contradict(0, "made", [reader])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
+from dpmoments.analysis.answers import Answer, Column, in_floating_point, rounded
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.discriminant import describe_lost_classes, most_likely
 from dpmoments.analysis.frames import named_values
@@ -46,6 +46,8 @@ class NaiveBayes(Answer):
         Of every class, in original units; shares of Booleans and levels, none of them 0 or 1.
     variances : ndarray of shape (k, d)
         Of every class, plus the variance of the noise on its mean; NaN for Booleans and levels.
+    mean_noise : ndarray of shape (k, d)
+        Noise SDs of the means as released; 0 if the noise distribution is not known.
     is_share : ndarray of shape (d,)
         True for Booleans and levels.
     schema : Schema
@@ -59,6 +61,7 @@ class NaiveBayes(Answer):
     feature_names: tuple[str, ...]
     means: FloatArray
     variances: FloatArray
+    mean_noise: FloatArray
     is_share: BoolArray
     is_level: BoolArray
     schema: Schema
@@ -112,12 +115,15 @@ class NaiveBayes(Answer):
 
     def table(self) -> list[tuple[str, ...]]:
         """Return prior, mean and standard deviation or share of each feature, a class per column."""
+        parts = self.means, self.variances, self.mean_noise
         lines = [
             (
                 name,
                 *(
-                    f"{mean:.1%}" if share else f"{number(mean)} ± {number(math.sqrt(variance))}"
-                    for mean, variance in zip(self.means[:, index], self.variances[:, index], strict=True)
+                    f"{rounded(100.0 * mean, 100.0 * noise)}%"
+                    if share
+                    else f"{rounded(mean, noise)} ± {rounded(math.sqrt(variance), noise)}"
+                    for mean, variance, noise in zip(*(part[:, index].tolist() for part in parts), strict=True)
                 ),
             )
             for index, (name, share) in enumerate(zip(self.feature_names, self.is_share, strict=True))
@@ -194,6 +200,7 @@ def naive_bayes(by: str, groups: Mapping[Level, Released], columns: Sequence[str
         feature_names=tuple(first.feature_names[index] for index in indices),
         means=np.where(is_share, shares, means),
         variances=np.where(is_share, np.nan, variances),
+        mean_noise=noise,
         is_share=is_share,
         is_level=is_level,
         schema=first.schema,
