@@ -672,8 +672,10 @@ class Predictions(Answer):
             if not rows[index].any():
                 lower[index] = upper[index] = errors[index] = 0.0
                 continue
-            contrast = equations.contrast(rows[index], level)
-            lower[index], upper[index], errors[index] = contrast.lower, contrast.upper, contrast.standard_error
+            middle = float(rows[index] @ equations.coefficients)
+            contrast = equations.contrast(rows[index], level, middle)
+            lower[index], upper[index] = contrast.lower + middle, contrast.upper + middle
+            errors[index] = contrast.standard_error
         return lower, upper, errors
 
     def limits(self, obs: bool = False, level: float | None = None) -> FloatArray:

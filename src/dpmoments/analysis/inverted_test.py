@@ -65,6 +65,9 @@ _NOT_ZERO = 1e-6
 """Share of the largest entry of a direction from which an entry is not 0."""
 _MAX_DOUBLINGS = 60
 _MAX_ROOT_STEPS = 60
+_MAX_TOUCHING = 20
+_SAME_VALLEY = 1e-3
+"""Distance from a least point, relative to Q, at which a search is taken to lead there."""
 
 
 class _Point(NamedTuple):
@@ -132,6 +135,7 @@ class Search:
         starts: Iterable[FloatArray] = (),
         pull: tuple[float, FloatArray] | None = None,
         enough: float = -math.inf,
+        lowest: _Point | None = None,
     ) -> _Point:
         """Find the least Q over the entries of b that are not fixed.
 
@@ -145,6 +149,8 @@ class Search:
             τ and r: τ Σ (bᵢ + rᵢ)² over the regressors with finite rᵢ is added to Q.
         enough : float
             The search stops at a Q of this or less.
+        lowest : _Point, optional
+            A least point; a search stops near it.
         """
         size = self.equations.n_regressors + 1
         held = np.array(sorted(fixed), dtype=int)
@@ -156,7 +162,7 @@ class Search:
             if start is None:
                 for _ in range(2):
                     beyond = self._reweighted(beyond, free, held)
-            reached = self._descended(beyond, free, pull, enough)
+            reached = self._descended(beyond, free, pull, enough, lowest)
             if best is None or self._value(reached, pull) < self._value(best, pull):
                 best = reached
             if best.statistic <= enough:
@@ -190,6 +196,7 @@ class Search:
         free: IntegerArray,
         pull: tuple[float, FloatArray] | None = None,
         enough: float = -math.inf,
+        lowest: _Point | None = None,
     ) -> _Point:
         """Return the point that damped Newton steps lead to."""
         point, damping = self.at(beyond), 0.0
@@ -202,6 +209,10 @@ class Search:
                 break
             gradient, curvature = self.derivatives(point)
             slope, curvature = gradient[free], curvature[block]
+            if lowest is not None:
+                away = (point.beyond - lowest.beyond)[free]
+                if 0.0 <= float(away @ curvature @ away) <= _SAME_VALLEY * lowest.statistic:
+                    return lowest
             if pull is not None:
                 known = np.append(np.isfinite(pull[1]), False)[free]
                 toward = np.append(np.nan_to_num(pull[1], nan=0.0), 0.0)
@@ -242,8 +253,12 @@ class Search:
             A b whose Q is ``limit`` or less.
         """
         last = self.equations.n_regressors
-        if not self.at(inside).statistic <= limit:
+        start = self.at(inside)
+        if not start.statistic <= limit:
             return -math.inf, math.inf
+        ends = [self._touching(index, limit, start, side) for side in (1.0, -1.0)]
+        if ends[0] is not None and ends[1] is not None:
+            return -ends[0], -ends[1]
         center = self.least({index: float(inside[index]), last: 1.0}, [inside])
         return -self._end(index, limit, center, 1.0), -self._end(index, limit, center, -1.0)
 
@@ -252,14 +267,14 @@ class Search:
 
         The coefficient is unbounded at every limit from there on.
         """
-        direction = self._least_direction
+        direction = self.least_direction
         size = np.abs(direction.beyond) / np.sqrt(self._unit)
         if direction.statistic <= enough and size[index] >= _NOT_ZERO * size.max():
             return direction.statistic
         return self.least({index: 1.0, self.equations.n_regressors: 0.0}, enough=enough).statistic
 
     @cached_property
-    def _least_direction(self) -> _Point:
+    def least_direction(self) -> _Point:
         """A b without target, of small Q at every length: a witness for each of its entries."""
         last = self.equations.n_regressors
         at_solution = self.at(np.append(-self.equations.solution, 1.0))
@@ -306,6 +321,30 @@ class Search:
             if again.statistic < limit:  # another valley reaches further
                 return self._end(index, limit, again, side, thorough=True)
         return end
+
+    def _touching(self, index: int, limit: float, center: _Point, side: float) -> float | None:
+        """Find an end of b_j by Newton's method for all entries of b; None if it is not the end."""
+        # where ∇Q/2 + H s = λ e_j, Q = limit by its second-order expansion
+        free, point, reach = self._all[:-1], center, math.inf
+        for _ in range(_MAX_TOUCHING):
+            gradient, curvature = self.derivatives(point)
+            slope, block = gradient[free], curvature[np.ix_(free, free)]
+            toward, back = _solved(block, 0.0, np.eye(len(free))[index]), _solved(block, 0.0, slope)
+            if toward is None or back is None:
+                return None
+            square = (limit - point.statistic + float(slope @ back)) / float(toward[index])
+            if not square > 0.0:
+                return None
+            beyond = point.beyond.copy()
+            beyond[free] += side * math.sqrt(square) * toward - back
+            step, point = abs(float(beyond[index] - point.beyond[index])), self.at(beyond)
+            reach = (float(beyond[index]) - float(center.beyond[index])) * side
+            if step <= 1e-3 * _EXACT * reach and abs(point.statistic - limit) <= _EXACT * limit:
+                beyond[index] += 0.5 * _EXACT * side * reach
+                held = {index: float(beyond[index]), len(free): 1.0}
+                again = self.least(held, [center.beyond], lowest=self.at(beyond))
+                return held[index] if again.statistic >= limit else None  # another valley may reach further
+        return None
 
     def _from(self, point: _Point, index: int, value: float, thorough: bool) -> _Point:
         """Find the least Q with another value of b_j."""

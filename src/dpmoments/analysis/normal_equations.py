@@ -605,15 +605,19 @@ class NormalEquations:
         if equations is self:
             inside = self.beyond.copy()
         inside[index] = -total / unit
-        # far out the target does not matter: both ends have one limit
-        far_out = equations.search.at_infinity(index, limit)
+        # far out the target does not matter: both ends have one limit, at least that of all directions
+        far_out = self.search.least_direction.statistic if excess == 0.0 else -math.inf
+        if far_out <= limit:
+            far_out = equations.search.at_infinity(index, limit)
         if far_out <= limit:
             return Estimate.not_estimable(level)
         ends = sorted(end * unit - value for end in equations.search.limits(index, limit, inside))
         if not all(map(math.isfinite, ends)):
             return Estimate.not_estimable(level)
         lower, upper = min(ends[0], excess), max(ends[1], excess)
-        of_value = equations.search.least({index: -value / unit, last: 1.0}, [inside]).statistic
+        of_value = 0.0  # of the estimate itself
+        if excess != 0.0:
+            of_value = equations.search.least({index: -value / unit, last: 1.0}, [inside]).statistic
         # beyond all bounds is refuted too, but perhaps less than v is
         p_value = float(scipy.special.chdtrc(1, min(of_value, far_out)))
         parts = (float(weights @ part @ weights) for part in (self.privacy_covariance, self.sampling_covariance))
