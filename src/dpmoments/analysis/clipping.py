@@ -25,7 +25,7 @@ from dpmoments.schema.encoding import farthest_distance
 NAMED_RATIO = 1.3
 """Name a column if the table's SD may be more than this multiple of the one shown."""
 _MAX_OUTSIDE = 0.5
-"""A ball with more than this fraction of rows outside hides much; no search means to choose it."""
+"""A ball with more than this fraction of rows outside hides much: no search wants it."""
 _SKEWED = 1.4
 """A column is skewed if its mean is nearer to a bound than this many SDs.
 
