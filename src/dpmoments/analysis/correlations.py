@@ -18,7 +18,7 @@ from dpmoments.analysis.answers import (
     intervals,
     rounded_cells,
 )
-from dpmoments.analysis.clipping import ABOUT_TABLE, TableBounds, describe_clipping, is_of_table
+from dpmoments.analysis.clipping import ABOUT_TABLE, describe_clipping, is_of_table
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.functionals import (
@@ -497,9 +497,10 @@ def correlations(
     p_value[of_opposites & ~np.isnan(p_value)] = 0.0
     lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
     size = len(chosen)
-    clipping = TableBounds.of(release)
+    described = None if release.center is None else describe(release)
+    clipping = None if described is None else described.clipping
     of_clipped, about_rows = None, "" if clipping is None else clipping.in_words
-    named = np.array(describe(release).clipped if clipping is not None else [False] * len(release.feature_names))
+    named = np.array([False] * len(release.feature_names) if described is None else described.clipped)
     if clipping is not None and (of_table or named[chosen].any()):
         ends = clipping.correlation_ends(_symmetric(lower, size, 1.0), _symmetric(upper, size, 1.0), chosen.tolist())
         low, high = (end[first, second] for end in ends)

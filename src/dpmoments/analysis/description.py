@@ -172,7 +172,7 @@ class Description(Answer):
         if self.clipping is None or self.standard_deviation is None:
             return [False] * len(self.feature_names)
         shown = np.nan_to_num(self.standard_deviation, nan=np.inf)
-        return np.asarray(self.clipping.likely & (self.of_table()[1][:, 1] > NAMED_RATIO * shown)).tolist()  # type: ignore[no-any-return]
+        return [bool(hides) for hides in self.clipping.likely & (self.of_table()[1][:, 1] > NAMED_RATIO * shown)]
 
     def of_table(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return limits of mean and standard deviation of the table itself, shape (d, 2) each.
@@ -390,10 +390,7 @@ def clipping_warning(release: Released) -> Message | None:
 
     It has the numbers of the description.
     """
-    if TableBounds.of(release) is None:
-        return None
-    result = describe(release)
-    if result.standard_deviation is None:
+    if release.center is None or (result := describe(release)).clipping is None or result.standard_deviation is None:
         return None
     # a standard deviation that the repair makes 0 has no ratio; the description marks it
     columns = np.flatnonzero(np.asarray(result.clipped) & (result.standard_deviation > 0.0))
