@@ -74,7 +74,10 @@ def test_what_k_rows_lose_is_the_stated_cost_and_no_more(mechanism: str, budget:
     of_people = make_trials(make_mechanism(mechanism), budget, unit_pairs(2, UNIT), True)
     of_rows = make_trials(make_mechanism(mechanism), budget, neighboring_pairs(2, "add_remove"), True)
     assert {trial.cost for trial in of_people} == {budget}
-    assert _worst_exact(of_people)[0] == pytest.approx(_worst_exact(of_rows)[0], rel=1e-6)
+    people, rows = _worst_exact(of_people), _worst_exact(of_rows)
+    assert people is not None
+    assert rows is not None
+    assert people[0] == pytest.approx(rows[0], rel=1e-6)
 
 
 @pytest.mark.parametrize("mechanism", ["inverse-wishart", "gaussian"])

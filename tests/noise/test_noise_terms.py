@@ -578,6 +578,21 @@ def test_noise_about_a_center_of_levels_is_carried_to_zero() -> None:
     assert math.isinf(outside.size)
 
 
+def test_noise_about_a_center_of_levels_has_as_many_values_as_its_coordinates() -> None:
+    model, rng = replace(CENTERED, family="gaussian", rate=None), np.random.default_rng(0)
+    size, matrix = np.sqrt(plain_of(model).variances), model.map_to_zero
+    squares = []
+    for _ in range(1000):
+        cells = np.tril(rng.standard_normal(size.shape) * size)
+        noise = matrix @ (cells + np.tril(cells, -1).T) @ matrix.T
+        loss = model.shift_loss(noise[1:, 1:], noise[0, 1:], float(noise[0, 0]))
+        assert loss is not None
+        squares.append(loss.size**2)
+    # chi-squared of three coordinates: 6 + 3 + 1 values, not the 15 of four features; one standard error is .14
+    assert model.loss_dimension == 10
+    assert np.mean(squares) == pytest.approx(10.0, abs=0.6)
+
+
 def test_every_model_of_the_closed_table_is_tested() -> None:
     assert {type(model) for model in EVERY} == set(models._NOISE_MODELS.values())
 

@@ -38,6 +38,7 @@ from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.mechanisms.units import UnitsPlan, plan_before_release
 from dpmoments.messages.message import Message
+from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
@@ -146,10 +147,9 @@ def _stated_promise(cost: PrivacyBudget) -> tuple[float, float]:
     return cost.epsilon, cost.delta
 
 
-def _worst_exact(trials: Sequence[Trial]) -> tuple[float | None, str]:
-    """Return the largest exact loss over pairs of neighbors, if noise distributions are known."""
-    worst: float | None = None
-    where = ""
+def _worst_exact(trials: Sequence[Trial]) -> tuple[float, Trial] | None:
+    """Return the largest exact loss over pairs of neighbors, and its trial, if noise distributions are known."""
+    worst: tuple[float, Trial] | None = None
     for trial in trials:
         if not trial.is_exact:
             continue
@@ -159,9 +159,9 @@ def _worst_exact(trials: Sequence[Trial]) -> tuple[float | None, str]:
             loss = one_direction_epsilon(trial.plan, *tables, trial.delta)
         else:
             loss = noise_epsilon(model, *tables, trial.delta)
-        if loss is not None and (worst is None or loss > worst):
-            worst, where = loss, trial.pair.name
-    return worst, where
+        if loss is not None and (worst is None or loss > worst[0]):
+            worst = loss, trial
+    return worst
 
 
 LEVEL = 0.999
@@ -293,12 +293,12 @@ def audit(
     candidates = _most_promising(
         (_candidate(result.trial, effort.pilot, generator, SELECTION_FAILURE) for result in shortlist), effort.finalists
     )
-    exact, exact_pair = _worst_exact(trials)
+    exact, worst = _worst_exact(trials) or (None, None)
     failure = 1.0 - level
     measured = None
-    if (worst := _worst_with_known_noise(trials, exact_pair)) is not None:
+    if worst is not None and (model := worst.plan.model) is not None and model.loss_dimension is not None:
         failure /= 2.0
-        measured = _measured_noise(worst, max(effort.final // 2, 20), failure, generator)
+        measured = _measured_noise(worst, model, max(effort.final // 2, 20), failure, generator)
     elif (warmest := _most_sensitive_to_temperature(trials)) is not None:
         failure /= 2.0
         measured = _measured_direction(warmest, max(effort.final // 2, 20), failure, generator)
@@ -319,7 +319,7 @@ def audit(
         measured=measured,
         pair=result.trial.pair.name,
         event=str(event),
-        exact_pair=exact_pair,
+        exact_pair="" if worst is None else worst.pair.name,
         draws=effort.final,
         level=level,
         seconds=time.process_time() - started,
@@ -350,20 +350,10 @@ def _most_sensitive_to_temperature(trials: Sequence[Trial]) -> Trial | None:
     return trials[max(losses)[1]] if losses else None
 
 
-def _worst_with_known_noise(trials: Sequence[Trial], pair: str) -> Trial | None:
-    """Return the trial of the largest exact loss if its noise has a rate to measure."""
-    for trial in trials:
-        model = trial.plan.model
-        if trial.is_exact and trial.pair.name == pair and model is not None and model.loss_dimension is not None:
-            return trial
-    return None
-
-
-def _measured_noise(trial: Trial, size: int, failure: float, generator: np.random.Generator) -> MeasuredLaw | None:
-    """Return the exact loss at a lower bound on the rate of the noise."""
-    # From fresh draws on both tables.
-    model = trial.plan.model
-    assert model is not None
+def _measured_noise(
+    trial: Trial, model: NoiseModel, size: int, failure: float, generator: np.random.Generator
+) -> MeasuredLaw:
+    """Return the exact loss at a lower bound on the rate of the noise, from fresh draws on both tables."""
     tables = trial.first.moments(), trial.second.moments()
     d = trial.pair.n_features
     samples = []
@@ -376,8 +366,7 @@ def _measured_noise(trial: Trial, size: int, failure: float, generator: np.rando
         counts = [record.get("count", float(exact.count)) for record in ended]
         samples.append((exact, list(zip(noisy_grams(ended, d), sums, counts, strict=True))))
     at_least = noise_rate_at_least(model, samples, failure)
-    if at_least is None:
-        return None
+    assert at_least is not None, "a loss dimension comes with a closed form"
     epsilon = noise_epsilon(model, *tables, trial.delta, rate=at_least)
     assert epsilon is not None, "a loss dimension comes with a closed form"
     return MeasuredLaw("noise rate", trial.pair.name, 1.0, at_least, epsilon)

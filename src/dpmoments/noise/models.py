@@ -371,6 +371,11 @@ class AdditiveModel(WithOwnCount):
         return math.sqrt(d * self.diagonal_variance + d * (d - 1) * self.off_diagonal_variance)
 
     @property
+    def noisy_dimension(self) -> int:
+        """Number of coordinates in which noise is added to the rows' moments."""
+        return self.n_features
+
+    @property
     def sum_error(self) -> float | None:
         """RMS norm of the noise on the sum of rows."""
         return None if self.sum_variance is None else math.sqrt(self.n_features * self.sum_variance)
@@ -424,9 +429,10 @@ class AdditiveModel(WithOwnCount):
 
     @property
     def loss_dimension(self) -> int | None:
-        zeros = np.zeros((self.n_features, self.n_features)), np.zeros(self.n_features), 0.0
+        m = self.noisy_dimension
+        zeros = np.zeros((m, m)), np.zeros(m), 0.0
         cells = self._noisy_cells(*zeros)
-        known = self.shift_loss(*zeros) is not None
+        known = AdditiveModel.shift_loss(self, *zeros) is not None
         return len(cells) + bool(self.count_scale) if cells and known else None
 
     def _noisy_cells(
@@ -516,6 +522,10 @@ class CenteredLevelsModel(AdditiveModel):
         return result
 
     @property
+    def noisy_dimension(self) -> int:
+        return round(float(np.trace(self.projection)))
+
+    @property
     def map_to_zero(self) -> FloatArray:
         """L, shape (d + 1, d + 1)."""
         matrix = np.eye(self.n_features + 1)
@@ -546,8 +556,8 @@ class CenteredLevelsModel(AdditiveModel):
             return ShiftLoss(math.inf)
         return super().shift_loss(shift[1:, 1:], shift[0, 1:], count_shift)
 
-    def in_ball(self, radius: float) -> AdditiveModel:
-        raise NotImplementedError("rows in a ball have their own center")
+    def in_ball(self, radius: float) -> AdditiveModel:  # noqa: ARG002
+        raise AssertionError("rows in a ball have a center of their own: a defect, please report it")
 
 
 class NoisyPart(Protocol):
