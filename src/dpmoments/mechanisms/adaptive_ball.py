@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.mechanisms.additive import choose_augmentation, require_levels
+from dpmoments.mechanisms.additive import choose_augmentation_about_levels, require_levels
 from dpmoments.mechanisms.ball_search import (
     COUNT_SHARE,
     MAX_OUTSIDE,
@@ -321,15 +321,10 @@ def _augmentation(
 
     It does not depend on the budget: every run plans several releases.
     """
-    noisy_count = not shape.count_is_public(neighbors)
-    if shape.levels is not None:
-        return shape.levels.choose_augmentation(
-            lambda w: mechanism.noise_sensitivity(shape, neighbors, w), noisy_count=noisy_count
-        )
-    return choose_augmentation(
+    return choose_augmentation_about_levels(
         shape,
         lambda w: mechanism.noise_sensitivity(shape, neighbors, w),
-        noisy_count=noisy_count,
+        noisy_count=not shape.count_is_public(neighbors),
         mean_square=_MEAN_SQUARE if in_ball else 1.0,
         covariance_square=_COVARIANCE_SQUARE if in_ball else 1.0,
     )

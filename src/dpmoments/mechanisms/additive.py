@@ -221,11 +221,14 @@ def choose_augmentation_about_levels(
     sensitivity: Callable[[float], float],
     *,
     noisy_count: bool,
-    diagonal_ratio: float = 2.0,
+    **assumed: float,
 ) -> float:
-    """Choose the appended constant for noise in coordinates of levels, if the shape has them."""
+    """Choose the appended constant for noise in coordinates of levels, if the shape has them.
+
+    Otherwise by :func:`choose_augmentation` with the other arguments.
+    """
     if shape.levels is None or not shape.mean:
-        return choose_augmentation(shape, sensitivity, noisy_count=noisy_count, diagonal_ratio=diagonal_ratio)
+        return choose_augmentation(shape, sensitivity, noisy_count=noisy_count, **assumed)
     return shape.levels.choose_augmentation(sensitivity, noisy_count=noisy_count)
 
 

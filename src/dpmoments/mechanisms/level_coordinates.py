@@ -65,7 +65,7 @@ class LevelCoordinates:
         constraints = Constraints.of(schema, mean=True)
         if not constraints.blocks or constraints.row_norm is None:
             return None
-        if schema.has_available or schema.with_indicators.has_available:  # a missing level moves an indicator, too
+        if schema.has_available:  # a missing level moves an indicator, too
             return None
         steps = [_step(value) for value in (LATTICE / constraints.units).tolist()]
         exact, inside, start = LATTICE / constraints.units, set[int](), 0
