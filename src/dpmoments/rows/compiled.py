@@ -64,11 +64,9 @@ class CompiledSums:
     """
 
     def __init__(self, row_map: RowMap, max_rows: int) -> None:
-        lattice, d = row_map.lattice, row_map.n_inputs
+        d = row_map.n_inputs
         self._add_rows = _machine_code()
-        self._center = np.zeros(d) if row_map.center is None else row_map.center
-        self._has_center = row_map.center is not None
-        self._constants = _constants(lattice)
+        self._rounding = _rounding_constants(row_map)
         self._columns = np.empty((d, max_rows))  # for blocks that are not stored row by row
         # Columns 4096 bytes apart would share one set of the cache's lines.
         self._tile = np.empty((d, _ROWS_PER_TILE + 8))
@@ -82,28 +80,27 @@ class CompiledSums:
         Return the indices of special rows, which were left out, and the number of added rows certainly beyond the
         radius.
         """
-        n_rows = block.shape[0]
-        by_columns = block.dtype != np.float64 or not block.flags.c_contiguous
-        if by_columns:
-            np.copyto(self._columns[:, :n_rows], block.T)
+        numbers, by_columns = _row_or_column_stored(block, self._columns)
         n_special, clipped = self._add_rows(
-            self._columns if by_columns else block,
-            n_rows,
-            by_columns,
-            self._center,
-            self._has_center,
-            *self._constants,
-            self._tile,
-            self._squares,
-            self._lower,
-            sums,
-            self._special,
+            *(numbers, block.shape[0], by_columns, self._rounding),
+            *(self._tile, self._squares, self._lower, sums, self._special),
         )
         return self._special[:n_special], clipped
 
 
-def _constants(lattice: Lattice) -> tuple[float, float, float, float]:
-    return lattice.units_per_one, lattice.squared_limit, lattice.squared_beyond_doubt, lattice.clip_target
+def _row_or_column_stored(block: NDArray[Any], columns: FloatArray) -> tuple[NDArray[Any], bool]:
+    """Return a batch of float64 numbers row by row, or else its copy in ``columns``; True for the copy."""
+    if block.dtype == np.float64 and block.flags.c_contiguous:
+        return block, False
+    np.copyto(columns[:, : block.shape[0]], block.T)
+    return columns, True
+
+
+def _rounding_constants(row_map: RowMap) -> tuple[FloatArray, bool, float, float, float, float]:
+    lattice, has_center = row_map.lattice, row_map.center is not None
+    center = np.zeros(row_map.n_inputs) if row_map.center is None else row_map.center
+    constants = lattice.units_per_one, lattice.squared_limit, lattice.squared_beyond_doubt, lattice.clip_target
+    return center, has_center, *constants
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,20 +136,11 @@ class CompiledNumbers:
     def __init__(self, row_map: RowMap, rules: CellRules, max_rows: int) -> None:
         from dpmoments.rows.machine_code import add_numbers, round_numbers
 
-        lattice, d = row_map.lattice, row_map.n_inputs
+        d = row_map.n_inputs
         self._add_numbers: Callable[..., Any] = add_numbers
         self._round_numbers: Callable[..., Any] = round_numbers
-        center = np.zeros(d) if row_map.center is None else row_map.center
-        self._constants = (
-            rules.features,
-            rules.drops,
-            rules.refuses,
-            rules.largest,
-            rules.row_norm,
-            center,
-            row_map.center is not None,
-            *_constants(lattice),
-        )
+        cells = rules.features, rules.drops, rules.refuses, rules.largest, rules.row_norm
+        self._constants = cells, _rounding_constants(row_map)
         self._narrow = d <= MAX_FEATURES
         rows_per_tile = _ROWS_PER_TILE if self._narrow else max_rows
         self._columns = np.empty((d, max_rows))
@@ -171,10 +159,7 @@ class CompiledNumbers:
         with part of the sums added, if a column's rule refuses a cell.
         """
         n_rows = block.shape[0]
-        by_columns = block.dtype != np.float64 or not block.flags.c_contiguous
-        if by_columns:
-            np.copyto(self._columns[:, :n_rows], block.T)
-        numbers = self._columns if by_columns else block
+        numbers, by_columns = _row_or_column_stored(block, self._columns)
         if self._narrow:
             found = self._add_numbers(
                 numbers, n_rows, by_columns, *self._constants, *self._buffers, self._products, sums

@@ -17,6 +17,10 @@ from dpmoments.rows.lattice import EXACT
 
 BoolArray = NDArray[np.bool_]
 IntegerArray = NDArray[np.int64]
+RoundingConstants = tuple[FloatArray, bool, float, float, float, float]
+"""Center, whether to subtract it, units per one, squared limit, squared norm certainly beyond the radius, clip target."""
+CellConstants = tuple[FloatArray, BoolArray, BoolArray, float, float]
+"""Fields of :class:`dpmoments.rows.compiled.CellRules`, in order."""
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -39,21 +43,12 @@ def _load_tile(block: FloatArray, by_columns: bool, start: int, n: int, tile: Fl
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _encode_tile(
-    n: int,
-    rules: FloatArray,
-    drops: BoolArray,
-    refuses: BoolArray,
-    largest: float,
-    row_norm: float,
-    center: FloatArray,
-    tile: FloatArray,
-    lost: BoolArray,
-) -> int:
+def _encode_tile(n: int, cells: CellConstants, center: FloatArray, tile: FloatArray, lost: BoolArray) -> int:
     """Apply the columns' rules and the affine map to a tile, in place.
 
     Dropped rows become the center. Return the number of dropped rows, −1 if a column refuses a cell.
     """
+    rules, drops, refuses, largest, row_norm = cells
     d = tile.shape[0]
     some_lost = False
     for j in range(d):
@@ -98,12 +93,7 @@ def _encode_tile(
 def _fill_tile(
     start: int,
     n: int,
-    center: FloatArray,
-    has_center: bool,
-    units: float,
-    limit: float,
-    beyond_doubt: float,
-    target: float,
+    rounding: RoundingConstants,
     tile: FloatArray,
     squares: FloatArray,
     special: IntegerArray,
@@ -112,6 +102,7 @@ def _fill_tile(
 ) -> tuple[int, int]:
     """Compute a tile's lattice rows in place."""
     # Special rows become zeros, and their indices are recorded.
+    center, has_center, units, limit, beyond_doubt, target = rounding
     d = tile.shape[0]
     for k in range(n):
         squares[k] = 0.0
@@ -190,12 +181,7 @@ def add_rows(
     block: FloatArray,
     n_rows: int,
     by_columns: bool,
-    center: FloatArray,
-    has_center: bool,
-    units: float,
-    limit: float,
-    beyond_doubt: float,
-    target: float,
+    rounding: RoundingConstants,
     tile: FloatArray,
     squares: FloatArray,
     products: FloatArray,
@@ -208,9 +194,7 @@ def add_rows(
     for first in range(0, n_rows, rows_per_tile):
         n = min(rows_per_tile, n_rows - first)
         _load_tile(block, by_columns, first, n, tile)
-        n_special, clipped = _fill_tile(
-            first, n, center, has_center, units, limit, beyond_doubt, target, tile, squares, special, n_special, clipped
-        )
+        n_special, clipped = _fill_tile(first, n, rounding, tile, squares, special, n_special, clipped)
         _add_products(tile, n, products, sums)
     _add_triangle(products, sums)
     return n_special, clipped
@@ -232,17 +216,8 @@ def round_numbers(
     first: int,
     n: int,
     by_columns: bool,
-    rules: FloatArray,
-    drops: BoolArray,
-    refuses: BoolArray,
-    largest: float,
-    row_norm: float,
-    center: FloatArray,
-    has_center: bool,
-    units: float,
-    limit: float,
-    beyond_doubt: float,
-    target: float,
+    cells: CellConstants,
+    rounding: RoundingConstants,
     tile: FloatArray,
     squares: FloatArray,
     lost: BoolArray,
@@ -255,12 +230,10 @@ def round_numbers(
     Return the number of special rows so far, of clipped rows so far, and of dropped rows, −1 if a cell is refused.
     """
     _load_tile(block, by_columns, first, n, tile)
-    dropped = _encode_tile(n, rules, drops, refuses, largest, row_norm, center, tile, lost)
+    dropped = _encode_tile(n, cells, rounding[0], tile, lost)
     if dropped < 0:
         return n_special, clipped, dropped
-    n_special, clipped = _fill_tile(
-        first, n, center, has_center, units, limit, beyond_doubt, target, tile, squares, special, n_special, clipped
-    )
+    n_special, clipped = _fill_tile(first, n, rounding, tile, squares, special, n_special, clipped)
     return n_special, clipped, dropped
 
 
@@ -269,17 +242,8 @@ def add_numbers(
     block: FloatArray,
     n_rows: int,
     by_columns: bool,
-    rules: FloatArray,
-    drops: BoolArray,
-    refuses: BoolArray,
-    largest: float,
-    row_norm: float,
-    center: FloatArray,
-    has_center: bool,
-    units: float,
-    limit: float,
-    beyond_doubt: float,
-    target: float,
+    cells: CellConstants,
+    rounding: RoundingConstants,
     tile: FloatArray,
     squares: FloatArray,
     lost: BoolArray,
@@ -293,9 +257,8 @@ def add_numbers(
     for first in range(0, n_rows, rows_per_tile):
         n = min(rows_per_tile, n_rows - first)
         n_special, clipped, dropped_here = round_numbers(
-            block, first, n, by_columns, rules, drops, refuses, largest, row_norm,
-            center, has_center, units, limit, beyond_doubt, target, tile, squares, lost, special, n_special, clipped,
-        )  # fmt: skip
+            block, first, n, by_columns, cells, rounding, tile, squares, lost, special, n_special, clipped
+        )
         if dropped_here < 0:
             return n_special, clipped, dropped_here
         dropped += dropped_here
