@@ -415,10 +415,6 @@ class Correlations(Answer):
         ]
 
 
-def _three(value: float) -> str:
-    return f"{value:.3f}" if np.isfinite(value) else "–"
-
-
 def _inside(correlation: FloatArray, deviation: FloatArray) -> FloatArray:
     """Return correlations no nearer to ±1 than their standard error."""
     most = np.minimum(_CLOSE_TO_ONE, np.maximum(1.0 - deviation, 0.0))

@@ -148,7 +148,7 @@ def _stated_promise(cost: PrivacyBudget) -> tuple[float, float]:
 
 
 def _worst_exact(trials: Sequence[Trial]) -> tuple[float, Trial] | None:
-    """Return the largest exact loss over pairs of neighbors, and its trial, if noise distributions are known."""
+    """Return the largest known exact loss over pairs of neighbors, and its trial."""
     worst: tuple[float, Trial] | None = None
     for trial in trials:
         if not trial.is_exact:
@@ -353,7 +353,7 @@ def _most_sensitive_to_temperature(trials: Sequence[Trial]) -> Trial | None:
 def _measured_noise(
     trial: Trial, model: NoiseModel, size: int, failure: float, generator: np.random.Generator
 ) -> MeasuredLaw:
-    """Return the exact loss at a lower bound on the rate of the noise, from fresh draws on both tables."""
+    """Return the exact loss at a lower bound on the rate of fresh noise on both tables."""
     tables = trial.first.moments(), trial.second.moments()
     d = trial.pair.n_features
     samples = []

@@ -89,7 +89,7 @@ class CompiledSums:
 
 
 def _row_or_column_stored(block: NDArray[Any], columns: FloatArray) -> tuple[NDArray[Any], bool]:
-    """Return a batch of float64 numbers row by row, or else its copy in ``columns``; True for the copy."""
+    """Return a batch if it is row by row, else its copy in ``columns`` and True."""
     if block.dtype == np.float64 and block.flags.c_contiguous:
         return block, False
     np.copyto(columns[:, : block.shape[0]], block.T)

@@ -18,7 +18,7 @@ from dpmoments.rows.lattice import EXACT
 BoolArray = NDArray[np.bool_]
 IntegerArray = NDArray[np.int64]
 RoundingConstants = tuple[FloatArray, bool, float, float, float, float]
-"""Center, whether to subtract it, units per one, squared limit, squared norm certainly beyond the radius, clip target."""
+"""Center, whether to subtract it, units per one, squared limit, beyond doubt, target."""
 CellConstants = tuple[FloatArray, BoolArray, BoolArray, float, float]
 """Fields of :class:`dpmoments.rows.compiled.CellRules`, in order."""
 

@@ -38,10 +38,6 @@ def read_text(path: str | Path) -> str:
     raise InputValueError(Message("yaml-encoding", path=path))
 
 
-def _read_yaml(path: str | Path) -> Any:
-    return read_yaml_nodes(path)[0]
-
-
 def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
     """Parse a file; return its values and their nodes, which hold line numbers."""
     text = read_text(path)
