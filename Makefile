@@ -29,14 +29,14 @@ unexport PYTHONDONTWRITEBYTECODE
 
 test: $(STAMP)
 	$(MAKE) --jobs 2 lint site
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile
 
 # For every commit: what takes long is left out.
 test-fast: $(STAMP)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup --fast tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile --fast tests
 
 test-slow: $(STAMP)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow or hypothesis" --hypothesis-profile=default
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or hypothesis" --hypothesis-profile=default
 
 # The wheel in an environment of its own, with every library at the oldest version that pyproject.toml declares, or at the newest there is:
 # what reads tables, what makes releases, what is done with them, and every example in a docstring. `make test-newest PYTHON=python3.14` for one Python of several.
@@ -46,7 +46,7 @@ test-oldest test-newest: test-%:
 	.$*/venv/bin/python tests/support/wheel_requirements.py $* > .$*/requirements.txt
 	.$*/venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir .$* .
 	.$*/venv/bin/python -m pip install --quiet --requirement .$*/requirements.txt .$*/*.whl
-	$(ONE_THREAD) .$*/venv/bin/python -m pytest -n 2 --dist loadgroup $(OPTIONS_OF_$*) $(OF_THE_WHEEL) --pyargs dpmoments
+	$(ONE_THREAD) .$*/venv/bin/python -m pytest -n 2 --dist loadfile $(OPTIONS_OF_$*) $(OF_THE_WHEEL) --pyargs dpmoments
 
 OF_THE_WHEEL := $(addprefix tests/,contracts/test_import.py rows/test_rows.py rows/test_sources.py rows/test_guessed_types.py ledger/test_ledger_file.py spending/test_release.py \
   releases/test_release_file.py analysis/test_regression.py estimators/test_estimators.py plots/test_plots.py reporting/test_report.py cli/test_cli.py)

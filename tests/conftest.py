@@ -11,7 +11,7 @@ from zlib import crc32
 
 import pytest
 
-from support import network
+from support import network, scheduling
 
 TESTS = Path(__file__).parent
 
@@ -166,6 +166,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="the tests of make test-fast")
 
 
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return scheduling.FilesTogether(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     if not config.getoption("--fast") or not collection_path.is_relative_to(TESTS):
         return None
@@ -174,11 +178,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     fast = config.getoption("--fast")
+    items.sort(key=lambda item: place_of(item.nodeid.partition("::")[0]))
     tests: dict[str, list[Any]] = defaultdict(list)
     for item in items:
-        if fast and (
-            is_long(item) or item.get_closest_marker("xdist_group") is not None
-        ):  # groups share what takes long
+        if fast and is_long(item):
             item.add_marker("slow")
         if hasattr(item, "callspec") and item.get_closest_marker("slow") is None:
             tests[item.nodeid.partition("[")[0]].append(item)
@@ -193,6 +196,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             kept = cover([factors(item) for item in sets], order=[crc32(item.nodeid.encode()) for item in sets])
         for place in set(range(len(sets))).difference(kept):
             sets[place].add_marker("slow")
+
+
+def place_of(file: str) -> int:
+    return scheduling.FIRST.index(file) if file in scheduling.FIRST else len(scheduling.FIRST)
 
 
 def is_long(item: pytest.Item) -> bool:

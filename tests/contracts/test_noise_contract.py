@@ -241,12 +241,7 @@ def ratios(case: str, analysis: str, draws: int) -> dict[str, float] | None:
     return found
 
 
-CELLS = [
-    pytest.param(case, analysis, id=f"{case} × {analysis}", marks=pytest.mark.xdist_group(case))
-    for case in CASES
-    for analysis in ANALYSES
-]
-"""The releases of a case are drawn once, in one process."""
+CELLS = [pytest.param(case, analysis, id=f"{case} × {analysis}") for case in CASES for analysis in ANALYSES]
 
 
 @pytest.mark.parametrize(("case", "analysis"), CELLS[::6])  # other analyses of each case, since there are eleven
@@ -268,7 +263,7 @@ def test_each_number_errs_by_what_it_states(case: str, analysis: str) -> None:
     assert all(0.7 <= ratio <= 1.3 for ratio in found.values()), found
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=pytest.mark.xdist_group(case)) for case in CASES])
+@pytest.mark.parametrize("case", CASES)
 def test_either_every_analysis_of_a_release_knows_its_noise_or_none_does(case: str) -> None:
     release = releases(case, DRAWS)[0]
     known = {}

@@ -52,7 +52,6 @@ def start(master: str, **options: str) -> Any:
 
 of_spark = [
     pytest.mark.skipif(java() is None, reason=_NO_JAVA),
-    pytest.mark.xdist_group("spark"),  # in one process, so that one session is started
     # PySpark 4 says that it is not tested with the next pandas, of which nothing here is used, and leaves sockets open.
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
