@@ -37,11 +37,15 @@ NOT_FAST = (
     *("ledger/test_ledger_processes.py", "spending/test_stopping.py", "spending/test_full_disk.py", "estimators"),
     *("contracts/test_fuzz.py", "contracts/test_interrupted_import.py", "contracts/test_nothing_on_disk.py"),
     "contracts/test_entrances.py",
+    # planted faults, each of which makes many releases
+    "contracts/test_contradictions.py",
+    *("releases/test_available_release.py", "mechanisms/test_level_coordinates.py"),
     # pages, and what is read of published files
     *("site", "datasets"),
 )
 """Folders and beginnings of file names that ``make test-fast`` does not open."""
 LONG = (
+    "analysis/test_naive_bayes.py::test_at_a_usual",
     "analysis/test_clipping.py::test_correlations_of_named_columns",
     "analysis/test_clipping.py::test_the_report_names",
     "analysis/test_covariance_noise.py",
@@ -61,10 +65,13 @@ LONG = (
     "cells/test_estimator_cells.py::test_a_row_of_objects_adds_its_own_moments_wherever_it_is",
     "cells/test_unreadable_cells.py::test_a_cell_of_a_file_is_read_alike_whatever_the_route",
     "cells/test_unreadable_cells.py::test_a_cell_that_is_no_number",
+    "cells/test_unreadable_cells.py::test_any_spelling",
     "cli/test_cli.py::test_a_reader_that_goes_away",
     "cli/test_cli.py::test_as_a_process",
+    "cli/test_cli.py::test_derived_features_of",
     "cli/test_cli.py::test_forecast_in_units",
     "cli/test_cli.py::test_forecast_marks",
+    "cli/test_cli.py::test_forecast_prints",
     "cli/test_cli.py::test_the_how_to_page",
     "contracts/test_bad_input.py::test_queries_that_fail_on_a_cell",
     "contracts/test_entrances.py::test_a_line_longer_than_a_block_is_refused_wherever_it_stands",

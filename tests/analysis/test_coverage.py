@@ -96,7 +96,11 @@ SHARES, GROUP_MEANS = np.array([0.3, 0.2, 0.5]), np.array([-1.0, -1.0, 13.0])
 
 @cache
 def template(
-    schema: dpm.Schema, mechanism: str = "gaussian", max_rows: int | None = None, **budget: float
+    schema: dpm.Schema,
+    mechanism: str = "gaussian",
+    max_rows: int | None = None,
+    repair: str = "auto",
+    **budget: float,
 ) -> dpm.MomentRelease:
     """A release whose rows do not matter: its law, schema and encoding are what is used."""
     levels = {column.name: column.levels[0] for column in schema.columns if isinstance(column, dpm.Categorical)}
@@ -110,6 +114,7 @@ def template(
         mechanism=mechanism,
         insecure_seed=0,
         privacy_unit=unit,
+        repair=repair,
         **settings,
     )
 
@@ -197,7 +202,9 @@ def correlations_of_levels() -> Replications:
 
 def mean_intervals() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
-        found = description.describe(drawn(template(NUMBERS, rho=20.0), numbers(rng, 1_000), rng)).conf_int()
+        found = description.describe(
+            drawn(template(NUMBERS, repair="none", rho=20.0), numbers(rng, 1_000), rng)
+        ).conf_int()
         return of_interval(*found.T, MEANS)
 
     return replications(900, one)
@@ -207,7 +214,9 @@ def mean_intervals_by_noisy_variances() -> Replications:
     """As large as the variances: what the sampling errors are made of is known to a third."""
 
     def one(rng: np.random.Generator) -> np.ndarray:
-        found = description.describe(drawn(template(NUMBERS, rho=14.0), numbers(rng, 300), rng)).conf_int()
+        found = description.describe(
+            drawn(template(NUMBERS, repair="none", rho=14.0), numbers(rng, 300), rng)
+        ).conf_int()
         return of_interval(*found.T, MEANS)[:5]
 
     return replications(400, one)
@@ -217,9 +226,9 @@ def mean_intervals_of_laplace_noise() -> Replications:
     """A share: how often intervals miss, whose tails are the law's."""
 
     def one(rng: np.random.Generator) -> np.ndarray:
-        found = description.describe(drawn(template(NUMBERS, "laplace", epsilon=3.0), numbers(rng, 300), rng)).conf_int(
-            0.99
-        )
+        found = description.describe(
+            drawn(template(NUMBERS, "laplace", repair="none", epsilon=3.0), numbers(rng, 300), rng)
+        ).conf_int(0.99)
         return 10.0 * ((found[:, 0] > MEANS) | (found[:, 1] < MEANS))
 
     return replications(600, one)
@@ -241,7 +250,7 @@ def noise_of_means() -> Replications:
     rows = numbers(np.random.default_rng(0), 3_000)
 
     def one(rng: np.random.Generator) -> np.ndarray:
-        found = description.describe(drawn(template(NUMBERS, rho=0.5), rows, rng))
+        found = description.describe(drawn(template(NUMBERS, repair="none", rho=0.5), rows, rng))
         assert found.noisy_mean is not None
         return ((found.noisy_mean - rows.mean(axis=0)) / found.mean_noise)[0]
 

@@ -323,6 +323,7 @@ def test_many_features_make_a_page_of_moderate_size() -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_on_reports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All blocks of ``read-a-report.md``."""
     from tools.documentation.screenshots import write_pages
 
     monkeypatch.chdir(tmp_path)

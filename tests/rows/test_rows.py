@@ -27,10 +27,22 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import text
 from dpmoments.schema import Schema
 from support.said import refused
-from support.table_forms import EXPECTED, FILES, FORMS, N_ROWS, SCHEMA, TABLE, csv_text, parquet, reference_rows, write
+from support.table_forms import (
+    EXPECTED,
+    FILES,
+    FORMS,
+    N_ROWS,
+    SCHEMA,
+    TABLE,
+    a_third_of_forms,
+    csv_text,
+    parquet,
+    reference_rows,
+    write,
+)
 
 
-@pytest.fixture(params=[*FORMS, *FILES])
+@pytest.fixture(params=a_third_of_forms(2))
 def form(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     name = request.param
     return FORMS[name]() if name in FORMS else FILES[name](tmp_path)

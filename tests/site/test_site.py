@@ -36,6 +36,8 @@ RUN_BY = {
     "ledger": "test_ledger",
     "people-not-rows": "test_docs",
     "preflight": "test_docs",
+    "read-a-report": "test_report",
+    "scikit-learn": "test_estimators",
     "synthetic-rows": "test_docs",
 }
 """Pages whose blocks another test runs, with what they print."""

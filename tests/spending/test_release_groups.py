@@ -32,7 +32,7 @@ from dpmoments.schema.constraints import grouping_column, levels_of, schema_of_g
 from dpmoments.spending.release_groups import GroupsPlan
 from support.forged_files import forge
 from support.said import refused
-from support.table_forms import FILES, FORMS, reference_moments
+from support.table_forms import FILES, FORMS, a_third_of_forms, reference_moments
 from support.table_forms import SCHEMA as FORM_SCHEMA
 from support.table_forms import TABLE as FORM_TABLE
 
@@ -77,13 +77,7 @@ def rows_of(full: pa.Table, level: str) -> pa.Table:
 # What is in a group ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        form if place % 3 == 0 else pytest.param(form, marks=pytest.mark.slow)
-        for place, form in enumerate([*FORMS, *FILES])
-    ],
-)
+@pytest.mark.parametrize("form", a_third_of_forms(0))
 def test_a_group_has_the_exact_moments_of_its_rows_in_every_form(form: str, tmp_path: Path) -> None:
     data = FORMS[form]() if form in FORMS else FILES[form](tmp_path)
     schema = schema_of_groups(FORM_SCHEMA, "region")

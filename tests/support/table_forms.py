@@ -21,6 +21,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
+import pytest
 
 import dpmoments as dpm
 from dpmoments.cells.columns import ColumnTable, declared_column
@@ -326,3 +327,11 @@ FILES: dict[str, Callable[..., Any]] = {
     "duckdb over parquet": lambda tmp, t=TABLE: duckdb_connection().read_parquet(str(parquet(tmp / "t.parquet", t))),
     "polars over parquet": lambda tmp, t=TABLE: pl.scan_parquet(parquet(tmp / "t.parquet", t)),
 }  # fmt: skip
+
+
+def a_third_of_forms(first: int) -> list[Any]:
+    """Names of all forms, two thirds of them marked slow: ``test_sources`` reads each of them by default."""
+    names = [*FORMS, *FILES]
+    return [
+        name if place % 3 == first else pytest.param(name, marks=pytest.mark.slow) for place, name in enumerate(names)
+    ]
