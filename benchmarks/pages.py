@@ -17,7 +17,7 @@ __all__ = ["DOCS", "EVIDENCE", "part_of", "tables_in", "write_page", "write_part
 
 DOCS = Path(__file__).parents[1] / "docs"
 EVIDENCE = DOCS / "evidence"
-MAX_ROWS, MAX_WORDS = 12, 240
+MAX_ROWS, MAX_WORDS = 12, 200
 """A table with more rows or words goes into a file."""
 FOLDER = "tables"
 TABLE = re.compile(r"^(?P<table>(?:\|.*\n)+)|^#+ (?P<heading>.*)$", re.M)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,18 @@ from benchmarks.papers.reproduce.figures import BESIDE, FIGURES, named
 from benchmarks.papers.reproduce.figures.amin import AD, LAPLACE, NOTHING
 from benchmarks.papers.reproduce.figures.beside_amin_rates import ROWS
 from benchmarks.papers.reproduce.figures.coinpress import RHOS
-from benchmarks.papers.reproduce.page import IMAGES, PAGES, Kept, Page, anchor, factor_of, heading, lines, read_results
+from benchmarks.papers.reproduce.page import (
+    IMAGES,
+    PAGES,
+    Kept,
+    Page,
+    anchor,
+    factor_of,
+    heading,
+    lines,
+    read_results,
+    write_findings,
+)
 from benchmarks.papers.reproduce.plotter import draw, labelled
 from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.reproduce.store import Store
@@ -354,6 +366,9 @@ def judged(claim: Claim, found: Results) -> Outcome:
 def test_the_page_judges_by_the_declarations(page: Page) -> None:
     """Claims in their order, questions apart, no refutation without a word on what was tried or with settings that are lost."""
     kept = Kept.read(page.path)
+    with page.findings.open(encoding="utf-8", newline="") as stream:
+        findings = {(row["figure"], row["claim"]): (row["verdict"], row["found"]) for row in csv.DictReader(stream)}
+    assert len(findings) == sum(len(figure.claims) for figure in page.figures)
     for figure in page.figures:
         for ours, words in ((False, tuple(Verdict)), (True, ("yes", "in part", "no"))):
             said = [claim for claim in figure.claims if claim.ours is ours]
@@ -364,13 +379,15 @@ def test_the_page_judges_by_the_declarations(page: Page) -> None:
             for claim, row in zip(said, rows, strict=True):
                 verdict = re.search(r"\| \*\*([a-z ]+)\*\* \|", row)
                 assert verdict is None or verdict[1] in words, row
-                counted = re.search(r"\*\* \| (\d+) of (\d+) cells against it", row)
-                if counted and verdict and row.count("cells against it") == 1:
+                judged_as, numbers = findings[figure.name, claim.says]
+                assert judged_as == (verdict[1] if verdict else "not compared"), row
+                counted = re.match(r"(\d+) of (\d+) cells against it", numbers)
+                if counted and verdict and numbers.count("cells against it") == 1:
                     by_the_rule = by_share(int(counted[1]), int(counted[2]), "").verdict
                     assert verdict[1] in (by_the_rule, by_the_rule.answer, Verdict.INCOMPARABLE), row
                 if verdict and verdict[1] == Verdict.FAILS:
                     assert claim.needs, row
-                    assert row.endswith(f"{claim.needs} |"), row
+                    assert numbers.endswith(claim.needs), row
                     assert not claim.unknown, row
                     assert not figure.unknown, row
 
@@ -432,6 +449,11 @@ def test_only_a_full_run_changes_a_page(tmp_path: Path) -> None:
     found = {"tiny": read_results(TINY, store)}
     assert not page.missing(found, Kept.read(page.path))
     page.path.write_text("\n".join(lines(page, found, Kept.read(page.path))).rstrip() + "\n", encoding="utf-8")
+    write_findings(page, found)
+    written = page.findings.read_bytes()
+    assert written.count(b"\n") > len(TINY.claims)
+    write_findings(page, {"tiny": Results(TINY, {}, {})})
+    assert page.findings.read_bytes() == written  # of a figure that was not run in full
     kept = Kept.read(page.path)
     assert set(kept.sections) == set(kept.rows) == {"tiny"}
     assert kept.measured.startswith("**A full run**")

@@ -5,6 +5,7 @@ Writes ``reproduction.md`` and ``beside-the-figures.md`` in ``docs/evidence``.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +20,18 @@ from benchmarks.papers.reproduce.lessons import lessons
 from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.reproduce.store import Store
 
-__all__ = ["IMAGES", "PAGES", "Kept", "Page", "borrowed_files", "complete", "judged", "lines", "read_results"]
+__all__ = [
+    "IMAGES",
+    "PAGES",
+    "Kept",
+    "Page",
+    "borrowed_files",
+    "complete",
+    "judged",
+    "lines",
+    "read_results",
+    "write_findings",
+]
 
 IMAGES = EVIDENCE / "images" / "reproduction"
 RULE = "\n".join(f"- **{verdict}**: {words}" for verdict, words in LEGEND.items())
@@ -33,7 +45,8 @@ figure shows is declared in
 [benchmarks/papers/reproduce/figures](../../benchmarks/papers/reproduce/figures/), how a point is measured is in
 [experiments](../../benchmarks/papers/reproduce/experiments/). Seeds are derived from the names of figure, panel, method,
 point and trial: a second run gives the same numbers. Claims are in our words. Verdicts follow from the numbers by one rule,
-whose limits are in the declarations. What the figures leave open is measured [beside them](beside-the-figures.md).
+whose limits are in the declarations; the numbers found for each claim, and what a claim that does not hold would need, are in
+[one table](tables/reproduction.csv). What the figures leave open is measured [beside them](beside-the-figures.md).
 
 {RULE}
 
@@ -47,7 +60,8 @@ BESIDE_THEM = """\
 What the figures of Amin et al. 2019 and of Sheffet 2015 leave open, measured as [they are](reproduction.md), by the same command
 and with the same rule of verdicts: tables in other forms and other scalings, both calibrations, the acceptance that Amin et al.
 print, errors over n and d, the rule of regimes; repairs, collinear columns, noise on the inverse. A claim names a section of its
-paper; a question is ours, from earlier measurements with other seeds. Written by `make reproduce`.
+paper; a question is ours, from earlier measurements with other seeds. What was found for each is in
+[one table](tables/beside-the-figures.csv). Written by `make reproduce`.
 """
 MEASURED = re.compile(r"^\*\*.*\*\*.*\nMeasured on .*$", re.M)
 
@@ -93,6 +107,11 @@ class Page:
     head: str
     figures: Sequence[Figure]
     lessons: Callable[[Mapping[str, Results]], Iterator[str]] | None = None
+
+    @property
+    def findings(self) -> Path:
+        """The file of what was found for every claim."""
+        return self.path.parent / "tables" / f"{self.path.stem}.csv"
 
     def missing(self, found: Mapping[str, Results], kept: Kept) -> list[str]:
         """Return the figures that neither have all their results nor a section."""
@@ -224,13 +243,15 @@ def section(results: Results, outcomes: Sequence[tuple[Claim, Outcome | None]], 
     yield f"![{figure.title}](images/reproduction/{figure.name}.png)"
     yield ""
     yield f"{figure.summary.capitalize()} of {fewest if fewest == most else f'{fewest} to {most}'} trials a point.{since}"
-    for ours, head in ((False, "| the paper says | verdict | found |"), (True, "| we ask | answer | found |")):
+    for ours, head in ((False, "| the paper says | verdict |"), (True, "| we ask | answer |")):
         asked = [(claim, outcome) for claim, outcome in outcomes if claim.ours is ours]
         if asked:
             yield ""
             yield head
-            yield "| --- | --- | --- |"
-            yield from (judgement(claim, outcome) for claim, outcome in asked)
+            yield "| --- | --- |"
+            for claim, outcome in asked:
+                word = judgement(claim, outcome)[0]
+                yield f"| {cell(claim.says)} | {word if outcome is None else f'**{word}**'} |"
     if figure.instead:
         yield ""
         for instead in figure.instead:
@@ -240,12 +261,31 @@ def section(results: Results, outcomes: Sequence[tuple[Claim, Outcome | None]], 
         yield note
 
 
-def judgement(claim: Claim, outcome: Outcome | None) -> str:
-    """A claim's line."""
+def judgement(claim: Claim, outcome: Outcome | None) -> tuple[str, str]:
+    """Verdict of a claim, or answer to a question, and what was found."""
     if outcome is None:
-        return f"| {cell(claim.says)} | not compared | what it is compared with is not at hand |"
-    word = outcome.verdict.answer if claim.ours else outcome.verdict
-    return f"| {cell(claim.says)} | **{word}** | {cell(outcome.found)} |"
+        return "not compared", "what it is compared with is not at hand"
+    return str(outcome.verdict.answer if claim.ours else outcome.verdict), outcome.found
+
+
+def write_findings(page: Page, found: Mapping[str, Results]) -> None:
+    """Write what was found for every claim to a file; a figure that was not run in full keeps its lines."""
+    kept: list[list[str]] = []
+    if page.findings.exists():
+        with page.findings.open(encoding="utf-8", newline="") as stream:
+            kept = list(csv.reader(stream))[1:]
+    page.findings.parent.mkdir(exist_ok=True)
+    with page.findings.open("w", encoding="utf-8", newline="") as stream:
+        table = csv.writer(stream, lineterminator="\n")
+        table.writerow(["figure", "claim", "verdict", "found"])
+        for name in (figure.name for figure in page.figures):
+            if complete(found[name], found):
+                judgements = (
+                    (claim, judgement(claim, outcome)) for claim, outcome in judged(found[name].figure, found[name])
+                )
+                table.writerows([name, claim.says, *both] for claim, both in judgements)
+            else:
+                table.writerows(line for line in kept if line[0] == name)
 
 
 def cell(words: str) -> str:
