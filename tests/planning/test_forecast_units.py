@@ -731,3 +731,31 @@ def test_noise_that_differs_by_feature_is_forecast() -> None:
     table = np.full((N_ROWS, 6), 50.0)
     release = dpm.release(table, NUMBERS, mechanism=mechanism, insecure_seed=0, **options)
     np.testing.assert_allclose(plan.noise.mean, release.describe().mean_noise, rtol=1e-9)
+
+
+def test_defaults_are_moments_of_what_is_said_to_be_assumed() -> None:
+    """All shares of a category equally likely; a quarter of the rows, or of the range; a typical range of two deviations."""
+    schema = dpm.Schema(
+        *(dpm.Categorical(f"c{k}", [str(level) for level in range(k)]) for k in (2, 5)),
+        dpm.Boolean("flag"),
+        dpm.Numeric("number", -4, 16),
+        dpm.Numeric("typical", -4, 16, typical=(2, 6)),
+    )
+    typical = dpm.forecast(schema, n_rows=1_000, epsilon=1.0).setting.typical
+    expected = [(0.25, 0.1875**0.5), (1.0, 2.0), (4.0, 1.0)]
+    for k in (5, 2):
+        shares = np.random.default_rng(0).dirichlet(np.ones(k), 50_000)
+        expected = [*[(1.0 / k, float(np.sqrt((shares * (1.0 - shares)).mean())))] * k, *expected]
+    np.testing.assert_allclose(np.column_stack([typical.means, typical.standard_deviations]), expected, rtol=1e-2)
+
+
+def test_twice_the_rows_or_budget_halve_the_noise_on_a_mean_of_one_column() -> None:
+    schema = dpm.Schema(dpm.Numeric("number", 0, 10, typical=(0, 10)))
+    for neighbors in ("add_remove", "replace_one"):
+        forecast = dpm.forecast(schema, n_rows=400, epsilon=1.0, neighbors=neighbors)
+        assert forecast.setting.plan.count_is_public == (neighbors == "replace_one")
+        found = {change.kind: change for change in forecast.changes}
+        assert found["rows"].measure == found["budget"].measure == "sd on a mean"
+        for kind in ("rows", "budget"):
+            assert found[kind].before == pytest.approx(forecast.noise.mean[0] / 2.5)
+            assert found[kind].ratio == pytest.approx(0.5, abs=0.05)

@@ -173,7 +173,10 @@ def test_cells_are_hatched_where_the_analyses_say_noise(kind: str) -> None:
     every = {cell for cell in np.ndindex(d, d) if found.verdict[cell[0]][cell[1]] not in signs}
     assert every
     with_number = {cell for cell in every if np.isfinite(found.correlation[cell])}
-    assert cells(release.plot.correlation(ax=Figure().subplots()), "noise decides") == with_number
+    ax = release.plot.correlation(ax=Figure().subplots())
+    assert cells(ax, "noise decides") == with_number
+    colored = np.where(np.eye(d, dtype=bool), 1.0, found.correlation)
+    np.testing.assert_allclose(np.ma.filled(ax.images[0].get_array(), np.nan), colored)
     described = release.describe()
     on_diagonal = {(place, place) for place, lost in enumerate(described.standard_deviation_is_noise) if lost}
     if release.noise is None:
@@ -181,6 +184,19 @@ def test_cells_are_hatched_where_the_analyses_say_noise(kind: str) -> None:
     ax = release.plot.covariance(ax=Figure().subplots())
     assert cells(ax, "noise decides") == every | on_diagonal
     assert kind != "few rows" or on_diagonal
+
+
+def test_many_hatched_cells_are_one_shape_of_just_these_cells() -> None:
+    where = np.random.default_rng(0).random((30, 35)) < 0.5
+    values, names = np.zeros(where.shape), ([f"r{row}" for row in range(30)], [f"c{column}" for column in range(35)])
+    ax = Figure().subplots()
+    draw_matrix(ax, values, mpl.colors.Normalize(-1.0, 1.0), rows=names[0], columns=names[1], is_noise=where)
+    (shape,) = [artist for artist in ax.get_children() if artist.get_gid() == "noise decides"]
+    corners = shape.get_path().vertices.reshape(-1, 5, 2)
+    drawn = np.zeros(where.shape, dtype=int)
+    for left, bottom, right, top in np.hstack([corners.min(axis=1), corners.max(axis=1)]) + 0.5:
+        drawn[round(bottom) : round(top), round(left) : round(right)] += 1
+    np.testing.assert_array_equal(drawn, where)
 
 
 def test_correlations_without_a_number_are_crossed_out() -> None:
@@ -223,6 +239,10 @@ def test_the_spectrum_is_hollow_below_the_floor() -> None:
         assert certain == ([(1 + np.flatnonzero(~found.is_noise)).tolist()] if (~found.is_noise).any() else [])
         (floor,) = [patch for patch in ax.patches if "noise floor" in patch.get_label()]
         np.testing.assert_allclose(floor.get_data().values, found.noise_edge)
+        edges = found.noise_edge[(found.noise_edge > 0.0) & np.isfinite(found.noise_edge)]
+        clear = found.explained_variance[~found.is_noise & (found.explained_variance > 0.0)]
+        least = np.concatenate([edges, clear]).min()
+        np.testing.assert_allclose(ax.get_ylim()[0], 0.8 * least / 10.0**1.5)
         title = ax.get_title(loc="left")
         assert f"{(~found.is_noise).sum()} of {len(found.is_noise)} are above" in title.replace("\n", " ")
 

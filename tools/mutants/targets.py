@@ -542,6 +542,10 @@ TESTS = {
         "forecast_mean",
         "forecast",
     ),
+    "planning/picture": (
+        "plots",
+        "forecast",
+    ),
     "planning/typical_table": (
         "forecast_units",
         "typical_ranges",
