@@ -765,3 +765,17 @@ def test_a_release_that_would_run_for_nothing_does_not_pass(
     assert main(["preflight", "visits.parquet", "--schema", "visits.yaml"]) == code
     assert said in capsys.readouterr().out
     assert not dpm.preflight("visits.parquet", schema).stops_a_release
+
+
+def test_unreadable_texts_and_other_spellings_are_met_with_the_rules_that_read_them() -> None:
+    table = pa.table({"smoker": ["ja", "nein"], "day": ["31.01.2020", "01.02.2020"], "region": ["nord", "Zentrum"]})
+    schema = dpm.Schema(
+        dpm.Boolean("smoker"),
+        dpm.Date("day", "2020-01-01", "2021-01-01"),
+        dpm.Categorical("region", ["Nord", "Zentral"]),
+    )
+    said = " ".join(dpm.preflight(table, schema).private_facts()["verdicts"])
+    assert 'true_values: ["yes"]' in said
+    assert 'format: "%d.%m.%Y"' in said
+    assert "casefold: true" in said
+    assert "listed in aliases" in said

@@ -583,3 +583,24 @@ def test_where_there_are_no_hard_links_the_first_ledger_stays(folder: Path, monk
     second = Ledger(path)
     second.grant("people", epsilon=3.0)
     assert second.spent("people").epsilon == len(done)
+
+
+@pytest.mark.parametrize(("path", "code"), [("absent.db", "ledger-missing"), ("budget.db", "no-grant")])
+def test_a_missing_grant_is_advised_for_the_dataset_and_unit(path: str, code: str, tmp_path: Path) -> None:
+    dpm.Ledger(tmp_path / "budget.db").grant("people", epsilon=1.0)
+    unit = dpm.PrivacyUnit("patient id", 3)
+    with refused(code, dpm.LedgerError, dataset="clinic", unit="patient id", neighbors="add_remove") as stopped:
+        dpm.release(TABLE, SCHEMA, epsilon=1.0, privacy_unit=unit, ledger=tmp_path / path, dataset="clinic")
+    command = stopped.value.message_data.text("shell")
+    assert f"grant {tmp_path / path} clinic --epsilon 1 --neighbors add_remove --privacy-unit 'patient id'" in command
+    assert "ledger.grant('clinic', epsilon=1.0, unit='patient id')" in str(stopped.value)
+
+
+def test_a_release_without_a_ledger_carries_a_note(ledger: dpm.Ledger, tmp_path: Path) -> None:
+    free = dpm.release(TABLE, SCHEMA, epsilon=0.1, output=tmp_path / "free.json")
+    charged = dpm.release(TABLE, SCHEMA, epsilon=0.1, ledger=ledger, dataset="people")
+    for released, noted in ((free, ["no-ledger"]), (dpm.load(tmp_path / "free.json"), ["no-ledger"]), (charged, [])):
+        assert [note.code for note in released.notes] == noted
+        assert "no-ledger" not in [message.code for message in released.warnings]
+        assert ("no ledger" in repr(released)) == bool(noted)
+    assert free.notes[0].text("analyst") in free.auditor_statement().in_words()

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
@@ -228,3 +229,13 @@ def test_cells_in_the_names_of_folders(tmp_path: Path) -> None:
     assert "ü" not in str(caught.value)
     with refused("table-without-columns"):  # one file alone is in no folder
         Rows.of(next((tmp_path / "parquet").rglob("*.parquet")), schema)
+
+
+def test_files_of_several_kinds_are_one_table_or_refused(tmp_path: Path) -> None:
+    """Types come from the file that declares them, whichever is first."""
+    (tmp_path / "a.csv").write_text("age,region\n1,a\n")
+    pq.write_table(pa.table({"region": ["a"], "age": [1.0]}), tmp_path / "b.parquet")
+    assert "kind: numeric  # the file says double" in str(dpm.Schema.draft(tmp_path))
+    pq.write_table(pa.table({"age": [1.0]}), tmp_path / "b.parquet")
+    with refused("draft-of-different-files"):
+        dpm.Schema.draft(tmp_path)

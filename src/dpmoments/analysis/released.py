@@ -265,7 +265,7 @@ class Release(ABC):
         }
 
     def _described(self, size: str) -> str:
-        flag = "" if self.privacy.private else ", NOT PRIVATE"
+        flag = (", no ledger" if getattr(self, "notes", ()) else "") if self.privacy.private else ", NOT PRIVATE"
         return (
             f"{type(self).__name__}({size}, mechanism={self.mechanism!r}, "
             f"{self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}{flag})"

@@ -244,9 +244,12 @@ def _spelling_advice(values: Sequence[FoundValue]) -> str:
     )
     rest = any(text.strip().casefold() != level.strip().casefold() for text, level in alike)
     rules = [rule for rule, needed in (("strip: true", strip), ("casefold: true", folded), ("aliases", rest)) if needed]
+    others = (
+        "" if rest or all(value.same for value in values) else "; other spellings of a level can be listed in aliases"
+    )
     return (
         f". Some values and levels differ only in spelling: state {' and '.join(rules)} for the column in the schema, or use one "
-        "spelling"
+        f"spelling{others}"
     )
 
 
@@ -293,6 +296,10 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
             f"; {_of(cells, facts.unreadable, 'of these cells')} can be read with {marks}, which can be stated for the column in "
             "the schema"
         )
+    if isinstance(facts.column, Boolean):
+        words += '; texts that mean true and false can be stated for the column: true_values: ["yes"] and false_values: ["no"]'
+    if isinstance(facts.column, Date) and not facts.types:
+        words += '; how dates are written can be stated for the column, such as format: "%d.%m.%Y"'
     if facts.unreadable_values:
         words += f". They hold {_listed(facts.unreadable_values, facts.complete)}"
         if any(value.value[0] == "form" for value in facts.unreadable_values):

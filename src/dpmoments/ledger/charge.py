@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError, LedgerError
 from dpmoments.foundation.progress import log
@@ -86,8 +87,18 @@ class Charge:
             raise InputValueError(Message("ledger-with-insecure-seed"))
         if privacy_unit is not None and unit == ROW:
             raise InputValueError(Message("unit-named-row", column=ROW))
-        ledger.account(name).require_for(neighbors, unit)
-        return cls(ledger, name, unit)
+        try:
+            account = ledger.account(name)
+        except LedgerError as error:
+            known = error.message_data
+            if known is None or error.code not in ("ledger-missing", "no-grant"):
+                raise
+            missing: Any = {"dataset": name, "unit": unit, "neighbors": str(neighbors), "path": ledger.path}
+            failure = Message(error.code, **{**missing, **known.facts})
+        else:
+            account.require_for(neighbors, unit)
+            return cls(ledger, name, unit)
+        raise LedgerError(failure)
 
     def reserve(self, plan: PrivatePlan, mechanism: str, origin: ReleaseOrigin) -> Held:
         """Reserve the plan's cost on disk."""

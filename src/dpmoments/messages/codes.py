@@ -126,6 +126,7 @@ _GUARANTEE: Mapping[str, Kinds] = {
     "lattice-rounded": _NONE,
     "idealized": _NONE,
     "not-private": _NONE,
+    "no-ledger": _NONE,
 }
 """Sentences of the privacy statement that follow from its entries; no file stores them."""
 
@@ -214,7 +215,7 @@ _ERRORS: Mapping[str, Kinds] = {
     "unknown-column": {"name": "name", "close?": "name"},
     "unknown-name": {"name": "name", "close?": "name"},
     "unknown-level": {"column": "name", "names": "names", "levels": "names", "close?": "name"},
-    "no-grant": {"dataset": "name", "datasets": "names"},
+    "no-grant": {"dataset": "name", "datasets": "names", "path?": "name", "unit?": "name", "neighbors?": "word"},
     "budget-exceeded": {
         "dataset": "name",
         "cost": "amount",
@@ -234,7 +235,7 @@ _ERRORS: Mapping[str, Kinds] = {
     "grant-of-other-relation": {"dataset": "name", "granted": "word", "neighbors": "word"},
     "grant-fixed": {"dataset": "name", "what": "word", "granted": "name", "asked": "name"},
     "grant-below-spent": {"dataset": "name", "spent": "amount", "asked": "amount"},
-    "ledger-missing": _PATH,
+    "ledger-missing": {**_PATH, "dataset?": "name", "unit?": "name", "neighbors?": "word"},
     "ledger-is-a-folder": _PATH,
     "ledger-folder-missing": _PATH,
     "ledger-not-made": {"path": "name", "reason": "name"},

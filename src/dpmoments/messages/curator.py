@@ -5,6 +5,7 @@ As a Python call, and as a command at the shell.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -32,6 +33,23 @@ def _for_the_unit(facts: Mapping[str, Fact], release: str, unit: str) -> str:
     return f"{remedy}. Nothing was spent."
 
 
+def _call(facts: Mapping[str, Fact]) -> str:
+    """Return the call that grants the budget that a release lacks."""
+    neighbors, unit = facts.get("neighbors", "add_remove"), facts.get("unit", "row")
+    more = "" if neighbors == "add_remove" else f", neighbors={neighbors!r}"
+    more += "" if unit == "row" else f", unit={str(unit)!r}"
+    return f"ledger.grant({str(facts.get('dataset', 'people-2026'))!r}, epsilon=1.0{more})"
+
+
+def _command(facts: Mapping[str, Fact]) -> str:
+    """Return the command that grants the budget that a release lacks."""
+    ledger, dataset, unit = (str(facts.get(name, usual)) for name, usual in _USUAL.items())
+    of_unit = "" if unit == "row" else f" --privacy-unit {shlex.quote(unit)}"
+    neighbors = facts.get("neighbors", "add_remove")
+    return f"'dpmoments ledger grant {shlex.quote(ledger)} {shlex.quote(dataset)} --epsilon 1 --neighbors {neighbors}{of_unit}'"
+
+
+_USUAL: Mapping[str, str] = MappingProxyType({"path": "LEDGER", "dataset": "people-2026", "unit": "row"})
 _COUNTABLE: Mapping[Fact, str] = MappingProxyType(
     {
         "pure-grant": "Release with epsilon only, or grant epsilon and delta.",
@@ -101,7 +119,7 @@ IN_PYTHON: Mapping[str, Words] = MappingProxyType(
             "In the schema, set the column's format to the one in which values are written, such as format='%d.%m.%Y'; or "
             "clean the table."
         ),
-        "no-grant": "Grant one first: ledger.grant({dataset:python}, epsilon=1.0). Nothing was spent.",
+        "no-grant": lambda facts: f"Grant one first: {_call(facts)}. Nothing was spent.",
         "budget-exceeded": (
             "Nothing was read and nothing was spent. Ask for less, or grant more with ledger.grant if more may be spent on this "
             "dataset."
@@ -114,7 +132,8 @@ IN_PYTHON: Mapping[str, Words] = MappingProxyType(
         "grant-of-other-relation": (
             "Release with neighbors='add_remove', or grant a dataset of another name for replace_one. Nothing was spent."
         ),
-        "ledger-missing": "Create it with ledger.grant('people-2026', epsilon=…).",
+        "ledger-missing": lambda facts: f"Create it with {_call(facts)}.",
+        "no-ledger": "Release with ledger= and dataset=, so that all releases of the table add up.",
         "tables-not-checked": "Make releases with dataset='…', one name for each table.",
         "too-many-features": (
             "Give columns bounds or scale ranges and leave the mechanism out, or use coinpress; dpm.release_mean takes any "
@@ -155,10 +174,7 @@ AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
             "In the schema, set the column's format to the one in which values are written, such as format: '%d.%m.%Y'; or "
             "clean the table."
         ),
-        "no-grant": (
-            "Grant one first: 'dpmoments ledger grant LEDGER {dataset:shell} --epsilon 1 --neighbors add_remove'. Nothing was "
-            "spent."
-        ),
+        "no-grant": lambda facts: f"Grant one first: {_command(facts)}. Nothing was spent.",
         "budget-exceeded": (
             "Nothing was read and nothing was spent. Ask for less, or grant more with 'dpmoments ledger grant' if more may be "
             "spent on this dataset."
@@ -172,9 +188,8 @@ AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
             "Release with --neighbors add_remove, or grant a dataset of another name for replace_one. Nothing was spent."
         ),
         "dependent-rows": "--max-rows-per-unit 1 avoids this.",
-        "ledger-missing": (
-            "Create it with 'dpmoments ledger grant {path:shell} people-2026 --epsilon 1 --neighbors add_remove'."
-        ),
+        "ledger-missing": lambda facts: f"Create it with {_command(facts)}.",
+        "no-ledger": "Release with --ledger and --dataset, so that all releases of the table add up.",
         "tables-not-checked": "Make releases with --dataset NAME, one name for each table.",
         "too-many-features": "Give columns bounds or scale ranges and leave the mechanism out, or use coinpress.",
         "file-of-mean": "'dpmoments show {path:shell}' prints the mean.",

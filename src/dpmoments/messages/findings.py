@@ -498,6 +498,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "rounds-too-noisy": (
             "The noise of a round exceeded a tenth of the bound that the round tests, so directions may have been halved wrongly."
         ),
+        "no-ledger": "No ledger was used: composition with other releases of the same people is not tracked here.",
         "tables-not-checked": (
             "Nobody checked that the pooled tables are disjoint: no dataset is named by {names:plain}. If two releases are of "
             "one table, its rows count twice, and its privacy loss may be as large as the sum of both budgets."

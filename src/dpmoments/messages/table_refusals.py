@@ -24,6 +24,10 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         "database-url": "a database's URL begins with sqlite:/// or postgresql://",
         "database-not-opened": "the query cannot be run on {database}{cause}; the database's own message may quote a password",
         "database-without-encoding": "the database has no text encoding (SQL_ASCII): use one in UTF8",
+        "draft-of-different-files": (
+            "files of different endings have different columns, such as {paths:all}: one schema describes all files, so name "
+            "those of one table"
+        ),
         "path-empty": "the path is empty: name a file, a glob or a folder",
         "rows-file-ending": "{path} does not end in .parquet, .csv or .tsv, which gives the format: rename it",
         "marks-not-ascii": "delimiter and quote must be ASCII characters",

@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpmoments.messages.message import Message
+
 if TYPE_CHECKING:
     from dpmoments.ledger import Ledger
     from dpmoments.privacy.profile import PrivacyProfile, RunCurve
@@ -21,6 +23,11 @@ class Disclosed:
     def runs(self) -> Sequence[Any]:
         """Releases of one run each that this one consists of; itself if it is one run."""
         return (self,)
+
+    @property
+    def notes(self) -> tuple[Message, ...]:
+        """Notes for the curator: ``no-ledger`` if no ledger counted the budget."""
+        return () if any(run.origin.ledger for run in self.runs) else (Message("no-ledger"),)
 
     @property
     def privacy_curve(self: Told) -> RunCurve:

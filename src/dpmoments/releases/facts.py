@@ -155,8 +155,6 @@ def post_processing(release: Told) -> tuple[str, ...]:
 
 # What an auditor is told of the other releases of the same table: what a ledger knows, or that none was kept.
 
-_NO_LEDGER = "No ledger was used: composition with other releases of the same people is not tracked here."
-
 
 def composition_so_far(release: Told, ledger: Ledger | str | os.PathLike[str] | None = None) -> str:
     """Describe the total over all releases of the dataset.
@@ -167,7 +165,7 @@ def composition_so_far(release: Told, ledger: Ledger | str | os.PathLike[str] | 
     if ledger is None:
         entries = list(dict.fromkeys(entry for _, entry in charged if entry is not None))
         if not entries:
-            return _NO_LEDGER
+            return Message("no-ledger").text()
         reported = "; ".join(
             f"entry {entry.number} of the ledger {entry.ledger[:8]}…, hash {entry.hash[:16]}…" for entry in entries
         )

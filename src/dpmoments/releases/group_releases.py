@@ -232,7 +232,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
     def __repr__(self) -> str:
         levels = ", ".join(map(repr, list(self)[:8])) + (f", … {len(self) - 8} more" if len(self) > 8 else "")
         first = self.releases[0]
-        flag = "" if first.privacy.private else ", NOT PRIVATE"
+        flag = (", no ledger" if self.notes else "") if first.privacy.private else ", NOT PRIVATE"
         return (
             f"GroupReleases(by={self.by.name!r}, levels: {levels}; {len(first.feature_names)} features, "
             f"mechanism={first.mechanism!r}, {first.privacy.budget}{flag})"

@@ -110,8 +110,22 @@ class Header:
 
 
 def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> Header:
-    """Read the columns of the first file that a path, a glob or a folder names."""
-    path = expand_paths(pattern)[0]
+    """Read the columns of the first file of each ending that a path, a glob or a folder names.
+
+    They must have the same names; the file that declares types says more than the others.
+    """
+    firsts = {file_ending(path): path for path in reversed(expand_paths(pattern))}
+    headers = [
+        _header_of_file(path, pattern, text_format if ending in CSV_DELIMITERS or len(firsts) == 1 else None)
+        for ending, path in firsts.items()
+    ]
+    if len({frozenset(column.name for column in header.columns) for header in headers}) > 1:
+        raise InputValueError(Message("draft-of-different-files", paths=[str(path) for path in firsts.values()]))
+    return max(headers, key=lambda header: sum(column.type is not None for column in header.columns))
+
+
+def _header_of_file(path: Path, pattern: str | Path, text_format: TextFormat | None) -> Header:
+    """Read the columns of a file, and of the names of its folders."""
     ending = file_ending(path)
     if text_format is not None and ending not in CSV_DELIMITERS:
         raise InputValueError(Message("text-format-of-other-file", path=path))
