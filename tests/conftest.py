@@ -34,7 +34,13 @@ NOT_FAST = (
     ),
     # programs that are started: Spark, a browser, several processes
     *("rows/test_spark", "rows/test_dask.py", "rows/test_memory.py", "rows/test_compiled.py", "rows/test_sources.py"),
-    *("ledger/test_ledger_processes.py", "spending/test_stopping.py", "spending/test_full_disk.py", "estimators"),
+    *(
+        "ledger/test_ledger_processes.py",
+        "spending/test_stopping.py",
+        "spending/test_full_disk.py",
+        "estimators",
+        "desk",
+    ),
     *("contracts/test_fuzz.py", "contracts/test_interrupted_import.py", "contracts/test_nothing_on_disk.py"),
     "contracts/test_entrances.py",
     # planted faults, each of which makes many releases

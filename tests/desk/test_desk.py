@@ -7,6 +7,7 @@ import http.client
 import json
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -441,9 +442,13 @@ def test_a_release_that_cannot_be_written_is_kept(
         patch.setattr(dpm.MomentRelease, "save", full)
         page = released(window, page)
     assert "The release was made and paid for" in page.words
+    (refuge,) = window.desk.journey.keep_unsaved()  # as the desk is closed
+    assert isinstance(dpm.load(refuge), dpm.MomentRelease)
+    shutil.rmtree(refuge.parent)
     page = window.send("save", page, output="again.json")
     assert "Released: again.json" in page.words
     assert isinstance(dpm.load(tmp_path / "again.json"), dpm.MomentRelease)
+    assert window.desk.journey.keep_unsaved() == []
 
 
 # ---------------------------------------------------------------- misuse

@@ -61,4 +61,6 @@ def desk(
             job.stop()
             job.wait()
             print_text(f"The {job.what} ended: {job.error or 'complete'}.")
+    for path in journey.keep_unsaved():
+        print_text(f"A release that could not be written is saved in {path}")
     print_text("The desk is closed.")

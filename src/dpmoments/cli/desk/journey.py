@@ -7,6 +7,7 @@ import json
 import re
 import secrets
 import shlex
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -343,6 +344,15 @@ class Journey:
         job.unsaved.save(path)
         job.result, job.unsaved, job.error = job.unsaved, None, ""
         self.releases[request] = job, path.name
+
+    def keep_unsaved(self) -> list[Path]:
+        """Save releases that could not be written in a temporary folder; return their paths."""
+        paths = []
+        for job, name in self.releases.values():
+            if job.unsaved is not None:
+                paths.append(Path(tempfile.mkdtemp(prefix="dpmoments-")) / name)
+                job.unsaved.save(paths[-1])
+        return paths
 
     def opened(self, name: str) -> tuple[AnyRelease, Path]:
         """Read a release of the folder; return it with the path of its page."""
