@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from support.scheduling import FIRST, OF_SPARK, FilesTogether
+
 TESTS = Path(__file__).parents[1]
 
 
@@ -39,3 +41,17 @@ def test_names_in_the_lists_are_names_of_tests(suites: Any) -> None:
         found = [file for file in files if file.startswith(beginning)]
         assert found, name
         assert not test or test.rpartition("::")[2] in (TESTS / found[0]).read_text(), name
+
+
+def test_files_that_share_a_session_of_spark_go_to_one_process() -> None:
+    """The file that is left out starts sessions in a program of its own."""
+    assert all((TESTS.parent / name).exists() for name in FIRST)
+    asking = {
+        path.relative_to(TESTS.parent).as_posix()
+        for path in TESTS.rglob("test_*.py")
+        if "support.spark_session import of_spark" in path.read_text()
+    }
+    assert asking == {*OF_SPARK, "tests/rows/test_spark_disk.py"}
+    scheduler = FilesTogether.__new__(FilesTogether)
+    assert len({scheduler._split_scope(f"{file}::test_x[a::b]") for file in OF_SPARK}) == 1
+    assert len({scheduler._split_scope(f"{file}::test_x") for file in FIRST}) == len(FIRST) - len(OF_SPARK) + 1

@@ -8,7 +8,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 __all__ = ["FIRST", "FilesTogether"]
 
-OF_SPARK = ("tests/contracts/test_entrances.py", "tests/rows/test_spark.py", "tests/rows/test_spark_types.py")
+OF_SPARK = (
+    *("tests/contracts/test_entrances.py", "tests/rows/test_sources.py"),
+    *("tests/rows/test_spark.py", "tests/rows/test_spark_types.py"),
+)
 """In one process, so that one session is started."""
 FIRST = (
     *OF_SPARK,
