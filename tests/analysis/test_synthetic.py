@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from dpmoments.analysis import synthetic
 from dpmoments.cli import main
 from dpmoments.foundation.table_files import write_table
 from dpmoments.rows.rows import Rows
+from support.drawn_releases import planted
 from support.said import refused
 
 SCHEMA = dpm.Schema(
@@ -294,3 +296,26 @@ def test_margins_are_interpolated_as_numpy_does() -> None:
     np.testing.assert_allclose(
         margin.of_latents(latents), np.interp(latents, synthetic._GRID, margin.values), rtol=1e-12
     )
+
+
+def test_levels_that_another_column_decides_keep_their_shares() -> None:
+    """Their latents are nearly equal: whole steps of the offsets went from no row of a level to all rows, and back."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(0.0, 1.0, 10_000)
+    flag = x + 0.2 * rng.normal(0.0, 1.0, 10_000) > 0.8
+    table = pd.DataFrame({"x": x, "flag": flag, "kind": np.where(flag, "a", rng.choice(["b", "c"], 10_000))})
+    schema = dpm.Schema(dpm.Numeric("x", -5, 5), dpm.Boolean("flag"), dpm.Categorical("kind", ["a", "b", "c"]))
+    release = dpm.release(table, schema, epsilon=100.0, insecure_seed=1)
+
+    def shares_and_correlation() -> tuple[float, float]:
+        rows = release.synthetic(10_000, seed=0)
+        shares = np.array([(rows["kind"] == level).mean() for level in "abc"])
+        return float(np.abs(shares - release.mean[2:]).max()), float(
+            np.corrcoef(rows["flag"], rows["kind"] == "a")[0, 1]
+        )
+
+    missed, correlation = shares_and_correlation()
+    assert missed < 4.0 * math.sqrt(0.25 / 10_000)
+    assert correlation > 0.9
+    with planted(synthetic._with_shares, "if missed < best[0]:", "if True:"):
+        assert shares_and_correlation()[0] > 0.1

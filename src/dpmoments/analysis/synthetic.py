@@ -273,11 +273,19 @@ def _with_shares(blocks: Sequence[_Block], latents: FloatArray, offsets: FloatAr
         if not isinstance(block.column, Categorical):
             continue
         wanted = scipy.special.ndtri(np.clip(block.shares, least, 1.0 - least))
+        best, step = (math.inf, offsets[block.indices].copy(), np.zeros_like(wanted)), 1.0
         for _ in range(rounds):
             result = block.values(latents, offsets).mean(axis=0)
-            offsets[block.indices] += wanted - scipy.special.ndtri(np.clip(result, least, 1.0 - least))
+            missed = float(np.abs(result - block.shares).sum())
+            if missed < best[0]:
+                change = wanted - scipy.special.ndtri(np.clip(result, least, 1.0 - least))
+                best = missed, offsets[block.indices].copy(), change
+            else:  # too far: latents of levels that another column decides are nearly equal
+                step *= 0.5
+            offsets[block.indices] = best[1] + step * best[2]
             if not block.may_be_none:  # offsets matter by their differences alone
                 offsets[block.indices] -= offsets[block.indices].mean()
+        offsets[block.indices] = best[1]
     return offsets
 
 
