@@ -74,7 +74,7 @@ from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.drafting import draft
 from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.numeric import Numeric
-from dpmoments.schema.schema import Schema
+from dpmoments.schema.schema import Schema, require_schema
 
 # Values found in a table, counted: all of them where they are few, else those of least hash.
 
@@ -599,16 +599,7 @@ def preflight(
     >>> checked.private_facts()["columns"]["height"]["above"]
     2
     """
-    if not isinstance(schema, Schema):
-        raise InputTypeError(
-            Message(
-                "wrong-type",
-                parameter="schema",
-                expected="a dpmoments.Schema",
-                got=type(schema).__name__,
-                advice="dpm.Schema(dpm.Numeric('age', 0, 100), …) or dpm.Schema.load('people.yaml')",
-            )
-        )
+    require_schema(schema)
     if by is not None:
         counted = schema_of_tables(schema, Counts.of(schema, by, None).by)
         data, schema = columns_of_array(data, schema, counted.names), counted

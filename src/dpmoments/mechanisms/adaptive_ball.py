@@ -323,8 +323,8 @@ def _augmentation(
     """
     return choose_augmentation_about_levels(
         shape,
-        lambda w: mechanism.noise_sensitivity(shape, neighbors, w),
-        noisy_count=not shape.count_is_public(neighbors),
+        neighbors,
+        mechanism.noise_sensitivity,
         mean_square=_MEAN_SQUARE if in_ball else 1.0,
         covariance_square=_COVARIANCE_SQUARE if in_ball else 1.0,
     )

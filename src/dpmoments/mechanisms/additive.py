@@ -26,6 +26,7 @@ from dpmoments.messages.message import Message, Query
 from dpmoments.noise.models import AdditiveModel, CenteredLevelsModel
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
@@ -218,18 +219,22 @@ def too_coarse_for_levels(shape: MomentShape, bits: int) -> bool:
 
 def choose_augmentation_about_levels(
     shape: MomentShape,
-    sensitivity: Callable[[float], float],
-    *,
-    noisy_count: bool,
+    neighbors: Neighbors,
+    sensitivity: Callable[[MomentShape, Neighbors, float], float],
     **assumed: float,
 ) -> float:
     """Choose the appended constant for noise in coordinates of levels, if the shape has them.
 
     Otherwise by :func:`choose_augmentation` with the other arguments.
     """
+
+    def of_constant(w: float) -> float:
+        return sensitivity(shape, neighbors, w)
+
+    noisy_count = not shape.count_is_public(neighbors)
     if shape.levels is None or not shape.mean:
-        return choose_augmentation(shape, sensitivity, noisy_count=noisy_count, **assumed)
-    return shape.levels.choose_augmentation(sensitivity, noisy_count=noisy_count)
+        return choose_augmentation(shape, of_constant, noisy_count=noisy_count, **assumed)
+    return shape.levels.choose_augmentation(of_constant, noisy_count=noisy_count)
 
 
 def augmented_dimension(n_features: int, augmentation: float) -> int:

@@ -116,10 +116,7 @@ class Gaussian(Mechanism):
         if self.variance != "isotropic":
             shape = replace(shape, levels=None)
         augmentation = choose_augmentation_about_levels(
-            shape,
-            lambda w: self.noise_sensitivity(shape, neighbors, w),
-            noisy_count=not shape.count_is_public(neighbors),
-            diagonal_ratio=2.0 if self.variance == "isotropic" else 1.0,
+            shape, neighbors, self.noise_sensitivity, diagonal_ratio=2.0 if self.variance == "isotropic" else 1.0
         )
         return self.augmented(shape, budget, neighbors, augmentation)
 

@@ -94,14 +94,9 @@ class Isotropic(Mechanism):
     )
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> IsotropicPlan:
-        def sensitivity(w: float) -> float:
-            return gram_frobenius(neighbors, shape.n_features, w, row_square_of(shape.levels)).value
-
-        augmentation = choose_augmentation_about_levels(
-            shape, sensitivity, noisy_count=not shape.count_is_public(neighbors)
-        )
+        augmentation = choose_augmentation_about_levels(shape, neighbors, _sensitivity)
         # One unit in the last place down: the quotient must not round above ε/Δ.
-        rate = float(np.nextafter(budget.epsilon / sensitivity(augmentation), 0.0))
+        rate = float(np.nextafter(budget.epsilon / _sensitivity(shape, neighbors, augmentation), 0.0))
         dimension = noise_dimension(shape, shape.levels, augmentation)
         bits = choose_bits(math.sqrt(_svec_length(dimension) + 1) / rate, shape.n_features)
         if too_coarse_for_levels(shape, bits):
@@ -116,6 +111,10 @@ class Isotropic(Mechanism):
             levels=shape.levels,
             rate=rate,
         )
+
+
+def _sensitivity(shape: MomentShape, neighbors: Neighbors, augmentation: float) -> float:
+    return gram_frobenius(neighbors, shape.n_features, augmentation, row_square_of(shape.levels)).value
 
 
 def _svec_length(dimension: int) -> int:

@@ -86,11 +86,7 @@ class MatrixLaplace(Mechanism):
     source: ClassVar[str] = "this library (docs/evidence/derivations/matrix_laplace.md)"
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> MatrixLaplacePlan:
-        augmentation = choose_augmentation_about_levels(
-            shape,
-            lambda w: self.noise_sensitivity(shape, neighbors, w),
-            noisy_count=not shape.count_is_public(neighbors),
-        )
+        augmentation = choose_augmentation_about_levels(shape, neighbors, self.noise_sensitivity)
         return self.augmented(shape, budget, neighbors, augmentation)
 
     def noise_sensitivity(self, shape: MomentShape, neighbors: Neighbors, augmentation: float) -> float:

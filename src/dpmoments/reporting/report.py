@@ -141,32 +141,20 @@ def _(release: MomentRelease, asked: _Asked) -> str:
 
 
 @_page.register
-def _(release: MeanRelease, asked: _Asked) -> str:
-    from dpmoments.reporting.sections import mean_sections
+def _(release: MeanRelease | CountsRelease, asked: _Asked) -> str:
+    from dpmoments.reporting.sections import counts_sections, mean_sections
 
     asked = _checked(asked)
+    if isinstance(release, MeanRelease):
+        refusal, sections = Message("report-of-mean"), mean_sections(release, asked.level)
+    else:
+        refusal, sections = Message("report-of-counts"), counts_sections(release, asked.level)
     if asked:
-        raise InputValueError(Message("report-of-mean"))
+        raise InputValueError(refusal)
     return _page_of_release(
         release,
         ("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"),
-        [("", mean_sections(release, asked.level))],
-        tuple(message.text() for message in release.warnings),
-        summary=asked.summary,
-    )
-
-
-@_page.register
-def _(release: CountsRelease, asked: _Asked) -> str:
-    from dpmoments.reporting.sections import counts_sections
-
-    asked = _checked(asked)
-    if asked:
-        raise InputValueError(Message("report-of-counts"))
-    return _page_of_release(
-        release,
-        ("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"),
-        [("", counts_sections(release, asked.level))],
+        [("", sections)],
         tuple(message.text() for message in release.warnings),
         summary=asked.summary,
     )

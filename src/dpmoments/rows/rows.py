@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey, require_unit
@@ -27,7 +27,7 @@ from dpmoments.rows.threads import stated_threads, summarize_in_threads
 from dpmoments.rows.units import ROUNDS, Tallied, UnitSelection, UnitSource, require_same_table, selection_of_units
 from dpmoments.schema.constraints import Level
 from dpmoments.schema.encoding import may_be_shortened
-from dpmoments.schema.schema import Schema
+from dpmoments.schema.schema import Schema, require_schema
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
@@ -199,10 +199,7 @@ class Rows:
         (2, array([[0.25  , 0.    ],
                [0.    , 0.0625]]))
         """
-        if not isinstance(schema, Schema):
-            raise InputTypeError(
-                Message("wrong-type", parameter="schema", expected="a dpmoments.Schema", got=type(schema).__name__)
-            )
+        require_schema(schema)
         neighbors = Neighbors.of(neighbors)
         if privacy_unit is not None:
             require_unit(privacy_unit, schema.reserved_names, neighbors)

@@ -582,3 +582,17 @@ def _stated(column: SchemaColumn, of_table: MarkedMissing) -> SchemaColumn:
 def _repeated(names: Sequence[str]) -> list[str]:
     """Return the names that occur more than once."""
     return sorted(name for name, times in Counter(names).items() if times > 1)
+
+
+def require_schema(schema: object) -> None:
+    """Raise TypeError unless ``schema`` is a schema."""
+    if not isinstance(schema, Schema):
+        raise InputTypeError(
+            Message(
+                "wrong-type",
+                parameter="schema",
+                expected="a dpmoments.Schema",
+                got=type(schema).__name__,
+                advice="dpm.Schema(dpm.Numeric('age', 0, 100), …) or dpm.Schema.load('people.yaml')",
+            )
+        )

@@ -35,7 +35,7 @@ from dpmoments.releases.release_warning import AnyRelease, MessageWarning, Relea
 from dpmoments.repair.repair import Repair, few_rows_message
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.threads import blas_threads
-from dpmoments.schema.schema import Schema
+from dpmoments.schema.schema import Schema, require_schema
 
 PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
 Noisy = TypeVar("Noisy")
@@ -334,20 +334,6 @@ def moment_release(
         return present
     diagnostics = {**diagnostics, "warnings": (*diagnostics.get("warnings", ()), *said)}
     return of_present_values(replace(release, diagnostics=diagnostics))
-
-
-def require_schema(schema: object) -> None:
-    """Raise TypeError unless ``schema`` is a schema."""
-    if not isinstance(schema, Schema):
-        raise InputTypeError(
-            Message(
-                "wrong-type",
-                parameter="schema",
-                expected="a dpmoments.Schema",
-                got=type(schema).__name__,
-                advice="dpm.Schema(dpm.Numeric('age', 0, 100), …) or dpm.Schema.load('people.yaml')",
-            )
-        )
 
 
 def require_whole_numbers(**values: object) -> None:
