@@ -49,7 +49,7 @@ def test_files_that_share_a_session_of_spark_go_to_one_process() -> None:
     asking = {
         path.relative_to(TESTS.parent).as_posix()
         for path in TESTS.rglob("test_*.py")
-        if "support.spark_session import of_spark" in path.read_text()
+        if "\nfrom support.spark_session import of_spark\n" in path.read_text()
     }
     assert asking == {*OF_SPARK, "tests/rows/test_spark_disk.py"}
     scheduler = FilesTogether.__new__(FilesTogether)

@@ -6,7 +6,7 @@ from typing import Any
 
 from xdist.scheduler import LoadScopeScheduling
 
-__all__ = ["FIRST", "FilesTogether"]
+__all__ = ["FIRST", "OF_SPARK", "FilesTogether"]
 
 OF_SPARK = (
     *("tests/contracts/test_entrances.py", "tests/rows/test_sources.py"),
@@ -16,12 +16,7 @@ OF_SPARK = (
 FIRST = (
     *OF_SPARK,
     *("tests/rows/test_spark_disk.py", "tests/analysis/test_coverage.py", "tests/contracts/test_noise_contract.py"),
-    *(
-        "tests/cli/test_cli.py",
-        "tests/rows/test_dask.py",
-        "tests/rows/test_sources.py",
-        "tests/contracts/test_replay.py",
-    ),
+    *("tests/cli/test_cli.py", "tests/rows/test_dask.py", "tests/contracts/test_replay.py"),
 )
 """Files that take longest, which begin first: no process waits at the end for one of them."""
 
