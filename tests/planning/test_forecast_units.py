@@ -759,3 +759,25 @@ def test_twice_the_rows_or_budget_halve_the_noise_on_a_mean_of_one_column() -> N
         for kind in ("rows", "budget"):
             assert found[kind].before == pytest.approx(forecast.noise.mean[0] / 2.5)
             assert found[kind].ratio == pytest.approx(0.5, abs=0.05)
+
+
+def test_squared_distances_of_assumed_rows_vary_as_drawn_ones_do() -> None:
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.ones(5), 100_000)
+    level = shares[
+        np.arange(len(shares)), (rng.random((len(shares), 1)) > shares.cumsum(axis=1)).sum(axis=1).clip(max=4)
+    ]
+    flag = (rng.random(100_000) < 0.25).astype(float)
+    drawn = {
+        dpm.Categorical("kind", list("abcde")): (4.0 * level.var(), float(1.0 - (shares**2).sum(axis=1).mean())),
+        dpm.Boolean("flag"): (((flag - 0.25) ** 2).var(), ((flag - 0.25) ** 2).mean()),
+    }
+    for column, (variance, mean) in drawn.items():
+        assert TypicalTable.of(dpm.Schema(column)).squared_distance[1] == pytest.approx(variance / mean**2, rel=0.03)
+    lengths = (rng.standard_normal((100_000, 2)) ** 2) @ [0.8, 0.2]
+    numbers = dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Numeric("y", 0, 1))
+    size, unevenness = TypicalTable.of(numbers, spectrum=[0.8, 0.2]).squared_distance
+    assert unevenness == pytest.approx(lengths.var() / lengths.mean() ** 2, rel=0.03)
+    assert size == pytest.approx(2.0 * (0.1 / float(numbers.encoding(mean=True).scale[0])) ** 2)
+    with refused("not-positive-of-feature"):
+        TypicalTable.of(numbers, typical_sd={"x": 0.0})
