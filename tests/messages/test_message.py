@@ -121,8 +121,63 @@ def misused(source: str) -> Iterator[str]:
             yield f"{code}: {sorted(map(str, given ^ needed))}"
 
 
+SOURCES = sorted(Path(dpmoments.__file__).parent.rglob("*.py"))
+TEXT_IS_ALLOWED = {
+    "AssertionError": "a defect of the library, which nobody should meet",
+    "AttributeError": "the protocol of Python for names of a module or an object",
+    "MemoryError": "not an error of the library",
+    "_NotADocumentError": "caught where it is raised",
+    "_NotPlainError": "caught where it is raised",
+    "_RepeatedKeyError": "caught where it is raised",
+}
+"""Errors that may be a text, each with the reason."""
+
+
+def texts(source: str) -> Iterator[str]:
+    """Errors of a file whose message is a text in place of a code."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and re.fullmatch(r"\w*Error|typer\.BadParameter", name := ast.unparse(node.func)):
+            given = [*node.args[:1], *(keyword.value for keyword in node.keywords)]
+            if name not in TEXT_IS_ALLOWED and any(
+                isinstance(each, ast.JoinedStr | ast.BinOp) or is_text(each) for each in given
+            ):
+                yield ast.unparse(node)
+
+
+def is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def phrases(source: str) -> Iterator[str]:
+    """Facts of a file whose value is a text with a space: English outside the catalog."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and re.fullmatch(r"Message|\w+Error\.of", ast.unparse(node.func)):
+            for keyword in node.keywords:
+                for part in ast.walk(keyword.value):
+                    if is_text(part) and " " in part.value:
+                        yield f"{keyword.arg}={part.value!r}"
+
+
+def test_no_error_is_a_text() -> None:
+    found = [text for path in SOURCES for text in texts(path.read_text(encoding="utf-8"))]
+    assert not found, found
+
+
+def test_no_fact_is_a_phrase() -> None:
+    found = [text for path in SOURCES for text in phrases(path.read_text(encoding="utf-8"))]
+    assert not found, found
+
+
+@pytest.mark.parametrize(
+    "call", ["InputValueError('no')", "InputTypeError(f'{x} is odd')", "typer.BadParameter('a', param_hint='-x')"]
+)
+def test_an_error_that_is_a_text_is_found(call: str) -> None:
+    assert [*texts(f"raise {call}")]
+    assert [*phrases("Message('wrong-type', expected='a text')")]
+
+
 def test_every_message_that_is_made_has_the_facts_of_its_code() -> None:
-    for path in (Path(dpmoments.__file__).parent).rglob("*.py"):
+    for path in SOURCES:
         assert not [*misused(path.read_text(encoding="utf-8"))], path
 
 

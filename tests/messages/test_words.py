@@ -38,6 +38,7 @@ BY_KIND: Mapping[str, Any] = {
     "words": ("center", "drop"),
     "amount": "ε = 1",
     "fact": "…",
+    "phrase": "positive",
 }
 BY_NAME: Mapping[str, Any] = {
     "column": "visits",
@@ -66,9 +67,7 @@ BY_NAME: Mapping[str, Any] = {
     "path": "budget.db",
     "parameter": "steps",
     "value": 1.5,
-    "expected": "a whole number",
     "got": "float",
-    "advice": "leave it out",
     "choices": ("units", "bounds"),
     "entry": 2,
 }

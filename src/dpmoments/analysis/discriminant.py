@@ -474,9 +474,7 @@ def require_shrinkage(shrinkage: float | str) -> None:
     """Raise ValueError unless it is "auto", or a number from 0."""
     if shrinkage != "auto" and not (isinstance(shrinkage, int | float) and math.isfinite(shrinkage) and shrinkage >= 0):
         raise InputValueError(
-            Message(
-                "out-of-range", parameter="shrinkage", value=shrinkage, expected='"auto", zero or a positive number'
-            )
+            Message("out-of-range", parameter="shrinkage", value=shrinkage, expected="auto-or-not-negative")
         )
 
 

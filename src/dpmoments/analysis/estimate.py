@@ -47,14 +47,14 @@ class Estimate:
         finite = [math.isfinite(number) for number in (self.value, self.lower, self.upper, self.p_value)]
         if not self.estimable:
             if any(finite) or not math.isnan(self.standard_error):
-                raise ValueError("an estimate without a bounded interval has no value, p-value or standard error")
+                raise AssertionError("an estimate without a bounded interval has no value, p-value or standard error")
             return
         if not all(finite) or not math.isfinite(self.standard_error):
-            raise ValueError("an estimate with a bounded interval has a value, a p-value and a standard error")
+            raise AssertionError("an estimate with a bounded interval has a value, a p-value and a standard error")
         if not self.lower <= self.value <= self.upper:
-            raise ValueError("an estimate lies in its interval")
+            raise AssertionError("an estimate lies in its interval")
         if (self.p_value < 1.0 - self.level) != (not self.lower <= 0.0 <= self.upper):
-            raise ValueError("a p-value is below 1 − level exactly if 0 is outside the interval")
+            raise AssertionError("a p-value is below 1 − level exactly if 0 is outside the interval")
 
     @classmethod
     def of_interval(

@@ -150,9 +150,7 @@ def graphical_lasso(
     [('x0', 'x1')]
     """
     if alpha != "auto" and not (isinstance(alpha, int | float) and math.isfinite(alpha) and alpha > 0):
-        raise InputValueError(
-            Message("out-of-range", parameter="alpha", value=alpha, expected='"auto" or a number above 0')
-        )
+        raise InputValueError(Message("out-of-range", parameter="alpha", value=alpha, expected="auto-or-positive"))
     if release.noisy_sum is None:
         raise InputValueError(Message("needs-mean", analysis="a graph of dependence"))
     if alpha == "auto" and release.noise is None:

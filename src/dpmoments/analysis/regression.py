@@ -277,9 +277,7 @@ def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
     if alpha == "auto":
         return None
     if not (is_finite_number(alpha) and float(alpha) >= 0.0):
-        raise InputValueError(
-            Message("out-of-range", parameter="alpha", value=alpha, expected="zero, a positive number, or 'auto'")
-        )
+        raise InputValueError(Message("out-of-range", parameter="alpha", value=alpha, expected="auto-or-not-negative"))
     return float(alpha)
 
 

@@ -149,7 +149,7 @@ class Regressors:
                 Message(
                     "wrong-type",
                     parameter="target",
-                    expected="the name of a feature, or a formula",
+                    expected="feature-or-formula",
                     got=type(target).__name__,
                 )
             )

@@ -296,7 +296,7 @@ def _read_diagnostics(content: Mapping[str, Any]) -> dict[str, Any]:
     learned = plain_mapping(content, "diagnostics")
     if "warnings" in learned:
         raise InputValueError(Message("warnings-in-diagnostics"))
-    said = messages_of(content["warnings"], WARNINGS, "the warnings")
+    said = messages_of(content["warnings"], WARNINGS, "warnings")
     return {**learned, "warnings": said} if said else learned
 
 

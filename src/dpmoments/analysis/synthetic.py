@@ -21,7 +21,7 @@ import scipy
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputModuleNotFoundError, InputValueError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
@@ -339,7 +339,7 @@ def _as_pandas(table: Any, about: dict[str, Any]) -> Any:
     try:
         import pandas as pd
     except ImportError:
-        raise ImportError("pandas is not installed: install it, or use format='arrow' for a pyarrow.Table") from None
+        raise InputModuleNotFoundError(Message("pandas-not-installed")) from None
     # integers of which some are absent stay integers
     frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     frame.attrs.update(about)

@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from dpmoments.audit.statistics import epsilon_lower_bound
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.mechanisms.base import CalibratedPlan
 from dpmoments.mechanisms.shape import RunResult
+from dpmoments.messages.message import Message
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey
 from dpmoments.rows.kernel import MomentSummary
@@ -83,7 +84,7 @@ def best_events(
                         name, column, float(thresholds[index]), above, swapped, promise=float(scores[index])
                     )
     if not best:
-        raise InputValueError("no statistic to choose from")
+        raise AssertionError("no statistic to choose from")
     return best[False], best[True]
 
 
@@ -276,9 +277,7 @@ def _flatten(name: str, value: Any, record: Record) -> None:
         for index, entry in enumerate(value):
             _flatten(f"{name}.{index}", entry, record)
     elif value is not None:
-        raise InputTypeError(
-            f"the diagnostic {name!r} is a {type(value).__name__}: the audit reads plain values and arrays"
-        )
+        raise InputTypeError(Message("diagnostic-not-plain", name=name, got=type(value).__name__))
 
 
 def _code(text: str) -> float:

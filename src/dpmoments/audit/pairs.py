@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.checks import check_at_least
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.schema import Schema
 
@@ -77,8 +77,7 @@ def neighboring_pairs(n_features: int, neighbors: Neighbors | str) -> tuple[Neig
     ['no row | one row', 'heavy axis | one row more along it']
     """
     neighbors = Neighbors.of(neighbors)
-    if n_features < 1:
-        raise InputValueError(f"n_features={n_features}: a table needs at least one feature")
+    check_at_least("n_features", n_features)
     if neighbors is Neighbors.ADD_REMOVE:
         return tuple(
             NeighboringPair(name, neighbors, common, np.vstack([common, row]))
@@ -98,8 +97,8 @@ def distant_pairs(n_features: int, neighbors: Neighbors | str, rows_apart: int) 
     is uniform on one table and determined by k rows on the other.
     """
     neighbors = Neighbors.of(neighbors)
-    if n_features < 1 or rows_apart < 1:
-        raise InputValueError(f"n_features={n_features}, rows_apart={rows_apart}: both are at least 1")
+    check_at_least("n_features", n_features)
+    check_at_least("rows_apart", rows_apart)
     axes, k = np.eye(n_features), rows_apart
     none, ours, theirs = np.zeros((0, n_features)), _copies(axes[0], k), _copies(axes[-1], k)
     if neighbors is Neighbors.ADD_REMOVE:
@@ -128,8 +127,7 @@ def unit_pairs(n_features: int, privacy_unit: PrivacyUnit) -> tuple[NeighboringP
     Equal rows on an axis attain the maximum change by k rows. If a unit exceeds the bound, its rows are all equal, all
     different, or equal to those of others.
     """
-    if n_features < 1:
-        raise InputValueError(f"n_features={n_features}: a table needs at least one feature")
+    check_at_least("n_features", n_features)
     k, many = privacy_unit.max_rows, _TIMES_TOO_MANY * privacy_unit.max_rows
     axes, none = np.eye(n_features), np.zeros((0, n_features))
     some, last = _copies(axes[0], _SOME_ROWS), axes[-1]

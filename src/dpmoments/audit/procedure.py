@@ -32,6 +32,7 @@ from dpmoments.audit.pairs import NeighboringPair, distant_pairs, neighboring_pa
 from dpmoments.audit.results import AuditEffort, AuditResult, MeasuredLaw
 from dpmoments.audit.statistics import LearnedScores, epsilon_lower_bound, learn_scores, noisy_grams, raw_statistics
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import check_probability
 from dpmoments.foundation.errors import InputRuntimeError, InputValueError
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
@@ -89,7 +90,7 @@ class Trial:
         first, first_failure = run_repeatedly(self.run_plan, self.first, size, generator)
         second, second_failure = run_repeatedly(self.run_plan, self.second, size, generator)
         if first_failure is not None and second_failure is not None:
-            raise InputRuntimeError(f"every run failed on both tables of {self.pair.name!r}") from first_failure
+            raise InputRuntimeError(Message("every-run-failed", pair=self.pair.name)) from first_failure
         return first, second
 
 
@@ -120,7 +121,7 @@ def make_trials(
         return trials
     if refusals := [plan for plan in plans.values() if isinstance(plan, ValueError)]:
         raise refusals[0]
-    raise InputValueError("no pair of tables to audit")
+    raise InputValueError(Message("no-pair-to-audit"))
 
 
 def _tables(pair: NeighboringPair) -> tuple[RepeatedRows, RepeatedRows]:
@@ -274,10 +275,7 @@ def audit(
     """
     started = time.process_time()
     mechanism = make_mechanism(mechanism)
-    if not 0.0 < level < 1.0:
-        raise InputValueError(
-            Message("out-of-range", parameter="level", value=level, expected="between 0 and 1 (for example 0.999)")
-        )
+    check_probability("level", level)
     if privacy_unit is not None:
         require_unit(privacy_unit, (), Neighbors.of(neighbors))
         pairs = unit_pairs(n_features, privacy_unit) if pairs is None else pairs

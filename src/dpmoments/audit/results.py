@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
@@ -35,7 +36,9 @@ class AuditEffort:
 
     def __post_init__(self) -> None:
         if self.pilot < 20 or self.final < 20 or self.finalists < 1:
-            raise InputValueError(f"{self}: an audit needs at least 20 pilot and 20 final draws and one finalist")
+            raise InputValueError(
+                Message("audit-too-small", pilot=self.pilot, final=self.final, finalists=self.finalists)
+            )
 
     @classmethod
     def of_draws(cls, draws: int) -> AuditEffort:

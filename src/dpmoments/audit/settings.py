@@ -16,6 +16,7 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -101,15 +102,18 @@ def audit_plan(
 ) -> AuditPlan:
     """List every setting of several mechanisms; default: all of the registry."""
     result, refusals = list[AuditSetting](), dict[str, str]()
+    cause: ValueError | None = None
     for mechanism in map(configuration, MECHANISMS) if mechanisms is None else mechanisms:
         try:
             result += _audit_settings(
                 mechanism, budgets=budgets, neighbors=neighbors, n_features=n_features, privacy_unit=privacy_unit
             )
         except ValueError as refusal:
-            refusals[mechanism.name] = str(refusal)
+            refusals[mechanism.name], cause = str(refusal), refusal
     if not result:
-        raise InputValueError(f"nothing to audit: {'; '.join(refusals.values())}")
+        if len(refusals) == 1 and cause is not None:
+            raise cause
+        raise InputValueError(Message("nothing-to-audit", names=[*refusals]))
     return AuditPlan(tuple(result), refusals)
 
 
@@ -121,9 +125,7 @@ def audit_generator(index: int, *, seed: int | None = None, exact_noise: bool = 
     """
     if exact_noise:
         if seed is not None:
-            raise InputValueError(
-                f"seed={seed}: exact noise comes from the operating system and has no seed; leave one out"
-            )
+            raise InputValueError(Message("exact-noise-has-no-seed", seed=seed))
         return secure_generator()
     return insecure_generator(secrets.randbits(64) if seed is None else seed + index)
 
@@ -142,7 +144,7 @@ def _audit_settings(
         means = (True,) if mechanism.name in _ALWAYS_WITH_MEAN else (True, False)
     features = _features_of(mechanism, n_features)
     result: list[AuditSetting] = []
-    refusal: ValueError = InputValueError(f"mechanism {mechanism.name!r} supports none of these budgets and relations")
+    refusal: ValueError = InputValueError(Message("nothing-to-audit", names=[mechanism.name]))
     for budget in budgets:
         for relation in neighbors:
             if budget.kind not in mechanism.budget_kinds or relation not in mechanism.supported_neighbors:

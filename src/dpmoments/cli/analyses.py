@@ -17,7 +17,7 @@ import dpmoments
 from dpmoments.analysis.answers import Answer, aligned
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import print_json, print_lines, print_text
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc
 from dpmoments.messages.message import Message
 
@@ -183,7 +183,7 @@ def _kind(parameter: inspect.Parameter, hint: Any) -> tuple[Any, bool, Callable[
         kind, several, parser = _kind(parameter, get_args(members[0])[0])
         if not several:
             return kind, True, parser
-    raise InputTypeError(
+    raise AssertionError(
         f"parameter {parameter.name!r} is of type {hint}, which no option has: use str, bool, int, float, a Literal of words, "
         "a number or such a Literal, or a sequence of one of them, each or None; or Any, for a frame"
     )

@@ -12,6 +12,7 @@ import typer
 
 import dpmoments
 from dpmoments.cli.analyses import moments_in
+from dpmoments.cli.errors import bad_option
 from dpmoments.cli.options import AsJson, Overwrite, ReleaseFile, registry_fields
 from dpmoments.cli.tables import complain, print_json, print_lines, print_table, print_text
 from dpmoments.foundation.documents import check_output
@@ -63,11 +64,11 @@ def show(
       dpmoments show --registry people.json --fill curator="A hospital" > people.yaml
     """
     if for_audit and for_registry:
-        raise typer.BadParameter("show one at a time", param_hint="--audit, --registry")
+        raise bad_option("--audit, --registry", Message("options-exclusive"))
     if known and not for_registry:
-        raise typer.BadParameter("it fills in an entry of the registry: also give --registry", param_hint="--fill")
+        raise bad_option("--fill", Message("option-needs-option", option="--registry"))
     if ledger is not None and not for_audit:
-        raise typer.BadParameter("it is for an auditor's statement: also give --audit", param_hint="--ledger")
+        raise bad_option("--ledger", Message("option-needs-option", option="--audit"))
     released = dpmoments.load(file)
     if for_registry:
         _show_registry_entry(released, known or [], as_json)

@@ -8,9 +8,11 @@ import typer
 
 from dpmoments.audit import AuditEffort, AuditResult
 from dpmoments.audit.settings import DEFAULT_BUDGETS, audit_generator, audit_plan, configuration
+from dpmoments.cli.errors import bad_option
 from dpmoments.cli.options import AsJson, Delta, Epsilon, Rho, budget_of, mechanism_of
 from dpmoments.cli.tables import complain, print_json, print_table, print_text
 from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 _HEADERS = ("neighbors", "mean", "budget", "at δ", "stated ε", "ε at least", "exact ε", "measured ε")
@@ -74,12 +76,12 @@ def audit(
       dpmoments audit
     """
     if seed is not None and exact_noise:
-        raise typer.BadParameter("exact noise comes from the operating system and has no seed", param_hint="--seed")
+        raise bad_option("--seed", Message("exact-noise-has-no-seed", seed=seed))
     if option and len(mechanism or ()) != 1:
-        raise typer.BadParameter("options belong to one mechanism: name one", param_hint="--option")
+        raise bad_option("--option", Message("options-of-one-mechanism"))
     budgets = [*DEFAULT_BUDGETS] if epsilon is None and rho is None else [budget_of(epsilon, delta, rho)]
     if epsilon is None and rho is None and delta:
-        raise typer.BadParameter("delta goes with --epsilon", param_hint="--delta")
+        raise bad_option("--delta", Message("option-needs-option", option="--epsilon"))
     named = [mechanism_of(name, option or ()) for name in mechanism or MECHANISMS]
     plan = audit_plan(
         named if option else map(configuration, named),

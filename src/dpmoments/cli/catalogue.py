@@ -9,10 +9,12 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
+from dpmoments.cli.errors import bad_option
 from dpmoments.cli.tables import print_command, print_page, print_table, print_text
 from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, unknown_mechanism
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.privacy.unit import Neighbors
 
@@ -57,7 +59,7 @@ def mechanisms(
       dpmoments mechanisms matrix-laplace
     """
     if markdown and name is not None:
-        raise typer.BadParameter("the page lists all mechanisms: leave the name out", param_hint="--markdown")
+        raise bad_option("--markdown", Message("page-of-all-mechanisms"))
     if markdown:
         print_page(_mechanisms_page())
     elif name is None:
@@ -79,7 +81,7 @@ def mechanisms(
             _describe(name, kind)
     else:
         refusal = unknown_mechanism(name, dict.fromkeys([*MECHANISMS, *MEAN_MECHANISMS]), of_means=False)
-        raise typer.BadParameter(refusal.text("shell"), param_hint="NAME")
+        raise bad_option("NAME", refusal)
 
 
 def _list(noun: str, classes: Mapping[str, Configured]) -> None:

@@ -13,8 +13,19 @@ import tempfile
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+import typer
+
 from dpmoments.cli.tables import OutputError
 from dpmoments.foundation.errors import InputError, place_of
+from dpmoments.messages.message import Message
+
+
+def bad_option(hint: str, refusal: Message | Exception) -> typer.BadParameter:
+    """Return the error of the options in ``hint``, in the shell's words."""
+    stated = refusal.message_data if isinstance(refusal, InputError) else refusal
+    text = stated.text("shell") if isinstance(stated, Message) else str(refusal)
+    return typer.BadParameter(text, param_hint=hint)
+
 
 # Messages of the library in the command line's words: they name keywords of Python, and a command has options.
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
-
 import dpmoments
 from dpmoments.analysis.answers import number
+from dpmoments.cli.errors import bad_option
 from dpmoments.cli.options import (
     SPLIT,
     TABLES,
@@ -142,17 +141,11 @@ def forecast(
     """
     asked = [rows_needed, epsilon_needed, rho_needed]
     if (questions := means or table or regression) and (html is not None or mechanism is not None or any(asked)):
-        raise typer.BadParameter(
-            "questions cannot be combined with a page or requirements: request one at a time",
-            param_hint="--means, --table, --regression",
-        )
+        raise bad_option("--means, --table, --regression, --html, --mechanism, …", Message("options-exclusive"))
     if html is not None and (as_json or mechanism is not None or any(asked)):
-        raise typer.BadParameter(
-            "it cannot be combined with a page: request one at a time",
-            param_hint="--html, --json, --mechanism, --rows-needed, …",
-        )
+        raise bad_option("--html, --json, --mechanism, --rows-needed, …", Message("options-exclusive"))
     if overwrite and html is None:
-        raise typer.BadParameter("it is for a page: also give --html", param_hint="--overwrite")
+        raise bad_option("--overwrite", Message("option-needs-option", option="--html"))
     if html is not None:
         check_output(html, overwrite=overwrite, taken=KEEPS_A_FILE)
     budget, n_rows = budget_of(options["epsilon"], options["delta"], options["rho"]), options["n_rows"]
@@ -226,22 +219,25 @@ def _beside(table: Forecast) -> str:
     return f", δ = {table.budget.delta:g}" if table.budget.kind is BudgetKind.APPROXIMATE else ""
 
 
+_ACCURACIES = ("correlation", "coefficient", "mean", "sd", "share")
+
+
 def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:
     """Parse targets for rows or a budget: ``correlation=0.02``, ``mean=0.5``, ``mean.age=0.5``."""
     result: dict[str, Any] = {}
     for text in given:
         what, value = _assigned(text, option)
         kind, dot, feature = what.partition(".")
-        if kind not in ("correlation", "coefficient", "mean", "sd", "share"):
-            raise typer.BadParameter(
-                f"{text!r}: use correlation, coefficient, mean, sd or share, or mean.FEATURE", param_hint=option
+        if kind not in _ACCURACIES:
+            raise bad_option(
+                option, Message("not-one-of", parameter="NAME", value=kind, choices=[*_ACCURACIES, "mean.FEATURE"])
             )
         if not dot:
             if kind in result:
-                raise typer.BadParameter(f"{kind!r} is given twice", param_hint=option)
+                raise bad_option(option, Message("value-twice", value=kind))
             result[kind] = value
         elif not isinstance(result.setdefault(kind, {}), dict) or feature in result[kind]:
-            raise typer.BadParameter(f"{what!r} is given twice", param_hint=option)
+            raise bad_option(option, Message("value-twice", value=what))
         else:
             result[kind][feature] = value
     return result
@@ -255,7 +251,7 @@ def _assigned(text: str, option: str) -> tuple[str, float]:
     except ValueError:
         separator = ""
     if not (separator and name):
-        raise typer.BadParameter(f"{text!r} is not NAME=NUMBER", param_hint=option)
+        raise bad_option(option, Message("option-form", value=text, form="NAME=NUMBER"))
     return name, value
 
 
@@ -264,7 +260,7 @@ def _by_feature(given: Sequence[str], option: str) -> dict[str, float]:
     for text in given:
         name, value = _assigned(text, option)
         if name in result:
-            raise typer.BadParameter(f"{name!r} is given twice", param_hint=option)
+            raise bad_option(option, Message("value-twice", value=name))
         result[name] = value
     return result
 
@@ -361,17 +357,12 @@ def _deviations(given: list[str]) -> float | dict[str, float] | None:
         try:
             value = float(digits)
         except ValueError:
-            raise typer.BadParameter(
-                f"{text!r} is neither a number nor feature=number", param_hint="--standard-deviation"
-            ) from None
+            raise bad_option("--standard-deviation", Message("deviation-form", value=text)) from None
         if not separator:
             if len(given) > 1:
-                raise typer.BadParameter(
-                    f"{text!r} is for all features: leave the others out, or name a feature with each",
-                    param_hint="--standard-deviation",
-                )
+                raise bad_option("--standard-deviation", Message("deviation-for-all", value=text))
             return value
         if name in named:
-            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--standard-deviation")
+            raise bad_option("--standard-deviation", Message("value-twice", value=name))
         named[name] = value
     return named or None

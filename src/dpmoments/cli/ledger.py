@@ -9,10 +9,12 @@ from typing import Annotated, Any
 import typer
 
 import dpmoments
+from dpmoments.cli.errors import bad_option
 from dpmoments.cli.options import BUDGET_PANEL, AsJson, Delta, Epsilon, NeighborsOption, Rho
 from dpmoments.cli.tables import complain, print_command, print_json, print_table, print_text
 from dpmoments.ledger.accounts import Account
 from dpmoments.ledger.grants import Composition, Grant, GrantKind
+from dpmoments.messages.message import Message
 from dpmoments.privacy.origin import LedgerEntry
 
 ledger = typer.Typer(
@@ -66,7 +68,7 @@ def grant(
     try:
         Grant.of(epsilon=epsilon, delta=delta, rho=rho, mu=mu, neighbors=neighbors, unit=unit, composition=composition)
     except (TypeError, ValueError) as error:
-        raise typer.BadParameter(str(error), param_hint="the budget") from error
+        raise bad_option("the budget", error) from error
     kept = dpmoments.Ledger(file)
     granted = kept.grant(
         dataset,
@@ -194,10 +196,7 @@ def _head(kept: dpmoments.Ledger, text: str) -> LedgerEntry:
     try:
         return LedgerEntry.from_dict({"ledger": kept.identity, "number": int(number), "hash": digest})
     except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a head: give a number and a hash, as printed by 'dpmoments ledger verify'",
-            param_hint="--head",
-        ) from None
+        raise bad_option("--head", Message("head-form", value=text)) from None
 
 
 def _composition(account: Account) -> str:

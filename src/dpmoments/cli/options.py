@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 import typer
 
 from dpmoments.foundation.databases import DatabaseQuery
-from dpmoments.foundation.errors import InputTypeError
+from dpmoments.cli.errors import bad_option
 from dpmoments.foundation.table_files import ENGINES, EngineFiles
 from dpmoments.foundation.text_format import TextFormat
+from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.repair.repair import Repair
@@ -228,7 +229,7 @@ def options_of(
         parts[name] = [part for part in (objects[name][0] if name in objects else (name,)) if part not in leave_out]
         for part in parts[name]:
             if part not in words:
-                raise InputTypeError(f"{function.__qualname__} has the parameter {part!r}, and no option describes it")
+                raise AssertionError(f"{function.__qualname__} has the parameter {part!r}, and no option describes it")
             made[part] = words[part].parameter(part, hints[name], declared.default if part == name else None)
 
     def decorate(body: Callable[..., None]) -> Callable[..., None]:
@@ -282,7 +283,7 @@ def budget_of(epsilon: float | None, delta: float, rho: float | None) -> Privacy
     try:
         return PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--epsilon, --delta, --rho") from error
+        raise bad_option("--epsilon, --delta, --rho", error) from error
 
 
 def data_of(
@@ -306,12 +307,12 @@ def data_of(
     if not paths:
         raise typer.BadParameter("name a file, a quoted glob or a folder, or --database and --query", param_hint="DATA")
     if len(paths) > 1:
-        raise typer.BadParameter("give one path: put a glob in quotes, 'people/*.parquet'", param_hint="DATA")
+        raise bad_option("DATA", Message("one-path"))
     path = paths[0]
     if engine == "local":
         return path
     if engine not in ENGINES:
-        raise typer.BadParameter(f"unknown engine {engine!r}: use local, {' or '.join(ENGINES)}", param_hint="--engine")
+        raise bad_option("--engine", Message("unknown-engine", engine=engine, engines=["local", *ENGINES]))
     return EngineFiles(path, engine)
 
 
@@ -353,9 +354,7 @@ def mean_mechanism_of(
     given = [*flags, *map(_key_and_value, options or [])]
     if name == "auto":
         if given:
-            raise typer.BadParameter(
-                "mechanism 'auto' has no option: name an estimator with --mechanism", param_hint=given[0][0]
-            )
+            raise bad_option(given[0][0], Message("auto-has-no-options", options=[key for _, key, _ in given]))
         return name
     return _configured(name, MEAN_MECHANISMS, given)
 
@@ -370,28 +369,32 @@ def _configured(
         from dpmoments.mechanisms.registry import MEAN_MECHANISMS, unknown_mechanism
 
         refusal = unknown_mechanism(name, classes, of_means=classes is MEAN_MECHANISMS)
-        raise typer.BadParameter(refusal.text("shell"), param_hint="--mechanism")
+        raise bad_option("--mechanism", refusal)
     known = [option.name for option in fields(classes[name])]
     values: dict[str, Any] = {}
     written: dict[str, None] = {}
     for flag, key, value in given:
         written[flag] = None
         if key not in known:
-            takes = f"its options are {', '.join(known)}" if known else "it takes no options"
-            raise typer.BadParameter(f"mechanism {name!r} has no option {key!r}: {takes}", param_hint=flag)
+            refusal = (
+                Message("unknown-mechanism-option", mechanism=name, option=key, options=known)
+                if known
+                else Message("mechanism-without-options", mechanism=name, option=key)
+            )
+            raise bad_option(flag, refusal)
         if key in values:
-            raise typer.BadParameter(f"{key!r} is given twice", param_hint=flag)
+            raise bad_option(flag, Message("value-twice", value=key))
         values[key] = value
     try:
         return classes[name](**values)
     except (TypeError, ValueError) as error:
-        raise typer.BadParameter(str(error), param_hint=", ".join(written) or "--mechanism") from error
+        raise bad_option(", ".join(written) or "--mechanism", error) from error
 
 
 def _key_and_value(option: str) -> tuple[str, str, Any]:
     key, separator, text = option.partition("=")
     if not separator:
-        raise typer.BadParameter(f"{option!r} is not key=value", param_hint="--option")
+        raise bad_option("--option", Message("option-form", value=option, form="key=value"))
     return "--option", key, _option_value(text)
 
 
@@ -417,12 +420,12 @@ def registry_fields(given: Sequence[str]) -> dict[str, Any]:
     fields_given: dict[str, Any] = {}
     for text in given:
         field, separator, value = text.partition("=")
-        if not separator or field not in known:
-            raise typer.BadParameter(
-                f"{text!r} is not FIELD=TEXT, FIELD one of {', '.join(known)}", param_hint="--fill"
-            )
+        if not separator:
+            raise bad_option("--fill", Message("option-form", value=text, form="FIELD=TEXT"))
+        if field not in known:
+            raise bad_option("--fill", Message("not-one-of", parameter="FIELD", value=field, choices=known))
         if field in fields_given:
-            raise typer.BadParameter(f"{field!r} is given twice", param_hint="--fill")
+            raise bad_option("--fill", Message("value-twice", value=field))
         fields_given[field] = [name.strip() for name in value.split(";")] if field == "authors" else value
     return fields_given
 
@@ -431,18 +434,16 @@ def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "er
     """Return the privacy unit that the options name; None if each row is its own unit."""
     if column is None:
         if max_rows is not None or missing != "error":
-            raise typer.BadParameter(
-                "it is for a privacy unit: name its column", param_hint="--max-rows-per-unit, --missing-unit"
+            raise bad_option(
+                "--max-rows-per-unit, --missing-unit", Message("option-needs-option", option="--privacy-unit")
             )
         return None
     if max_rows is None:
-        raise typer.BadParameter(
-            "state the contribution bound: --max-rows-per-unit 5", param_hint="--max-rows-per-unit"
-        )
+        raise bad_option("--max-rows-per-unit", Message("contribution-bound-needed"))
     try:
         return PrivacyUnit(column, max_rows, missing)  # type: ignore[arg-type]
     except ValueError as refusal:
-        raise typer.BadParameter(str(refusal), param_hint="--privacy-unit") from None
+        raise bad_option("--privacy-unit", refusal) from None
 
 
 def text_format_of(
@@ -473,6 +474,4 @@ def text_format_of(
     try:
         return replace(of_schema or TextFormat(), **given)
     except (TypeError, ValueError) as error:
-        raise typer.BadParameter(
-            str(error), param_hint=", ".join(f"--{'null' if key == 'nulls' else key}" for key in given)
-        ) from error
+        raise bad_option(", ".join(f"--{'null' if key == 'nulls' else key}" for key in given), error) from error

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import dpmoments
-from dpmoments.cli.errors import StoppedError, notes_of
+from dpmoments.cli.errors import StoppedError, bad_option, notes_of
 from dpmoments.cli.options import (
     BUDGET_PANEL,
     SPLIT,
@@ -27,6 +27,7 @@ from dpmoments.cli.tables import complain, print_command, print_text
 from dpmoments.foundation.documents import check_output
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, automatic_mean
+from dpmoments.messages.message import Message
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
@@ -35,10 +36,6 @@ from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.spending.run import COST_SPENT
 
-_LEDGER_ADVICE = (
-    "nothing counts what releases of this table spend together. State --ledger FILE --dataset NAME ('dpmoments ledger grant' "
-    "creates one), or --no-ledger"
-)
 NoLedger = Annotated[
     bool,
     typer.Option("--no-ledger", help="Charge no ledger: nothing counts the budget.", rich_help_panel=BUDGET_PANEL),
@@ -70,13 +67,9 @@ def release(options: dict[str, Any], by: str | None = None, yes: Yes = False, no
         --epsilon 1 --neighbors add_remove --output people.json
     """
     if by is not None and options["privacy_unit"] is not None:
-        raise typer.BadParameter(
-            "a person may have rows in several groups: release the whole table", param_hint="--privacy-unit, --by"
-        )
+        raise bad_option("--privacy-unit, --by", Message("groups-of-units"))
     if by is not None and options["n_rows"] is not None:
-        raise typer.BadParameter(
-            "the groups' numbers of rows are private: leave --n-rows out", param_hint="--n-rows, --by"
-        )
+        raise bad_option("--n-rows, --by", Message("rows-of-groups"))
     _ask(options, yes=yes, no_ledger=no_ledger)
     if by is not None:
         del options["n_rows"]
@@ -146,12 +139,12 @@ def _named(by: tuple[str, ...]) -> str:
 def _ask(options: dict[str, Any], *, yes: bool, no_ledger: bool) -> None:
     """Reject invalid budgets and outputs, warn about a seed, ask, and yield a progress bar."""
     if no_ledger and options["ledger"] is not None:
-        raise typer.BadParameter("give one of the two", param_hint="--ledger, --no-ledger")
+        raise bad_option("--ledger, --no-ledger", Message("options-exclusive"))
     if options["ledger"] is None and not no_ledger:
         if not yes and sys.stdin.isatty() and sys.stderr.isatty():
-            raise typer.BadParameter(_LEDGER_ADVICE, param_hint="--ledger, --no-ledger")
+            raise bad_option("--ledger, --no-ledger", Message("nothing-counted"))
         if options["insecure_seed"] is None:
-            complain(f"Warning: not charged to a ledger: {_LEDGER_ADVICE}")
+            complain(f"Warning: not charged to a ledger: {Message('nothing-counted').text('shell')}")
     budget = budget_of(options["epsilon"], options["delta"], options["rho"])
     check_output(options["output"])
     if options["insecure_seed"] is not None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_libraries import pa, pq
+from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
@@ -244,7 +245,7 @@ def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True
     """
     rows = {"train": slice(0, _N_ADULT_TRAIN), "test": slice(_N_ADULT_TRAIN, None), "all": slice(None)}
     if subset not in rows:
-        raise InputValueError(f"subset must be one of {', '.join(rows)}; got {subset!r}")
+        raise InputValueError(Message("not-one-of", parameter="subset", value=subset, choices=[*rows]))
     schema = _adult_schema()
     frame = _bundled("adult", schema)[rows[subset]]
     return Dataset(

@@ -120,18 +120,6 @@ _FITTED_RELEASE = (
 _AS_SCIKIT_LEARN_SAYS = (
     "In scikit-learn's words: Input contains NaN or infinity, or the argument must be a table of strings and numbers"
 )
-_REMEDY = (
-    "Give it ledger= and dataset=, so that every fit is charged, and refused beyond the grant; or make a new "
-    "estimator to spend the budget once more"
-)
-_FITTED_BEFORE = (
-    "without a ledger the budget of an estimator is for one fit, and this one, or a copy of it, was fitted before: fitting "
-    f"again, as cross-validation does with copies, would spend the budget again. Now nothing was spent. {_REMEDY}"
-)
-_FROM_ELSEWHERE = (
-    "this estimator is a copy from another process (joblib, pickle), and without a ledger the fits of its other "
-    "copies are not counted: nothing was spent. {_REMEDY}, in this process"
-)
 
 
 class UnreadableTableError(InputError, ValueError, TypeError):
@@ -157,9 +145,9 @@ class _OneFit:
         """
         with _LOCK:
             if self._process != os.getpid():
-                raise BudgetExceededError(_FROM_ELSEWHERE)
+                raise BudgetExceededError(Message("fit-of-other-process"))
             if self._taken:
-                raise BudgetExceededError(_FITTED_BEFORE)
+                raise BudgetExceededError(Message("fitted-before"))
             self._taken = True
         with recorded_runs() as runs:
             try:

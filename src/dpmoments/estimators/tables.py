@@ -46,9 +46,8 @@ def public_schema(
                 Message(
                     "wrong-type",
                     parameter="schema",
-                    expected="a dpmoments.Schema",
+                    expected="schema",
                     got=type(schema).__name__,
-                    advice="dpm.Schema(dpm.Numeric('age', 0, 100), …)",
                 )
             )
         return schema
@@ -66,7 +65,7 @@ def _pairs(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
                 "out-of-range",
                 parameter="bounds",
                 value=bounds,
-                expected="a pair (low, high), each a number or one number per column",
+                expected="low-and-high",
             )
         )
     ends = [np.asarray(end, dtype=np.float64) for end in bounds]

@@ -28,7 +28,7 @@ def sheet_rows(path: Path) -> Iterator[list[Any]]:
     try:
         from python_calamine import CalamineWorkbook
     except ImportError:
-        raise _missing_library("Excel files", "python-calamine", "excel") from None
+        raise _missing_library("python-calamine", "excel") from None
     with CalamineWorkbook.from_path(str(path)) as workbook:
         for row in workbook.get_sheet_by_index(0).iter_rows():
             cells = [None if cell == "" else cell for cell in row]
@@ -93,11 +93,11 @@ def _reader(ending: str) -> Any:
     try:
         import pyreadstat
     except ImportError:
-        raise _missing_library("files of Stata, SPSS and SAS", "pyreadstat", "statistics") from None
+        raise _missing_library("pyreadstat", "statistics") from None
     if ending not in _READERS:
         raise InputValueError.of("not-an-office-ending", ending=ending)
     return getattr(pyreadstat, _READERS[ending])
 
 
-def _missing_library(what: str, library: str, extra: str) -> InputModuleNotFoundError:
-    return InputModuleNotFoundError(f"{what} are read with {library}: pip install 'dpmoments[{extra}]'")
+def _missing_library(library: str, extra: str) -> InputModuleNotFoundError:
+    return InputModuleNotFoundError.of("library-missing", library=library, extra=extra)

@@ -50,7 +50,7 @@ def brent_root(
     def value(x: float) -> float:
         result = float(function(x))
         if math.isnan(result):
-            raise InputArithmeticError(f"the function is not a number at {x!r}: no root can be found")
+            raise InputArithmeticError.of("root-not-a-number", x=x)
         return result
 
     previous, current, opposite = float(low), float(high), 0.0
@@ -60,7 +60,7 @@ def brent_root(
     if at_current == 0.0:
         return current
     if (at_previous < 0.0) == (at_current < 0.0):
-        raise InputArithmeticError(f"the function has the same sign at {low!r} and {high!r}: no root can be found")
+        raise InputArithmeticError.of("no-root", low=low, high=high)
     step_before = step = 0.0
     for _ in range(maxiter):
         if at_previous != 0.0 and at_current != 0.0 and (at_previous < 0.0) != (at_current < 0.0):
@@ -90,4 +90,4 @@ def brent_root(
         previous, at_previous = current, at_current
         current += step if abs(step) > tolerance else math.copysign(tolerance, half)
         at_current = value(current)
-    raise InputArithmeticError(f"no root was found in {maxiter} steps between {low!r} and {high!r}")
+    raise InputArithmeticError.of("no-root", low=low, high=high)

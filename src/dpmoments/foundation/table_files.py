@@ -71,16 +71,17 @@ def expand_paths(pattern: str | Path) -> list[Path]:
     if not str(pattern):
         raise InputFileNotFoundError.of("path-empty")
     path = Path(pattern).expanduser()
+    code = ""
     if path.is_dir():
         result = sorted(inside for inside in path.rglob("*") if inside.is_file() and _is_table(inside, path))
-        what = f"the folder {str(pattern)!r} holds no .parquet, .feather, .arrow, .csv, .tsv, .xlsx, .dta, .sav or .sas7bdat file"
+        code = "no-table-in-folder"
     elif path.exists():
-        result, what = [path], ""
+        result = [path]
     else:
         result = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if not Path(name).is_dir()]
-        what = f"no file matches {str(pattern)!r}"
+        code = "no-file-matches"
     if not result:
-        raise InputFileNotFoundError(what)
+        raise InputFileNotFoundError.of(code, path=pattern)
     return result
 
 
@@ -121,7 +122,7 @@ def open_ipc(path: Path, columns: Sequence[int] | None = None, source: Any = Non
     magic = source.read(8)
     source.seek(0)
     if magic.startswith(b"FEA1"):
-        raise InputValueError("it is Feather version 1")
+        raise InputValueError.of("feather-version-one")
     # fields that are not wanted are never read, and threads are the pass's own
     options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=None if columns is None else list(columns))
     return (pa.ipc.open_file if magic.startswith(b"ARROW1") else pa.ipc.open_stream)(source, options=options)

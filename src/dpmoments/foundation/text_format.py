@@ -90,7 +90,7 @@ class TextFormat:
                     "out-of-range",
                     parameter=option,
                     value=mark,
-                    expected="one character, not a letter, digit or line end",
+                    expected="character",
                 )
         if (self.delimiter or ",") > "\x7e" or (self.quote or '"') > "\x7e":
             raise InputValueError.of("marks-not-ascii")
@@ -116,16 +116,14 @@ class TextFormat:
                     "out-of-range",
                     parameter=option,
                     value=words,
-                    expected="a list of texts: put the texts of the file in quotes",
+                    expected="list-of-texts",
                 )
             object.__setattr__(self, option, tuple(words))
         for first, second in (("true", "false"), ("nulls", "true"), ("nulls", "false")):
             if both := sorted(set(getattr(self, first)) & set(getattr(self, second))):
                 raise InputValueError.of("text-in-both", text=both[0], first=first, second=second)
         if isinstance(self.skip_lines, bool) or not isinstance(self.skip_lines, int) or self.skip_lines < 0:
-            raise InputValueError.of(
-                "out-of-range", parameter="skip_lines", value=self.skip_lines, expected="a whole number, 0 or more"
-            )
+            raise InputValueError.of("out-of-range", parameter="skip_lines", value=self.skip_lines, expected="count")
 
     def delimiter_for(self, ending: str) -> str:
         r"""Return the delimiter of a file with this ending.

@@ -92,11 +92,7 @@ class LineLengths:
 
     def _end_line(self, end: int) -> None:
         if end - self._line > self._longest:
-            raise LongLineError(f"one of its lines is longer than {_in_words(self._longest)}")
-
-
-def _in_words(n_bytes: int) -> str:
-    return f"{n_bytes >> 20} megabytes" if n_bytes >> 20 else f"{n_bytes} bytes"
+            raise LongLineError.of("line-too-long", most=self._longest)
 
 
 def open_utf8(path: Path, text_format: TextFormat, raw: Any = None) -> Any:

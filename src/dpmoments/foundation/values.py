@@ -156,7 +156,7 @@ def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> 
 
 def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
     """Raise unless the named entries of a mapping have these types."""
-    words: dict[type, str] = {str: "a text", dict: "a mapping", list: "a list", bool: "true or false"}
+    words: dict[type, str] = {str: "text", dict: "mapping", list: "list", bool: "flag"}
     if not isinstance(content, Mapping):
         raise InputTypeError.of("mapping-of-kinds", kinds=[*kinds])
     for name, kind in kinds.items():
@@ -201,7 +201,7 @@ def check_description(column: str, description: object) -> None:
         return
     if not isinstance(description, str) or not description.strip():
         raise InputTypeError.of(
-            "out-of-range", column=column, parameter="description", value=description, expected="a text, or left out"
+            "out-of-range", column=column, parameter="description", value=description, expected="text-or-none"
         )
     if len(description) > _MAX_DESCRIPTION_LENGTH or not description.isprintable():
         raise InputValueError.of("description-not-one-line", column=column, most=_MAX_DESCRIPTION_LENGTH)
@@ -229,13 +229,6 @@ def number_as_text(text: str) -> str:
     else:
         advice = "digits with a decimal point, without a unit or thousands separators"
     return f"must be a number, got the text {shown(text)}: {advice}"
-
-
-def check_probability(failure: float) -> None:
-    if not 0.0 < failure < 1.0:
-        raise InputValueError.of(
-            "out-of-range", parameter="failure", value=failure, expected="a probability, above 0 and below 1"
-        )
 
 
 # Exact numbers as floats, rounded to the safe side; losses in words that never say less.

@@ -70,10 +70,10 @@ class Losses:
         require_known(values, (*_AMOUNTS, "gaussian"), "the losses of a release")
         known = {name: None if values[name] is None else from_text(values[name]) for name in _AMOUNTS}
         if not isinstance(values["gaussian"], bool):
-            raise InputTypeError("gaussian must be true or false")
+            raise InputTypeError(Message("entry-of-other-type", name="gaussian", expected="flag"))
         losses = cls(**known, gaussian=values["gaussian"])
         if (losses.epsilon is None) != (losses.delta is None) or not (losses.epsilon or losses.rho):
-            raise InputValueError("the losses of a release have no unit that a ledger supports")
+            raise InputValueError(Message("losses-without-unit"))
         return losses
 
 

@@ -45,10 +45,10 @@ def as_text(number: Fraction) -> str:
 def from_text(text: object) -> Fraction:
     """Parse the text of :func:`as_text`."""
     if not isinstance(text, str) or len(text) > _MAX_RATIO_LENGTH or not (result := _RATIO.fullmatch(text)):
-        raise InputValueError("an amount in the ledger is not a numerator and a denominator")
+        raise InputValueError(Message("amount-not-a-ratio"))
     number = Fraction(int(result[1]), int(result[2]))
     if as_text(number) != text:
-        raise InputValueError("an amount in the ledger is not in lowest terms")
+        raise InputValueError(Message("amount-not-a-ratio"))
     return number
 
 
@@ -288,7 +288,7 @@ def _composition(composition: object) -> Composition:
 
 def _positive_mu(mu: object) -> float:
     if isinstance(mu, bool) or not isinstance(mu, Real):
-        raise InputTypeError(Message("wrong-type", parameter="mu", expected="a number", got=type(mu).__name__))
+        raise InputTypeError(Message("wrong-type", parameter="mu", expected="number", got=type(mu).__name__))
     number = float(mu)
     if not 0 < number <= _MAX_MU:
         raise InputValueError(Message("mu-not-a-budget", value=number, most=_MAX_MU))

@@ -177,9 +177,9 @@ class AdaptiveBallPlan(Plan):
         made = tuple(draw.sensitivity.name for draw in receipt.draws)
         in_ball, is_public = radius is not None, self.count_is_public
         if made not in possible_draws(pure=self.budget.pure, count_is_public=is_public, in_ball=in_ball):
-            raise InputValueError(f"no run of adaptive-ball with these diagnostics makes the draws {', '.join(made)}")
+            raise InputValueError(Message("draws-of-no-run", names=made))
         if radius is not None and radius not in map(radius_at, radius_places(self.budget.pure)):
-            raise InputValueError(f"radius {radius!r} is not one that adaptive-ball can choose")
+            raise InputValueError(Message("radius-not-possible", radius=radius))
         left = allowance(self.cost, self.loss_unit)
         for draw in receipt.draws[:-1]:
             left = left - draw.loss

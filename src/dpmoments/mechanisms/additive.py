@@ -207,9 +207,7 @@ def row_square_of(levels: LevelCoordinates | None) -> float:
 def require_levels(rows: Rows, levels: LevelCoordinates | None) -> None:
     """Refuse rows of a schema with other levels."""
     if levels is not None and LevelCoordinates.of(rows.schema) != levels:
-        raise InputValueError(
-            "the plan is for a schema with other levels, on which its sensitivity depends: make the plan from the same schema"
-        )
+        raise InputValueError(Message("rows-of-other-levels"))
 
 
 def too_coarse_for_levels(shape: MomentShape, bits: int) -> bool:

@@ -92,7 +92,7 @@ class Auto(Mechanism):
                     "out-of-range",
                     parameter="largest_eigenvalue",
                     value=self.largest_eigenvalue,
-                    expected="a positive finite number",
+                    expected="positive",
                 )
             )
 

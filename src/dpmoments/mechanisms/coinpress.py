@@ -618,9 +618,7 @@ class CoinPress(CoinPressOptions, Mechanism):
             object.__setattr__(self, "eigenvalue_bounds", checked_eigenvalue_bounds(self.eigenvalue_bounds))
         if self.mean_radius is not None and not 0.0 <= self.mean_radius < math.inf:
             raise InputValueError(
-                Message(
-                    "out-of-range", parameter="mean_radius", value=self.mean_radius, expected="finite and not negative"
-                )
+                Message("out-of-range", parameter="mean_radius", value=self.mean_radius, expected="not-negative")
             )
         if self.anchor is not None:
             object.__setattr__(self, "anchor", positive_definite(self.anchor, "the anchor"))

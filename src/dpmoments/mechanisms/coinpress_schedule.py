@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from dpmoments.foundation.checks import check_probability
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.roots import brent_root
-from dpmoments.foundation.values import check_probability
 from dpmoments.messages.message import Message
 
 _MAX_STEPS = 60
@@ -349,16 +349,14 @@ class CoinPressOptions:
                     )
                 )
         if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
-            raise InputValueError(
-                Message("out-of-range", parameter="steps", value=self.steps, expected="a whole number from 1 to 1000")
-            )
+            raise InputValueError(Message("out-of-range", parameter="steps", value=self.steps, expected="steps"))
         if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
             raise InputValueError(
                 Message(
                     "out-of-range",
                     parameter="failure",
                     value=self.failure,
-                    expected="a probability, above 0 and below 1",
+                    expected="probability",
                 )
             )
         if self.failure != _FAILURE and self.constants != "paper":
@@ -452,7 +450,7 @@ def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failur
     least = float(np.linalg.eigvalsh(matrix)[0])
     if least < 0.0:
         raise InputValueError(Message("covariance-not-positive"))
-    check_probability(failure)
+    check_probability("failure", failure)
     root = math.sqrt(max(n_rows - 1, 0)) - math.sqrt(len(matrix)) - math.sqrt(-2.0 * math.log(failure))
     return least * max(root, 0.0) ** 2
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from dpmoments.foundation.errors import InputLookupError
-
 Class = TypeVar("Class")
 
 MOMENTS: Mapping[str, str] = {
@@ -47,7 +45,7 @@ MEANS: Mapping[str, str] = {
 def class_at(entry: str) -> Any:
     """Return the class of an entry of this table; no other text is loaded."""
     if entry not in (*MOMENTS.values(), *MEANS.values()):
-        raise InputLookupError(f"{entry!r} is not in the table of mechanisms")
+        raise AssertionError(f"{entry!r} is not in the table of mechanisms")
     module, _, name = entry.partition(":")
     return getattr(import_module(module), name)
 

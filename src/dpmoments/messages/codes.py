@@ -9,7 +9,9 @@ import re
 from collections.abc import Callable, Mapping
 from string import Formatter
 from types import MappingProxyType
+from typing import Any
 
+from dpmoments.messages.phrases import PHRASES
 from dpmoments.messages.refusals import REFUSALS
 
 Fact = bool | int | float | str | tuple["Fact", ...]
@@ -49,12 +51,14 @@ KINDS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
         "word": _is_word,
         "words": _every(_is_word),
         "amount": _is_text,
+        "phrase": lambda value: isinstance(value, str) and value in PHRASES,
         "fact": lambda value: isinstance(value, bool | int | float | str),
     }
 )
 """Kinds of facts: a ``name`` is text that a person wrote.
 
-A ``word`` is one that the library defines; an ``amount`` is a privacy loss as it is printed, in an error only. A ``fact`` of an
+A ``word`` is one that the library defines, and a ``phrase`` one of
+:data:`PHRASES`; an ``amount`` is a privacy loss as it is printed, in an error only. A ``fact`` of an
 error is a number or text.
 """
 
@@ -184,14 +188,17 @@ def _kinds_of(sentence: str) -> Kinds:
     kinds = {}
     for _, name, spec, _ in Formatter().parse(sentence):
         if name:
-            kinds[name] = "names" if spec in ("all", "listed") else "number" if spec else "fact"
+            kinds[name] = (
+                "names" if spec in ("all", "listed") else spec if spec == "phrase" else "number" if spec else "fact"
+            )
     return kinds
 
 
 _ERRORS: Mapping[str, Kinds] = {
     **{code: _kinds_of(sentence) for code, sentence in REFUSALS.items()},
-    "wrong-type": {"column?": "name", "parameter": "name", "expected": "name", "got": "name", "advice?": "name"},
-    "out-of-range": {"column?": "name", "parameter": "name", "value": "fact", "expected": "name"},
+    "wrong-type": {"column?": "name", "parameter": "name", "expected": "phrase", "got": "name"},
+    "out-of-range": {"column?": "name", "parameter": "name", "value": "fact", "expected": "phrase"},
+    "not-between": {"parameter": "name", "value": "fact", "least": "number", "most": "number"},
     "not-one-of": {"column?": "name", "parameter": "name", "value": "fact", "choices": "names"},
     "needs-mean": {"analysis?": "name"},
     "file-inconsistent": {"path": "fact", "noun": "name", "failure": "name", "cause": "word"},
@@ -341,17 +348,17 @@ PART = "part"
 """A fact of any message: the group or pooled table that it is about, from the outside in."""
 
 
-def fault_of(code: object, facts: Mapping[str, object]) -> str | None:
-    """Return what is wrong with the facts of a code; None if they are sound."""
+def fault_of(code: object, facts: Mapping[str, object]) -> tuple[str, dict[str, Any]] | None:
+    """Return the code and the facts of the error if facts are not those of a code."""
     if not isinstance(code, str) or code not in CODES:
-        return "unknown code"
+        return "message-of-other-code", {"value": code}
     kinds = {name.removesuffix("?"): kind for name, kind in CODES[code].items()} | {PART: "names"}
     needed = {name for name in CODES[code] if not name.endswith("?")}
     if missing := needed - facts.keys():
-        return f"without {', '.join(sorted(missing))}"
+        return "message-without-facts", {"value": code, "names": sorted(missing)}
     for name, value in facts.items():
         if name not in kinds:
-            return "with an unknown fact"
+            return "message-unknown-fact", {"value": code, "name": name}
         if not KINDS[kinds[name]](value):
-            return f"{name} is not of kind {kinds[name]}"
+            return "message-fact-kind", {"value": code, "name": name, "kind": kinds[name]}
     return None

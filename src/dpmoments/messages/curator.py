@@ -155,6 +155,10 @@ IN_PYTHON: Mapping[str, Words] = MappingProxyType(
 AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
     {
         **_BOTH,
+        "nothing-counted": (
+            "State --ledger FILE --dataset NAME ('dpmoments ledger grant' creates one), or --no-ledger"
+        ),
+        "contribution-bound-needed": "(--max-rows-per-unit 5)",
         "clipped-rows": (
             "A new release with --mechanism adaptive-ball --option dominant_rows=true clips no row, but has more noise: compare "
             "with 'dpmoments forecast'."

@@ -5,6 +5,7 @@ They name no remedy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -270,8 +271,23 @@ def _parameter(facts: Facts) -> str:
 
 
 def _wrong_type(facts: Facts) -> str:
-    advice = f": {facts['advice']}" if "advice" in facts else ""
-    return f"{_parameter(facts)} must be {facts['expected']}, got {facts['got']}{advice}"
+    advice = _ADVICE_ON_TYPE.get(facts["expected"], "")
+    return f"{_parameter(facts)} must be {facts['expected']:phrase}, got {facts['got']}{advice}"
+
+
+_ADVICE_ON_TYPE: Mapping[Fact, str] = MappingProxyType(
+    {
+        "axes": ": pass one from plt.subplots(), or none",
+        "privacy-unit": ": dpm.PrivacyUnit('person_id', max_rows=5)",
+        "schema": ": dpm.Schema(dpm.Numeric('age', 0, 100), …) or dpm.Schema.load('people.yaml')",
+    }
+)
+
+
+def _not_between(facts: Facts) -> str:
+    least, most = facts["least"], facts["most"]
+    bounds = f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
+    return f"{facts['parameter']}={facts['value']!r} must be {bounds}"
 
 
 def _not_one_of(facts: Facts) -> str:
@@ -531,7 +547,8 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         # Errors
         **REFUSALS,
         "wrong-type": _wrong_type,
-        "out-of-range": lambda facts: f"{_parameter(facts)}={facts['value']!r} must be {facts['expected']}",
+        "out-of-range": lambda facts: f"{_parameter(facts)}={facts['value']!r} must be {facts['expected']:phrase}",
+        "not-between": _not_between,
         "not-one-of": _not_one_of,
         "needs-mean": _needs_mean,
         "file-inconsistent": "{path} does not hold a consistent {noun}: {failure}",

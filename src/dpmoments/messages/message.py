@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError, visible
-from dpmoments.foundation.values import from_plain, require_known, shown, to_plain
+from dpmoments.foundation.values import from_plain, require_known, to_plain
 from dpmoments.messages.analyst import ANALYST
 from dpmoments.messages.codes import CODES, ERRORS, PART, QUERIES, Fact, fault_of
 from dpmoments.messages.curator import AT_THE_SHELL, IN_PYTHON
@@ -60,12 +60,12 @@ class Message:
         readers: Mapping[str, Callable[[Any], Any]] = _READERS if code in ERRORS else {}
         plain = {name: readers.get(CODES.get(code, {}).get(name, ""), _plain)(value) for name, value in facts.items()}
         if fault := fault_of(code, plain):
-            raise InputValueError(f"message {shown(code)}: {fault}")
+            raise InputValueError.of(fault[0], **fault[1])
         object.__setattr__(self, "code", code)
         object.__setattr__(self, "_facts", tuple(sorted(plain.items())))
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise InputTypeError("a message cannot be changed: make another")
+        raise InputTypeError.of("message-not-changed")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Message) and (self.code, self._facts) == (other.code, other._facts)
@@ -85,7 +85,7 @@ class Message:
         if isinstance(query, str):
             return cls(query) if query in QUERIES else cls("query", name=query)
         if query.code not in QUERIES:
-            raise InputValueError(f"message {shown(query.code)} is not a query")
+            raise InputValueError.of("message-of-other-code", value=query.code)
         return query
 
     @property
@@ -138,18 +138,18 @@ class Message:
         TypeError, ValueError
             If it is not a message.
         """
-        require_known(values, ("code", "facts"), "a message")
+        require_known(values, ("code", "facts"), "message")
         if "code" not in values:
-            raise InputValueError("a message has no code")
+            raise InputValueError.of("entries-missing", name="message", names=["code"])
         facts = from_plain(values.get("facts", {}))
         if not isinstance(facts, dict) or not all(isinstance(name, str) for name in facts):
-            raise InputTypeError("the facts of a message must be a mapping")
+            raise InputTypeError.of("not-a-mapping", name="facts")
         code = values["code"]
         if codes is not None and (not isinstance(code, str) or code not in codes):
-            raise InputValueError(f"{shown(code)} is not the code of a message that is expected here")
+            raise InputValueError.of("message-of-other-code", value=code)
         plain = {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}
         if fault := fault_of(code, plain):
-            raise InputValueError(f"message {shown(code)}: {fault}")
+            raise InputValueError.of(fault[0], **fault[1])
         return cls(code, **plain)
 
 
@@ -167,7 +167,7 @@ def _made(code: str, facts: dict[str, Fact]) -> Message:
 def messages_of(values: object, codes: Iterable[str], what: str) -> tuple[Message, ...]:
     """Read a list of messages of a file."""
     if not isinstance(values, list) or len(values) > _MAX_IN_FILE:
-        raise InputTypeError(f"{what} must be a list of messages")
+        raise InputTypeError.of("entry-of-other-type", name=what, expected="messages")
     return tuple(Message.from_dict(value, codes) for value in values)
 
 

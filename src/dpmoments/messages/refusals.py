@@ -10,7 +10,30 @@ from dpmoments.messages.table_refusals import TABLE_REFUSALS
 REFUSALS: Mapping[str, str] = MappingProxyType(
     {
         **TABLE_REFUSALS,
+        # Arguments
+        "array-not-finite": "{parameter} holds NaN or infinity: use finite numbers",
+        "array-of-other-shape": "{parameter} has shape {shape}: give {expected:phrase}",
+        "not-above": "{parameter}={value!r} must be above {least:g}",
+        "not-whole-between": "{parameter}={value!r} must be a whole number from {least:,} to {most:,}",
+        "shapes-differ": "{first} has shape {shape} and {second} {other_shape}, which do not fit each other",
+        "no-root": "no root of the function was found between {low!r} and {high!r}",
+        "root-not-a-number": "the function is not a number at {x!r}, so no root can be found",
+        "line-too-long": "one of its lines is longer than {most:,} bytes",
+        "library-missing": "these files are read with {library}: pip install 'dpmoments[{extra}]'",
+        "pandas-not-installed": "pandas is not installed: install it, or use format='arrow' for a pyarrow.Table",
+        # Noise
+        "noise-model-entry": "{entry} of the noise model must be {expected:phrase}",
+        "terms-of-other-sizes": "the terms of noise have sizes {sizes}: use one size",
+        "not-a-map-of-noise": "a matrix of shape {shape} does not carry this noise: give finite numbers in {columns} columns",
+        "generator-not-copied": ("a SecureGenerator cannot be copied or stored: two releases would share their noise"),
+        "draw-was-zero": "a noise draw was zero: nothing was released; run again",
+        "temperatures-shape": "temperatures have shape {shape}: give a vector of at most {most}, one per eigenvector",
+        "integrand-does-not-fall": "the integrand does not fall off within floating-point range",
+        "loss-not-in-unit": "a loss of {distribution} is not counted in {unit}",
         # Budgets, receipts and privacy units
+        "losses-not-a-cost": "losses counted in {unit} do not add up to a cost of {cost}",
+        "curve-not-monotone": "the privacy curve is not monotone near its root",
+        "query-in-larger-units": "a query is counted in smaller units, 1 or more in one, and rounding adds to its distance",
         "loss-negative": "a loss must not be negative",
         "losses-of-other-units": "losses in {first} and {second} do not add up",
         "loss-not-subtracted": "a loss in {unit} cannot be subtracted from one in {unit_2}",
@@ -151,6 +174,8 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "eigenvalue-not-above": "least_eigenvalue={value!r} must be above {least:g}",
         "augmentation-out-of-range": "augmentation={augmentation}: the appended constant is between 0 and 1",
         # Ledgers
+        "losses-without-unit": "the losses of a release have no unit that a ledger supports",
+        "amount-not-a-ratio": "an amount in the ledger is not a numerator and a denominator in lowest terms",
         "not-a-ledger": "ledger must be a dpmoments.Ledger or the path of its file, got {ledger!r}",
         "ledger-with-insecure-seed": (
             "a release with an insecure seed is not private and cannot be charged to a ledger: leave out ledger or "
@@ -202,7 +227,19 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "rows is private, and an empty table is released like any other)"
         ),
         "rows-not-as-stated": "n_rows={rows} and the table has another number of rows: leave n_rows out",
+        # Messages
+        "message-not-changed": "a message cannot be changed: make another",
+        "message-of-other-code": "{value!r} is not the code of a message that is expected here",
+        "message-without-facts": "message {value!r} lacks the facts {names:all}",
+        "message-unknown-fact": "message {value!r} has no fact {name!r}",
+        "message-fact-kind": "the fact {name!r} of message {value!r} is not of kind {kind!r}",
         # Mechanisms
+        "draws-of-no-run": "no run of adaptive-ball with these diagnostics makes the draws {names:all}",
+        "radius-not-possible": "adaptive-ball cannot choose the radius {radius!r}",
+        "rows-of-other-levels": (
+            "the plan is for a schema with other levels, on which its sensitivity depends: make the plan from the same schema"
+        ),
+        "diagnostics-lack": "the diagnostics do not have {entry} of a run",
         "ball-needs-mean": (
             "adaptive-ball needs the mean, because its moments are about a private center: release with mean=True, "
             "or use matrix-laplace or gaussian"
@@ -290,7 +327,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "mechanism-configured": "'{mechanism}' is configured already: leave out {options:all}",
         "rows-negative": "n_rows={rows} must not be negative",
         "matrix-not-square": "{parameter} must be a finite square matrix, got shape {shape}",
-        "matrix-not-symmetric": "{parameter} must be symmetric",
+        "matrix-not-symmetric": "{parameter} is not symmetric: pass (M + Mᵀ)/2 if the difference is intended",
         "matrix-not-positive": "{parameter} must be positive definite, but has an eigenvalue that is not positive",
         "spectrum-and-decay": "give spectrum or decay, not both: they set the same numbers",
         "decay-out-of-range": "decay={decay!r}: eigenvalues fall as i^−decay, which must be finite and not negative",
@@ -311,7 +348,71 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         ),
         "plan-above-cost-of-row": "the plan for rows costs more than a row's part of the cost for units",
         "rows-of-other-unit": "the rows were opened for another privacy unit than the plan's, or for none",
+        # Audits
+        "diagnostic-not-plain": "the diagnostic {name!r} is a {got}: the audit reads plain values and arrays",
+        "every-run-failed": "every run failed on both tables of {pair!r}",
+        "no-pair-to-audit": "no pair of tables to audit",
+        "audit-too-small": (
+            "pilot={pilot}, final={final}, finalists={finalists}: an audit needs at least 20 pilot and 20 final draws, and one "
+            "finalist"
+        ),
+        "nothing-to-audit": "nothing to audit: no budget and relation given here is supported by {names:all}",
+        "exact-noise-has-no-seed": (
+            "seed={seed}: exact noise comes from the operating system and has no seed; leave one out"
+        ),
         # Mechanisms and bounds of papers
+        "matrix-singular": (
+            "{parameter} is singular or has a negative eigenvalue, so an error relative to it is undefined: drop features that "
+            "are constant or sums of others, use the Frobenius or spectral error of moments (no inverse needed), or raise "
+            "alpha for the risk of a ridge fit"
+        ),
+        "columns-dependent": (
+            "the columns of {parameter} are linearly dependent: give as many as the subspace has dimensions"
+        ),
+        "paper-needs-laplace": "constants='paper' needs Laplace noise: the paper has no other bound; use 'sharp'",
+        "closed-form-below-one": (
+            "the closed form gives {shortfall:g}; below 1 its proof does not hold: use direction_shortfall"
+        ),
+        "number-for-eigenvalues": "got {number} {parameter}: give from {least:d} to {most:d}, one per eigenvalue",
+        "no-number-reaches": "no number in floating-point range reaches {parameter}={value!r}: use a larger one",
+        "no-bound-for-degrees": (
+            "no bound exists for {coefficients:g} coefficients and {degrees:g} degrees of freedom: use more degrees of "
+            "freedom, or fewer features"
+        ),
+        "wishart-degrees": (
+            "degrees_of_freedom={value!r} must be above {rows:d}, the rows of the matrix (features, and one more for count and "
+            "mean), and at most {most:d}"
+        ),
+        "too-few-degrees": (
+            "{mechanism} needs at least {least:g} degrees of freedom for a matrix of {rows:d} rows (features, and one more for "
+            "count and mean), got {value!r}"
+        ),
+        "columns-constant": "every column of {dataset} is constant, so none can be standardized",
+        "column-constant": "column '{column}' of {dataset} is constant, so it cannot be standardized",
+        "numbers-incomplete": "numeric column '{column}' of {dataset} has missing values: load the complete rows",
+        "levels-incomplete": (
+            "column '{column}' of {dataset} has missing values: load the complete rows, or pass unknown_is_a_level=True if the "
+            "encoding has it"
+        ),
+        "variable-not-a-folder": (
+            "{variable} is set to {value!r}, which is not a folder: name the folder that holds {file}, or unset the variable"
+        ),
+        "file-not-published": (
+            "{path} is not the published {file}: its md5 is {md5}, expected {known}; remove it, or put the published file in "
+            "its place"
+        ),
+        "download-not-published": (
+            "{path} is not the published {file}: its md5 is {md5}, expected {known}; nothing was stored; try again later, or "
+            "save the file there by hand"
+        ),
+        "not-downloaded": (
+            "could not download {url} ({error}). Get {file} by other means and save it as {path}, or set {variable} to a "
+            "folder that holds it"
+        ),
+        "download-not-stored": (
+            "could not store {path} ({error}): set XDG_CACHE_HOME to a folder that can be written, or place the file in a "
+            "folder of your own and name that in {variable}"
+        ),
         "paper-sets-degrees": "the paper's calibration sets the degrees of freedom: leave degrees_of_freedom out",
         "scale-matrix-too-small": (
             "scale_matrix has an eigenvalue below 1: it must be at least the identity in every direction, for rows "
@@ -555,6 +656,17 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "features-of-other-schema": "the features are not those of the schema",
         "warnings-in-diagnostics": "warnings are an entry of a release, and not of its diagnostics",
         # Estimators
+        "fitted-before": (
+            "without a ledger the budget of an estimator is for one fit, and this one, or a copy of it, was fitted before: "
+            "fitting again, as cross-validation does with copies, would spend the budget again. Now nothing was spent. Give it "
+            "ledger= and dataset=, so that every fit is charged, and refused beyond the grant; or make a new estimator to "
+            "spend the budget once more"
+        ),
+        "fit-of-other-process": (
+            "this estimator is a copy from another process (joblib, pickle), and without a ledger the fits of its other copies "
+            "are not counted: nothing was spent. Give it ledger= and dataset=, so that every fit is charged, and refused "
+            "beyond the grant; or make a new estimator in this process to spend the budget once more"
+        ),
         "not-a-release": "fit_release takes a dpmoments release, got {got}.",
         "array-columns-of-schema": (
             "X has {columns} columns, and the schema has {n_expected} without y ({expected:listed}): the columns "
@@ -739,6 +851,21 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "a Preflight holds private facts and is neither pickled nor copied: run preflight again"
         ),
         # Commands
+        "options-exclusive": "give one of these options, not several",
+        "option-needs-option": "it goes with {option}: give both",
+        "value-twice": "{value!r} is given twice",
+        "option-form": "{value!r} is not {form}",
+        "options-of-one-mechanism": "options belong to one mechanism: name one",
+        "unknown-mechanism-option": "mechanism '{mechanism}' has no option {option!r}: its options are {options:all}",
+        "mechanism-without-options": "mechanism '{mechanism}' has no option {option!r}: it takes no options",
+        "page-of-all-mechanisms": "the page lists all mechanisms: leave the name out",
+        "deviation-form": "{value!r} is neither a number nor feature=number",
+        "deviation-for-all": "{value!r} is for all features: leave the others out, or name a feature with each",
+        "head-form": "{value!r} is not a head: give a number and a hash, as printed by 'dpmoments ledger verify'",
+        "one-path": "give one path: put a glob in quotes, 'people/*.parquet'",
+        "contribution-bound-needed": "state the contribution bound, the most rows of one unit that count",
+        "rows-of-groups": "the groups' numbers of rows are private: leave the number of rows out",
+        "nothing-counted": "nothing counts what releases of this table spend together.",
         "file-of-mean": (
             "{path} holds only a mean, and '{command}' needs count, mean and second moment, which 'dpmoments "
             "release' makes."

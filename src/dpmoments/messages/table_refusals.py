@@ -48,13 +48,19 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         "text-format-not-a-mapping": "text_format must be a mapping of {names:all}",
         "unknown-text-format-entries": "text_format has unknown entries {names:all}{question}: use {known:all}",
         "text-file-unreadable": "{path} cannot be read: {reason}",
+        "no-table-in-folder": (
+            "the folder '{path}' holds no .parquet, .feather, .arrow, .csv, .tsv, .xlsx, .dta, .sav or .sas7bdat file"
+        ),
+        "no-file-matches": "no file matches '{path}'",
+        "feather-version-one": "it is Feather version 1",
+        "entries-missing": "{name} has no {names:all}",
         "nested-too-deep": "it nests values more than {most} deep",
         "not-a-mapping": "{name} must be a mapping",
         "not-finite-numbers": "{name} must hold {length} finite numbers",
         "mismarked": "a value is marked {tag!r} and is not one",
         "unknown-entries": "{name} has unknown entries {names:all}",
         "mapping-of-kinds": "a mapping with {kinds:all} is expected",
-        "entry-of-other-type": "{name} must be {expected}",
+        "entry-of-other-type": "{name} must be {expected:phrase}",
         "column-name-not-text": "a column's name is a non-empty string, got '{name}'",
         "not-unicode": "{what}, {text!r}, is not valid Unicode text (it holds half of a surrogate pair)",
         "description-not-one-line": (

@@ -16,6 +16,7 @@ import numpy as np
 from dpmoments.foundation.errors import visible
 from dpmoments.foundation.values import no_less, shown
 from dpmoments.messages.codes import Fact
+from dpmoments.messages.phrases import PHRASES
 
 Words = str | Callable[[Mapping[str, Fact]], str]
 """A template with the facts' names in braces, or a function of the facts."""
@@ -42,6 +43,8 @@ class _Name(str):
     def __format__(self, spec: str) -> str:
         if spec == "shell":
             return shlex.quote(self)
+        if spec == "phrase":
+            return PHRASES[str(self)]
         return repr(str(self)) if spec == "python" else format(str(self), spec)
 
 

@@ -20,9 +20,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.roots import brent_root
-from dpmoments.messages.message import Message
 from dpmoments.noise.quadrature import log_gamma_density, log_integral
 
 ComplexArray = npt.NDArray[np.complex128]
@@ -40,15 +38,6 @@ def cantelli_quantile(level: float) -> float:
     p is the larger side.
     """
     return math.sqrt(level / (1.0 - level)) if level >= 0.5 else -math.sqrt((1.0 - level) / level)
-
-
-def checked_level(level: float) -> float:
-    """Return the level if it is a probability above 0 and below 1; else raise ValueError."""
-    if not 0.0 < level < 1.0:
-        raise InputValueError(
-            Message("out-of-range", parameter="level", value=level, expected="a probability, above 0 and below 1")
-        )
-    return level
 
 
 # Quantiles of a gamma variable and of the difference of two: the cells of noise made of Wisharts.

@@ -9,9 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import is_finite_number
-from dpmoments.messages.message import Message
+from dpmoments.foundation.checks import check_probability
 
 _STEPS_PER_SD = 2048
 """Grid points in one SD of a sum: a finer lattice is coarsened, and quantiles rounded up."""
@@ -63,10 +61,7 @@ class CountNoise:
 
     def half_width(self, level: float) -> float:
         """Return the smallest bound on the noise with probability ``level`` or more, in rows."""
-        if not (is_finite_number(level) and 0.0 < level < 1.0):
-            raise InputValueError(
-                Message("out-of-range", parameter="level", value=level, expected="a probability, above 0 and below 1")
-            )
+        check_probability("level", level)
         step, within = _distribution(self)
         reached = int(np.searchsorted(within, level))
         return step * (reached + (step != self.step))

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import SecureGenerator
 from dpmoments.noise.rejection import MIN_SCALE, gaussian_draws, laplace_draws
 
@@ -68,7 +69,7 @@ def _opendp() -> tuple[Any, Any, Any]:
 
 def _checked(scale: float) -> float:
     if not 0 < scale <= _MAX_SCALE:
-        raise InputValueError(f"noise scale {scale!r} in lattice units must be positive and at most 2**52")
+        raise InputValueError(Message("not-between", parameter="scale", value=scale, least=0.0, most=_MAX_SCALE))
     return float(scale)
 
 
@@ -84,7 +85,7 @@ def choose_by_score(
     arithmetic; otherwise it is the floating-point Gumbel trick, in log space: no weight overflows.
     """
     if scores.dtype == object:
-        raise InputTypeError("scores must be float64 or integers that fit in int64")
+        raise AssertionError("scores must be float64 or integers that fit in int64")
     if isinstance(generator, SecureGenerator) and np.issubdtype(scores.dtype, np.integer) and rate > 0.0:
         from opendp.measures import zero_concentrated_divergence
 

@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.checks import check_at_least, check_between, check_probability
 
 _SEED = 20_150_701
 _MAX_DRAWS = 20_000
@@ -49,8 +49,9 @@ def wishart_eigenvalue_range(size: int, degrees: float, failure: float) -> tuple
     Each end has half the failure probability. In closed form (√ν − √m − t)₊² and (√ν + √m + t)², t = √(2 ln(2/failure)), m =
     ``size`` and ν = ``degrees`` ≥ m (Davidson & Szarek 2001, Theorem II.13). Both ends are exact quantiles of χ²_ν for m = 1.
     """
-    if not (size >= 1 and degrees >= size and 0.0 < failure < 1.0):
-        raise InputValueError(f"need 1 <= size <= degrees and 0 < failure < 1, got {size}, {degrees} and {failure!r}")
+    check_at_least("size", size)
+    check_between("degrees", degrees, size, math.inf)
+    check_probability("failure", failure)
     side = failure / 2.0
     if size == 1:
         return float(scipy.special.chdtri(degrees, 1.0 - side)), float(scipy.special.chdtri(degrees, side))
@@ -74,8 +75,8 @@ def normal_norm_quantile(size: int, failure: float) -> float:
     Variances are 1 on and ½ off the diagonal. In closed form √(2m) + √(2 ln(2/failure)), m = ``size`` (Gaussian concentration
     about a mean of at most √(2m)).
     """
-    if not (size >= 1 and 0.0 < failure < 1.0):
-        raise InputValueError(f"need size >= 1 and 0 < failure < 1, got {size} and {failure!r}")
+    check_at_least("size", size)
+    check_probability("failure", failure)
     if size == 1:
         return -float(scipy.special.ndtri(failure / 2.0))
     bound = math.sqrt(2.0 * size) + math.sqrt(2.0 * math.log(2.0 / failure))

@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import check_at_least, check_positive
 from dpmoments.foundation.errors import InputArithmeticError, InputValueError
 from dpmoments.messages.message import Message
 
@@ -80,7 +81,7 @@ def isotropic(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
     direction = symmetric_gaussian(d, 1.0, rng)
     norm = float(np.linalg.norm(direction))
     if norm == 0.0:
-        raise InputArithmeticError("a noise draw was zero: nothing was released; run again")
+        raise InputArithmeticError(Message("draw-was-zero"))
     return (rng.standard_gamma(d * (d + 1) / 2) / rate / norm) * direction
 
 
@@ -107,15 +108,15 @@ def inverse_wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np
 
 
 def _check_size_and_rate(d: int, rate: float) -> None:
-    if d < 1:
-        raise InputValueError(Message("out-of-range", parameter="d", value=d, expected="at least 1"))
-    if not (rate > 0 and math.isfinite(rate)):
-        raise InputValueError(Message("out-of-range", parameter="rate", value=rate, expected="positive and finite"))
+    check_at_least("d", d)
+    check_positive("rate", rate)
 
 
 def _bartlett(d: int, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:
     if not degrees_of_freedom > d - 1:
-        raise InputValueError(f"degrees_of_freedom={degrees_of_freedom!r} must be above d − 1 = {d - 1}")
+        raise InputValueError(
+            Message("degrees-too-few", parameter="degrees_of_freedom", value=degrees_of_freedom, least=d - 1)
+        )
     factor = np.tril(rng.standard_normal((d, d)), -1)
     factor[np.diag_indices(d)] = np.sqrt(rng.chisquare(degrees_of_freedom - np.arange(d)))
     return factor

@@ -13,9 +13,16 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import (
+    check_at_least,
+    check_between,
+    check_not_negative,
+    check_positive,
+    check_probability,
+)
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.roots import brent_root
-from dpmoments.foundation.values import finite_numbers, is_finite_number, require_kinds, require_known, shown
+from dpmoments.foundation.values import finite_numbers, require_kinds, require_known
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import (
     CellFamily,
@@ -127,9 +134,7 @@ class NoiseModel(ABC):
         """Name in files."""
 
     def __post_init__(self) -> None:
-        d = self.n_features
-        if isinstance(d, bool) or not isinstance(d, int) or d < 1:
-            raise InputValueError(f"n_features={d!r} of the noise model is not a whole number above 0")
+        check_at_least("n_features", d := self.n_features)
         for entry in fields(self):
             value = getattr(self, entry.name)
             if value is None and "None" in str(entry.type):
@@ -137,14 +142,12 @@ class NoiseModel(ABC):
             if entry.name in self.arrays:
                 shape = (d,) * self.arrays[entry.name]
                 if not isinstance(value, np.ndarray) or value.shape != shape or not np.isfinite(value).all():
-                    raise InputValueError(f"{entry.name} of the noise model must hold finite numbers, shape {shape}")
+                    raise InputValueError(Message("not-finite-numbers", name=entry.name, length=d ** len(shape)))
                 value.setflags(write=False)
             elif entry.type == "bool":
-                if not isinstance(value, bool):
-                    raise InputValueError(f"{entry.name} of the noise model must be true or false")
+                _require(isinstance(value, bool), entry.name, "flag")
             elif str(entry.type).startswith(("float", "int")):
-                if not (is_finite_number(value) and value >= 0):
-                    raise InputValueError(f"{entry.name} of the noise model is not a finite number, 0 or above")
+                check_not_negative(entry.name, value)
                 if entry.name != "n_features":
                     object.__setattr__(
                         self, entry.name, float(value) + 0.0
@@ -215,12 +218,10 @@ class NoiseModel(ABC):
     def from_dict(values: Mapping[str, Any]) -> NoiseModel:
         """Return the model that :meth:`to_dict` wrote."""
         if not isinstance(values, Mapping):
-            raise InputTypeError("a noise model is a mapping of its name and its numbers")
+            raise InputTypeError(Message("not-a-mapping", name="noise_model"))
         name = values.get("name")
         if not isinstance(name, str) or name not in _NOISE_MODELS:
-            raise InputValueError(
-                f"the name of the noise model must be one of {', '.join(sorted(_NOISE_MODELS))}, not {shown(name)}"
-            )
+            raise InputValueError(Message("not-one-of", parameter="name", value=name, choices=sorted(_NOISE_MODELS)))
         given = {key: value for key, value in values.items() if key != "name"}
         return _NOISE_MODELS[name].read(name, given)
 
@@ -228,21 +229,26 @@ class NoiseModel(ABC):
     def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
         """Return the model of this name from the other entries of its file."""
         known = [entry.name for entry in fields(cls)]
-        _require_exactly(given, known, f"the noise model {name!r}")
+        _require_exactly(given, known, name)
         d = given["n_features"]
         for key, dimensions in cls.arrays.items():
             if given[key] is None:
                 continue
-            if isinstance(d, bool) or not isinstance(d, int) or d < 1:
-                raise InputValueError(f"n_features={shown(d)} of the noise model is not a whole number above 0")
+            check_at_least("n_features", d)
             given[key] = finite_numbers(given[key], d**dimensions, key).reshape((d,) * dimensions)
         return cls(**given)
 
 
-def _require_exactly(given: Mapping[str, Any], known: Sequence[str], what: str) -> None:
-    require_known(given, known, what)
+def _require_exactly(given: Mapping[str, Any], known: Sequence[str], name: str) -> None:
+    require_known(given, known, name)
     if absent := [key for key in known if key not in given]:
-        raise InputValueError(f"{what} has no {', '.join(absent)}")
+        raise InputValueError(Message("entries-missing", name=name, names=absent))
+
+
+def _require(holds: Any, entry: str, expected: str) -> None:
+    """Raise ValueError unless an entry of a noise model is what is expected."""
+    if not holds:
+        raise InputValueError(Message("noise-model-entry", entry=entry, expected=expected))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -333,27 +339,22 @@ class AdditiveModel(WithOwnCount):
     @classmethod
     def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
         if "family" in given:
-            raise InputValueError(f"the noise model {name!r} has no entry 'family': its name is the family's")
+            raise InputValueError(Message("unknown-entries", name=name, names=["family"]))
         return super().read(name, {**given, "family": name.removeprefix(cls.name_before_family)})
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.family not in _FAMILIES:
-            raise InputValueError(
-                f"family={shown(self.family)} of the noise model must be one of {', '.join(_FAMILIES)}"
-            )
+            raise InputValueError(Message("not-one-of", parameter="family", value=self.family, choices=[*_FAMILIES]))
         if isinstance(_FAMILIES[self.family], CellFamily):
-            if self.rate is not None:
-                raise InputValueError(f"{self.family} noise has no rate")
+            _require(self.rate is None, "rate", "unset")
             return
-        if self.rate is None or not self.rate > 0.0:
-            raise InputValueError(f"the noise model of {self.family} noise has no rate: it must be above 0")
-        if not math.isfinite(self.diagonal_variance * self.rate * self.rate):
-            raise InputValueError(
-                f"no {self.family} noise of rate={self.rate!r} has diagonal_variance={self.diagonal_variance!r}"
-            )
-        if not math.isclose(self.diagonal_variance, 2.0 * self.off_diagonal_variance, rel_tol=_ROUNDING):
-            raise InputValueError(f"{self.family} noise has twice the variance on the diagonal")
+        _require(self.rate is not None, "rate", "positive")
+        assert self.rate is not None
+        check_positive("rate", self.rate)
+        check_not_negative("diagonal_variance", self.diagonal_variance * self.rate * self.rate)
+        twice = math.isclose(self.diagonal_variance, 2.0 * self.off_diagonal_variance, rel_tol=_ROUNDING)
+        _require(twice, "diagonal_variance", "twice-off-diagonal")
 
     @property
     def cells(self) -> CellFamily:
@@ -495,20 +496,17 @@ class CenteredLevelsModel(AdditiveModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.family not in _CENTERED_FAMILIES:
-            raise InputValueError(f"no {self.family} noise is added about a center of levels")
-        if self.sum_variance is None or self.count_variance is None:
-            raise InputValueError("noise about a center of levels needs that of the sum of rows and of their number")
-        if not (np.abs(self.center) <= 1.0).all():
-            raise InputValueError("center of the noise model must be in the unit ball")
+        _require(self.family in _CENTERED_FAMILIES, "family", "symmetric-family")
+        _require(self.sum_variance is not None, "sum_variance", "given-for-center")
+        _require(self.count_variance is not None, "count_variance", "given-for-center")
+        _require((np.abs(self.center) <= 1.0).all(), "center", "in-unit-ball")
         start = 0
         while start < self.n_features:
             size = max(self.block_sizes[start], 1.0)
-            if size % 1.0 or not (self.block_sizes[start : start + int(size)] == self.block_sizes[start]).all():
-                raise InputValueError("block_sizes of the noise model do not fit each other")
+            alike = (self.block_sizes[start : start + int(size)] == self.block_sizes[start]).all()
+            _require(not size % 1.0 and alike, "block_sizes", "blocks")
             start += int(size)
-        if start > self.n_features:
-            raise InputValueError("block_sizes of the noise model do not fit each other")
+        _require(start <= self.n_features, "block_sizes", "blocks")
 
     @property
     def projection(self) -> FloatArray:
@@ -586,13 +584,10 @@ class PooledModel(NoiseModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.parts:
-            raise InputValueError("the noise model has no parts: a list of at least one is expected")
+        _require(self.parts, "parts", "not-empty")
         for part, shift in self.parts:
-            if part.noise is None or part.noise.n_features != self.n_features or shift.shape != (self.n_features,):
-                raise InputValueError(
-                    f"a part of the noise model has no noise distribution for {self.n_features} features"
-                )
+            fits = part.noise is not None and part.noise.n_features == self.n_features
+            _require(fits and shift.shape == (self.n_features,), "parts", "known-for-parts")
             shift.setflags(write=False)
 
     @property
@@ -668,8 +663,8 @@ class LastStepModel(WithOwnCount):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.step_sum is not None and not self.sum_scale > 0.0:
-            raise InputValueError("the noise model has a step_sum without noise: sum_scale must be above 0")
+        if self.step_sum is not None:
+            check_positive("sum_scale", self.sum_scale)
 
     def law(self, released: ReleasedMoments) -> NoiseLaw | None:
         d = self.n_features
@@ -734,8 +729,7 @@ class InverseNormalModel(WithOwnCount):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.smallest_eigenvalue > 0.0:
-            raise InputValueError("the noise model needs a smallest_eigenvalue above 0")
+        check_positive("smallest_eigenvalue", self.smallest_eigenvalue)
 
     def law(self, released: ReleasedMoments) -> NoiseLaw:
         # (G⁻¹ + Y)⁻¹ − G = −ĜYĜ to first order
@@ -819,8 +813,7 @@ class WishartModel(WithOwnCount):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.degrees < self.dimension + (2.0 if self.inverse else 0.0):
-            raise InputValueError(f"degrees={self.degrees!r} of the noise model are too few for {self.dimension} rows")
+        check_between("degrees", self.degrees, self.dimension + (2.0 if self.inverse else 0.0), math.inf)
 
     @property
     def condition(self) -> str:
@@ -925,8 +918,7 @@ class ReleasedBasisModel(NoiseModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.cells < 0.0).any() or not (self.cells == self.cells.T).all():
-            raise InputValueError("cells of the noise model must be symmetric, and 0 or above")
+        _require((self.cells >= 0.0).all() and (self.cells == self.cells.T).all(), "cells", "symmetric")
 
     def law(self, released: ReleasedMoments) -> NoiseLaw:
         d = self.n_features
@@ -968,10 +960,10 @@ class ScaledWishartModel(WithOwnCount):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.degrees > 0.0 and self.scale > 0.0):
-            raise InputValueError("degrees and scale of the noise model must be above 0")
-        if not (self.scale_matrix == self.scale_matrix.T).all() or np.linalg.eigvalsh(self.scale_matrix)[0] <= 0.0:
-            raise InputValueError("scale_matrix of the noise model must be symmetric and positive definite")
+        check_positive("degrees", self.degrees)
+        check_positive("scale", self.scale)
+        definite = (self.scale_matrix == self.scale_matrix.T).all() and np.linalg.eigvalsh(self.scale_matrix)[0] > 0.0
+        _require(definite, "scale_matrix", "positive-definite")
 
     def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
         return self.fixed_law
@@ -1052,15 +1044,13 @@ class MeanModel:
 
     def __post_init__(self) -> None:
         if self.law not in _MEAN_LAWS:
-            raise InputValueError(f"the noise of a mean is {' or '.join(_MEAN_LAWS)}, not {shown(self.law)}")
-        if self.deviations.shape != self.count_deviations.shape or self.deviations.ndim != 1:
-            raise InputValueError("the noise of a mean has deviations and count_deviations, one of each per coordinate")
-        for values in (self.deviations, self.count_deviations):
-            if not (np.isfinite(values).all() and (values >= 0.0).all()):
-                raise InputValueError("the standard deviations of the noise of a mean must be finite and 0 or above")
+            raise InputValueError(Message("not-one-of", parameter="law", value=self.law, choices=[*_MEAN_LAWS]))
+        for name, values in (("deviations", self.deviations), ("count_deviations", self.count_deviations)):
+            fits = values.ndim == 1 and values.shape == self.deviations.shape
+            _require(fits and np.isfinite(values).all() and (values >= 0.0).all(), name, "one-per-coordinate")
             values.setflags(write=False)
-        if self.clipped is not None and not 0.0 <= self.clipped <= 1.0:
-            raise InputValueError(f"the noise of a mean has clipped={self.clipped!r}, which must be a fraction of rows")
+        if self.clipped is not None:
+            check_between("clipped", self.clipped, 0.0, 1.0)
 
     @property
     def standard_deviations(self) -> FloatArray:
@@ -1073,10 +1063,7 @@ class MeanModel:
 
         Separately, shape (d,).
         """
-        if not (is_finite_number(level) and 0.0 < level < 1.0):
-            raise InputValueError(
-                Message("out-of-range", parameter="level", value=level, expected="a probability, above 0 and below 1")
-            )
+        check_probability("level", level)
         if self.law == "gaussian":
             return self.standard_deviations * float(scipy.special.ndtri(0.5 + 0.5 * level))
         larger = np.maximum(self.deviations, self.count_deviations)
@@ -1100,13 +1087,10 @@ class MeanModel:
         """Return the inverse of :meth:`to_dict`."""
         require_known(content, cls.__dataclass_fields__, "noise")
         require_kinds(content, law=str, bias_suspected=bool)
-        clipped = content["clipped"]
-        if not (clipped is None or is_finite_number(clipped)):
-            raise InputValueError(f"the noise of a mean has clipped={shown(clipped)}, which must be a fraction of rows")
         deviations, of_count = (
             finite_numbers(content[name], n_features, name) for name in ("deviations", "count_deviations")
         )
-        return cls(content["law"], deviations, of_count, clipped, content["bias_suspected"])
+        return cls(content["law"], deviations, of_count, content["clipped"], content["bias_suspected"])
 
 
 def _laplace_half_width(level: float, larger: float, smaller: float) -> float:

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputFloatingPointError, InputValueError
+from dpmoments.foundation.checks import check_at_least, check_finite, symmetric_part
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
-from dpmoments.noise.sphere import sample_bingham_diagonal, symmetric_part
+from dpmoments.noise.sphere import sample_bingham_diagonal
 
 # Roots of the secular equation Σ w_i/(λ_i − μ) = 0, and the eigenvectors that belong to them.
 
@@ -152,7 +153,7 @@ def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: Floa
             near, sign, rows = near[unfinished], sign[unfinished], rows[unfinished]
             table, inverse, power = workspace[:, : rows.size]
             _poles_from(spacing, first, nearest[rows], table)
-    raise InputFloatingPointError("the secular equation did not converge: a defect, please report it")
+    raise AssertionError("the secular equation did not converge: a defect, please report it")
 
 
 def _poles_from(spacing: FloatArray, first: int, nearest: IntArray, out: FloatArray) -> None:
@@ -348,13 +349,10 @@ def sample_orthonormal_frame(
     schedule = np.asarray(temperatures, dtype=np.float64)
     d = len(symmetric)
     if schedule.ndim != 1 or schedule.size > d:
-        raise InputValueError(
-            f"temperatures have shape {schedule.shape}: give a vector of at most {d}, one for each eigenvector"
-        )
-    if not np.isfinite(schedule).all():
-        raise InputValueError("the temperatures hold NaN or infinity")
-    if block_size is not None and block_size < 1:
-        raise InputValueError(Message("out-of-range", parameter="block_size", value=block_size, expected="at least 1"))
+        raise InputValueError(Message("temperatures-shape", shape=schedule.shape, most=d))
+    check_finite("temperatures", schedule)
+    if block_size is not None:
+        check_at_least("block_size", block_size)
 
     eigenvalues, basis = _descending(*np.linalg.eigh(symmetric))
     vectors = np.empty((d, schedule.size))

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputArithmeticError
+from dpmoments.messages.message import Message
 
 IntegerArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -171,7 +172,7 @@ def _geometric_exactly(known: int, words: WordSource) -> int:
             return count
         else:
             known, bits = known << 64 | int(words(1)[0]), bits + 64
-    raise InputArithmeticError("a noise draw left the lattice: nothing was released; run again")
+    raise InputArithmeticError(Message("draw-left-lattice"))
 
 
 # exp(−x): in floating point by a table and a polynomial, and between integers.

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.checks import check_at_least, check_vector, symmetric_part
 
 _BATCH_CELLS = 1 << 18
 """Normals drawn together: 2 MB, so that a batch stays in cache."""
@@ -74,7 +74,7 @@ def sample_bingham(
     >>> draws.shape, bool((draws[:, 0] ** 2).mean() > 0.95)
     ((1000, 3), True)
     """
-    symmetric = symmetric_part(matrix, symmetry_tolerance)
+    symmetric = symmetric_part(matrix, tolerance=symmetry_tolerance)
     eigenvalues, eigenvectors = np.linalg.eigh(symmetric)
     draws, _ = sample_bingham_diagonal(eigenvalues, size, rng)
     return np.asarray(draws @ eigenvectors.T, dtype=np.float64)
@@ -93,13 +93,9 @@ def sample_bingham_diagonal(
     the accuracy of b affects the speed, never the distribution.
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0:
-        raise InputValueError(f"eigenvalues have shape {values.shape}: give a vector with at least one entry")
-    if not np.isfinite(values).all():
-        raise InputValueError("the eigenvalues hold NaN or infinity: the density exp(uᵀMu) needs finite ones")
+    check_vector("eigenvalues", values)
     n_draws = 1 if size is None else operator.index(size)
-    if n_draws < 0:
-        raise InputValueError(f"size={size} must not be negative")
+    check_at_least("size", n_draws, 0)
 
     with np.errstate(over="ignore"):  # a gap past 1.8e308 is infinite, and its coordinate rightly 0
         gaps = values.max() - values
@@ -146,19 +142,3 @@ def envelope_parameter(gaps: FloatArray) -> float:
             break
         root += step
     return root
-
-
-def symmetric_part(matrix: npt.ArrayLike, tolerance: float = 1e-9) -> FloatArray:
-    """Return (M + Mᵀ)/2, shape (d, d), of a square, finite M that is nearly symmetric.
-
-    Up to ``tolerance`` of its largest entry.
-    """
-    array = np.asarray(matrix, dtype=np.float64)
-    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
-        raise InputValueError(f"the matrix has shape {array.shape}: give a square symmetric one")
-    if not np.isfinite(array).all():
-        raise InputValueError("the matrix holds NaN or infinity: the density exp(uᵀMu) needs finite entries")
-    half = 0.5 * array
-    if np.abs(half - half.T).max() > tolerance * np.abs(half).max():
-        raise InputValueError("the matrix is not symmetric: pass (M + Mᵀ)/2, which gives the same density")
-    return np.asarray(half + half.T, dtype=np.float64)

@@ -18,9 +18,10 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.checks import check_finite, check_probability
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
-from dpmoments.noise.cells import CellFamily, GaussianCells, checked_level, sum_quantile
+from dpmoments.noise.cells import CellFamily, GaussianCells, sum_quantile
 
 Cell = Literal["cell", "diagonal", "count"]
 Indices = npt.ArrayLike
@@ -94,17 +95,17 @@ class NoiseTerm:
     def __post_init__(self) -> None:
         m = len(self.variances)
         if self.variances.shape != (m, m) or (self.matrix is not None and self.matrix.shape[1:] != (m,)):
-            shape = None if self.matrix is None else self.matrix.shape
-            raise InputValueError(f"noise of variances {self.variances.shape} does not fit a matrix of shape {shape}")
-        arrays = [self.variances, *([] if self.matrix is None else [self.matrix]), *(self.exact or ())]
-        if not all(np.isfinite(array).all() for array in arrays) or (self.variances < 0.0).any():
+            shape = () if self.matrix is None else self.matrix.shape
             raise InputValueError(
-                "the matrix and the variances of the noise must be finite, and the variances 0 or above"
+                Message(
+                    "shapes-differ", first="variances", shape=self.variances.shape, second="matrix", other_shape=shape
+                )
             )
-        if not (self.variances == self.variances.T).all():
-            raise InputValueError("the variances of the noise are not symmetric")
-        if self.exact is not None and (self.exact[0].shape, self.exact[1].shape) != ((self.size,), (m,)):
-            raise InputValueError("the part of the noise that is known does not fit its matrix")
+        for array in (self.variances, *([] if self.matrix is None else [self.matrix]), *(self.exact or ())):
+            check_finite("noise", array)
+        if (self.variances < 0.0).any() or not (self.variances == self.variances.T).all():
+            raise InputValueError(Message("noise-model-entry", entry="variances", expected="symmetric"))
+        assert self.exact is None or (self.exact[0].shape, self.exact[1].shape) == ((self.size,), (m,))
 
     @property
     def size(self) -> int:
@@ -505,9 +506,9 @@ class NoiseLaw:
 
     def __post_init__(self) -> None:
         if not self.terms:
-            raise InputValueError("noise needs at least one term")
+            raise InputValueError(Message("noise-model-entry", entry="terms", expected="not-empty"))
         if len({term.size for term in self.terms}) > 1:
-            raise InputValueError(f"the terms of noise have sizes {[term.size for term in self.terms]}: use one size")
+            raise InputValueError(Message("terms-of-other-sizes", sizes=[term.size for term in self.terms]))
 
     @classmethod
     def additive(
@@ -628,7 +629,7 @@ class NoiseLaw:
             Exact for one term, and for the count; for a sum of terms that differ from entry to entry, that of their mean
             shares.
         """
-        checked_level(level)
+        check_probability("level", level)
         deviations = self._count_deviations if of == "count" else self._deviations[of == "diagonal"]
         if not any(deviations):
             return GaussianCells().quantile(level, diagonal=True)
@@ -702,12 +703,7 @@ class NoiseLaw:
         return math.sqrt(self.count_variance) * reach
 
     def _share(self, failure: float, n_terms: int) -> float:
-        if not 0.0 < failure < 1.0:
-            raise InputValueError(
-                Message(
-                    "out-of-range", parameter="failure", value=failure, expected="a probability, above 0 and below 1"
-                )
-            )
+        check_probability("failure", failure)
         return failure / max(n_terms, 1)
 
     # Other distributions ---------------------------------------------------------------------------------------------------
@@ -718,9 +714,7 @@ class NoiseLaw:
         Another center, other units, another ball, combined features.
         """
         if matrix.shape[1:] != (self.n_features + 1,) or not np.isfinite(matrix).all():
-            raise InputValueError(
-                f"noise on {self.n_features} features is carried by a finite matrix of as many columns and one more"
-            )
+            raise InputValueError(Message("not-a-map-of-noise", shape=matrix.shape, columns=self.n_features + 1))
         return replace(self, terms=tuple(term.carried(matrix) for term in self.terms))
 
     def scaled(self, factor: float) -> NoiseLaw:

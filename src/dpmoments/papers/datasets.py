@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmoments.datasets.tables import Dataset
+from dpmoments.foundation.checks import check_at_least
 from dpmoments.foundation.errors import InputConnectionError, InputNotADirectoryError, InputOSError, InputValueError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.messages.message import Message
@@ -84,7 +85,7 @@ def standardized_unit_rows(
                 features.append(_array(pc.is_null(cells)).astype(np.float64))
     varying = [feature for feature in features if np.any(feature != feature[0])]
     if not varying:
-        raise InputValueError(f"every column of {data.name} is constant, so none can be standardized")
+        raise InputValueError(Message("columns-constant", dataset=data.name))
     rows = _standardized(np.column_stack(varying))
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     result: NDArray[np.float64] = rows / np.where(norms > 0.0, norms, 1.0)
@@ -136,9 +137,7 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
         if not isinstance(column, Categorical | Boolean):
             feature = _array(cells).astype(np.float64)
             if standardize and not np.any(feature != feature[0]):
-                raise InputValueError(
-                    f"column {column.name!r} of {data.name} is constant, so it cannot be standardized"
-                )
+                raise InputValueError(Message("column-constant", column=column.name, dataset=data.name))
             numeric.append(feature)
         else:
             indicators += _indicators(cells, sorted(_levels(column), key=str)[1:])
@@ -159,14 +158,9 @@ def _columns(
             continue
         cells = data.frame[column.name]
         if cells.null_count and isinstance(column, Numeric | Coordinate):
-            raise InputValueError(
-                f"numeric column {column.name!r} of {data.name} has missing values; load the complete rows"
-            )
+            raise InputValueError(Message("numbers-incomplete", column=column.name, dataset=data.name))
         if cells.null_count and not unknown_is_a_level:
-            raise InputValueError(
-                f"column {column.name!r} of {data.name} has missing values; load the complete rows, or pass "
-                "unknown_is_a_level=True if the encoding has it"
-            )
+            raise InputValueError(Message("levels-incomplete", column=column.name, dataset=data.name))
         yield column, cells
 
 
@@ -306,19 +300,15 @@ def multivariate_student(
     """
     _require_sizes(n_rows, n_features)
     if not degrees > 2.0:
-        raise InputValueError(
-            Message(
-                "out-of-range", parameter="degrees", value=degrees, expected="above 2, or the covariance does not exist"
-            )
-        )
+        raise InputValueError(Message("out-of-range", parameter="degrees", value=degrees, expected="above-two"))
     squares = rng.chisquare(degrees, (n_rows, 1))
     rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt((degrees - 2.0) / squares)
     return rows
 
 
 def _require_sizes(n_rows: int, n_features: int) -> None:
-    if n_rows < 1 or n_features < 1:
-        raise InputValueError(f"n_rows and n_features must be at least 1; got {n_rows} and {n_features}")
+    check_at_least("n_rows", n_rows)
+    check_at_least("n_features", n_features)
 
 
 # Published files that are not bundled: fetched once, checked, and kept in the user's cache.
@@ -353,15 +343,14 @@ def _find_local(file: PublishedFile) -> bytes | None:
     if chosen:
         if not Path(chosen).is_dir():
             raise InputNotADirectoryError(
-                f"{_FOLDER_VARIABLE} is set to {chosen!r}, which is not a folder; name the folder that holds "
-                f"{file.name}, or unset the variable"
+                Message("variable-not-a-folder", variable=_FOLDER_VARIABLE, value=chosen, file=file.name)
             )
         folders.insert(0, Path(chosen))
     for folder in folders:
         path = folder / file.name
         if path.is_file():
             content = path.read_bytes()
-            _check(file, content, str(path), "remove it, or put the published file in its place")
+            _check(file, content, str(path), "file-not-published")
             return content
     return None
 
@@ -383,17 +372,15 @@ def load(file: PublishedFile) -> bytes:
     content = _find_local(file)
     if content is None:
         content = _download(file)
-        _check(file, content, file.url, "nothing was stored; try again later, or save the file there by hand")
+        _check(file, content, file.url, "download-not-published")
         _store(_cache_folder() / file.name, content)
     return content
 
 
-def _check(file: PublishedFile, content: bytes, where: str, advice: str) -> None:
+def _check(file: PublishedFile, content: bytes, where: str, code: str) -> None:
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if md5 != file.md5:
-        raise InputValueError(
-            f"{where} is not the published {file.name}: its md5 is {md5}, expected {file.md5}; {advice}"
-        )
+        raise InputValueError(Message(code, path=where, file=file.name, md5=md5, known=file.md5))
 
 
 def _download(file: PublishedFile) -> bytes:
@@ -405,9 +392,9 @@ def _download(file: PublishedFile) -> bytes:
             # The limit keeps an endless answer from filling the memory; an answer that it cuts fails the md5 check.
             content: bytes = response.read(_MAX_DOWNLOAD)
     except (OSError, http.client.HTTPException) as error:
+        path = _cache_folder() / file.name
         raise InputConnectionError(
-            f"could not download {file.url} ({error}). Get {file.name} by other means and save it as "
-            f"{_cache_folder() / file.name}, or set {_FOLDER_VARIABLE} to a folder that holds it"
+            Message("not-downloaded", url=file.url, error=error, file=file.name, path=path, variable=_FOLDER_VARIABLE)
         ) from error
     return content
 
@@ -425,10 +412,7 @@ def _store(path: Path, content: bytes) -> None:
     except OSError as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        raise InputOSError(
-            f"could not store {path} ({error}); set XDG_CACHE_HOME to a folder that can be written, or place "
-            f"the file in a folder of your own and name that in {_FOLDER_VARIABLE}"
-        ) from error
+        raise InputOSError(Message("download-not-stored", path=path, error=error, variable=_FOLDER_VARIABLE)) from error
 
 
 # Genetic principal components of 1,387 Europeans, fetched from their publishers.

@@ -6,13 +6,12 @@ private table is not private**, and no budget pays for it.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import check_finite, check_not_negative, check_positive, check_vector, symmetric_part
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 
@@ -40,15 +39,7 @@ def normalized_frobenius_error(estimate: npt.ArrayLike, reference: npt.ArrayLike
     >>> normalized_frobenius_error([[13.0, 4.0], [4.0, 2.0]], [[10.0, 4.0], [4.0, 6.0]], n_rows=100)
     0.05
     """
-    if not (math.isfinite(n_rows) and n_rows > 0):
-        raise InputValueError(
-            Message(
-                "out-of-range",
-                parameter="n_rows",
-                value=n_rows,
-                expected="the number of rows summed, or 1 for averages",
-            )
-        )
+    check_positive("n_rows", n_rows)
     return float(np.linalg.norm(_difference(estimate, reference)) / n_rows)
 
 
@@ -119,11 +110,14 @@ def mahalanobis_mean_error(
     >>> mahalanobis_mean_error([3.0, 4.0], [0.0, 0.0]), mahalanobis_mean_error([3.0, 0.0], [0.0, 0.0], [[9, 0], [0, 1]])
     (5.0, 1.0)
     """
-    difference = _vector(estimate, "estimate") - _same_shape(_vector(reference, "reference"), np.shape(estimate))
+    difference, other = _vector(estimate, "estimate"), _vector(reference, "reference")
+    if difference.shape != other.shape:
+        raise _shapes_differ("estimate", difference, "reference", other)
+    difference = difference - other
     if covariance is not None:
         matrix = _symmetric(covariance, "covariance")
         if matrix.shape != (len(difference),) * 2:
-            raise InputValueError(f"the covariance has shape {matrix.shape} and the means {len(difference)} entries")
+            raise _shapes_differ("covariance", matrix, "estimate", difference)
         scale, root = _root(matrix, "covariance")
         difference = np.linalg.solve(root, difference / scale).astype(np.float64, copy=False)
     return float(np.linalg.norm(difference))
@@ -159,9 +153,7 @@ def principal_angles(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> Float
     """
     first, second = _columns(estimate, "estimate"), _columns(reference, "reference")
     if len(first) != len(second):
-        raise InputValueError(
-            f"the estimate has {len(first)} dimensions and the reference {len(second)}: use equal numbers"
-        )
+        raise _shapes_differ("estimate", first, "reference", second)
     return np.asarray(scipy.linalg.subspace_angles(first, second)[::-1], dtype=np.float64)
 
 
@@ -196,16 +188,13 @@ def excess_ridge_risk(
     >>> excess_ridge_risk([1.0, 0.0], [[1.0, 0.0], [0.0, 4.0]], [2.0, 0.0])
     0.5
     """
-    if not (math.isfinite(alpha) and alpha >= 0):
-        raise InputValueError(
-            Message("out-of-range", parameter="alpha", value=alpha, expected="finite and not negative")
-        )
+    check_not_negative("alpha", alpha)
     moment, cross = _symmetric(second_moment, "second_moment"), _vector(cross_moment, "cross_moment")
-    weights = _same_shape(_vector(coefficients, "coefficients"), cross.shape)
+    weights = _vector(coefficients, "coefficients")
+    if weights.shape != cross.shape:
+        raise _shapes_differ("coefficients", weights, "cross_moment", cross)
     if moment.shape != cross.shape * 2:
-        raise InputValueError(
-            f"second_moment has shape {moment.shape} and cross_moment {cross.shape}: use one row per feature"
-        )
+        raise _shapes_differ("second_moment", moment, "cross_moment", cross)
     system = moment + 2.0 * alpha * np.eye(len(moment))
     scale, root = _root(system, "second_moment + 2·alpha·I")
     # ŵ − w = System⁻¹(System·ŵ − c), so that only the residual is divided by small eigenvalues.
@@ -215,53 +204,39 @@ def excess_ridge_risk(
 
 def _symmetric(value: npt.ArrayLike, name: str) -> FloatArray:
     matrix = np.asarray(value, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise InputValueError(f"the {name} has shape {matrix.shape}: give a square matrix, (d, d)")
-    _require_finite(matrix, name)
-    if np.abs(matrix - matrix.T).max() > ASYMMETRY * np.abs(matrix).max():
-        raise InputValueError(
-            f"the {name} is not symmetric, but moments are; pass (M + Mᵀ)/2 if the difference is intended"
-        )
+    symmetric_part(matrix, name, tolerance=ASYMMETRY)
     return matrix
 
 
 def _vector(value: npt.ArrayLike, name: str) -> FloatArray:
     vector = np.asarray(value, dtype=np.float64)
-    if vector.ndim != 1 or not vector.size:
-        raise InputValueError(f"the {name} has shape {vector.shape}: give a vector, (d,)")
-    return _require_finite(vector, name)
+    check_vector(name, vector)
+    return vector
 
 
 def _columns(value: npt.ArrayLike, name: str) -> FloatArray:
     matrix = np.asarray(value, dtype=np.float64)
     if matrix.ndim != 2 or not 1 <= matrix.shape[1] <= matrix.shape[0]:
-        raise InputValueError(
-            f"the {name} has shape {matrix.shape}: give (d, k) with k ≤ d, one column per basis vector"
-        )
-    lengths = np.linalg.norm(_require_finite(matrix, name), axis=0)
+        raise InputValueError(Message("array-of-other-shape", parameter=name, shape=matrix.shape, expected="basis"))
+    check_finite(name, matrix)
+    lengths = np.linalg.norm(matrix, axis=0)
     singular = np.linalg.svd(matrix / np.where(lengths > 0, lengths, 1.0), compute_uv=False)
     if not singular[-1] > len(matrix) * np.finfo(np.float64).eps:
-        raise InputValueError(
-            f"the columns of the {name} are linearly dependent: give as many as the subspace has dimensions"
-        )
+        raise InputValueError(Message("columns-dependent", parameter=name))
     return matrix
 
 
-def _require_finite(array: FloatArray, name: str) -> FloatArray:
-    if not np.isfinite(array).all():
-        raise InputValueError(f"the {name} holds NaN or infinity: use finite numbers")
-    return array
-
-
-def _same_shape(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    if array.shape != shape:
-        raise InputValueError(f"shapes {shape} and {array.shape} differ: compare moments of the same features")
-    return array
+def _shapes_differ(first: str, array: FloatArray, second: str, other: FloatArray) -> InputValueError:
+    return InputValueError(
+        Message("shapes-differ", first=first, shape=array.shape, second=second, other_shape=other.shape)
+    )
 
 
 def _difference(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> FloatArray:
-    result = _symmetric(estimate, "estimate")
-    return result - _same_shape(_symmetric(reference, "reference"), result.shape)
+    result, other = _symmetric(estimate, "estimate"), _symmetric(reference, "reference")
+    if result.shape != other.shape:
+        raise _shapes_differ("estimate", result, "reference", other)
+    return result - other
 
 
 def _root(matrix: FloatArray, name: str = "reference") -> tuple[FloatArray, FloatArray]:
@@ -273,8 +248,4 @@ def _root(matrix: FloatArray, name: str = "reference") -> tuple[FloatArray, Floa
         correlations = matrix / np.outer(scale, scale)
         if float(np.linalg.eigvalsh(correlations)[0]) > len(matrix) * np.finfo(np.float64).eps:
             return scale, np.linalg.cholesky(correlations)
-    raise InputValueError(
-        f"the {name} is singular or has a negative eigenvalue, so an error relative to it is undefined: "
-        "drop features that are constant or sums of others, use the Frobenius or spectral error of moments (no inverse "
-        "needed), or raise alpha for the risk of a ridge fit"
-    )
+    raise InputValueError(Message("matrix-singular", parameter=name))

@@ -248,9 +248,7 @@ def _largest_ratio(variances: FloatArray, less: FloatArray, units: FloatArray) -
 def require_row_count(n_rows: int) -> None:
     """Raise ValueError unless ``n_rows`` is a possible number of rows."""
     if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
-        raise InputValueError(
-            Message("out-of-range", parameter="n_rows", value=n_rows, expected="a positive whole number")
-        )
+        raise InputValueError(Message("out-of-range", parameter="n_rows", value=n_rows, expected="positive-whole"))
 
 
 def _row(

@@ -14,7 +14,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
-from dpmoments.mechanisms.registry import MEAN_MECHANISMS
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, unknown_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
@@ -90,7 +90,7 @@ class MeanForecast:
         for row in self.rows:
             if row.mechanism == mechanism:
                 return row
-        raise InputKeyError(mechanism)
+        raise InputKeyError(unknown_mechanism(mechanism, [row.mechanism for row in self.rows], of_means=True))
 
     @property
     def title(self) -> str:

@@ -14,7 +14,7 @@ from dpmoments.analysis.answers import Answer, aligned, plain
 from dpmoments.analysis.resolvability import POWER
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.registry import make_mechanism, unknown_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import Assumption
 from dpmoments.messages.message import Message
@@ -388,7 +388,7 @@ class Forecast(Answer):
         for row in self.rows:
             if row.mechanism == mechanism:
                 return row
-        raise InputKeyError(mechanism)
+        raise InputKeyError(unknown_mechanism(mechanism, [row.mechanism for row in self.rows], of_means=False))
 
     @property
     def units(self) -> str:

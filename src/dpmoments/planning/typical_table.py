@@ -198,10 +198,7 @@ def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> di
         raise InputTypeError(Message("not-a-mapping-of-features", parameter=what))
     names = schema.feature_names
     if unknown := sorted(set(given) - set(names), key=str):
-        raise InputValueError(
-            f"{what} names {', '.join(map(repr, unknown))}: the features are {', '.join(map(repr, names[:20]))}"
-            + (", …" if len(names) > 20 else "")
-        )
+        raise InputValueError(Message("unknown-names-in", parameter=what, names=[*map(str, unknown)], known=names))
     lower, upper = schema.feature_bounds
     for name, value in given.items():
         index = names.index(name)

@@ -53,9 +53,8 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
             Message(
                 "wrong-type",
                 parameter="ax",
-                expected="a matplotlib axes",
+                expected="axes",
                 got=type(ax).__name__,
-                advice="pass one from plt.subplots(), or none",
             )
         )
     return ax
@@ -68,9 +67,7 @@ def sized(ax: Axes | None, figsize: tuple[float, float] | None) -> Axes | None:
     if ax is not None:
         raise InputValueError(Message("figure-and-axes"))
     if len(figsize) != 2 or not all(is_finite_number(side) and 0.0 < float(side) <= _LARGEST for side in figsize):
-        raise InputValueError(
-            Message("out-of-range", parameter="figsize", value=figsize, expected="a width and a height in inches")
-        )
+        raise InputValueError(Message("out-of-range", parameter="figsize", value=figsize, expected="size-in-inches"))
     return axes_of(None, *map(float, figsize))
 
 

@@ -105,4 +105,4 @@ def allowance(cost: PrivacyBudget, unit: LossUnit) -> Loss:
             return Loss(unit, Fraction(max(cost.to_rho(), joint)))
         if unit is LossUnit.EPSILON_DELTA:
             return Loss(unit, Fraction(cost.epsilon), Fraction(cost.delta))
-    raise InputValueError(f"losses counted in {unit} do not add up to a cost of {cost}")
+    raise InputValueError(Message("losses-not-a-cost", unit=unit, cost=str(cost)))

@@ -35,7 +35,7 @@ class BudgetKind(StrEnum):
 
 def _positive(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputTypeError(Message("wrong-type", parameter=name, expected="a number", got=type(value).__name__))
+        raise InputTypeError(Message("wrong-type", parameter=name, expected="number", got=type(value).__name__))
     try:
         number = float(value)
     except OverflowError:
@@ -88,7 +88,7 @@ class PrivacyBudget:
             raise InputValueError(Message("budget-has-no-rho", kind=self.kind))
         if isinstance(self.delta, bool) or not isinstance(self.delta, Real):
             raise InputTypeError(
-                Message("wrong-type", parameter="delta", expected="a number", got=type(self.delta).__name__)
+                Message("wrong-type", parameter="delta", expected="number", got=type(self.delta).__name__)
             )
         object.__setattr__(self, "delta", float(self.delta))
         if self.kind is BudgetKind.PURE and self.delta != 0:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import rounded_up
+from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors
 
 Argument = float | tuple[float, ...]
@@ -71,7 +72,7 @@ class Sensitivity:
         ``rounding`` is the largest change of the distance of two queries by rounding to whole units, in new units.
         """
         if units < 1.0 or rounding < 0.0:
-            raise InputValueError("a query is counted in smaller units, and rounding adds to its distance")
+            raise InputValueError(Message("query-in-larger-units"))
         return Sensitivity(
             self.name,
             self.arguments,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpmoments.foundation.errors import InputArithmeticError, InputValueError
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -101,5 +101,5 @@ def _smaller_budget(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:
         delta = safe_root(lambda delta: excess(epsilon, min(delta, cost.delta)), cost.delta * share, safe="below")
     result = PrivacyBudget.approximate(epsilon, delta)
     if not allowance(result, wanted.unit).within(wanted):
-        raise InputArithmeticError("the inverted budget allows too much: a defect, please report it")
+        raise AssertionError("the inverted budget allows too much: a defect, please report it")
     return result

@@ -456,7 +456,7 @@ class RunCurve:
                     "out-of-range",
                     parameter="false_positives",
                     value=false_positives,
-                    expected="a share, between 0 and 1",
+                    expected="share",
                 )
             )
         last = 2.0 * _reference_epsilon(self.cost)

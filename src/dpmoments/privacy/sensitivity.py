@@ -147,7 +147,7 @@ def inverse_gram_frobenius(
     Δ/(w²(w² − 1)).
     """
     if published not in (0.0, 1.0):
-        raise InputValueError(f"published={published!r}: 1 for the published value, else 0")
+        raise InputValueError(Message("out-of-range", parameter="published", value=published, expected="zero-or-one"))
     if not least_eigenvalue > published:
         raise InputValueError(Message("eigenvalue-not-above", value=least_eigenvalue, least=published))
     of_gram = gram_frobenius(neighbors, n_features).value
@@ -394,7 +394,7 @@ def _check(n_features: int, augmentation: float) -> None:
 def _row_square(augmentation: float, row_square: float = 1.0) -> float:
     """Return ‖x‖² + w², exact if w is a multiple of 1/64 and ‖x‖² is 1, and else rounded up."""
     if not 0.0 < row_square <= 1.0:
-        raise InputValueError(f"row_square={row_square}: the squared norm of a row is above 0 and at most 1")
+        raise InputValueError(Message("out-of-range", parameter="row_square", value=row_square, expected="fraction"))
     return rounded_up(Fraction(row_square) + Fraction(augmentation) ** 2)
 
 

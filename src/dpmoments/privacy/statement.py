@@ -139,7 +139,7 @@ class PrivacyStatement:
             neighbors=neighbors,
             arithmetic=values["arithmetic"],
             private=values["private"],
-            rules=messages_of(values["rules"], RULES, "the rules of the privacy statement"),
+            rules=messages_of(values["rules"], RULES, "rules"),
             version=values["version"],
             privacy_unit=None if of_file is None else PrivacyUnit.from_dict(of_file),
         )

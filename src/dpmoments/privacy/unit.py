@@ -117,7 +117,7 @@ class PrivacyUnit:
                 Message(
                     "wrong-type",
                     parameter="the column of a privacy unit",
-                    expected="its name, a text",
+                    expected="text",
                     got=type(self.column).__name__,
                 )
             )
@@ -125,7 +125,7 @@ class PrivacyUnit:
             raise InputValueError(Message("unit-without-name"))
         if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, Integral):
             raise InputTypeError(
-                Message("wrong-type", parameter="max_rows", expected="a whole number", got=type(self.max_rows).__name__)
+                Message("wrong-type", parameter="max_rows", expected="whole-number", got=type(self.max_rows).__name__)
             )
         object.__setattr__(self, "max_rows", int(self.max_rows))
         if not 1 <= self.max_rows <= _MAX_ROWS:
@@ -136,7 +136,7 @@ class PrivacyUnit:
                     "out-of-range",
                     parameter="missing",
                     value=self.missing,
-                    expected="'error', or 'drop' to drop rows without a unit",
+                    expected="error-or-drop",
                 )
             )
 
@@ -185,9 +185,8 @@ def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neig
             Message(
                 "wrong-type",
                 parameter="privacy_unit",
-                expected="a dpmoments.PrivacyUnit",
+                expected="privacy-unit",
                 got=type(privacy_unit).__name__,
-                advice="dpm.PrivacyUnit('person_id', max_rows=5)",
             )
         )
     if neighbors is not Neighbors.ADD_REMOVE:

@@ -281,4 +281,4 @@ def _noise_of(draw: Draw) -> CountNoise:
         return CountNoise("laplace", draw.law.scale / units, 1.0 / units)
     if isinstance(draw.law, DiscreteGaussian) and draw.law.off_diagonal_scale is None:
         return CountNoise("gaussian", draw.law.scale / units, 1.0 / units)
-    raise InputValueError("the noise of counts is discrete Laplace or discrete Gaussian")
+    raise InputValueError(Message("counts-of-other-noise"))

@@ -144,7 +144,7 @@ class MeanRelease(Release, Disclosed):
         half = self.schema.encoding(mean=True).scale * self.noise.half_widths(level)
         lower, upper = self.schema.feature_bounds
         if not np.isfinite(half).all():
-            raise InputOverflowError("refused in words of its own by in_floating_point")
+            raise InputOverflowError(Message("numbers-out-of-range"))
         ends = np.stack([self.mean - half, self.mean + half])
         return np.asarray(np.clip(ends, np.minimum(lower, self.mean), np.maximum(upper, self.mean)).T)
 

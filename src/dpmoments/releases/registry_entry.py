@@ -261,7 +261,7 @@ def _listed(texts: Sequence[str]) -> str:
 def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
     for field, value in known.items():
         if not isinstance(value, str):
-            raise InputTypeError(Message("wrong-type", parameter=field, expected="a text", got=type(value).__name__))
+            raise InputTypeError(Message("wrong-type", parameter=field, expected="text", got=type(value).__name__))
         if field in _CHOICES and value not in _CHOICES[field]:
             raise InputValueError(
                 Message("not-a-registry-value", parameter=field, value=value, choices=[*_CHOICES[field]])
@@ -278,7 +278,7 @@ def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
                     "out-of-range",
                     parameter="publication_date",
                     value=date,
-                    expected="a date as YYYY-MM-DD, such as 2026-03-01",
+                    expected="date",
                 )
             ) from reason
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmoments.foundation.errors import InputFloatingPointError, InputTypeError
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.messages.message import Message
 from dpmoments.rows.compiled import (
     CellRules,
@@ -310,9 +310,7 @@ class RunningMoments:
             added = self._compiled_numbers.add(rows, self._sums)
             if added is None:
                 block.encoded()
-                raise InputFloatingPointError(
-                    "a cell was refused that its column admits: this is a defect of the kernel"
-                )
+                raise AssertionError("a cell was refused that its column admits: a defect, please report it")
             special, clipped, dropped = added
             self._rows_in_sums += len(rows)
             self._count += len(rows) - len(special)

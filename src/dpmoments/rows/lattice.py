@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmoments.foundation.errors import InputFloatingPointError, InputValueError
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 
 EXACT = 2.0**53
@@ -180,7 +180,7 @@ def _shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lat
         if beyond.size == 0:
             return
         if not np.all(norms[beyond] <= EXACT):
-            raise InputFloatingPointError("a lattice row has no exact norm: this is a defect of the kernel")
+            raise AssertionError("a lattice row has no exact norm: a defect, please report it")
         factors = 2.0**lattice.bits * (1.0 - 2.0**-40) / np.sqrt(norms[beyond])
         fewer = np.trunc(rows[beyond] * factors[:, None])
         rows[beyond] = fewer

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputFloatingPointError
 from dpmoments.rows.lattice import EXACT
 
 BoolArray = NDArray[np.bool_]
@@ -143,7 +142,7 @@ def _fill_tile(
             squares[k] += column[k] * column[k]
     for k in range(n):
         if not squares[k] <= limit:
-            raise InputFloatingPointError("a lattice row is beyond the radius: this is a defect of the kernel")
+            raise AssertionError("a lattice row is beyond the radius: a defect, please report it")
     return n_special, clipped
 
 

@@ -86,9 +86,7 @@ def checked_block(block: object, n_features: int) -> NDArray[Any]:
     Integers beyond 2^53 round to float64.
     """
     if not isinstance(block, np.ndarray):
-        raise InputTypeError(
-            Message("wrong-type", parameter="a block", expected="a NumPy array", got=type(block).__name__)
-        )
+        raise InputTypeError(Message("wrong-type", parameter="a block", expected="array", got=type(block).__name__))
     if isinstance(block, np.ma.MaskedArray):
         raise InputTypeError(Message("block-masked"))
     if block.dtype.kind not in "biuf" or block.dtype.itemsize > 8:

@@ -133,7 +133,7 @@ def stated_threads(threads: int | None) -> int | None:
                     "out-of-range",
                     parameter="threads",
                     value=threads,
-                    expected="at least 1: leave it out for one per core",
+                    expected="threads",
                 )
             )
         return threads

@@ -33,7 +33,7 @@ def check_source(column: str, source: object) -> None:
                 column=column,
                 parameter="source",
                 value=source,
-                expected="the column's name in the table, a text",
+                expected="column-name",
             )
         )
     check_text(source, f"column {column!r}: source")
@@ -53,7 +53,7 @@ def checked_weight(column: str, weight: object) -> float | None:
         return None
     if isinstance(weight, bool) or not isinstance(weight, int | float | np.integer | np.floating):
         raise InputTypeError(
-            Message("wrong-type", column=column, parameter="weight", expected="a number", got=type(weight).__name__)
+            Message("wrong-type", column=column, parameter="weight", expected="number", got=type(weight).__name__)
         )
     if not 1.0 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
         raise InputValueError(Message("weight-out-of-range", column=column, weight=weight, most=MAX_WEIGHT))

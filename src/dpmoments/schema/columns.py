@@ -83,7 +83,7 @@ class Boolean:
             raise InputValueError(Message("fill-with-other-rule", column=self.name, fill=self.fill, rule=self.missing))
         if self.fill is not None and not isinstance(self.fill, bool):
             raise InputTypeError(
-                Message("out-of-range", column=self.name, parameter="fill", value=self.fill, expected="true or false")
+                Message("out-of-range", column=self.name, parameter="fill", value=self.fill, expected="flag")
             )
         true, false = checked_codes(self.name, self.true_values, self.false_values)
         marks = checked_marks(self.name, self.missing_values)
@@ -221,7 +221,7 @@ class Categorical:
                         column=self.name,
                         parameter=option,
                         value=getattr(self, option),
-                        expected="true or false",
+                        expected="flag",
                     )
                 )
         aliases = checked_aliases(self.name, self.aliases, self.levels)
@@ -362,7 +362,7 @@ def coordinates(
     """Return coordinates with these names, ``x0``, ``x1``, … by default."""
     if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
         raise InputTypeError(
-            Message("wrong-type", parameter="n_features", expected="an integer", got=type(n_features).__name__)
+            Message("wrong-type", parameter="n_features", expected="whole-number", got=type(n_features).__name__)
         )
     if n_features < 1:
         raise InputValueError(Message("no-feature", n_features=n_features))

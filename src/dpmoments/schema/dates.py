@@ -213,9 +213,7 @@ class Date:
             object.__setattr__(self, option, value)
         if format is not None and not isinstance(format, str):
             raise InputTypeError(
-                Message(
-                    "out-of-range", column=name, parameter="format", value=format, expected="a text such as '%d.%m.%Y'"
-                )
+                Message("out-of-range", column=name, parameter="format", value=format, expected="date-format")
             )
         try:
             date_pattern(format)
@@ -355,7 +353,7 @@ def _iso_date(column: str, option: str, value: object) -> str:
             column=column,
             parameter=option,
             value=value,
-            expected="a date, as in '2015-01-31' or '2015-01-31T12:00:00'",
+            expected="date-or-time",
         )
     )
 

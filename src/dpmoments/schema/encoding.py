@@ -179,7 +179,7 @@ def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal[
         return None
     if isinstance(row_norm, bool) or not isinstance(row_norm, int | float | np.integer | np.floating):
         raise InputTypeError(
-            Message("wrong-type", parameter="row_norm", expected="a number", got=type(row_norm).__name__)
+            Message("wrong-type", parameter="row_norm", expected="number", got=type(row_norm).__name__)
         )
     bound = row_norm if isinstance(row_norm, int) else float(row_norm)
     if not 1.0 / MAX_BOUND <= bound <= MAX_BOUND:

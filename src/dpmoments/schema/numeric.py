@@ -232,7 +232,7 @@ class Numeric:
             )
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             raise InputTypeError(
-                Message("wrong-type", column=self.name, parameter=label, expected="a number", got=type(value).__name__)
+                Message("wrong-type", column=self.name, parameter=label, expected="number", got=type(value).__name__)
             )
         number = value if isinstance(value, int) else float(value)  # an int may be beyond floats
         if not -MAX_BOUND <= number <= MAX_BOUND:

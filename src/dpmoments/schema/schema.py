@@ -114,7 +114,7 @@ class Schema:
                 Message(
                     "wrong-type",
                     parameter="text_format",
-                    expected="a dpmoments.TextFormat",
+                    expected="text-format",
                     got=type(text_format).__name__,
                 )
             )

@@ -341,7 +341,7 @@ def require_whole_numbers(**values: object) -> None:
     for name, value in values.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
             raise InputTypeError(
-                Message("wrong-type", parameter=name, expected="a whole number", got=type(value).__name__)
+                Message("wrong-type", parameter=name, expected="whole-number", got=type(value).__name__)
             )
 
 
@@ -363,9 +363,7 @@ def privacy_statement(
 def _public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None) -> int | None:
     """Return the table size if it is public, counted or as given, else None."""
     if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1):
-        raise InputValueError(
-            Message("out-of-range", parameter="n_rows", value=n_rows, expected="a positive whole number")
-        )
+        raise InputValueError(Message("out-of-range", parameter="n_rows", value=n_rows, expected="positive-whole"))
     if not neighbors.table_size_is_public:
         return n_rows
     counted = rows.table_size()

@@ -122,9 +122,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
             if value is None:
                 continue
             if not (not isinstance(value, bool) and isinstance(value, int | float) and 0.0 < value < math.inf):
-                raise InputValueError(
-                    Message("out-of-range", parameter=name, value=value, expected="a positive finite number")
-                )
+                raise InputValueError(Message("out-of-range", parameter=name, value=value, expected="positive"))
             if not _MIN <= value <= _MAX:
                 raise InputValueError(
                     Message("value-needs-other-units", parameter=name, value=value, least=_MIN, most=_MAX)

@@ -14,6 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import (
+    check_at_least,
+    check_not_negative,
+    check_positive,
+    check_probability,
+    check_vector,
+)
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.messages.message import Message
 
@@ -58,40 +65,29 @@ def _check(name: str, annotation: str, value: Any) -> None:
     if kind not in ("int", "float") or (optional == "None" and value is None):
         return
     if isinstance(value, bool) or not isinstance(value, Integral if kind == "int" else Real):
-        raise InputTypeError(f"{name}={value!r} must be a {'whole number' if kind == 'int' else 'number'}")
+        expected = "whole-number" if kind == "int" else "number"
+        raise InputTypeError(Message("wrong-type", parameter=name, expected=expected, got=type(value).__name__))
     if kind == "int":
-        if float(value) < 1.0:
-            raise InputValueError(Message("out-of-range", parameter=name, value=value, expected="at least 1"))
+        check_at_least(name, int(value))
     elif name in _PROBABILITIES:
-        if not 0.0 < float(value) < 1.0:
-            raise InputValueError(
-                Message("out-of-range", parameter=name, value=value, expected="a probability, above 0 and below 1")
-            )
+        check_probability(name, float(value))
+    elif name in _POSITIVE:
+        check_positive(name, float(value))
     elif not (name in _UNBOUNDED and value == math.inf):
-        check_positive(name, float(value), or_zero=name not in _POSITIVE)
+        check_not_negative(name, float(value))
 
 
 def descending(eigenvalues: npt.ArrayLike) -> FloatArray:
     values = np.asarray(eigenvalues, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all() or (values < 0.0).any():
-        raise InputValueError("eigenvalues must be a vector of finite numbers that are not negative")
+    check_vector("eigenvalues", values)
+    check_not_negative("eigenvalues", float(values.min()))
     return np.asarray(np.sort(values)[::-1])
 
 
 def check_draw(temperature: float, spread: float, n_features: int) -> None:
-    check_positive("temperature", temperature, or_zero=True)
-    check_positive("spread", spread, or_zero=True)
-    check_dimension(n_features)
-
-
-def check_dimension(n_features: int) -> None:
-    if n_features < 1:
-        raise InputValueError(f"n_features={n_features!r}: a sphere needs at least one dimension")
-
-
-def check_positive(name: str, value: float, *, or_zero: bool = False) -> None:
-    if not (0.0 < value < math.inf or (or_zero and value == 0.0)):
-        raise InputValueError(f"{name}={value!r} must be finite and {'not negative' if or_zero else 'positive'}")
+    check_not_negative("temperature", temperature)
+    check_not_negative("spread", spread)
+    check_at_least("n_features", n_features)
 
 
 # Rows needed for a bound on an error.
@@ -101,13 +97,12 @@ _MAX_ROWS = 2**50
 
 def least_rows(error_at: Callable[[int], float], error: float) -> int:
     """Return the fewest rows n with error_at(n) ≤ ``error``, for a bound that falls with n."""
-    if not error > 0.0:
-        raise InputValueError(Message("out-of-range", parameter="error", value=error, expected="above 0"))
+    check_positive("error", error)
     enough = 2
     while not error_at(enough) <= error:
         enough *= 2
         if enough > _MAX_ROWS:
-            raise InputValueError(f"no number of rows reaches error={error!r}: use a larger error")
+            raise InputValueError(Message("no-number-reaches", parameter="error", value=error))
     few = enough // 2
     while enough - few > 1:
         middle = (few + enough) // 2

@@ -15,16 +15,20 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import (
+    check_at_least,
+    check_between,
+    check_not_negative,
+    check_positive,
+    check_probability,
+)
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.roots import brent_root
-from dpmoments.foundation.values import check_probability
 from dpmoments.messages.message import Message
 from dpmoments.papers.bounds.arguments import (
     Constants,
     NoiseKind,
-    check_dimension,
     check_draw,
-    check_positive,
     checked,
     descending,
 )
@@ -47,13 +51,12 @@ def largest_noise(
     >>> round(largest_noise(2.0, 13, 0.05), 3), round(largest_noise(2.0, 13, 0.05, constants="paper"), 3)
     (11.074, 11.121)
     """
-    check_probability(failure)
-    check_positive("scale", scale, or_zero=True)
-    if n_draws < 1:
-        raise InputValueError(Message("out-of-range", parameter="n_draws", value=n_draws, expected="at least 1"))
+    check_probability("failure", failure)
+    check_not_negative("scale", scale)
+    check_at_least("n_draws", n_draws)
     if constants == "paper":
         if kind != "laplace":
-            raise InputValueError("constants='paper' needs Laplace noise: the paper has no other bound; use 'sharp'")
+            raise InputValueError(Message("paper-needs-laplace"))
         return scale * math.log(n_draws / failure)
     # Each draw stays inside with probability (1 − β)^(1/k).
     outside = -math.expm1(math.log1p(-failure) / n_draws)
@@ -73,8 +76,8 @@ def noise_norm(scale: float, n_draws: int, failure: float, *, kind: NoiseKind = 
     (22.88, 39.93)
     """
     if kind == "gaussian":
-        check_probability(failure)
-        check_positive("scale", scale, or_zero=True)
+        check_probability("failure", failure)
+        check_not_negative("scale", scale)
         return scale * math.sqrt(float(scipy.special.chdtri(n_draws, failure)))
     plain = math.sqrt(n_draws) * largest_noise(scale, n_draws, failure)
     total = scale * float(scipy.special.gammainccinv(n_draws, 0.5 * failure))
@@ -95,17 +98,12 @@ def exponential_mechanism_failure(temperature: float, shortfall: float, *, near:
     >>> round(exponential_mechanism_failure(2.0, 10.0, near=5.0, near_measure=0.01), 5)
     0.00454
     """
-    check_positive("temperature", temperature, or_zero=True)
-    if not 0.0 <= near <= shortfall < math.inf:
-        raise InputValueError(f"need 0 <= near <= shortfall, got near={near!r} and shortfall={shortfall!r}")
+    check_not_negative("temperature", temperature)
+    check_not_negative("shortfall", shortfall)
+    check_between("near", near, 0.0, shortfall)
     if not 0.0 < near_measure <= 1.0:
         raise InputValueError(
-            Message(
-                "out-of-range",
-                parameter="near_measure",
-                value=near_measure,
-                expected="a fraction of the base measure, above 0 and at most 1",
-            )
+            Message("out-of-range", parameter="near_measure", value=near_measure, expected="fraction")
         )
     return min(1.0, math.exp(-temperature * (shortfall - near)) / near_measure)
 
@@ -124,16 +122,8 @@ def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp
     >>> cap_measure(2.0**0.5, 3), round(cap_measure(2.0**0.5, 3, constants="paper"), 9)
     (0.5, 0.25)
     """
-    if not 0.0 <= radius <= 2.0:
-        raise InputValueError(
-            Message(
-                "out-of-range",
-                parameter="radius",
-                value=radius,
-                expected="between 0 and 2, a distance on the unit sphere",
-            )
-        )
-    check_dimension(n_features)
+    check_between("radius", radius, 0.0, 2.0)
+    check_at_least("n_features", n_features)
     if constants == "paper":
         return 0.5 * (0.5 * radius) ** (n_features - 1)
     if n_features == 1:
@@ -206,7 +196,7 @@ def direction_shortfall(
     >>> [round(direction_shortfall(0.05, 0.5, 1000.0, 5, constants=whose), 1) for whose in ("sharp", "paper")]
     [31.4, 87.1]
     """
-    check_probability(failure)
+    check_probability("failure", failure)
     check_draw(temperature, spread, n_features)
     if n_features == 1 or spread == 0.0:
         return 0.0
@@ -236,16 +226,14 @@ def direction_shortfall_closed_form(failure: float, temperature: float, largest:
     >>> round(direction_shortfall_closed_form(0.05, 0.25, 1000.0, 5), 1)
     317.1
     """
-    check_probability(failure)
+    check_probability("failure", failure)
     check_draw(temperature, largest, n_features)
     log_term = float(
         np.logaddexp(1.0, math.log(2.0 / failure) + (n_features - 1) * math.log(8.0 * max(largest, 1e-300)))
     )
     shortfall = 2.0 / max(temperature, 1e-300) * log_term
     if shortfall < 1.0:
-        raise InputValueError(
-            f"the closed form gives {shortfall:g}; below 1 its proof does not hold: use direction_shortfall"
-        )
+        raise InputValueError(Message("closed-form-below-one", shortfall=shortfall))
     return min(shortfall, largest)
 
 
@@ -289,12 +277,12 @@ def weighted_shortfall(
     w, t = np.asarray(weights, dtype=np.float64), np.asarray(temperatures, dtype=np.float64)
     if w.shape != t.shape or w.ndim != 1 or len(w) > n_features:
         raise InputValueError(
-            f"weights have shape {w.shape} and temperatures {t.shape}: give one of each per direction"
+            Message("shapes-differ", first="weights", shape=w.shape, second="temperatures", other_shape=t.shape)
         )
-    if (w < 0.0).any() or (t < 0.0).any():
-        raise InputValueError("weights and temperatures must not be negative")
-    check_probability(failure)
-    check_positive("spread", spread, or_zero=True)
+    check_not_negative("weights", float(w.min(initial=0.0)))
+    check_not_negative("temperatures", float(t.min(initial=0.0)))
+    check_probability("failure", failure)
+    check_not_negative("spread", spread)
     certain = w * (spread if most is None else np.asarray(most, dtype=np.float64))
     drawable = t > 0.0
     ratios = np.where(drawable, w / np.where(drawable, t, 1.0), math.inf)
@@ -329,7 +317,9 @@ def reconstruction_error(
     values, missed = descending(eigenvalues), np.asarray(shortfalls, dtype=np.float64)
     rank = len(missed)
     if missed.ndim != 1 or rank > len(values):
-        raise InputValueError(f"got {rank} shortfalls for {len(values)} eigenvalues: give at most one for each")
+        raise InputValueError(
+            Message("number-for-eigenvalues", parameter="shortfalls", number=rank, least=0, most=len(values))
+        )
     floor = values[-1] if constants == "sharp" and rank == len(values) else 0.0
     square = float(values[rank:] @ values[rank:]) + 2.0 * float((values[:rank] - floor) @ missed)
     return math.sqrt(max(square, 0.0)) + eigenvalue_error
@@ -456,7 +446,9 @@ def rank_error(
     values, t = descending(eigenvalues), np.asarray(temperatures, dtype=np.float64)
     d, rank = len(values), len(t)
     if not 0 < rank < d:
-        raise InputValueError(f"got {rank} temperatures for {d} eigenvalues: give at least one and fewer than {d}")
+        raise InputValueError(
+            Message("number-for-eigenvalues", parameter="temperatures", number=rank, least=1, most=d - 1)
+        )
     noise = noise_norm(eigenvalue_scale, rank, 0.5 * failure, kind=kind)
     most, gap = 2.0 * float(values[:rank] @ values[:rank]), float(values[rank - 1] - values[rank])
     if gap > 0.0:
@@ -491,7 +483,7 @@ def least_leading_eigenvalue(
     """
     check_positive("relative_error", relative_error)
     check_positive("temperature", temperature)
-    check_dimension(n_features)
+    check_at_least("n_features", n_features)
 
     def relative(largest: float) -> float:
         # All weights are largest at λ = (λ₁, …, λ₁, 0): an upper bound over all spectra with that λ₁.
@@ -507,7 +499,7 @@ def least_leading_eigenvalue(
     while relative(math.exp(high)) > relative_error:
         low, high = high, high + 4.0
         if high > 600.0:
-            raise InputValueError(f"no λ₁ in floating-point range reaches relative_error={relative_error:g}")
+            raise InputValueError(Message("no-number-reaches", parameter="relative_error", value=relative_error))
     while high - low > 1e-9:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if relative(math.exp(middle)) > relative_error else (low, middle)

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 import scipy
 
+from dpmoments.foundation.checks import check_not_negative, check_positive, check_probability
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.messages.message import Message
 from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile, wishart_eigenvalue_range
 from dpmoments.papers.bounds.arguments import checked
 from dpmoments.privacy.curves import wishart_sampling_padding
@@ -84,10 +86,8 @@ def ridge_distance_bound(coefficients_norm: float, penalty: float, smallest_eige
     >>> ridge_distance_bound(1.0, 10.0, 90.0)
     0.1
     """
-    if penalty < 0.0 or penalty + smallest_eigenvalue <= 0.0:
-        raise InputValueError(
-            f"penalty={penalty!r} and smallest_eigenvalue={smallest_eigenvalue!r} must not be negative, nor both 0"
-        )
+    check_not_negative("penalty", penalty)
+    check_positive("penalty + smallest_eigenvalue", penalty + smallest_eigenvalue)
     return penalty * coefficients_norm / (penalty + smallest_eigenvalue)
 
 
@@ -225,9 +225,7 @@ def gaussian_noise_bound(
 
 def _ratio_root(above: float, below: float, failure: float) -> float:
     """Return the square root of the 1 − ``failure`` quantile of χ²_above/χ²_below."""
-    if not (above >= 1.0 and below >= 1.0 and 0.0 < failure < 1.0):
-        raise InputValueError(
-            f"no bound exists for {above:g} coefficients, {below:g} degrees of freedom and failure={failure!r}: use more "
-            "degrees of freedom, fewer features, or a failure between 0 and 1"
-        )
+    check_probability("failure", failure)
+    if not (above >= 1.0 and below >= 1.0):
+        raise InputValueError(Message("no-bound-for-degrees", coefficients=above, degrees=below))
     return math.sqrt(above / below * float(scipy.special.fdtri(above, below, 1.0 - failure)))

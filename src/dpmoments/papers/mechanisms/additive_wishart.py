@@ -322,8 +322,9 @@ class AdditiveWishart(Mechanism):
         beyond = self.degrees_of_freedom - dimension
         if not 1 <= beyond <= 2**_MAX_POWER:
             raise InputValueError(
-                f"degrees_of_freedom={self.degrees_of_freedom} must be above {dimension}, the rows of the matrix (features, and "
-                f"one more for count and mean), and at most {dimension + 2**_MAX_POWER}"
+                Message(
+                    "wishart-degrees", value=self.degrees_of_freedom, rows=dimension, most=dimension + 2**_MAX_POWER
+                )
             )
         return beyond, additive_wishart_scale(budget.epsilon, budget.delta, beyond, neighbors)
 

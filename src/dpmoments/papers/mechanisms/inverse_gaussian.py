@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import check_positive
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
@@ -109,7 +110,7 @@ class InverseGaussianPlan(Plan):
         del receipt
         rows, d = diagnostics.get("inverse"), self.shape.n_features
         if not isinstance(rows, list) or len(rows) != d:
-            raise InputValueError("diagnostics hold no noisy inverse of a run")
+            raise InputValueError(Message("diagnostics-lack", entry="inverse"))
         return self._model_of_run(np.array([finite_numbers(row, d, "inverse") for row in rows])).to_dict()
 
     def invert(self, inverse: FloatArray) -> FloatArray:
@@ -174,15 +175,8 @@ class InverseGaussian(Mechanism):
             raise InputValueError(
                 Message("not-one-of", parameter="calibration", value=self.calibration, choices=["exact", "paper"])
             )
-        if self.smallest_eigenvalue is not None and not 0.0 < self.smallest_eigenvalue < math.inf:
-            raise InputValueError(
-                Message(
-                    "out-of-range",
-                    parameter="smallest_eigenvalue",
-                    value=self.smallest_eigenvalue,
-                    expected="positive and finite",
-                )
-            )
+        if self.smallest_eigenvalue is not None:
+            check_positive("smallest_eigenvalue", self.smallest_eigenvalue)
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> InverseGaussianPlan:
         if self.smallest_eigenvalue is None:

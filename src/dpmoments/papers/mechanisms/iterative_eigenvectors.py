@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import check_probability
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import check_probability
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import count_scale
 from dpmoments.mechanisms.shape import MomentShape
@@ -216,7 +216,7 @@ class IterativeEigenvectors(Mechanism):
                     "not-one-of", parameter="allocation", value=self.allocation, choices=["gaps", "adaptive", "uniform"]
                 )
             )
-        check_probability(self.failure)
+        check_probability("failure", self.failure)
         check_options(self.rank, self.calibration, self.sum_share, self.eigenvalue_share)
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> IterativeEigenvectorsPlan:

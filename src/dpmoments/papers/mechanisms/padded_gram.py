@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import check_between, check_positive
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, choose_augmentation, taken_apart
 from dpmoments.mechanisms.base import Mechanism, Plan
@@ -220,17 +221,10 @@ class PaddedGram(Mechanism):
             raise InputValueError(
                 Message("not-one-of", parameter="calibration", value=self.calibration, choices=["exact", "paper"])
             )
-        if self.degrees_of_freedom is not None and not 1 <= self.degrees_of_freedom <= MAX_DEGREES:
-            raise InputValueError(f"degrees_of_freedom={self.degrees_of_freedom!r} must be between 1 and {MAX_DEGREES}")
-        if self.smallest_eigenvalue is not None and not 0.0 < self.smallest_eigenvalue < math.inf:
-            raise InputValueError(
-                Message(
-                    "out-of-range",
-                    parameter="smallest_eigenvalue",
-                    value=self.smallest_eigenvalue,
-                    expected="positive and finite",
-                )
-            )
+        if self.degrees_of_freedom is not None:
+            check_between("degrees_of_freedom", self.degrees_of_freedom, 1, MAX_DEGREES)
+        if self.smallest_eigenvalue is not None:
+            check_positive("smallest_eigenvalue", self.smallest_eigenvalue)
         if self.smallest_eigenvalue is not None and self.adaptive:
             raise InputValueError(Message("eigenvalue-or-adaptive"))
 
@@ -250,8 +244,7 @@ class PaddedGram(Mechanism):
             degrees = unpadded if unpadded >= fewest else degrees
         if degrees < fewest:
             raise InputValueError(
-                f"{self.name} needs at least {fewest} degrees of freedom for a matrix of {dimension} rows (features, and one "
-                f"more for count and mean), got {degrees}"
+                Message("too-few-degrees", mechanism=self.name, least=fewest, rows=dimension, value=degrees)
             )
         padding, raised = unit * self.padding(parts[-1], degrees, neighbors), 0.0
         if self.smallest_eigenvalue is not None:

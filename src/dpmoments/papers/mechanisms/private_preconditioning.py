@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import check_between, check_positive, check_probability
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import check_probability
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.coinpress import spectral_edge
 from dpmoments.mechanisms.coinpress_schedule import checked_eigenvalue_bounds
@@ -178,15 +178,9 @@ class PrivatePreconditioning(Mechanism):
     def __post_init__(self) -> None:
         if self.eigenvalue_bounds is not None:
             object.__setattr__(self, "eigenvalue_bounds", checked_eigenvalue_bounds(self.eigenvalue_bounds))
-        if not _MIN_STOP <= self.stop_at < math.inf:
-            raise InputValueError(
-                f"stop_at={self.stop_at!r} must be at least {_MIN_STOP:g}: smaller ranges cannot be halved"
-            )
-        if not 0.0 < self.clip_constant < math.inf:
-            raise InputValueError(
-                Message("out-of-range", parameter="clip_constant", value=self.clip_constant, expected="positive")
-            )
-        check_probability(self.failure)
+        check_between("stop_at", self.stop_at, _MIN_STOP, math.inf)
+        check_positive("clip_constant", self.clip_constant)
+        check_probability("failure", self.failure)
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PrivatePreconditioningPlan:
         if shape.mean:

@@ -183,7 +183,7 @@ class SpectralPlan(Plan):
         del receipt
         eigenvalues, temperatures = diagnostics.get("eigenvalues"), diagnostics.get("temperatures")
         if not isinstance(temperatures, list) or len(temperatures) != self.rank:
-            raise InputValueError("diagnostics hold no temperatures of a run")
+            raise InputValueError(Message("diagnostics-lack", entry="temperatures"))
         model = self._model_of_run(
             finite_numbers(eigenvalues, self.shape.n_features, "eigenvalues"),
             finite_numbers(temperatures, self.rank, "temperatures"),
@@ -231,25 +231,14 @@ class SpectralPlan(Plan):
 def check_options(rank: int | None, calibration: str, sum_share: float | None, eigenvalue_share: float | None) -> None:
     """Refuse options that no table could be released with."""
     if rank is not None and (isinstance(rank, bool) or rank < 1):
-        raise InputValueError(
-            Message(
-                "out-of-range",
-                parameter="rank",
-                value=rank,
-                expected="a whole number from 1 to the number of features, or None for all",
-            )
-        )
+        raise InputValueError(Message("out-of-range", parameter="rank", value=rank, expected="rank"))
     if calibration not in ("tight", "paper"):
         raise InputValueError(
             Message("not-one-of", parameter="calibration", value=calibration, choices=["tight", "paper"])
         )
     for name, share in (("sum_share", sum_share), ("eigenvalue_share", eigenvalue_share)):
         if share is not None and not 0.0 < share < 1.0:
-            raise InputValueError(
-                Message(
-                    "out-of-range", parameter=name, value=share, expected="a share of the budget, above 0 and below 1"
-                )
-            )
+            raise InputValueError(Message("out-of-range", parameter=name, value=share, expected="share-of-budget"))
 
 
 def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibration) -> float:

@@ -141,7 +141,9 @@ class SymmetricQuantiles(MeanMechanism):
     def __post_init__(self) -> None:
         self.require_positive("radius")
         if not 0.0 < self.quantile < 0.5:
-            raise InputValueError(f"quantile={self.quantile!r} must lie between 0 and 0.5")
+            raise InputValueError(
+                Message("out-of-range", parameter="quantile", value=self.quantile, expected="below-half")
+            )
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> SymmetricQuantilesPlan:
         radius = self.known_radius(self.radius, shape)

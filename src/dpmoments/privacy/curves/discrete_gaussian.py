@@ -35,7 +35,7 @@ def discrete_gaussian_log_delta(
     smallest_ratio = require_positive("smallest_ratio", smallest_ratio)
     if n_coordinates < 1:
         raise InputValueError(
-            Message("out-of-range", parameter="n_coordinates", value=n_coordinates, expected="at least 1")
+            Message("out-of-range", parameter="n_coordinates", value=n_coordinates, expected="one-or-more")
         )
     m = float(n_coordinates)
     smallest_scale = noise_scale * smallest_ratio * (1.0 - _ROUNDING)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
+from dpmoments.foundation.checks import check_not_negative, check_positive
 from dpmoments.foundation.errors import InputArithmeticError, InputValueError
 from dpmoments.foundation.roots import brent_root
 from dpmoments.messages.message import Message
@@ -39,7 +40,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
             break
         width = min(2.0 * width, 64.0)
     else:
-        raise InputArithmeticError("no boundary between safe and unsafe parameters was found")
+        raise InputArithmeticError(Message("curve-without-boundary"))
     root = brent_root(finite_excess, near, far, xtol=5e-324, rtol=8.9e-16, maxiter=500)
 
     # The root finder may stop on either side of the root: walk to the safe side and evaluate there.
@@ -51,7 +52,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
         ulps *= 2.0
         if ulps > 2.0**50:
             break
-    raise InputArithmeticError("the privacy curve is not monotone near its root")
+    raise InputArithmeticError(Message("curve-not-monotone"))
 
 
 # Checks of the public parameters that every privacy curve takes.
@@ -59,19 +60,13 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
 
 def require_positive(name: str, value: float) -> float:
     """Return ``value`` as a float, or raise if it is not a positive finite number."""
-    number = float(value)
-    if not (math.isfinite(number) and number > 0.0):
-        raise InputValueError(Message("out-of-range", parameter=name, value=value, expected="a positive finite number"))
+    check_positive(name, number := float(value))
     return number
 
 
 def require_nonnegative(name: str, value: float) -> float:
     """Return ``value`` as a float, or raise if it is negative, infinite or not a number."""
-    number = float(value)
-    if not (math.isfinite(number) and number >= 0.0):
-        raise InputValueError(
-            Message("out-of-range", parameter=name, value=value, expected="a non-negative finite number")
-        )
+    check_not_negative(name, number := float(value))
     return number
 
 

@@ -57,7 +57,7 @@ def wishart_sampling_log_delta(
     padding = require_positive("padding", padding)
     if degrees < 1.0:
         raise InputValueError(
-            Message("out-of-range", parameter="degrees_of_freedom", value=degrees_of_freedom, expected="at least 1")
+            Message("out-of-range", parameter="degrees_of_freedom", value=degrees_of_freedom, expected="one-or-more")
         )
     if Neighbors.of(neighbors) is Neighbors.REPLACE_ONE:
         log_delta = _replaced(epsilon, degrees, padding)
@@ -213,7 +213,7 @@ def additive_wishart_log_delta(
     m = require_positive("excess_degrees", excess_degrees)
     if m < 1.0:
         raise InputValueError(
-            Message("out-of-range", parameter="excess_degrees", value=excess_degrees, expected="at least 1 (k > d)")
+            Message("out-of-range", parameter="excess_degrees", value=excess_degrees, expected="one-or-more")
         )
     a = 1.0 / require_positive("scale", scale)
     candidates = [_without_row_of_additive_wishart(epsilon, m, a), _with_row_of_additive_wishart(epsilon, m, a)]
@@ -423,7 +423,7 @@ def raised_wishart_log_delta(epsilon: float, degrees_of_freedom: float, ratio: f
     ratio = require_positive("ratio", ratio)
     if degrees < 1.0:
         raise InputValueError(
-            Message("out-of-range", parameter="degrees_of_freedom", value=degrees_of_freedom, expected="at least 1")
+            Message("out-of-range", parameter="degrees_of_freedom", value=degrees_of_freedom, expected="one-or-more")
         )
     kappa, half = 1.0 / ratio, 0.5 * degrees
     highest = ratio * (1.0 - 2.0**-30)

@@ -127,7 +127,7 @@ class DrawLaw(ABC):
 
     def refused(self, unit: LossUnit) -> ValueError:
         """Return the error for a unit in which its loss does not add up."""
-        return InputValueError(f"a loss of {self.name} is not counted in {unit}")
+        return InputValueError(Message("loss-not-in-unit", distribution=self.name, unit=unit))
 
 
 def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:

@@ -63,9 +63,7 @@ def open_source(
     """
     if text_format is not None and not isinstance(text_format, TextFormat):
         raise InputTypeError(
-            Message(
-                "wrong-type", parameter="text_format", expected="a dpmoments.TextFormat", got=type(text_format).__name__
-            )
+            Message("wrong-type", parameter="text_format", expected="text-format", got=type(text_format).__name__)
         )
     if isinstance(data, str | PathLike):
         return _file_source(data if isinstance(data, str) else Path(data), schema, mean, privacy_unit, text_format)

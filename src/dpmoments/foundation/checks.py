@@ -1,0 +1,94 @@
+"""Checks of arguments that many functions share, one for each kind of mistake."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
+
+
+def check_probability(parameter: str, value: float) -> None:
+    """Raise ValueError unless a number is above 0 and below 1."""
+    _require(_is_real(value) and 0.0 < value < 1.0, parameter, value, "probability")
+
+
+def check_positive(parameter: str, value: float) -> None:
+    """Raise ValueError unless a number is finite and above 0."""
+    _require(_is_real(value) and 0.0 < value < math.inf, parameter, value, "positive")
+
+
+def check_not_negative(parameter: str, value: float) -> None:
+    """Raise ValueError unless a number is finite, and 0 or above."""
+    _require(_is_real(value) and 0.0 <= value < math.inf, parameter, value, "not-negative")
+
+
+def check_at_least(parameter: str, value: float, least: int = 1) -> None:
+    """Raise ValueError unless a number is whole, and ``least`` or more."""
+    if not (_is_real(value) and value >= least and value % 1 == 0):
+        raise InputValueError.of("too-small", parameter=parameter, value=value, least=least)
+
+
+def check_between(parameter: str, value: float, least: float, most: float, *, whole: bool = False) -> None:
+    """Raise ValueError unless a number is in a range, and whole if that is asked."""
+    if not (_is_real(value) and least <= value <= most and not (whole and value % 1)):
+        code = "not-whole-between" if whole else "not-between"
+        raise InputValueError.of(code, parameter=parameter, value=value, least=least, most=most)
+
+
+def check_finite(parameter: str, values: npt.NDArray[Any]) -> None:
+    """Raise ValueError if an array holds NaN or infinity."""
+    if not np.isfinite(values).all():
+        raise InputValueError.of("array-not-finite", parameter=parameter)
+
+
+def check_vector(parameter: str, values: npt.NDArray[Any]) -> None:
+    """Raise ValueError unless an array is a vector of finite numbers, not empty."""
+    if values.ndim != 1 or values.size == 0:
+        raise InputValueError.of("array-of-other-shape", parameter=parameter, shape=values.shape, expected="vector")
+    check_finite(parameter, values)
+
+
+def check_square(parameter: str, matrix: npt.NDArray[Any]) -> None:
+    """Raise ValueError unless a matrix is square and finite, not empty."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+        raise InputValueError.of("array-of-other-shape", parameter=parameter, shape=matrix.shape, expected="square")
+    check_finite(parameter, matrix)
+
+
+def symmetric_part(matrix: npt.ArrayLike, parameter: str = "matrix", tolerance: float = 1e-9) -> FloatArray:
+    """Return (M + Mᵀ)/2, shape (d, d), of a square, finite M that is nearly symmetric.
+
+    Up to ``tolerance`` of its largest entry.
+    """
+    array = np.asarray(matrix, dtype=np.float64)
+    check_square(parameter, array)
+    half = 0.5 * array
+    if np.abs(half - half.T).max() > tolerance * np.abs(half).max():
+        raise InputValueError.of("matrix-not-symmetric", parameter=parameter)
+    return np.asarray(half + half.T, dtype=np.float64)
+
+
+def check_type(parameter: str, value: object, kind: type, expected: str) -> None:
+    """Raise TypeError unless a value is of a type."""
+    if not isinstance(value, kind):
+        raise InputTypeError.of("wrong-type", parameter=parameter, expected=expected, got=type(value).__name__)
+
+
+def is_whole(value: object) -> bool:
+    """Return True for an integer that is not a Boolean."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _require(holds: bool, parameter: str, value: object, expected: str) -> None:
+    if not holds:
+        raise InputValueError.of("out-of-range", parameter=parameter, value=value, expected=expected)
