@@ -125,6 +125,7 @@ SOURCES = sorted(Path(dpmoments.__file__).parent.rglob("*.py"))
 TEXT_IS_ALLOWED = {
     "AssertionError": "a defect of the library, which nobody should meet",
     "AttributeError": "the protocol of Python for names of a module or an object",
+    "UnreadableTableError": "ends in the words for which scikit-learn's checks of estimators look",
     "MemoryError": "not an error of the library",
     "_NotADocumentError": "caught where it is raised",
     "_NotPlainError": "caught where it is raised",
@@ -145,7 +146,9 @@ def texts(source: str) -> Iterator[str]:
 
 
 def is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return isinstance(node, ast.JoinedStr | ast.BinOp) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
 
 
 def phrases(source: str) -> Iterator[str]:
@@ -154,7 +157,11 @@ def phrases(source: str) -> Iterator[str]:
         if isinstance(node, ast.Call) and re.fullmatch(r"Message|\w+Error\.of", ast.unparse(node.func)):
             for keyword in node.keywords:
                 for part in ast.walk(keyword.value):
-                    if is_text(part) and " " in part.value:
+                    if (
+                        isinstance(part, ast.Constant)
+                        and re.search(r"\w \w", str(part.value))
+                        and keyword.arg != "reason"
+                    ):
                         yield f"{keyword.arg}={part.value!r}"
 
 
@@ -168,9 +175,7 @@ def test_no_fact_is_a_phrase() -> None:
     assert not found, found
 
 
-@pytest.mark.parametrize(
-    "call", ["InputValueError('no')", "InputTypeError(f'{x} is odd')", "typer.BadParameter('a', param_hint='-x')"]
-)
+@pytest.mark.parametrize("call", ["InputValueError('no')", "InputTypeError(f'{x} is odd')", "typer.BadParameter('a')"])
 def test_an_error_that_is_a_text_is_found(call: str) -> None:
     assert [*texts(f"raise {call}")]
     assert [*phrases("Message('wrong-type', expected='a text')")]

@@ -619,7 +619,7 @@ def partial_correlation(
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="partial correlations"))
+        raise InputValueError(Message("needs-mean", analysis="partial-correlations"))
     chosen = without_redundant_levels(release, columns)
     if len(chosen) < 2:
         raise InputValueError(Message("correlation-of-one"))

@@ -180,7 +180,7 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="a cross table"))
+        raise InputValueError(Message("needs-mean", analysis="cross-table"))
     first, second = Levels.of(release, by), Levels.of(release, other)
     if by == other:
         raise InputValueError(Message("cross-table-of-one-column", by=by))

@@ -411,7 +411,7 @@ def lda(
     level = confidence_level(level)
     require_shrinkage(shrinkage)
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="a discriminant"))
+        raise InputValueError(Message("needs-mean", analysis="discriminant"))
     levels = Levels.of(release, by)
     chosen = without_redundant_levels(release, columns)
     if columns is None:

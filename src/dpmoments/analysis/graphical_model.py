@@ -152,7 +152,7 @@ def graphical_lasso(
     if alpha != "auto" and not (isinstance(alpha, int | float) and math.isfinite(alpha) and alpha > 0):
         raise InputValueError(Message("out-of-range", parameter="alpha", value=alpha, expected="auto-or-positive"))
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="a graph of dependence"))
+        raise InputValueError(Message("needs-mean", analysis="graph"))
     if alpha == "auto" and release.noise is None:
         raise InputValueError(Message("alpha-needs-noise"))
     chosen = without_redundant_levels(release, columns)

@@ -339,7 +339,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="group means"))
+        raise InputValueError(Message("needs-mean", analysis="group-means"))
     levels = Levels.of(release, by)
     chosen = chosen_features(release, of)
     if of is None:

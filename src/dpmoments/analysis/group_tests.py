@@ -418,7 +418,7 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="analysis of variance"))
+        raise InputValueError(Message("needs-mean", analysis="anova"))
     levels = Levels.of(release, by)
     sums = GroupSums.of(release, feature_place(release, target), levels)
     test = between_groups(sums)

@@ -174,7 +174,7 @@ def naive_bayes(by: str, groups: Mapping[Level, Released], columns: Sequence[str
     """
     first = next(iter(groups.values()))
     if any(release.noisy_sum is None or release.noisy_count is None for release in groups.values()):
-        raise InputValueError(Message("needs-mean", analysis="naive Bayes"))
+        raise InputValueError(Message("needs-mean", analysis="naive-bayes"))
     chosen = _chosen(first.schema, columns)
     indices = np.concatenate([own for column, own in columns_with_indices(first) if column in chosen])
     is_level = np.array([isinstance(column, Categorical) for column in chosen for _ in column.feature_names])

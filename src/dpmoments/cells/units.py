@@ -71,16 +71,14 @@ def unit_ids(cells: Any, column: str, *, strict: bool = True) -> Any:
                     Message(
                         "not-a-unit-column",
                         column=column,
-                        content="objects, one of which is not an integer, text, bytes or UUID",
+                        content="odd-objects",
                     )
                 )
             return pa.array([cell or None for cell in result], pa.large_binary())
         chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
         read = [_chunk_ids(chunk, column, strict=strict) for chunk in chunks]
         return read[0] if len(read) == 1 else pa.concat_arrays([pa.array([], pa.large_binary()), *read])
-    raise InputTypeError(
-        Message("not-a-unit-column", column=column, content="values that cannot be read as text or bytes")
-    )
+    raise InputTypeError(Message("not-a-unit-column", column=column, content="neither-text-nor-bytes"))
 
 
 def _chunk_ids(chunk: Any, column: str, *, strict: bool) -> Any:
@@ -123,9 +121,7 @@ def _plain_texts(texts: Any) -> Any:
 def _ids_of_floats(chunk: Any, column: str, *, strict: bool) -> Any:
     readable = _whole_or_missing(chunk)
     if strict and not readable.all():
-        raise InputTypeError(
-            Message("not-a-unit-column", column=column, content="floating-point numbers that are not exact integers")
-        )
+        raise InputTypeError(Message("not-a-unit-column", column=column, content="fractions"))
     values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
     missing = np.isnan(values) | ~readable
     integers = np.where(missing, 0.0, values).astype(np.int64)

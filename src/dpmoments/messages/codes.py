@@ -200,7 +200,7 @@ _ERRORS: Mapping[str, Kinds] = {
     "out-of-range": {"column?": "name", "parameter": "name", "value": "fact", "expected": "phrase"},
     "not-between": {"parameter": "name", "value": "fact", "least": "number", "most": "number"},
     "not-one-of": {"column?": "name", "parameter": "name", "value": "fact", "choices": "names"},
-    "needs-mean": {"analysis?": "name"},
+    "needs-mean": {"analysis?": "phrase"},
     "file-inconsistent": {"path": "fact", "noun": "name", "failure": "name", "cause": "word"},
     "power-outside-i": {"term": "name", "column": "name", "exponent": "integer"},
     "not-categorical-in-formula": {"term": "name", "column": "name"},

@@ -302,7 +302,7 @@ def _not_one_of(facts: Facts) -> str:
 
 
 def _needs_mean(facts: Facts) -> str:
-    of = f"{facts['analysis']}: " if "analysis" in facts else ""
+    of = f"{facts['analysis']:phrase}: " if "analysis" in facts else ""
     return f"{of}it is made of deviations from the mean, and no mean was released (mean=False): release with mean=True"
 
 

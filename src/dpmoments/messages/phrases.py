@@ -33,7 +33,23 @@ PHRASES: Mapping[str, str] = MappingProxyType(
         "text-or-none": "a text, or left out",
         "vector": "a vector with at least one entry",
         "whole-number": "a whole number",
+        # Analyses
+        "partial-correlations": "partial correlations",
+        "cross-table": "a cross table",
+        "discriminant": "a discriminant",
+        "graph": "a graph of dependence",
+        "group-means": "group means",
+        "anova": "analysis of variance",
+        "naive-bayes": "naive Bayes",
+        # What was found
+        "fractions": "floating-point numbers that are not exact integers",
+        "neither-text-nor-bytes": "values that cannot be read as text or bytes",
+        "none-given": "none was given",
+        "not-both": "not both",
+        "odd-objects": "objects, one of which is not an integer, text, bytes or UUID",
         # Ranges of numbers
+        "above-zero": "above 0",
+        "zero-or-above": "0 or above",
         "above-two": "above 2, or the covariance does not exist",
         "auto-or-not-negative": "'auto', 0 or a positive number",
         "auto-or-positive": "'auto' or a positive number",

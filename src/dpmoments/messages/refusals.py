@@ -90,7 +90,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "distribution-out-of-range": "{parameter} is out of range",
         "distribution-tuple": "{parameter} must be a tuple",
         "distribution-numbers": "{parameter} must be {expected}",
-        "distribution-sign": "{parameter} must be {expected}",
+        "distribution-sign": "{parameter} must be {expected:phrase}",
         "draw-above-claim": (
             "a draw of {distribution} costs more than the plan claims: its exact δ is above the stated one"
         ),
@@ -152,7 +152,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "the privacy unit's column '{column}' is in the schema, so it would be a feature of the release: "
             "remove it from the schema, or copy it under another name to use it as a feature too"
         ),
-        "one-budget-needed": "give the privacy budget as epsilon (with or without delta) or as rho, {given}",
+        "one-budget-needed": "give the privacy budget as epsilon (with or without delta) or as rho, {given:phrase}",
         "curve-not-a-number": "the privacy curve is not a number at {x!r}",
         "curve-without-boundary": "no boundary between safe and unsafe parameters within floating-point range",
         "delta-not-a-probability": (
@@ -373,18 +373,18 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "closed-form-below-one": (
             "the closed form gives {shortfall:g}; below 1 its proof does not hold: use direction_shortfall"
         ),
-        "number-for-eigenvalues": "got {number} {parameter}: give from {least:d} to {most:d}, one per eigenvalue",
+        "number-for-eigenvalues": "got {number} {parameter}: give from {least} to {most}, one per eigenvalue",
         "no-number-reaches": "no number in floating-point range reaches {parameter}={value!r}: use a larger one",
         "no-bound-for-degrees": (
             "no bound exists for {coefficients:g} coefficients and {degrees:g} degrees of freedom: use more degrees of "
             "freedom, or fewer features"
         ),
         "wishart-degrees": (
-            "degrees_of_freedom={value!r} must be above {rows:d}, the rows of the matrix (features, and one more for count and "
-            "mean), and at most {most:d}"
+            "degrees_of_freedom={value!r} must be above {rows}, the rows of the matrix (features, and one more for count and "
+            "mean), and at most {most}"
         ),
         "too-few-degrees": (
-            "{mechanism} needs at least {least:g} degrees of freedom for a matrix of {rows:d} rows (features, and one more for "
+            "{mechanism} needs at least {least:g} degrees of freedom for a matrix of {rows} rows (features, and one more for "
             "count and mean), got {value!r}"
         ),
         "columns-constant": "every column of {dataset} is constant, so none can be standardized",

@@ -328,7 +328,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "convert it, or describe it as Numeric or Boolean"
         ),
         "not-a-unit-column": (
-            "column '{column}' identifies privacy units and holds {content}: it must hold integers, whole numbers, "
+            "column '{column}' identifies privacy units and holds {content:phrase}: it must hold integers, whole numbers, "
             "text, bytes or UUIDs. Convert it to text first"
         ),
         "neither-true-nor-false": (
@@ -548,7 +548,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         ),
         "cell-missing": (
             "column '{column}' has an {content} cell and its rule is missing='error': choose missing='drop' or "
-            "missing={instead!r}{with_what} in the schema, or clean the table"
+            "missing={instead!r} in the schema, or clean the table"
         ),
         "inexact-linear-algebra": (
             "this linear algebra library rounds float64 products of integers below 2^53, but the exact sums that "

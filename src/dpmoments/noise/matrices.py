@@ -115,7 +115,7 @@ def _check_size_and_rate(d: int, rate: float) -> None:
 def _bartlett(d: int, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:
     if not degrees_of_freedom > d - 1:
         raise InputValueError(
-            Message("degrees-too-few", parameter="degrees_of_freedom", value=degrees_of_freedom, least=d - 1)
+            Message("not-above", parameter="degrees_of_freedom", value=degrees_of_freedom, least=d - 1)
         )
     factor = np.tril(rng.standard_normal((d, d)), -1)
     factor[np.diag_indices(d)] = np.sqrt(rng.chisquare(degrees_of_freedom - np.arange(d)))

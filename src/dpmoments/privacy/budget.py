@@ -125,9 +125,7 @@ class PrivacyBudget:
             If a value is not a number.
         """
         if (epsilon is None) == (rho is None):
-            raise InputValueError(
-                Message("one-budget-needed", given="not both" if rho is not None else "none was given")
-            )
+            raise InputValueError(Message("one-budget-needed", given="not-both" if rho is not None else "none-given"))
         if rho is not None:
             if delta != 0:
                 raise InputValueError(Message("delta-goes-with-epsilon"))

@@ -116,7 +116,7 @@ class PrivacyUnit:
             raise InputTypeError(
                 Message(
                     "wrong-type",
-                    parameter="the column of a privacy unit",
+                    parameter="column",
                     expected="text",
                     got=type(self.column).__name__,
                 )

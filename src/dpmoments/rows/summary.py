@@ -86,7 +86,7 @@ def checked_block(block: object, n_features: int) -> NDArray[Any]:
     Integers beyond 2^53 round to float64.
     """
     if not isinstance(block, np.ndarray):
-        raise InputTypeError(Message("wrong-type", parameter="a block", expected="array", got=type(block).__name__))
+        raise InputTypeError(Message("wrong-type", parameter="block", expected="array", got=type(block).__name__))
     if isinstance(block, np.ma.MaskedArray):
         raise InputTypeError(Message("block-masked"))
     if block.dtype.kind not in "biuf" or block.dtype.itemsize > 8:
@@ -152,7 +152,6 @@ def dropped_by_missing(missing: BoolArray, rule: str, column: str, *, cell: str,
                 column=column,
                 content=cell,
                 instead=instead,
-                with_what=" with a public fill value" if instead == "fill" else "",
             )
         )
     return missing if rule == "drop" else np.zeros_like(missing)

@@ -180,5 +180,9 @@ def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
             raise InputValueError(Message("distribution-numbers", parameter=words, expected=numbers))
         if name not in _SIGNED and any(each < 0.0 or (name in _POSITIVE and each == 0.0) for each in values):
             raise InputValueError(
-                Message("distribution-sign", parameter=words, expected="above 0" if name in _POSITIVE else "0 or above")
+                Message(
+                    "distribution-sign",
+                    parameter=words,
+                    expected="above-zero" if name in _POSITIVE else "zero-or-above",
+                )
             )
