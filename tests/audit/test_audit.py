@@ -202,7 +202,7 @@ def test_pairs_attain_the_sensitivities(neighbors: Neighbors) -> None:
 
 
 def test_impossible_pairs_are_refused() -> None:
-    with pytest.raises(ValueError, match="n_features=0"):
+    with refused("too-small", parameter="n_features"):
         neighboring_pairs(0, ADD_REMOVE)
     with refused("unknown-relation"):
         neighboring_pairs(2, "swap")
@@ -248,7 +248,7 @@ def test_every_run_is_the_plans_own() -> None:
 
 
 def test_a_plan_that_always_fails_is_an_error_and_not_a_pass() -> None:
-    with pytest.raises(RuntimeError, match="every run failed"):
+    with refused("every-run-failed", RuntimeError):
         audit(AlwaysFails(), PURE, ADD_REMOVE, insecure_generator(0), effort=AuditEffort(20, 20))
 
 
@@ -278,7 +278,7 @@ def test_numbers_of_an_output() -> None:
         "nested.1.1": 2.0,
     }
     assert words != _numbers_of(RunResult(None, None, np.eye(1), {"words": "y"}))["words"]
-    with pytest.raises(TypeError, match="diagnostic 'odd' is a object"):
+    with refused("diagnostic-not-plain", TypeError, name="odd"):
         _numbers_of(RunResult(None, None, np.eye(1), {"odd": object()}))
 
 
@@ -621,7 +621,7 @@ def test_a_plan_of_audits_is_repeated_by_its_seed_alone() -> None:
     assert first == insecure_generator(8).random()
     assert audit_generator(3).random() != audit_generator(3).random()
     assert isinstance(audit_generator(0, exact_noise=True), type(secure_generator()))
-    with pytest.raises(ValueError, match="seed=5"):
+    with refused("exact-noise-has-no-seed", seed=5):
         audit_generator(0, seed=5, exact_noise=True)
 
 
@@ -630,7 +630,7 @@ def test_the_plan_without_names_audits_every_mechanism_in_its_configuration() ->
     assert not plan.refusals
     assert {s.mechanism for s in plan.settings} == {configuration(name) for name in MECHANISMS}
     assert {s.mean for s in plan.settings if s.mechanism.name == "auto"} == {True}
-    with pytest.raises(ValueError, match=r"nothing to audit: .*gaussian"):
+    with refused("nothing-to-audit", names=("gaussian",)):
         audit_plan([dpm.mechanisms.Gaussian()], budgets=[PURE])
 
 
@@ -639,11 +639,11 @@ def test_what_cannot_be_audited_says_so() -> None:
         audit("inverse-gaussian", PrivacyBudget.zcdp(0.5), ADD_REMOVE, insecure_generator(0))
     with refused("eigenvalue-needed"):
         _audit_settings(dpm.mechanisms.InverseGaussian())
-    with pytest.raises(ValueError, match="no pair"):
+    with refused("no-pair-to-audit"):
         audit("laplace", PURE, ADD_REMOVE, insecure_generator(0), pairs=[])
     with refused("out-of-range", parameter="level"):
         audit("laplace", PURE, ADD_REMOVE, insecure_generator(0), level=1.0)
-    with pytest.raises(ValueError, match="at least 20"):
+    with refused("audit-too-small"):
         AuditEffort(pilot=3)
 
 

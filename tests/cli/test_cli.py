@@ -956,7 +956,7 @@ MEAN_MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "no neighbors": (mean_command(neighbors=None), 2, "Missing option '--neighbors'"),
     "no output": (mean_command(output=None), 2, "Missing option '--output'"),
     "unknown mechanism": (mean_command(mechanism="gaussian"), 2, "Unknown estimator of means 'gaussian'."),
-    "flag without a mechanism": (mean_command("--radius", "1"), 2, "--radius: mechanism 'auto' has no option"),
+    "flag without a mechanism": (mean_command("--radius", "1"), 2, "--radius: mechanism='auto' has no options"),
     "flag of another mechanism": (
         mean_command("--radius", "1", mechanism="variance-aware"), 2, "--radius: mechanism 'variance-aware' has no option",
     ),

@@ -108,7 +108,7 @@ def test_the_chosen_folder_comes_before_the_cache(network, monkeypatch, tmp_path
     monkeypatch.setenv(files._FOLDER_VARIABLE, str(chosen))
     assert files._find_local(FILE) == CONTENT  # the folder lacks it, so the cache answers
     (chosen / FILE.name).write_bytes(b"other")
-    with pytest.raises(ValueError, match="chosen"):  # now the folder is asked first, and its file is wrong
+    with refused("file-not-published"):  # now the folder is asked first, and its file is wrong
         files._find_local(FILE)
     (chosen / FILE.name).write_bytes(CONTENT)
     (tmp_path / "cache" / "dpmoments" / FILE.name).write_bytes(b"other")
@@ -117,7 +117,7 @@ def test_the_chosen_folder_comes_before_the_cache(network, monkeypatch, tmp_path
 
 def test_a_wrong_download_is_refused_and_not_stored(network, tmp_path):
     network(CONTENT + b"x")
-    with pytest.raises(ValueError, match=r"not the published small.data: its md5 is .* nothing was stored"):
+    with refused("download-not-published"):
         files.load(FILE)
     assert not (tmp_path / "cache").exists()
 
@@ -125,7 +125,7 @@ def test_a_wrong_download_is_refused_and_not_stored(network, tmp_path):
 def test_an_endless_download_stops_at_the_limit(network, monkeypatch):
     monkeypatch.setattr(files, "_MAX_DOWNLOAD", len(CONTENT) - 1)
     fake = network(CONTENT * 1000)
-    with pytest.raises(ValueError, match="md5"):
+    with refused("file-not-published"):
         files.load(FILE)
     assert len(fake.asked) == 1
 
@@ -135,7 +135,7 @@ def test_a_wrong_cached_file_is_refused_not_replaced(network, tmp_path):
     path = tmp_path / "cache" / "dpmoments" / FILE.name
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")
-    with pytest.raises(ValueError, match="remove it"):
+    with refused("file-not-published"):
         files.load(FILE)
     assert path.read_bytes() == b""
     assert fake.asked == []
@@ -162,7 +162,7 @@ def test_without_network_the_error_says_what_to_place_where(network, failure, tm
 
 def test_a_chosen_folder_that_does_not_exist_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setenv(files._FOLDER_VARIABLE, str(tmp_path / "nowhere"))
-    with pytest.raises(NotADirectoryError, match="nowhere"):
+    with refused("variable-not-a-folder", NotADirectoryError):
         files._find_local(FILE)
     with pytest.raises(NotADirectoryError):
         papers_datasets.popres()
@@ -171,7 +171,7 @@ def test_a_chosen_folder_that_does_not_exist_is_an_error(monkeypatch, tmp_path):
 def test_a_cache_that_cannot_be_written_says_what_to_do(network, tmp_path):
     network(CONTENT)
     (tmp_path / "cache").write_text("a file where the folder should be")
-    with pytest.raises(OSError, match="XDG_CACHE_HOME"):
+    with refused("download-not-stored", OSError):
         files.load(FILE)
 
 
@@ -182,7 +182,7 @@ def test_a_failed_write_leaves_nothing_behind(network, monkeypatch, tmp_path):
         raise OSError(f"disk full: {path} to {target}")
 
     monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with refused("download-not-stored", OSError):
         files.load(FILE)
     assert list((tmp_path / "cache" / "dpmoments").iterdir()) == []
 
@@ -319,12 +319,12 @@ def test_adult_cleaning_on_files_small_enough_to_read():
     assert datasets.adult("all").frame["age"].to_pylist() == [39, 25, 44]
     assert datasets.adult("test").frame["age"].to_pylist() == [25, 44]
     assert datasets.adult("train").frame["age"].to_pylist() == [39]
-    with pytest.raises(ValueError, match="missing values"):
+    with refused("numbers-incomplete"):
         papers_datasets.standardized_unit_rows(everything)
 
 
 def test_an_unknown_subset_is_refused():
-    with pytest.raises(ValueError, match="'validation'"):
+    with refused("not-one-of", value="validation"):
         datasets.adult("validation")  # type: ignore[arg-type]
 
 
@@ -335,7 +335,7 @@ def test_the_bundle_equals_the_published_files(tmp_path):
     assert datasets.adult(complete=False).frame.equals(pa.concat_tables(rows))
     assert datasets.airfoil().frame.equals(bundle_datasets.read_airfoil(content["airfoil_self_noise.dat"]))
     (tmp_path / "adult.data").write_bytes(content["adult.data"].replace(b"39,", b"40,", 1))
-    with pytest.raises(ValueError, match=r"not the published adult.data"):
+    with pytest.raises(ValueError, match="not the published adult.data"):
         bundle_datasets.published(tmp_path, "adult.data")
 
 
@@ -441,17 +441,17 @@ def test_genetic_components_are_fetched_once_and_kept_in_the_users_cache(tmp_pat
     Publisher.answers = {}  # the publisher has gone
     np.testing.assert_array_equal(papers_datasets.popres().components, expected)
     (folder / "popres.eval").write_bytes(b"1.0\n")
-    with pytest.raises(ValueError, match=r"popres.eval is not the published popres.eval: its md5 is .* remove it"):
+    with refused("file-not-published"):
         papers_datasets.popres()
 
 
 @pytest.mark.parametrize(
     ("fault", "error", "words"),
     [
-        ("gone", ConnectionError, r"could not download .*popres.eigs \(HTTP Error 404.* save it as .*popres.eigs"),
-        ("changed", ValueError, r"not the published popres.eigs: its md5 is .* nothing was stored"),
-        ("cut", ValueError, r"not the published popres.eigs: its md5 is .* nothing was stored"),
-        ("closed", ConnectionError, r"could not download .*popres.eigs .* DPMOMENTS_DATA"),
+        ("gone", ConnectionError, "not-downloaded"),
+        ("changed", ValueError, "download-not-published"),
+        ("cut", ValueError, "download-not-published"),
+        ("closed", ConnectionError, "not-downloaded"),
     ],
 )
 def test_what_is_wrong_with_a_fetched_file_is_said(publisher, tmp_path, fault, error, words):
@@ -463,7 +463,7 @@ def test_what_is_wrong_with_a_fetched_file_is_said(publisher, tmp_path, fault, e
     else:
         url = f"{source.url}cut" if fault == "cut" else "http://127.0.0.1:9/popres.eigs"  # nobody listens at port 9
         publisher.setattr(genetic_components, "_COMPONENTS", replace(source, url=url))
-    with pytest.raises(error, match=words):
+    with refused(words, error):
         papers_datasets.popres()
     assert not (tmp_path / "cache").exists()
 
@@ -586,13 +586,13 @@ def test_unknown_as_a_level_matches_the_reference(include_target):
     np.testing.assert_allclose(rows, reference_unit_rows(everything, include_target, unknown=True), rtol=0, atol=1e-12)
     # Six numeric columns less the losses, which are all 0; of the others the levels that occur, "?" among them; one sex.
     assert rows.shape[1] == 5 + (3 + 3 + 2 + 3 + 3 + 3 + 0 + 3) + 2 * include_target
-    with pytest.raises(ValueError, match=r"'workclass' .* has missing values"):
+    with refused("levels-incomplete", column="workclass"):
         papers_datasets.standardized_unit_rows(everything)
 
 
 def test_a_missing_number_is_no_level():
     data = datasets.Dataset("gap", pa.table({"value": [1.0, None]}), Schema(Numeric("value", 0, 1)), "", "")
-    with pytest.raises(ValueError, match="numeric column 'value'"):
+    with refused("numbers-incomplete", column="value"):
         papers_datasets.standardized_unit_rows(data, unknown_is_a_level=True)
 
 
@@ -652,9 +652,9 @@ def test_replication_rows_leave_short_rows_as_they_are():
     expected = [[0.5, 0.0], [3 / 10**0.5, 1 / 10**0.5], [0.0, 0.0]]
     np.testing.assert_allclose(papers_datasets.replication_rows(data, standardize=False), expected, rtol=1e-15)
     gap = replace(data, frame=frame.set_column(1, "level", pa.array(["a", None, "b"])))
-    with pytest.raises(ValueError, match=r"'level' .* has missing values"):
+    with refused("levels-incomplete", column="level"):
         papers_datasets.replication_rows(gap, standardize=False)
-    with pytest.raises(ValueError, match=r"'value' .* is constant"):
+    with refused("column-constant", column="value"):
         papers_datasets.replication_rows(replace(data, frame=frame.slice(0, 1)), standardize=True)
 
 
@@ -669,7 +669,7 @@ def test_constant_columns_and_rows_at_the_mean():
     frame = pa.table({"constant": [0.1] * 3, "value": [-1.0, 0.0, 1.0]})
     data = datasets.Dataset("three", frame, schema, "", "")
     np.testing.assert_array_equal(papers_datasets.standardized_unit_rows(data), [[-1.0], [0.0], [1.0]])
-    with pytest.raises(ValueError, match="every column of three is constant"):
+    with refused("columns-constant", dataset="three"):
         papers_datasets.standardized_unit_rows(replace(data, frame=frame.slice(0, 1)))
 
 
@@ -740,7 +740,7 @@ def test_synthetic_edge_cases():
     np.testing.assert_array_equal(papers_datasets.amin_synthetic(1, 3, np.random.default_rng(0)), np.zeros((1, 3)))
     assert set(papers_datasets.amin_synthetic(9, 1, np.random.default_rng(0)).ravel()) == {-1.0, 1.0}
     for size in ((0, 3), (3, 0)):
-        with pytest.raises(ValueError, match="at least 1"):
+        with refused("too-small"):
             papers_datasets.amin_synthetic(*size, np.random.default_rng(0))
     for option in ("scaling", "columns"):
         with refused("not-one-of", value="other"):
@@ -802,7 +802,7 @@ def test_rows_of_heavy_tails_need_sizes_and_a_covariance():
     rng = np.random.default_rng(0)
     for make in (papers_datasets.multivariate_laplace, papers_datasets.multivariate_student):
         for sizes in ((0, 1), (1, 0)):
-            with pytest.raises(ValueError, match="must be at least 1"):
+            with refused("too-small"):
                 make(*sizes, rng)
     for degrees in (2.0, -1.0, float("nan")):
         with refused("out-of-range", parameter="degrees"):

@@ -12,6 +12,7 @@ from scipy import stats
 from dpmoments.noise.discrete import _MAX_SCALE, discrete_gaussian, discrete_laplace
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
+from support.said import refused
 
 LIMIT = 1e-4
 """p-value below which a law is rejected: a right sampler at a fixed seed stays above, a planted fault falls below.
@@ -80,14 +81,14 @@ def test_the_largest_scale_and_the_least_are_drawn() -> None:
             assert 2.0**51.5 < np.std(large.astype(float)) < 2.0**53.5
             assert (draw(1e-3, 50, generator) == 0).all()
             assert draw(1.0, 0, generator).shape == (0,)
-            with pytest.raises(ValueError, match="at most"):
+            with refused("not-between", parameter="scale"):
                 draw(math.nextafter(_MAX_SCALE, math.inf), 3, generator)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, 2 * _MAX_SCALE])
 def test_impossible_scales_are_refused(scale: float) -> None:
     for draw in (discrete_gaussian, discrete_laplace):
-        with pytest.raises(ValueError, match="scale"):
+        with refused("not-between", parameter="scale"):
             draw(scale, 3, secure_generator())
 
 
@@ -96,7 +97,7 @@ def test_secure_generators_differ_and_cannot_be_stored() -> None:
 
     first, second = secure_generator(), secure_generator()
     assert first.random(4).tobytes() != second.random(4).tobytes()
-    with pytest.raises(TypeError, match="share"):
+    with refused("generator-not-copied", TypeError):
         copy.copy(first)
 
 
@@ -226,9 +227,9 @@ def test_each_exact_sampler_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(("d", "rate"), [(0, 1.0), (2, 0.0), (2, -1.0), (2, math.inf), (2, math.nan)])
 def test_isotropic_noise_of_impossible_parameters_is_refused(d: int, rate: float) -> None:
-    with pytest.raises(ValueError, match="rate" if d else "d=0 must be at least 1"):
+    with refused("out-of-range" if d else "too-small", parameter="rate" if d else "d"):
         isotropic(d, rate, insecure_generator(0))
-    with pytest.raises(ValueError, match="rate" if d else "d=0 must be at least 1"):
+    with refused("out-of-range" if d else "too-small", parameter="rate" if d else "d"):
         matrix_laplace(d, rate, insecure_generator(0))
 
 
@@ -259,7 +260,7 @@ def test_inverse_wishart_inverts_a_wishart() -> None:
 @pytest.mark.parametrize(("d", "nu"), [(3, 2.0), (3, 1.0)])
 def test_too_few_degrees_of_freedom_are_refused(d: int, nu: float) -> None:
     for draw in (wishart, inverse_wishart):
-        with pytest.raises(ValueError, match="degrees_of_freedom"):
+        with refused("not-above", parameter="degrees_of_freedom"):
             draw(np.eye(d), nu, insecure_generator(0))
         assert np.isfinite(draw(np.eye(d), d - 0.5, insecure_generator(0))).all()
 

@@ -12,8 +12,10 @@ from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
 import dpmoments.noise.sphere as sphere
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise.sphere import envelope_parameter, sample_bingham, sample_bingham_diagonal
 from references.exact_bingham import mean_proposals, second_moments
+from support.said import refused
 
 P_VALUE = 1e-4
 Z_SCORE = 4.5
@@ -299,27 +301,27 @@ class TestEdges:
         sample_bingham(matrix, 3, np.random.default_rng(5))
 
     @pytest.mark.parametrize(
-        ("matrix", "message"),
+        ("matrix", "code"),
         [
-            (np.zeros((2, 3)), "square"),
-            (np.zeros(3), "square"),
-            (np.zeros((0, 0)), "square"),
-            ([[0.0, 1.0], [0.0, 0.0]], "not symmetric"),
-            ([[math.nan, 0.0], [0.0, 0.0]], "NaN"),
-            ([[math.inf, 0.0], [0.0, 0.0]], "infinity"),
+            (np.zeros((2, 3)), "array-of-other-shape"),
+            (np.zeros(3), "array-of-other-shape"),
+            (np.zeros((0, 0)), "array-of-other-shape"),
+            ([[0.0, 1.0], [0.0, 0.0]], "matrix-not-symmetric"),
+            ([[math.nan, 0.0], [0.0, 0.0]], "array-not-finite"),
+            ([[math.inf, 0.0], [0.0, 0.0]], "array-not-finite"),
         ],
     )
-    def test_bad_matrices(self, matrix, message):
-        with pytest.raises(ValueError, match=message):
+    def test_bad_matrices(self, matrix, code):
+        with refused(code):
             sample_bingham(matrix, 1, np.random.default_rng(0))
 
     @pytest.mark.parametrize("eigenvalues", [[], [[1.0]], [math.nan, 0.0], [math.inf, 0.0]])
     def test_bad_eigenvalues(self, eigenvalues):
-        with pytest.raises(ValueError, match="eigenvalues"):
+        with pytest.raises(InputValueError):
             sample_bingham_diagonal(eigenvalues, 1, np.random.default_rng(0))
 
     def test_bad_size(self):
-        with pytest.raises(ValueError, match="size=-1"):
+        with refused("too-small", parameter="size"):
             sample_bingham(np.eye(2), -1, np.random.default_rng(0))
         with pytest.raises(TypeError):
             sample_bingham(np.eye(2), 2.5, np.random.default_rng(0))

@@ -94,16 +94,16 @@ def test_count_and_sum_beside_a_scale_matrix():
 
 
 @pytest.mark.parametrize(
-    ("matrix", "message"),
+    ("matrix", "code"),
     [
-        (0.9 * np.eye(3), "an eigenvalue below 1"),
-        (np.ones((3, 2)), "a finite square matrix"),
-        ([[2.0, 1.0], [0.0, 2.0]], "must be symmetric"),
-        (-np.eye(3), "must be positive definite"),
+        (0.9 * np.eye(3), "scale-matrix-too-small"),
+        (np.ones((3, 2)), "matrix-not-square"),
+        ([[2.0, 1.0], [0.0, 2.0]], "matrix-not-symmetric"),
+        (-np.eye(3), "matrix-not-positive"),
     ],
 )
-def test_scale_matrices_that_cannot_be(matrix, message):
-    with pytest.raises(ValueError, match=message):
+def test_scale_matrices_that_cannot_be(matrix, code):
+    with refused(code):
         AdditiveWishart(scale_matrix=matrix)
 
 
@@ -250,9 +250,9 @@ def test_refusals_say_what_to_do():
     for fewest_or_most in (5, 4 + 2**26):
         plan = AdditiveWishart(fewest_or_most).plan(MomentShape(4, mean=False), USUAL, "add_remove")
         assert plan.degrees == fewest_or_most
-    with pytest.raises(ValueError, match="at most"):
+    with refused("wishart-degrees"):
         AdditiveWishart(5 + 2**26).plan(MomentShape(4, mean=False), USUAL, "add_remove")
-    with pytest.raises(ValueError, match="must be above 4"):
+    with refused("wishart-degrees"):
         AdditiveWishart(4).plan(MomentShape(4, mean=False), USUAL, "add_remove")
     with refused("budget-of-other-kind"):
         AdditiveWishart().plan(MomentShape(4), PrivacyBudget.zcdp(0.5), "add_remove")

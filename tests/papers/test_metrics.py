@@ -10,6 +10,7 @@ from scipy.linalg import expm, sqrtm
 
 import dpmoments as dpm
 from dpmoments import metrics
+from support.said import refused
 
 RNG = np.random.default_rng(5)
 
@@ -143,43 +144,43 @@ def test_excess_risk_is_the_difference_of_objectives_on_the_rows(alpha: float) -
 I2 = np.eye(2)
 SINGULAR = np.ones((2, 2))
 REFUSED = [
-    (lambda: metrics.normalized_frobenius_error(np.ones((2, 3)), I2), "estimate has shape"),
-    (lambda: metrics.normalized_frobenius_error(I2, np.eye(3)), "differ"),
-    (lambda: metrics.normalized_frobenius_error(I2, [[np.nan, 0], [0, 1]]), "reference holds NaN"),
-    (lambda: metrics.normalized_frobenius_error([[0, 1], [2, 0]], I2), "not symmetric"),
-    (lambda: metrics.normalized_frobenius_error(I2, I2, n_rows=0), "number of rows"),
-    (lambda: metrics.normalized_frobenius_error(I2, I2, n_rows=math.inf), "number of rows"),
-    (lambda: metrics.normalized_frobenius_error(np.zeros((0, 0)), np.zeros((0, 0))), "square matrix"),
-    (lambda: metrics.spectral_error([[math.inf, 0], [0, 1]], I2), "estimate holds NaN or infinity"),
-    (lambda: metrics.spectral_error(np.ones(2), I2), "square"),
-    (lambda: metrics.mahalanobis_error(I2, SINGULAR), "reference is singular"),
-    (lambda: metrics.mahalanobis_error(I2, np.diag([1.0, 0.0])), "drop features that are constant"),
-    (lambda: metrics.mahalanobis_error(I2, np.diag([1.0, -1.0])), "negative eigenvalue"),
-    (lambda: metrics.mahalanobis_error(I2, [[1.0, 2.0], [2.0, 1.0]]), "negative eigenvalue"),
-    (lambda: metrics.mahalanobis_error(np.eye(3), I2), "differ"),
-    (lambda: metrics.mahalanobis_mean_error([1.0], [1.0, 2.0]), "differ"),
-    (lambda: metrics.mahalanobis_mean_error([[1.0]], [1.0]), "give a vector"),
-    (lambda: metrics.mahalanobis_mean_error([1.0, 2.0], [1.0, np.nan]), "reference holds NaN"),
-    (lambda: metrics.mahalanobis_mean_error([1.0, 2.0], [1.0, 2.0], np.eye(3)), "covariance has shape"),
-    (lambda: metrics.mahalanobis_mean_error([1.0, 2.0], [1.0, 2.0], SINGULAR), "covariance is singular"),
-    (lambda: metrics.principal_angles(np.ones((2, 3)), I2), "one column per basis vector"),
-    (lambda: metrics.principal_angles(SINGULAR, I2), "linearly dependent"),
-    (lambda: metrics.principal_angles(np.zeros((2, 1)), I2), "linearly dependent"),
-    (lambda: metrics.principal_angles(I2, np.eye(3)), "3"),
-    (lambda: metrics.principal_angles(I2 * np.nan, I2), "NaN"),
-    (lambda: metrics.principal_angles([1.0, 0.0], I2), "shape"),
-    (lambda: metrics.excess_ridge_risk([1.0, 1.0], I2, [1.0, 1.0], alpha=-1.0), "alpha=-1.0"),
-    (lambda: metrics.excess_ridge_risk([1.0, 1.0], I2, [1.0, 1.0], alpha=math.nan), "alpha=nan"),
-    (lambda: metrics.excess_ridge_risk([1.0, 1.0], SINGULAR, [1.0, 1.0]), "singular"),
-    (lambda: metrics.excess_ridge_risk([1.0], I2, [1.0, 1.0]), "differ"),
-    (lambda: metrics.excess_ridge_risk([1.0] * 3, I2, [1.0] * 3), "one row per feature"),
-    (lambda: metrics.excess_ridge_risk([1.0, math.inf], I2, [1.0, 1.0]), "coefficients holds NaN or infinity"),
+    (lambda: metrics.normalized_frobenius_error(np.ones((2, 3)), I2), "array-of-other-shape"),
+    (lambda: metrics.normalized_frobenius_error(I2, np.eye(3)), "shapes-differ"),
+    (lambda: metrics.normalized_frobenius_error(I2, [[np.nan, 0], [0, 1]]), "array-not-finite"),
+    (lambda: metrics.normalized_frobenius_error([[0, 1], [2, 0]], I2), "matrix-not-symmetric"),
+    (lambda: metrics.normalized_frobenius_error(I2, I2, n_rows=0), "out-of-range"),
+    (lambda: metrics.normalized_frobenius_error(I2, I2, n_rows=math.inf), "out-of-range"),
+    (lambda: metrics.normalized_frobenius_error(np.zeros((0, 0)), np.zeros((0, 0))), "array-of-other-shape"),
+    (lambda: metrics.spectral_error([[math.inf, 0], [0, 1]], I2), "array-not-finite"),
+    (lambda: metrics.spectral_error(np.ones(2), I2), "array-of-other-shape"),
+    (lambda: metrics.mahalanobis_error(I2, SINGULAR), "matrix-singular"),
+    (lambda: metrics.mahalanobis_error(I2, np.diag([1.0, 0.0])), "matrix-singular"),
+    (lambda: metrics.mahalanobis_error(I2, np.diag([1.0, -1.0])), "matrix-singular"),
+    (lambda: metrics.mahalanobis_error(I2, [[1.0, 2.0], [2.0, 1.0]]), "matrix-singular"),
+    (lambda: metrics.mahalanobis_error(np.eye(3), I2), "shapes-differ"),
+    (lambda: metrics.mahalanobis_mean_error([1.0], [1.0, 2.0]), "shapes-differ"),
+    (lambda: metrics.mahalanobis_mean_error([[1.0]], [1.0]), "array-of-other-shape"),
+    (lambda: metrics.mahalanobis_mean_error([1.0, 2.0], [1.0, np.nan]), "array-not-finite"),
+    (lambda: metrics.mahalanobis_mean_error([1.0, 2.0], [1.0, 2.0], np.eye(3)), "shapes-differ"),
+    (lambda: metrics.mahalanobis_mean_error([1.0, 2.0], [1.0, 2.0], SINGULAR), "matrix-singular"),
+    (lambda: metrics.principal_angles(np.ones((2, 3)), I2), "array-of-other-shape"),
+    (lambda: metrics.principal_angles(SINGULAR, I2), "columns-dependent"),
+    (lambda: metrics.principal_angles(np.zeros((2, 1)), I2), "columns-dependent"),
+    (lambda: metrics.principal_angles(I2, np.eye(3)), "shapes-differ"),
+    (lambda: metrics.principal_angles(I2 * np.nan, I2), "array-not-finite"),
+    (lambda: metrics.principal_angles([1.0, 0.0], I2), "array-of-other-shape"),
+    (lambda: metrics.excess_ridge_risk([1.0, 1.0], I2, [1.0, 1.0], alpha=-1.0), "out-of-range"),
+    (lambda: metrics.excess_ridge_risk([1.0, 1.0], I2, [1.0, 1.0], alpha=math.nan), "out-of-range"),
+    (lambda: metrics.excess_ridge_risk([1.0, 1.0], SINGULAR, [1.0, 1.0]), "matrix-singular"),
+    (lambda: metrics.excess_ridge_risk([1.0], I2, [1.0, 1.0]), "shapes-differ"),
+    (lambda: metrics.excess_ridge_risk([1.0] * 3, I2, [1.0] * 3), "shapes-differ"),
+    (lambda: metrics.excess_ridge_risk([1.0, math.inf], I2, [1.0, 1.0]), "array-not-finite"),
 ]
 
 
-@pytest.mark.parametrize(("call", "words"), REFUSED)
-def test_what_has_no_error_is_refused(call, words) -> None:
-    with pytest.raises(ValueError, match=words):
+@pytest.mark.parametrize(("call", "code"), REFUSED)
+def test_what_has_no_error_is_refused(call, code) -> None:
+    with refused(code):
         call()
 
 

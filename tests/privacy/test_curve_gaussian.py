@@ -183,7 +183,7 @@ def test_no_root_is_made_up():
     with refused("curve-not-a-number", ArithmeticError):
         safe_root(lambda _: math.nan, 1.0, safe="above")
     # Safe at the one point at which the root finder is not: the walk to the safe side goes on for ever.
-    with pytest.raises(ArithmeticError, match="not monotone"):
+    with refused("curve-not-monotone", ArithmeticError):
         safe_root(lambda x: -1.0 if x == 1.0 else 1.0, 1.0, safe="below")
 
 

@@ -35,8 +35,8 @@ def check_at_least(parameter: str, value: float, least: int = 1) -> None:
 
 
 def check_between(parameter: str, value: float, least: float, most: float, *, whole: bool = False) -> None:
-    """Raise ValueError unless a number is in a range, and whole if that is asked."""
-    if not (_is_real(value) and least <= value <= most and not (whole and value % 1)):
+    """Raise ValueError unless a number is finite and in a range, and whole if that is asked."""
+    if not (_is_real(value) and math.isfinite(value) and least <= value <= most and not (whole and value % 1)):
         code = "not-whole-between" if whole else "not-between"
         raise InputValueError.of(code, parameter=parameter, value=value, least=least, most=most)
 
