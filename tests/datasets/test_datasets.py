@@ -335,7 +335,7 @@ def test_the_bundle_equals_the_published_files(tmp_path):
     assert datasets.adult(complete=False).frame.equals(pa.concat_tables(rows))
     assert datasets.airfoil().frame.equals(bundle_datasets.read_airfoil(content["airfoil_self_noise.dat"]))
     (tmp_path / "adult.data").write_bytes(content["adult.data"].replace(b"39,", b"40,", 1))
-    with pytest.raises(ValueError, match="not the published adult.data"):
+    with pytest.raises(ValueError, match=r"not the published adult\.data"):
         bundle_datasets.published(tmp_path, "adult.data")
 
 

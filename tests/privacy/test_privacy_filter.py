@@ -966,12 +966,12 @@ def test_a_tampered_receipt_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "kind", "words"),
     [
-        ({"what": 3}, TypeError, "a message"),
-        ({"what": "count"}, TypeError, "a message"),
+        ({"what": 3}, TypeError, "message must be a mapping"),
+        ({"what": "count"}, TypeError, "message must be a mapping"),
         ({"what": {}}, ValueError, "no code"),
         ({"what": {"code": "wishful"}}, ValueError, "not the code of a message"),
         ({"what": {"code": "rows-unseen"}}, ValueError, "not the code of a message"),
-        ({"what": {"code": "count", "facts": {"rows": 3}}}, ValueError, "unknown fact"),
+        ({"what": {"code": "count", "facts": {"rows": 3}}}, ValueError, "has no fact"),
         ({"law": None}, TypeError, "law"),
         ({"law": "discrete-gaussian"}, TypeError, "law"),
         ({"sensitivity": []}, TypeError, "sensitivity"),
