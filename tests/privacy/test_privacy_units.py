@@ -500,7 +500,7 @@ FORGED: dict[str, tuple[Edit, str]] = {
     "no rows": (in_both("max_rows", 0), "between 1 and"),
     "true": (in_both("max_rows", True), "whole number"),
     "half a row": (in_both("max_rows", 0.5), "whole number"),
-    "a column of no text": (in_both("column", 5), "must be its name"),
+    "a column of no text": (in_both("column", 5), "must be a text"),
     "an unknown rule": (in_both("missing", "guess"), "must be 'error', or 'drop'"),
     "units under another relation": (
         lambda c: c["receipt"].update(neighbors="replace_one"), "under another relation than add_remove",

@@ -450,7 +450,7 @@ def test_a_forged_receipt_is_refused(tmp_path: Path, options: dict[str, Any], fo
         ({"epsilon": 0.5}, "draw-above-claim"),
         ({"delta": 1e-12}, "draw-above-claim"),
         ({"epsilon": 2.0}, "receipt-above-cost"),
-        (None, "value"),
+        (None, "loss-not-in-unit"),
     ],
 )
 def test_a_claim_is_checked_on_the_exact_curve(tmp_path: Path, claim: dict[str, float] | None, cause: str) -> None:
