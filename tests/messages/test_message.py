@@ -161,7 +161,7 @@ def phrases(source: str) -> Iterator[str]:
                     if (
                         isinstance(part, ast.Constant)
                         and re.search(r"\w \w", str(part.value))
-                        and keyword.arg not in ("reason", "absent")
+                        and keyword.arg not in ("reason", "absent", "step")
                     ):
                         yield f"{keyword.arg}={part.value!r}"
 

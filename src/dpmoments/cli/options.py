@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 
 import typer
 
-from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.cli.errors import bad_option
+from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.table_files import ENGINES, EngineFiles
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.messages.message import Message
@@ -297,15 +297,12 @@ def data_of(
     if query is not None or (database is not None and not paths):
         database = database or os.environ.get("DPMOMENTS_DATABASE")
         if paths or engine != "local" or not (database and query):
-            raise typer.BadParameter(
-                "a database is read by --database URL --query SQL, without DATA and --engine",
-                param_hint="--database, --query",
-            )
+            raise bad_option("--database, --query", Message("database-and-query"))
         return DatabaseQuery(database, query)
     if database is not None:
-        raise typer.BadParameter("give one of the two", param_hint="DATA, --database")
+        raise bad_option("DATA, --database", Message("options-exclusive"))
     if not paths:
-        raise typer.BadParameter("name a file, a quoted glob or a folder, or --database and --query", param_hint="DATA")
+        raise bad_option("DATA", Message("table-needed"))
     if len(paths) > 1:
         raise bad_option("DATA", Message("one-path"))
     path = paths[0]

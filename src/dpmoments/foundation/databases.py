@@ -226,8 +226,8 @@ class _PostgresSession(DatabaseSession):
         try:
             from adbc_driver_postgresql import dbapi
         except ImportError:
-            raise InputModuleNotFoundError(
-                "PostgreSQL is read with adbc-driver-postgresql: pip install 'dpmoments[database]'"
+            raise InputModuleNotFoundError.of(
+                "library-missing", library="adbc-driver-postgresql", extra="database"
             ) from None
         self._connection = dbapi.connect(query.url)
         super().__init__(self._connection.close)

@@ -862,6 +862,8 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "deviation-form": "{value!r} is neither a number nor feature=number",
         "deviation-for-all": "{value!r} is for all features: leave the others out, or name a feature with each",
         "head-form": "{value!r} is not a head: give a number and a hash, as printed by 'dpmoments ledger verify'",
+        "table-needed": "name a file, a quoted glob or a folder, or a database and a query",
+        "database-and-query": "a database is read by its URL and a query, without DATA and without an engine",
         "one-path": "give one path: put a glob in quotes, 'people/*.parquet'",
         "contribution-bound-needed": "state the contribution bound, the most rows of one unit that count",
         "rows-of-groups": "the groups' numbers of rows are private: leave the number of rows out",

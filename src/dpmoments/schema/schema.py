@@ -591,8 +591,7 @@ def require_schema(schema: object) -> None:
             Message(
                 "wrong-type",
                 parameter="schema",
-                expected="a dpmoments.Schema",
+                expected="schema",
                 got=type(schema).__name__,
-                advice="dpm.Schema(dpm.Numeric('age', 0, 100), …) or dpm.Schema.load('people.yaml')",
             )
         )
