@@ -24,6 +24,7 @@ from tools import bundle_datasets
 
 from dpmoments import datasets
 from dpmoments.datasets import tables
+from dpmoments.datasets.tables import Dataset
 from dpmoments.papers import datasets as files
 from dpmoments.papers import datasets as genetic_components
 from dpmoments.papers import datasets as papers_datasets
@@ -208,7 +209,7 @@ def test_every_source_is_https_with_an_md5():
 # ---- the tables ----
 
 
-def check_described(data: datasets.Dataset) -> None:
+def check_described(data: Dataset) -> None:
     """Frame and schema agree, every cell is within the public bounds and levels, nothing needs stripping."""
     assert data.frame.column_names == [column.name for column in data.schema.columns]
     assert data.target is None or data.target in data.frame.column_names
@@ -514,7 +515,7 @@ def test_a_line_of_components_is_recognized():
 # ---- preprocessing ----
 
 
-def reference_unit_rows(data: datasets.Dataset, include_target: bool, unknown: bool = False) -> np.ndarray:
+def reference_unit_rows(data: Dataset, include_target: bool, unknown: bool = False) -> np.ndarray:
     """The same by pure Python loops over the rows: slow and obvious."""
     encoded = []
     for row in data.frame.to_pylist():
@@ -591,7 +592,7 @@ def test_unknown_as_a_level_matches_the_reference(include_target):
 
 
 def test_a_missing_number_is_no_level():
-    data = datasets.Dataset("gap", pa.table({"value": [1.0, None]}), Schema(Numeric("value", 0, 1)), "", "")
+    data = Dataset("gap", pa.table({"value": [1.0, None]}), Schema(Numeric("value", 0, 1)), "", "")
     with refused("numbers-incomplete", column="value"):
         papers_datasets.standardized_unit_rows(data, unknown_is_a_level=True)
 
@@ -612,7 +613,7 @@ def test_adult_as_amin_et_al_have_it():
     assert start == 108
 
 
-def reference_replication_rows(data: datasets.Dataset, standardize: bool) -> np.ndarray:
+def reference_replication_rows(data: Dataset, standardize: bool) -> np.ndarray:
     """pandas and scikit-learn, as the replication's program does it."""
     import pandas as pd
     from sklearn.preprocessing import StandardScaler
@@ -648,7 +649,7 @@ def test_replication_rows_match_the_replications_program():
 def test_replication_rows_leave_short_rows_as_they_are():
     schema = Schema(Numeric("value", -5, 5), Categorical("level", ["b", "a"]), Boolean("yes"))
     frame = pa.table({"value": [0.5, 3.0, 0.0], "level": ["a", "b", "a"], "yes": [False, True, False]})
-    data = datasets.Dataset("three", frame, schema, "", "", target="yes")
+    data = Dataset("three", frame, schema, "", "", target="yes")
     expected = [[0.5, 0.0], [3 / 10**0.5, 1 / 10**0.5], [0.0, 0.0]]
     np.testing.assert_allclose(papers_datasets.replication_rows(data, standardize=False), expected, rtol=1e-15)
     gap = replace(data, frame=frame.set_column(1, "level", pa.array(["a", None, "b"])))
@@ -667,7 +668,7 @@ def test_airfoil_as_the_replication_has_it():
 def test_constant_columns_and_rows_at_the_mean():
     schema = Schema(Numeric("constant", 0, 1), Numeric("value", -5, 5))
     frame = pa.table({"constant": [0.1] * 3, "value": [-1.0, 0.0, 1.0]})
-    data = datasets.Dataset("three", frame, schema, "", "")
+    data = Dataset("three", frame, schema, "", "")
     np.testing.assert_array_equal(papers_datasets.standardized_unit_rows(data), [[-1.0], [0.0], [1.0]])
     with refused("columns-constant", dataset="three"):
         papers_datasets.standardized_unit_rows(replace(data, frame=frame.slice(0, 1)))

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 import dpmoments as dpm
 from benchmarks.practice.tables.entry import Entry, Made
+from dpmoments.datasets.tables import Dataset
 
 __all__ = ["TABLES"]
 
@@ -36,7 +37,7 @@ def sample() -> Made:
     return data.frame.take(pa.array(np.sort(drawn))), data.schema
 
 
-def part(data: dpm.datasets.Dataset, *kinds: type) -> Made:
+def part(data: Dataset, *kinds: type) -> Made:
     """The columns of those kinds."""
     columns = [column for column in data.schema.columns if isinstance(column, kinds)]
     return data.frame.select([column.name for column in columns]), dpm.Schema(*columns)

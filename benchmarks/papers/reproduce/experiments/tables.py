@@ -11,12 +11,13 @@ import dpmoments as dpm
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
+from dpmoments.datasets.tables import Dataset
 from dpmoments.papers import datasets as papers_datasets
 
 __all__ = ["LOADERS", "SCALINGS", "summed", "table"]
 
 
-def features(data: datasets.Dataset, *, include_target: bool) -> np.ndarray:
+def features(data: Dataset, *, include_target: bool) -> np.ndarray:
     """Numeric columns in their units, other columns as indicators of the values that occur, a missing one among them."""
     columns = []
     for column in data.schema.columns:
