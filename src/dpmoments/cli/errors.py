@@ -16,14 +16,13 @@ from itertools import pairwise
 import typer
 
 from dpmoments.cli.tables import OutputError
-from dpmoments.foundation.errors import InputError, place_of
-from dpmoments.messages.message import Message
+from dpmoments.foundation.errors import InputError, StatedError, place_of
 
 
-def bad_option(hint: str, refusal: Message | Exception) -> typer.BadParameter:
+def bad_option(hint: str, refusal: StatedError | Exception) -> typer.BadParameter:
     """Return the error of the options in ``hint``, in the shell's words."""
     stated = refusal.message_data if isinstance(refusal, InputError) else refusal
-    text = stated.text("shell") if isinstance(stated, Message) else str(refusal)
+    text = str(refusal) if stated is None or isinstance(stated, Exception) else stated.text("shell")
     return typer.BadParameter(text, param_hint=hint)
 
 

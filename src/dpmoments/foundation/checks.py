@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.values import is_finite_number
 
 
 def check_probability(parameter: str, value: float) -> None:
@@ -28,15 +29,15 @@ def check_not_negative(parameter: str, value: float) -> None:
     _require(_is_real(value) and 0.0 <= value < math.inf, parameter, value, "not-negative")
 
 
-def check_at_least(parameter: str, value: float, least: int = 1) -> None:
+def check_at_least(parameter: str, value: Any, least: int = 1) -> None:
     """Raise ValueError unless a number is whole, and ``least`` or more."""
-    if not (_is_real(value) and value >= least and value % 1 == 0):
+    if not (is_whole(value) and value >= least):
         raise InputValueError.of("too-small", parameter=parameter, value=value, least=least)
 
 
 def check_between(parameter: str, value: float, least: float, most: float, *, whole: bool = False) -> None:
     """Raise ValueError unless a number is finite and in a range, and whole if that is asked."""
-    if not (_is_real(value) and math.isfinite(value) and least <= value <= most and not (whole and value % 1)):
+    if not (_is_real(value) and least <= value <= most and not (whole and value % 1)):
         code = "not-whole-between" if whole else "not-between"
         raise InputValueError.of(code, parameter=parameter, value=value, least=least, most=most)
 
@@ -86,7 +87,7 @@ def is_whole(value: object) -> bool:
 
 
 def _is_real(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return is_finite_number(value.item() if isinstance(value, np.generic) else value)
 
 
 def _require(holds: bool, parameter: str, value: object, expected: str) -> None:

@@ -68,7 +68,7 @@ def _check(name: str, annotation: str, value: Any) -> None:
         expected = "whole-number" if kind == "int" else "number"
         raise InputTypeError(Message("wrong-type", parameter=name, expected=expected, got=type(value).__name__))
     if kind == "int":
-        check_at_least(name, float(value))
+        check_at_least(name, value)
     elif name in _PROBABILITIES:
         check_probability(name, float(value))
     elif name in _POSITIVE:
