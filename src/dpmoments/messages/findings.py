@@ -284,6 +284,11 @@ _ADVICE_ON_TYPE: Mapping[Fact, str] = MappingProxyType(
 )
 
 
+def _size(n_bytes: Fact) -> str:
+    assert isinstance(n_bytes, int | float)
+    return f"{n_bytes / 2**20:g} megabytes" if n_bytes >= 2**20 else f"{n_bytes:g} bytes"
+
+
 def _not_between(facts: Facts) -> str:
     least, most = facts["least"], facts["most"]
     bounds = f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
@@ -549,6 +554,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "wrong-type": _wrong_type,
         "out-of-range": lambda facts: f"{_parameter(facts)}={facts['value']!r} must be {facts['expected']:phrase}",
         "not-between": _not_between,
+        "line-too-long": lambda facts: f"one of its lines is longer than {_size(facts['most'])}",
         "not-one-of": _not_one_of,
         "needs-mean": _needs_mean,
         "file-inconsistent": "{path} does not hold a consistent {noun}: {failure}",
