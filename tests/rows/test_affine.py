@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmoments.rows.rounding import SlicedMatrix, _row_peaks
+from dpmoments.rows.rounding import SlicedMatrix, row_peaks
 from references.reference_lattice import reference_image
 from support.examples import examples
 from support.said import refused
@@ -37,7 +37,7 @@ def products(draw: st.DrawFn) -> tuple[list[list[float]], list[list[float]]]:
 def test_image_equals_the_reference(case: tuple[list[list[float]], list[list[float]]]) -> None:
     rows, matrix = case
     values = np.array(rows)
-    image, exponents = SlicedMatrix.of(matrix).image(values.copy(), _row_peaks(values))
+    image, exponents = SlicedMatrix.of(matrix).image(values.copy(), row_peaks(values))
     for row, found, exponent in zip(rows, image.tolist(), exponents.tolist(), strict=True):
         assert (found, exponent) == reference_image(row, matrix)
 
@@ -45,7 +45,7 @@ def test_image_equals_the_reference(case: tuple[list[list[float]], list[list[flo
 def reproducible_product(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """rows @ matrix.T as the kernel computes it."""
     values = np.array(rows, dtype=np.float64, order="C")
-    image, exponents = SlicedMatrix.of(matrix).image(values, _row_peaks(values))
+    image, exponents = SlicedMatrix.of(matrix).image(values, row_peaks(values))
     with np.errstate(over="ignore", under="ignore"):
         return np.ldexp(image, exponents[:, None])
 

@@ -16,6 +16,7 @@ import numpy as np
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.analysis.refined_regression import MAX_CLIPPED, RefinedRegression, refined_regression
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import Regressors, regressed_moment
 from dpmoments.analysis.released import Released, cautions_by_code
@@ -102,6 +103,9 @@ def ols(
     wants_products = cov_type != "nonrobust"
     products = ResidualProducts.of(release, chosen, required=cov_type == "HC1") if wants_products else None
     equations = NormalEquations.of(release, chosen, products)
+    refined = None if cov_type == "HC1" else refined_regression(release, chosen)
+    if refined is not None:
+        return _refined_line(release, chosen, refined, equations, "least squares", level)
     if equations is None or not equations.delta_method_valid:
         moment = regressed_moment(release, intercept=chosen.intercept)
         penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
@@ -174,6 +178,8 @@ def ridge(
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     penalty = stated_penalty(alpha)
     if penalty is None:
+        if (refined := refined_regression(release, chosen)) is not None:
+            return _refined_line(release, chosen, refined, NormalEquations.of(release, chosen), "ridge", level)
         penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
     moment = regressed_moment(release, intercept=chosen.intercept)
     slopes = _penalized_slopes(moment, chosen, penalty)
@@ -340,6 +346,59 @@ def _fitted_line(
         help=_help(equations, [names[index] for index in a]),
         warning=cautions_by_code(release),
         schema=release.schema,
+    )
+
+
+def _refined_line(
+    release: Released,
+    chosen: Regressors,
+    refined: RefinedRegression,
+    plain: NormalEquations | None,
+    method: str,
+    level: float,
+) -> FittedLine:
+    """Return the fit of a target that was named before the release."""
+    a, y, names, encoding = list(chosen.features), chosen.target, release.feature_names, release.encoding
+    moment, slopes, constant = regressed_moment(release, intercept=True), refined.slopes, refined.constant
+    clipping = refined.clipping(release.n_rows)
+    equations, explained, note = None, None, "the noise distribution is unknown"
+    if plain is not None:
+        note = f"the residual products of up to {clipping.share:.1%} of the rows were clipped, which may bias coefficients"
+        if clipping.share <= MAX_CLIPPED:
+            equations, note = refined.equations(release, plain), ""
+            if not equations.delta_method_valid:
+                equations = replace(equations, toward=np.concatenate([[np.nan], slopes]))
+        center = np.zeros(len(names)) if release.center is None else release.center
+        shift = constant + slopes @ center[a] - center[y]
+        if method == "least squares" and equations is not None:
+            shift, slopes = equations.estimate[0], equations.estimate[1:]
+            constant = shift + center[y] - slopes @ center[a]
+        explained = ExplainedVariance.of_given(plain, np.append(shift, slopes))
+    coefficients = slopes * encoding.scale[y] / encoding.scale[a]
+    fitted = float(2.0 * slopes @ moment[a, y] - slopes @ moment[np.ix_(a, a)] @ slopes)
+    return FittedLine(
+        method=method,
+        target=names[y],
+        features=tuple(names[index] for index in a),
+        coefficients=coefficients,
+        intercept=float(encoding.offset[y] + encoding.scale[y] * constant - coefficients @ encoding.offset[a]),
+        alpha=0.0,
+        references=chosen.references,
+        too_few=chosen.too_few,
+        level=level,
+        equations=equations,
+        explained=explained,
+        clipping=clipping,
+        unit_ball_coefficients=slopes,
+        unit_ball_error_bound=None,
+        error_bound_note=note,
+        released_r_squared=min(max(fitted / float(moment[y, y]), 0.0), 1.0) if moment[y, y] > 0 else 0.0,
+        n_rows=release.n_rows,
+        with_intercept=True,
+        help=_help(equations, [names[index] for index in a]),
+        warning=cautions_by_code(release),
+        schema=release.schema,
+        refined=True,
     )
 
 

@@ -133,6 +133,11 @@ class ExplainedVariance:
         return cls._of(equations, solution, inverse, times=2.0)
 
     @classmethod
+    def of_given(cls, equations: NormalEquations, solution: FloatArray) -> ExplainedVariance:
+        """Return the R² of a line that does not depend on the noise of the equations."""
+        return cls._of(equations, solution, np.zeros(equations.gram.shape), times=0.0)
+
+    @classmethod
     def _of(
         cls, equations: NormalEquations, solution: FloatArray, inverse: FloatArray, *, times: float
     ) -> ExplainedVariance:
@@ -216,6 +221,8 @@ class FittedLine(Answer):
         Reason not to read the fit as a fact about the table (too few rows for the budget); usually empty.
     cutoff : float or None
         Largest p-value of a clear sign; None: by Holm's correction over this table.
+    refined : bool
+        True if the target was named before the release, and the coefficients are those that its steps refined.
     """
 
     method: str
@@ -240,6 +247,7 @@ class FittedLine(Answer):
     help: str = ""
     warning: str = ""
     cutoff: float | None = None
+    refined: bool = False
 
     facts = (
         *("method", "target", "intercept", "**: _of_intercept", "coefficients by features"),
@@ -484,7 +492,7 @@ class FittedLine(Answer):
 
     @property
     def heading(self) -> tuple[str, ...]:
-        alpha = "" if self.method == "least squares" else f", alpha = {self.alpha:.4g}"
+        alpha = "" if self.method == "least squares" or self.refined else f", alpha = {self.alpha:.4g}"
         lower, upper = self.r_squared_interval()
         # at most four decimals of a share
         error = max((upper - lower) / (2.0 * float(scipy.special.ndtri(0.5 + 0.5 * self.level))), 1e-3)
@@ -510,7 +518,8 @@ class FittedLine(Answer):
             r_squared += f"; residual standard deviation {number(residual)}"
         compared = "; ".join(f"levels of {name} are compared with {level}" for name, level in self._compared().items())
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
-        title = f"{self.method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
+        method = f"refined {self.method}" if self.refined else self.method
+        title = f"{method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
         if self.too_few:
             merged = f"merged into the reference level (too few rows): {', '.join(self.too_few)}"
             compared = "; ".join(filter(None, [compared, merged]))

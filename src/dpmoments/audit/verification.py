@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
+from dpmoments.analysis.refined_regression import refined_targets
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.foundation.version import __version__
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Mechanism, Plan
 from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
@@ -29,6 +30,7 @@ from dpmoments.releases.pooling import PooledRelease, pool
 from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.repair.repair import Repair, exact_law
 from dpmoments.schema.constraints import every_row_has_levels
+from dpmoments.spending.targets import WithTargets
 
 _FALSE_ALARM = 1e-9
 """Maximum probability that a sound release fails a check because of its noise."""
@@ -296,7 +298,13 @@ def _within_reach(release: MomentRelease) -> Check:
 def _noise_as_calibrated(release: MomentRelease) -> Check:
     """Check that the recorded noise is what the mechanism calibrates to the stated budget."""
     what = "noise as the stated budget calls for"
-    return _calibrated(release, what, MECHANISMS, make_mechanism, _shapes(release), _agrees)
+    targets = refined_targets(release)
+
+    def make(name: str, **options: Any) -> Mechanism:
+        inner = make_mechanism(name, **options)
+        return WithTargets.of(inner, release.schema, targets, release.repair) if targets else inner
+
+    return _calibrated(release, what, MECHANISMS, make, _shapes(release), _agrees)
 
 
 def _estimator(release: MeanRelease) -> Check:

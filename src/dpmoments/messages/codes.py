@@ -330,6 +330,7 @@ _QUERIES: Mapping[str, Kinds] = {
     "log-scale-histogram": _FEATURE,
     "clipped-rows-of-feature": _FEATURE,
     "cell-counts": _NAMES,
+    "residual-products": {"target": "name", "step": "integer"},
 }
 """Queries of a receipt: what got noise. Features, levels and steps are numbered from 1."""
 

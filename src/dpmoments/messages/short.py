@@ -61,6 +61,7 @@ SHORT: Mapping[str, Words] = MappingProxyType(
         "log-scale-histogram": "log-scale histogram of feature {feature}",
         "clipped-rows-of-feature": "clipped rows of feature {feature}",
         "cell-counts": "counts by {names:all}",
+        "residual-products": "clipped residual products of {target}, step {step}",
     }
 )
 """Words by code."""

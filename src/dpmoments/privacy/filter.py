@@ -8,6 +8,7 @@ exceed what the plan's stated cost allows (``docs/evidence/derivations/compositi
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache
 from threading import RLock
 from typing import Any, NoReturn, Protocol
@@ -172,6 +173,11 @@ class PrivacyFilter:
     def close(self) -> Receipt:
         """Return the receipt of its draws, and end the run."""
         self._closed = True
+        return self.receipt
+
+    @property
+    def receipt(self) -> Receipt:
+        """Receipt of the draws so far."""
         plan = self._plan
         return Receipt(plan.neighbors, plan.cost, plan.loss_unit, tuple(self._draws), plan.privacy_unit)
 
@@ -190,6 +196,10 @@ class PrivacyFilter:
         with self._lock:
             first, second = self._generator.integers(0, 2**64, size=2, dtype=np.uint64).tolist()
         return first, second
+
+    def for_part(self, share: PrivacyBudget) -> PartFilter:
+        """Return the filter for a plan that is a part of the run, with a share of what draws may lose, in ρ."""
+        return PartFilter(self, Loss(self.unit, Fraction(share.rho)))
 
     def for_group(self, level: str) -> GroupFilter:
         """Return the filter for the rows of one of several disjoint groups."""
@@ -252,7 +262,7 @@ def _is_integral(query: Any) -> bool:
 class GroupFilter(PrivacyFilter):
     """Part of a filter that serves one of several disjoint groups of rows."""
 
-    def __init__(self, whole: PrivacyFilter, level: str) -> None:
+    def __init__(self, whole: PrivacyFilter, level: str | None) -> None:
         self._whole, self._level = whole, level
 
     @property
@@ -261,7 +271,7 @@ class GroupFilter(PrivacyFilter):
 
     @property
     def left(self) -> Loss:
-        return self._whole.left_for(self._level)
+        return self._whole.left if self._level is None else self._whole.left_for(self._level)
 
     @property
     def spent(self) -> bool:
@@ -292,3 +302,18 @@ class GroupFilter(PrivacyFilter):
     def close(self) -> Receipt:
         """Refuse: the whole run is closed at once."""
         raise InputTypeError(Message("filter-of-group-closed"))
+
+
+class PartFilter(GroupFilter):
+    """Part of a filter with a share of the remaining loss: a plan that spends what is left spends that share.
+
+    The whole filter still refuses what passes the cost of the run.
+    """
+
+    def __init__(self, whole: PrivacyFilter, share: Loss) -> None:
+        super().__init__(whole, None)
+        self._share, self._before = share, whole.left
+
+    @property
+    def left(self) -> Loss:
+        return self._share - (self._before - self._whole.left)

@@ -63,7 +63,7 @@ class SlicedMatrix:
         slice_bits = (53 - (n_inner - 1).bit_length()) // 2
         if slice_bits < 20:
             raise InputValueError(Message("matrix-columns", columns=n_inner))
-        exponents = np.maximum(np.frexp(_row_peaks(entries))[1], _MIN_MATRIX_EXPONENT)[:, None]
+        exponents = np.maximum(np.frexp(row_peaks(entries))[1], _MIN_MATRIX_EXPONENT)[:, None]
         scaled = entries * np.ldexp(1.0, slice_bits - exponents)
         first = np.rint(scaled)
         second = np.rint((scaled - first) * 2.0 ** (slice_bits + 1))
@@ -94,7 +94,7 @@ class SlicedMatrix:
         ``values @ matrix.T ≈ image · 2^exponents``, shapes (n, k) and (n,).
 
         The exponents are separate so that rows of 1e300 do not overflow. ``values``, shape (n, d), is finite and
-        **overwritten**; ``peaks`` is from :func:`_row_peaks`. The optional arrays (shapes (n, d), (n, 2k) and (n, k))
+        **overwritten**; ``peaks`` is from :func:`row_peaks`. The optional arrays (shapes (n, d), (n, 2k) and (n, k))
         are overwritten to save allocations.
         """
         exponents = np.maximum(np.frexp(peaks)[1], _MIN_EXPONENT) - self.slice_bits
@@ -110,10 +110,10 @@ class SlicedMatrix:
         return image, exponents
 
 
-def _row_peaks(values: NDArray[np.float64], *, scratch: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def row_peaks(values: NDArray[np.float64], *, scratch: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Compute the largest magnitude in each row, shape (n,), NaN for rows with NaN.
 
-    >>> _row_peaks(np.array([[1.0, -3.0], [0.0, np.nan]]))
+    >>> row_peaks(np.array([[1.0, -3.0], [0.0, np.nan]]))
     array([ 3., nan])
     """
     peaks: NDArray[np.float64] = np.maximum.reduce(np.abs(values, out=scratch), axis=1)
@@ -270,13 +270,13 @@ class RowRounder:
         values = _as_buffer(self._values, block.shape, order)
         work = _as_buffer(self._work, block.shape, order)
         self._load(block, out=values)
-        peaks = _row_peaks(values, scratch=work)
+        peaks = row_peaks(values, scratch=work)
         dropped = 0
         index = np.flatnonzero(~(peaks < np.inf))
         if index.size:
             filled = values[index]
             dropped = fill_missing(filled, self._map.missing)
-            values[index], peaks[index] = filled, _row_peaks(filled)
+            values[index], peaks[index] = filled, row_peaks(filled)
         shape = (n_rows, lattice.n_features)
         image, exponents = linear.image(
             values,
@@ -348,7 +348,7 @@ class _HugeRows:
 
         The largest entry is then in [2^(k−1), 2^k).
         """
-        shifts = lattice.peak_bits - np.frexp(_row_peaks(values))[1]
+        shifts = lattice.peak_bits - np.frexp(row_peaks(values))[1]
         shrunk = np.rint(values * np.ldexp(1.0, shifts)[:, None])
         squares = squared_norms(shrunk)
         return cls(index, squares, np.ldexp(np.sqrt(squares), exponents - shifts)), shrunk

@@ -16,6 +16,7 @@ from dpmoments.foundation.text_format import TextFormat
 from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey, require_unit
 from dpmoments.rows.cell_counts import CellCounts, CellCountSummary
+from dpmoments.rows.clipped_products import ClippedProducts
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount, RowStatistic, require_rowwise
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
@@ -329,6 +330,25 @@ class Rows:
                 missing=self.source.missing,
             )
         )
+
+    def clipped_products(
+        self, linear: FloatArray, center: FloatArray, constant: float, clip: float, *, bits: int
+    ) -> Moments:
+        """Sum the clipped residual products of all kept rows (:class:`ClippedProducts`), in clips.
+
+        Parameters
+        ----------
+        linear : ndarray of shape (k + 1, d)
+            Regressors, then target, as combinations of the encoded features; the target less the fitted line.
+        center : ndarray of shape (d,)
+        constant : float
+            The line's constant.
+        clip : float
+            Largest length of a row's product.
+        bits : int
+            The lattice is ``LONGEST`` · clip · 2^−bits.
+        """
+        return self.summarize(ClippedProducts.of(linear, center, constant, clip, bits, self.source.missing))
 
     def histogram(self, statistic: RowStatistic, edges: Iterable[float]) -> Histogram:
         """Count rows by a statistic of the encoded row.

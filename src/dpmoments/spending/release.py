@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import Request, cost_spent, keep, moment_release, spend
+from dpmoments.spending.targets import WithTargets
 
 
 def release(
@@ -28,6 +29,7 @@ def release(
     mechanism: Mechanism | str = "auto",
     mean: bool = True,
     repair: Repair | str = "auto",
+    targets: Sequence[str] = (),
     n_rows: int | None = None,
     output: str | Path | None = None,
     dataset: str | None = None,
@@ -64,6 +66,9 @@ def release(
     repair : str
         Post-processing of the noisy moments: ``auto``, ``structured``, ``spectral``, ``none``, ``clip``, ``shift``,
         ``noise-shift``, ``shrink`` or ``rotation-invariant``.
+    targets : sequence of str
+        Features whose regressions on all other features are known to be wanted: a quarter of ρ refines their coefficients, which
+        :func:`ols` and :func:`ridge` then print (``docs/choosing.md``). It needs ``rho`` or a ``delta``; all noise is Gaussian.
     n_rows : int, optional
         The number of rows, if it is public. Under ``replace_one`` it is counted if not given. Under ``add_remove`` give it only
         if it is known from another source than the table; dropped rows do not count.
@@ -128,8 +133,9 @@ def release(
         *(schema, epsilon, delta, rho, neighbors, output, dataset),
         *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
     )
-    chosen = make_mechanism(mechanism)
-    repair = Repair.of(repair)
+    chosen, repair = make_mechanism(mechanism), Repair.of(repair)
+    if targets:
+        chosen = WithTargets.of(chosen, schema, targets, repair)
     spent = spend(data, schema.with_indicators, chosen, request, mean=mean, n_rows=n_rows)
     with cost_spent(spent.rows):
         released = moment_release(

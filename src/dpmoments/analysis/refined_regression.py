@@ -1,0 +1,200 @@
+"""Coefficients of a target that was named before the release, and the normal equations that they solve.
+
+``docs/evidence/derivations/refined-regression.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import scipy
+
+from dpmoments.analysis.clipping import ClippingEffect
+from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.analysis.regressors import Regressors
+from dpmoments.analysis.released import Released, Stated
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.values import finite_numbers, is_finite_number, require_known
+from dpmoments.messages.message import Message
+from dpmoments.noise.cells import GaussianCells
+from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+
+TARGETS = "targets"
+"""Entry of a release's diagnostics with its refined regressions."""
+MAX_CLIPPED = 0.02
+"""Largest share of clipped rows, at most with 95 % confidence, for which errors are stated."""
+
+
+@dataclass(frozen=True, eq=False)
+class RefinedRegression:
+    """Refined coefficients w of a target y about the regressors a = (1, B(x − center)), encoded, and what was asked.
+
+    Attributes
+    ----------
+    target : str
+    features : tuple of str
+    center : ndarray of shape (k + 1,)
+        Of the features, then of the target.
+    whitening : ndarray of shape (k, k)
+        B.
+    coefficients : ndarray of shape (k + 1,)
+        w, the constant first: y is predicted as center + wᵀa.
+    average, answer : ndarray of shape (k + 1,)
+        Weighted averages of the coefficients that steps asked about, and of the noisy sums of clipped products.
+    noise_variance : float
+        Of each entry of ``answer``.
+    clip : float
+        Largest length of a row's product.
+    clipped, clipped_error : float
+        Number of clipped rows, averaged like ``answer``, and the standard deviation of its noise.
+    square, square_error : float
+        Sum of squared lengths of the clipped products, and the standard deviation of its noise.
+    """
+
+    target: str
+    features: tuple[str, ...]
+    center: FloatArray
+    whitening: FloatArray
+    coefficients: FloatArray
+    average: FloatArray
+    answer: FloatArray
+    noise_variance: float
+    clip: float
+    clipped: float
+    clipped_error: float
+    square: float
+    square_error: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for a file."""
+        entries = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in entries.items()} | {
+            "features": list(self.features)
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> RefinedRegression:
+        """Read a file's entry, with every check."""
+        require_known(values, [entry.name for entry in fields(cls)], "a refined regression")
+        features = values["features"]
+        if not isinstance(features, list) or not features or not all(isinstance(name, str) for name in features):
+            raise InputTypeError(Message("refined-features"))
+        k = len(features)
+        if not isinstance(values["whitening"], list) or len(values["whitening"]) != k:
+            raise InputValueError(Message("refined-whitening"))
+        rows = [finite_numbers(row, k, "whitening") for row in values["whitening"]]
+        numbers = {
+            name: finite_numbers(values[name], k + 1, name) for name in ("center", "coefficients", "average", "answer")
+        }
+        for name in ("noise_variance", "clip", "clipped", "clipped_error", "square", "square_error"):
+            if not is_finite_number(values[name]) or (values[name] <= 0.0 and name not in ("clipped", "square")):
+                raise InputValueError(Message("refined-number", parameter=name))
+            numbers[name] = float(values[name])
+        return cls(str(values["target"]), tuple(features), whitening=np.array(rows), **numbers)
+
+    def ordered(self, features: Sequence[str]) -> RefinedRegression:
+        """Return the same regression with its features in another order."""
+        order = [self.features.index(name) for name in features]
+        center = np.append(self.center[order], self.center[-1])
+        return replace(self, features=tuple(features), center=center, whitening=self.whitening[:, order])
+
+    def about(self, center: FloatArray) -> FloatArray:
+        """Return L with a = L (1, x), x the features about this center."""
+        k = len(self.features)
+        result = np.zeros((k + 1, k + 1))
+        result[0, 0] = 1.0
+        result[1:, 0] = -self.whitening @ (self.center[:-1] - center)
+        result[1:, 1:] = self.whitening
+        return result
+
+    @property
+    def slopes(self) -> FloatArray:
+        """Slopes of encoded features, shape (k,)."""
+        return np.asarray(self.whitening.T @ self.coefficients[1:])
+
+    @property
+    def constant(self) -> float:
+        """Encoded target where all encoded features are 0."""
+        return float(self.center[-1] + self.coefficients[0] - self.slopes @ self.center[:-1])
+
+    def clipped_share(self, n_rows: float) -> float:
+        """Return the share of rows that were clipped, at most with 95 % confidence."""
+        most = max(self.clipped, 0.0) + float(scipy.special.ndtri(0.95)) * self.clipped_error
+        return min(most / n_rows, 1.0)
+
+    def equations(self, release: Released, plain: NormalEquations) -> NormalEquations:
+        """Return the normal equations of the refined coefficients.
+
+        The steps' answer q = M(w* − w̄) + N replaces the released products of features and target by M w̄ + q: their errors
+        come from the steps' noise, and from that of M times what was still wrong.
+        """
+        k, n_rows = len(self.features), plain.n_rows
+        names = [*self.features, self.target]
+        places = [release.feature_names.index(name) for name in names]
+        center = np.zeros(k + 1) if release.center is None else release.center[places]
+        linear = self.about(center[:-1])
+        back = np.linalg.inv(linear)
+        shift = np.append(self.center[-1] - center[-1], np.zeros(k))
+        average, final = linear.T @ self.average + shift, linear.T @ self.coefficients + shift
+        gram, moments = plain.gram, plain.moments.copy()
+        moments[:-1, -1] = moments[-1, :-1] = gram @ average + back @ self.answer
+        size = 1.0 + float(np.trace(self.whitening @ self._covariance(plain) @ self.whitening.T))
+        residual = max(self.square, 0.0) / max(size, 1.0)
+        moments[-1, -1] = residual + 2.0 * final @ moments[:-1, -1] - final @ gram @ final
+        variances = np.zeros((k + 2, k + 2))
+        variances[:-1, -1] = variances[-1, :-1] = self.noise_variance
+        variances[-1, -1] = (self.square_error / max(size, 1.0)) ** 2
+        steps = NoiseTerm(GaussianCells(), variances, scipy.linalg.block_diag(back, 1.0))
+        regressors = plain.design_map[:-1]
+        released = plain.noise.carried(np.vstack([regressors, average @ regressors]))
+        return replace(
+            plain,
+            moments=moments,
+            n_rows=n_rows,
+            noise=released + NoiseLaw((steps,)),
+            design_map=np.eye(k + 2),
+            products=None,
+        )
+
+    @staticmethod
+    def _covariance(plain: NormalEquations) -> FloatArray:
+        """Return the repaired covariance of the features."""
+        moments = plain.psd_gram / plain.n_rows
+        return np.asarray(moments[1:, 1:] - np.outer(moments[0, 1:], moments[0, 1:]) / max(moments[0, 0], 1e-300))
+
+    def clipping(self, n_rows: float) -> ClippingEffect:
+        """Return what is known of clipping the residuals."""
+        return _ClippedResiduals(self.clipped_share(n_rows))
+
+
+@dataclass(frozen=True, eq=False)
+class _ClippedResiduals(ClippingEffect):
+    """Share of rows whose residual products were clipped, at most."""
+
+    @property
+    def in_words(self) -> str:
+        """Text of a sentence."""
+        assert self.share is not None
+        return (
+            "Coefficients are refined, and of clipped residuals: in the equations, the products of residual and features were "
+            f"clipped for at most {self.share:.2%} of the rows (95 % confidence)."
+        )
+
+
+def refined_targets(release: Stated) -> tuple[str, ...]:
+    """Return the targets whose coefficients were refined."""
+    return tuple(entry["target"] for entry in release.diagnostics.get(TARGETS, ()))
+
+
+def refined_regression(release: Stated, chosen: Regressors) -> RefinedRegression | None:
+    """Return the refined regression of exactly this target on these features with an intercept; None without one."""
+    names = release.feature_names
+    asked = {names[index] for index in chosen.features}
+    for entry in release.diagnostics.get(TARGETS, ()):
+        if chosen.intercept and entry["target"] == names[chosen.target] and set(entry["features"]) == asked:
+            return RefinedRegression.from_dict(entry).ordered([names[index] for index in chosen.features])
+    return None

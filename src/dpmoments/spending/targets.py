@@ -1,0 +1,311 @@
+"""Regressions of targets that are named before the release: a share of the budget refines their coefficients.
+
+``docs/evidence/derivations/refined-regression.md`` has the derivation, the proofs and the measurements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmoments.analysis.answers import in_floating_point
+from dpmoments.analysis.refined_regression import TARGETS, RefinedRegression
+from dpmoments.analysis.regression import automatic_alpha
+from dpmoments.analysis.regressors import Regressors
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
+from dpmoments.mechanisms.lattice_noise import with_gaussian_noise
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
+from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
+from dpmoments.messages.message import Message
+from dpmoments.messages.wording import closest
+from dpmoments.noise.models import NoiseModel
+from dpmoments.privacy.accounting import Loss
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.origin import ReleaseOrigin
+from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.sensitivity import row_sum_l2
+from dpmoments.privacy.unit import Neighbors
+from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.repair.repair import Repair
+from dpmoments.rows.clipped_products import LONGEST, SHARE_WEIGHT, SQUARE_WEIGHT
+from dpmoments.rows.rows import Rows
+from dpmoments.schema.schema import Schema
+from dpmoments.spending.run import moment_release
+
+RELEASE_SHARE = 0.75
+"""Share of ρ for the moments; the refining steps have the rest."""
+STEPS = 6
+_GROWTH = 1.15
+"""Budget of a step over that of the step before."""
+_KEPT = 0.7
+"""Weight of all earlier steps in the next average."""
+_RIDGE = 0.6
+"""Added to the variances of the regressors, in σ√k, σ the noise of a covariance."""
+_CLIP, _CLIP_POWER = 1.2, 0.2
+"""Clip over the typical length of a product: a factor, and a power of the signal over the noise."""
+_LEAST_RESIDUAL = 0.02
+"""Least residual variance, as a share of the target's, that a release is believed to show."""
+_SHRINKAGE = 2.0
+"""Times (k − 2) variances of noise, over the squared length of what the steps changed: how much of it is taken back."""
+_MAX_BITS = 20
+
+
+@dataclass(frozen=True)
+class WithTargets(Mechanism):
+    """A mechanism for moments, and steps that refine the coefficients of targets with the rest of the budget.
+
+    Attributes
+    ----------
+    inner : Mechanism
+        Releases the moments with ``RELEASE_SHARE`` of ρ.
+    targets : tuple of str
+        Features, each regressed on all others with an intercept.
+    repair : Repair
+    """
+
+    inner: Mechanism
+    targets: tuple[str, ...]
+    repair: Repair = Repair.AUTO
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
+    loss_units = GAUSSIAN_LOSS_UNITS
+    summary: ClassVar[str] = "moments, and refined coefficients of targets"
+    source: ClassVar[str] = "this library (docs/evidence/derivations/refined-regression.md)"
+
+    @classmethod
+    def of(cls, inner: Mechanism, schema: Schema, targets: Sequence[str], repair: Repair) -> WithTargets:
+        """Return the mechanism, and refuse targets that are no features."""
+        if isinstance(targets, str) or not all(isinstance(name, str) for name in targets):
+            raise InputTypeError(Message("names-one-text", what="targets"))
+        names = schema.feature_names
+        for name in targets:
+            if name not in names:
+                raise InputValueError(Message("unknown-feature", name=name, features=len(names), **closest(name, names)))
+        if len(set(targets)) < len(targets):
+            raise InputValueError(Message("feature-twice"))
+        if schema.has_available:
+            raise InputValueError(Message("targets-of-present-values"))
+        return cls(inner, tuple(targets), repair)
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return self.inner.options
+
+    def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
+        if budget.kind is BudgetKind.PURE:
+            raise InputValueError(Message("targets-need-delta", budget=budget))
+        if not shape.mean:
+            raise InputValueError(Message("targets-need-mean"))
+        if shape.row_norm is None:
+            raise InputValueError(Message("mechanism-needs-row-bound", mechanism="targets"))
+        self.inner.check_support(shape, self._for_moments(budget), neighbors)
+
+    def _for_moments(self, budget: PrivacyBudget) -> PrivacyBudget:
+        return self.drawable_budget(budget).split(RELEASE_SHARE, 1.0 - RELEASE_SHARE)[0]
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> TargetsPlan:
+        moments = self.inner.plan(shape, self._for_moments(budget), neighbors)
+        if (
+            moments.mechanism.loss_units[BudgetKind.APPROXIMATE]
+            is not self.loss_units[BudgetKind.APPROXIMATE]  # every draw is Gaussian
+        ):
+            raise InputValueError(Message("targets-need-gaussian-noise", mechanism=moments.mechanism.name))
+        chosen = replace(self, inner=moments.mechanism)
+        return TargetsPlan(
+            chosen, shape, neighbors, budget, moments=moments, targets=chosen, chosen_because=moments.chosen_because
+        )
+
+
+@dataclass(frozen=True)
+class TargetsPlan(Plan):
+    """Calibrated :class:`WithTargets`: the plan of the moments, then the steps."""
+
+    moments: Plan
+    targets: WithTargets
+
+    @property
+    def arithmetic(self) -> Arithmetic:  # type: ignore[override]
+        return self.moments.arithmetic
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return self.moments.details
+
+    @property
+    def passes(self) -> int | None:
+        passes = self.moments.passes
+        return None if passes is None else passes + STEPS * len(self.targets.targets)
+
+    @property
+    def unspent_reason(self) -> str | None:
+        return self.moments.unspent_reason
+
+    @property
+    def expected_count_error(self) -> float | None:
+        return self.moments.expected_count_error
+
+    @property
+    def expected_error(self) -> float | None:
+        return self.moments.expected_error
+
+    @property
+    def guaranteed_error(self) -> float | None:
+        return self.moments.guaranteed_error
+
+    @property
+    def expected_sum_error(self) -> float | None:
+        return self.moments.expected_sum_error
+
+    @property
+    def model(self) -> NoiseModel | None:
+        return self.moments.model
+
+    def exact_errors_on(self, assumed: SyntheticSpectrum) -> ErrorsOnTable | None:
+        return self.moments.exact_errors_on(assumed)
+
+    def has_center(self, diagnostics: Mapping[str, Any]) -> bool | None:
+        return self.moments.has_center(diagnostics)
+
+    def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[Message, ...]:
+        return self.moments.rules_of_run(diagnostics)
+
+    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
+        """Return the model's entries from the draws for the moments; refuse steps that no run makes."""
+        count = len(receipt.draws) - STEPS * len(self.targets.targets)
+        steps = [draw.what for draw in receipt.draws[max(count, 0) :]]
+        if steps != [Message("residual-products", target=name, step=step) for name, step in self._steps()]:
+            raise InputValueError(Message("steps-of-other-targets"))
+        refined = [RefinedRegression.from_dict(entry).target for entry in diagnostics.get(TARGETS, ())]
+        if refined != list(self.targets.targets):
+            raise InputValueError(Message("steps-of-other-targets"))
+        plan, unit = self.moments, self.moments.loss_unit
+        draws = tuple(replace(draw, loss=Loss(unit, draw.loss.amount)) for draw in receipt.draws[:count])
+        return plan.model_entries(diagnostics, Receipt(plan.neighbors, plan.cost, unit, draws))
+
+    def _steps(self) -> list[tuple[str, int]]:
+        return [(name, step + 1) for name in self.targets.targets for step in range(STEPS)]
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
+        """Release the moments, then refine one target after the other."""
+        result = self.moments.run(rows, privacy_filter.for_part(self.moments.cost))
+        release = moment_release(
+            self.moments,
+            result,
+            privacy_filter.receipt,
+            rows.schema,
+            repair=self.targets.repair,
+            origin=ReleaseOrigin.fresh(None, insecure_seed=0),
+            private=False,
+            table_size=self.shape.n_rows if self.neighbors.table_size_is_public else None,
+        )
+        rho = privacy_filter.left.as_budget.rho / len(self.targets.targets)
+        rows = rows.in_unit_ball()
+        refined = [self._refined(release, name, rho, rows, privacy_filter).to_dict() for name in self.targets.targets]
+        return replace(result, diagnostics={**result.diagnostics, TARGETS: refined})
+
+    @in_floating_point
+    def _refined(
+        self, release: MomentRelease, target: str, rho: float, rows: Rows, privacy_filter: PrivacyFilter
+    ) -> RefinedRegression:
+        """Spend ρ on noisy sums of clipped products, about the ridge fit of the released moments."""
+        start = _Start.of(release, target, rho)
+        k, n_rows, clip = len(start.features), float(max(release.n_rows, 1)), start.clip
+        regressors = np.zeros((k + 1, len(release.feature_names)))
+        regressors[:k, start.features] = start.whitening
+        weights, center = start.coefficients, np.zeros(len(release.feature_names))
+        center[[*start.features, start.target]] = start.center
+        parts = _GROWTH ** np.arange(STEPS)
+        sensitivity, bits = row_sum_l2(self.neighbors), min(_MAX_BITS, (53 - (k + 2).bit_length()) // 2)
+        average, answer, total, variance = np.zeros(k + 1), np.zeros(k + 3), 0.0, 0.0
+        for step, share in enumerate(rho * parts / parts.sum(), start=1):
+            spent = min(float(share) * (1.0 - 1e-12), privacy_filter.left.as_budget.rho)
+            regressors[k] = -weights[1:] @ regressors[:k]
+            regressors[k, start.target] = 1.0
+            exact = rows.clipped_products(regressors, center, float(weights[0]), clip, bits=bits)
+            scale = zcdp_noise_scale(spent, sensitivity.value)
+            what = Message("residual-products", target=target, step=step)
+            noisy = with_gaussian_noise(privacy_filter, what, exact.sum, sensitivity, scale, bits=bits)
+            total = _KEPT * total + spent
+            new = spent / total
+            average = average + new * (weights - average)
+            answer = answer + new * (LONGEST * clip * noisy - answer)
+            variance = (1.0 - new) ** 2 * variance + (new * LONGEST * clip * scale) ** 2
+            weights = average + answer[: k + 1] / n_rows
+        change = weights[1:] - start.coefficients[1:]
+        taken = _SHRINKAGE * max(k - 2, 1) * variance / n_rows**2 / max(float(change @ change), 1e-300)
+        weights = np.append(weights[0], start.coefficients[1:] + max(0.0, 1.0 - taken) * change)
+        error = math.sqrt(variance)
+        return RefinedRegression(
+            target=target,
+            features=tuple(release.feature_names[index] for index in start.features),
+            center=start.center,
+            whitening=start.whitening,
+            coefficients=weights,
+            average=average,
+            answer=answer[: k + 1],
+            noise_variance=variance,
+            clip=clip,
+            clipped=float(answer[k + 1]) / (SHARE_WEIGHT * clip),
+            clipped_error=error / (SHARE_WEIGHT * clip),
+            square=float(answer[k + 2]) * clip / SQUARE_WEIGHT,
+            square_error=error * clip / SQUARE_WEIGHT,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Start:
+    """What the release at its share gives the steps: features, preconditioner, first coefficients and clip."""
+
+    target: int
+    features: list[int]
+    center: FloatArray
+    whitening: FloatArray
+    coefficients: FloatArray
+    clip: float
+
+    @classmethod
+    def of(cls, release: MomentRelease, target: str, rho: float) -> _Start:
+        chosen = Regressors.chosen(release, target, None, True, None)
+        features, y, k = list(chosen.features), chosen.target, len(chosen.features)
+        n_rows = float(max(release.n_rows, 1))
+        mean, covariance = release.unit_ball_mean, release.unit_ball_covariance
+        noise = _noise_off_diagonal(release) / n_rows
+        values, vectors = np.linalg.eigh(covariance[np.ix_(features, features)])
+        values = np.maximum(values, 0.0)
+        factors = np.maximum(values + _RIDGE * noise * math.sqrt(k), 1e-30) ** -0.5
+        cross, variance = covariance[features, y], max(float(covariance[y, y]), 1e-30)
+        alpha = automatic_alpha(release, features, y, intercept=True)
+        slopes = vectors @ ((vectors.T @ cross) / (values + 2.0 * alpha))
+        fitted = 2.0 * slopes @ cross - slopes @ covariance[np.ix_(features, features)] @ slopes
+        error = noise**2 * float(np.sum(values * factors**4)) * (1.0 + float(slopes @ slopes))
+        residual = min(max(max(variance - float(fitted), 0.0) + error, _LEAST_RESIDUAL * variance), variance)
+        size = 1.0 + float(np.sum(values * factors**2))
+        signal = max(n_rows * math.sqrt(2.0 * rho) / size, 1.0)
+        return cls(
+            target=y,
+            features=features,
+            center=mean[[*features, y]],
+            whitening=(vectors * factors).T,
+            coefficients=np.append(0.0, (vectors.T @ slopes) / factors),
+            clip=_CLIP * signal**_CLIP_POWER * math.sqrt(residual * size),
+        )
+
+
+def _noise_off_diagonal(release: MomentRelease) -> float:
+    """Return the median standard deviation of the noise on a cell off the diagonal of the Gram matrix."""
+    if release.noise is None:
+        return 0.0
+    variances = release.noise.cell_variances(np.arange(1, len(release.feature_names) + 1))
+    return float(np.sqrt(np.median(variances[~np.eye(len(variances), dtype=bool)])))
