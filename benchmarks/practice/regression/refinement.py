@@ -2,8 +2,8 @@
 
     python -m benchmarks.practice.regression.refinement [--half design|judge] [--tables Wine,Airfoil]
 
-measures and writes the tables of ``docs/evidence/derivations/refined-regression.md``; half an hour on one core. With ``--tables`` it
-prints those and writes nothing.
+measures and writes the tables of ``docs/evidence/derivations/refined-regression.md``; half an hour on one quiet
+core. With ``--tables`` it prints those and writes nothing.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ def measured(name: str, table: Made, targets: Sequence[str]) -> Iterator[Cell]:
         for epsilon, delta in BUDGETS:
             budget, spent = PrivacyBudget.of(epsilon=epsilon, delta=delta), {"epsilon": epsilon, "delta": delta}
             plain = [dpm.release(data, schema, insecure_seed=seed, **spent) for seed in range(SEEDS)]
-            refined = [dpm.release(data, schema, targets=[target], insecure_seed=seed, **spent) for seed in range(SEEDS)]
+            refined = [
+                dpm.release(data, schema, targets=[target], insecure_seed=seed, **spent) for seed in range(SEEDS)
+            ]
             rng = np.random.default_rng(0)
             descents = DESCENT.fits(single.rows, single.target, budget, SEEDS, rng, float(np.linalg.eigvalsh(gram)[-1]))
             alphas = [automatic_alpha(one, truth.features.tolist(), truth.target, intercept=True) for one in plain]
@@ -129,7 +131,9 @@ def measured(name: str, table: Made, targets: Sequence[str]) -> Iterator[Cell]:
                 "gradient descent": [single.excess(run, truth) for run in descents.T],
                 "AdaSSP": [single.excess(adassp(gram, cross, budget, rng), truth) for _ in range(SEEDS)],
             }
-            errors = [np.median([whole.correlation_error(correlated(one)) for one in each]) for each in (refined, plain)]
+            errors = [
+                np.median([whole.correlation_error(correlated(one)) for one in each]) for each in (refined, plain)
+            ]
             yield Cell(
                 name, target, truth.n_rows, len(truth.features), truth.explained_share, (epsilon, delta),
                 {method: max(float(np.median(values)), 1e-6) for method, values in excess.items()},
@@ -154,7 +158,9 @@ def line(fit: dpm.analysis.regression_results.FittedLine, truth: Regression) -> 
     slopes = np.zeros(len(names))
     slopes[[names.index(name) for name in fit.features]] = fit.unit_ball_coefficients
     in_units = slopes * encoding.scale[truth.target] / encoding.scale
-    constant = (fit.intercept + in_units @ encoding.offset - encoding.offset[truth.target]) / encoding.scale[truth.target]
+    constant = (fit.intercept + in_units @ encoding.offset - encoding.offset[truth.target]) / encoding.scale[
+        truth.target
+    ]
     return slopes[truth.features], float(constant)
 
 
@@ -166,8 +172,7 @@ def covered(rows: FloatArray, schema: dpm.Schema, target: str, spent: dict[str, 
     hits, clipped_hits, estimable = [], [], []
     if len(schema.feature_names) > MOST_FEATURES + 1:
         return float("nan"), float("nan"), float("nan")
-    ball, encoding = schema.encoding(mean=True), None
-    del encoding
+    ball = schema.encoding(mean=True)
     decoded = ball.offset + rows * ball.scale
     for seed in range(SEEDS):
         drawn = np.random.default_rng(seed).integers(0, len(rows), len(rows))

@@ -17,7 +17,7 @@ from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released, Stated
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers, is_finite_number, require_known
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import GaussianCells
@@ -25,7 +25,7 @@ from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 
 TARGETS = "targets"
 """Entry of a release's diagnostics with its refined regressions."""
-MAX_CLIPPED = 0.02
+MAX_CLIPPED = 0.005
 """Largest share of clipped rows, at most with 95 % confidence, for which errors are stated."""
 
 
@@ -79,21 +79,24 @@ class RefinedRegression:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RefinedRegression:
         """Read a file's entry, with every check."""
+        if not isinstance(values, Mapping):
+            raise InputValueError(Message("refined-features"))
         require_known(values, [entry.name for entry in fields(cls)], "a refined regression")
         features = values["features"]
         if not isinstance(features, list) or not features or not all(isinstance(name, str) for name in features):
-            raise InputTypeError(Message("refined-features"))
+            raise InputValueError(Message("refined-features"))
         k = len(features)
         if not isinstance(values["whitening"], list) or len(values["whitening"]) != k:
             raise InputValueError(Message("refined-whitening"))
         rows = [finite_numbers(row, k, "whitening") for row in values["whitening"]]
-        numbers = {
-            name: finite_numbers(values[name], k + 1, name) for name in ("center", "coefficients", "average", "answer")
-        }
+        vectors = ("center", "coefficients", "average", "answer")
+        numbers: dict[str, Any] = {name: finite_numbers(values[name], k + 1, name) for name in vectors}
         for name in ("noise_variance", "clip", "clipped", "clipped_error", "square", "square_error"):
             if not is_finite_number(values[name]) or (values[name] <= 0.0 and name not in ("clipped", "square")):
                 raise InputValueError(Message("refined-number", parameter=name))
             numbers[name] = float(values[name])
+        if np.linalg.matrix_rank(np.array(rows)) < k:
+            raise InputValueError(Message("refined-whitening"))
         return cls(str(values["target"]), tuple(features), whitening=np.array(rows), **numbers)
 
     def ordered(self, features: Sequence[str]) -> RefinedRegression:
@@ -148,7 +151,9 @@ class RefinedRegression:
         variances = np.zeros((k + 2, k + 2))
         variances[:-1, -1] = variances[-1, :-1] = self.noise_variance
         variances[-1, -1] = (self.square_error / max(size, 1.0)) ** 2
-        steps = NoiseTerm(GaussianCells(), variances, scipy.linalg.block_diag(back, 1.0))
+        of_steps = np.eye(k + 2)
+        of_steps[:-1, :-1] = back
+        steps = NoiseTerm(GaussianCells(), variances, of_steps)
         regressors = plain.design_map[:-1]
         released = plain.noise.carried(np.vstack([regressors, average @ regressors]))
         return replace(
@@ -166,23 +171,39 @@ class RefinedRegression:
         moments = plain.psd_gram / plain.n_rows
         return np.asarray(moments[1:, 1:] - np.outer(moments[0, 1:], moments[0, 1:]) / max(moments[0, 0], 1e-300))
 
-    def clipping(self, n_rows: float) -> ClippingEffect:
+    def clipping(self, n_rows: float) -> ClippedResiduals:
         """Return what is known of clipping the residuals."""
-        return _ClippedResiduals(self.clipped_share(n_rows))
+        return ClippedResiduals(self.clipped_share(n_rows))
 
 
 @dataclass(frozen=True, eq=False)
-class _ClippedResiduals(ClippingEffect):
+class ClippedResiduals(ClippingEffect):
     """Share of rows whose residual products were clipped, at most."""
+
+    share: float
 
     @property
     def in_words(self) -> str:
         """Text of a sentence."""
-        assert self.share is not None
         return (
             "Coefficients are refined, and of clipped residuals: in the equations, the products of residual and features were "
             f"clipped for at most {self.share:.2%} of the rows (95 % confidence)."
         )
+
+
+def _entries(diagnostics: Mapping[str, Any]) -> list[Any]:
+    entries = diagnostics.get(TARGETS, [])
+    if not isinstance(entries, list):
+        raise InputValueError(Message("refined-features"))
+    return entries
+
+
+def check_targets(diagnostics: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise unless the refined regressions of a file are of these features."""
+    for entry in _entries(diagnostics):
+        refined = RefinedRegression.from_dict(entry)
+        if not {refined.target, *refined.features} <= set(names) or refined.target in refined.features:
+            raise InputValueError(Message("refined-features"))
 
 
 def refined_targets(release: Stated) -> tuple[str, ...]:

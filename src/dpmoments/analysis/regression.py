@@ -104,7 +104,7 @@ def ols(
     products = ResidualProducts.of(release, chosen, required=cov_type == "HC1") if wants_products else None
     equations = NormalEquations.of(release, chosen, products)
     refined = None if cov_type == "HC1" else refined_regression(release, chosen)
-    if refined is not None:
+    if refined is not None and refined.clipped_share(release.n_rows) <= MAX_CLIPPED:
         return _refined_line(release, chosen, refined, equations, "least squares", level)
     if equations is None or not equations.delta_method_valid:
         moment = regressed_moment(release, intercept=chosen.intercept)
@@ -363,7 +363,9 @@ def _refined_line(
     clipping = refined.clipping(release.n_rows)
     equations, explained, note = None, None, "the noise distribution is unknown"
     if plain is not None:
-        note = f"the residual products of up to {clipping.share:.1%} of the rows were clipped, which may bias coefficients"
+        note = (
+            f"the residual products of up to {clipping.share:.1%} of the rows were clipped, which may bias coefficients"
+        )
         if clipping.share <= MAX_CLIPPED:
             equations, note = refined.equations(release, plain), ""
             if not equations.delta_method_valid:

@@ -34,6 +34,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "targets-need-delta": (
             "a budget of {budget} cannot refine targets: their steps need Gaussian noise; give delta > 0 too, or rho"
         ),
+        "targets-of-groups": "targets are refined in the release of a whole table only",
         "targets-need-mean": "targets are regressed with an intercept, which needs a released mean: leave mean=False out",
         "targets-need-gaussian-noise": (
             "targets need a mechanism with Gaussian noise for the moments, and {mechanism} has none: use 'auto', "

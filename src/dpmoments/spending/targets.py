@@ -88,7 +88,9 @@ class WithTargets(Mechanism):
         names = schema.feature_names
         for name in targets:
             if name not in names:
-                raise InputValueError(Message("unknown-feature", name=name, features=len(names), **closest(name, names)))
+                raise InputValueError(
+                    Message("unknown-feature", name=name, features=len(names), **closest(name, names))
+                )
         if len(set(targets)) < len(targets):
             raise InputValueError(Message("feature-twice"))
         if schema.has_available:

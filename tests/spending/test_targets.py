@@ -1,0 +1,228 @@
+"""Releases with targets: what their steps spend and find, what is refused, and what answers print of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpmoments as dpm
+from dpmoments.analysis.refined_regression import TARGETS, RefinedRegression
+from dpmoments.audit.replay import replay_everywhere, replay_on_any_table
+from dpmoments.audit.verification import checks
+from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.noise import insecure_generator
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.repair.repair import Repair
+from dpmoments.spending.targets import RELEASE_SHARE, STEPS, WithTargets
+from support.said import refused
+
+RNG = np.random.default_rng(7)
+N = 4000
+AGE, SCORE = RNG.uniform(20.0, 80.0, N), RNG.uniform(0.0, 1.0, N)
+REGION = RNG.choice(["north", "south", "east"], N)
+FRAME = pd.DataFrame(
+    {
+        "age": AGE,
+        "score": SCORE,
+        "region": REGION,
+        "income": AGE + 30.0 * SCORE + 5.0 * (REGION == "south") + RNG.normal(0.0, 4.0, N),
+    }
+)
+SCHEMA = dpm.Schema(
+    dpm.Numeric("age", 0, 100),
+    dpm.Numeric("score", 0, 1),
+    dpm.Categorical("region", ["north", "south", "east"]),
+    dpm.Numeric("income", 0, 200),
+)
+
+
+def released(**options: Any) -> MomentRelease:
+    chosen = {"rho": 0.5, "targets": ["income"], "insecure_seed": 0, **options}
+    return dpm.release(FRAME, SCHEMA, **chosen)
+
+
+RELEASE = released()
+
+
+def test_the_receipt_holds_every_step_and_the_whole_budget() -> None:
+    for release in (RELEASE, released(rho=None, epsilon=1.0, delta=1e-6)):
+        steps = [draw for draw in release.receipt.draws if draw.what.code == "residual-products"]
+        assert len(steps) == STEPS
+        assert release.receipt.exhausts
+        spent = sum(float(draw.loss.amount) for draw in steps) / float(release.receipt.allowance.amount)
+        assert spent == pytest.approx(1.0 - RELEASE_SHARE)
+        assert [check for check in checks(release) if check.passed is not True] == []
+
+
+def test_without_noise_to_speak_of_they_are_least_squares() -> None:
+    fit = released(rho=1e9, mechanism="gaussian").ols("income")
+    columns = [np.ones(N), AGE, SCORE, *(level == REGION for level in ("north", "south", "east"))]
+    names = ["(intercept)", "age", "score", "region=north", "region=south", "region=east"]
+    kept = [index for index, name in enumerate(names) if name in fit.names]
+    exact = np.linalg.lstsq(np.column_stack(columns)[:, kept], FRAME["income"], rcond=None)[0]
+    np.testing.assert_allclose(fit.params.to_numpy(), exact, rtol=2e-3, atol=2e-3)
+    assert fit.refined
+    assert fit.clipping.share < 1e-3
+
+
+def test_they_are_nearer_than_those_of_the_moments() -> None:
+    exact = np.linalg.lstsq(np.column_stack([np.ones(N), AGE, SCORE, REGION == "south"]), FRAME["income"], rcond=None)[
+        0
+    ]
+    errors = {
+        with_targets: [
+            abs(
+                released(insecure_seed=seed, targets=["income"] if with_targets else []).ridge("income").params["age"]
+                - exact[1]
+            )
+            for seed in range(3)
+        ]
+        for with_targets in (True, False)
+    }
+    assert np.median(errors[True]) < 0.5 * np.median(errors[False])
+
+
+def test_other_regressions_are_those_of_the_moments() -> None:
+    moments = replace(RELEASE, diagnostics={key: value for key, value in RELEASE.diagnostics.items() if key != TARGETS})
+    for formula in ("income ~ age", "income ~ 0 + age + score"):
+        assert not RELEASE.ols(formula).refined
+        np.testing.assert_array_equal(RELEASE.ols(formula).coefficients, moments.ols(formula).coefficients)
+    assert str(RELEASE.lasso("income")) == str(moments.lasso("income"))
+    assert str(RELEASE.ridge("income", alpha=0.1)) == str(moments.ridge("income", alpha=0.1))
+    assert RELEASE.ols("income").refined
+    assert "refined" in RELEASE.ridge("income").heading[0]
+
+
+def test_features_in_another_order_have_the_same_coefficients() -> None:
+    names = list(RELEASE.ols("income").features)
+    order = RELEASE.ols("income", ["region", *(name for name in names if "=" not in name)][::-1])
+    assert order.refined
+    pd.testing.assert_series_equal(
+        order.params[RELEASE.ols("income").params.index], RELEASE.ols("income").params, rtol=1e-6
+    )
+
+
+def test_the_file_holds_them(tmp_path: Path) -> None:
+    RELEASE.save(tmp_path / "release.json")
+    loaded = dpm.load(tmp_path / "release.json")
+    assert isinstance(loaded, MomentRelease)
+    assert str(loaded.ols("income")) == str(RELEASE.ols("income"))
+    assert [check for check in checks(loaded) if check.passed is not True] == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "code"),
+    [
+        ("features", ["age"], "refined-whitening"),
+        ("features", [], "refined-features"),
+        ("target", "age", "refined-features"),
+        ("clip", -1.0, "refined-number"),
+        ("noise_variance", 0.0, "refined-number"),
+        ("answer", [1.0], "not-finite-numbers"),
+    ],
+)
+def test_a_file_with_another_entry_is_refused(entry: str, value: object, code: str) -> None:
+    content = json.loads(json.dumps(RELEASE.to_dict()))
+    content["diagnostics"][TARGETS][0][entry] = value
+    with refused(code):
+        MomentRelease.from_dict(content)
+
+
+def test_a_file_without_the_steps_of_its_target_fails_verification() -> None:
+    lost = replace(RELEASE, diagnostics={key: value for key, value in RELEASE.diagnostics.items() if key != TARGETS})
+    assert any(check.passed is False for check in checks(lost))
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"rho": None, "epsilon": 1.0}, "targets-need-delta"),
+        ({"targets": ["incme"]}, "unknown-feature"),
+        ({"targets": ["income", "income"]}, "feature-twice"),
+        ({"mean": False}, "targets-need-mean"),
+        ({"mechanism": "additive-wishart", "rho": None, "epsilon": 1.0, "delta": 1e-6}, "budget-of-other-kind"),
+    ],
+)
+def test_what_cannot_be_refined_is_refused_before_a_row_is_read(options: dict[str, Any], code: str) -> None:
+    with refused(code):
+        released(**options)
+
+
+def test_one_name_in_place_of_a_list_is_refused() -> None:
+    with refused("names-one-text", TypeError):
+        released(targets="income")
+
+
+def test_missing_values_by_pairs_are_refused() -> None:
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100, missing="available"), dpm.Numeric("income", 0, 200))
+    with refused("targets-of-present-values"):
+        dpm.release(FRAME, schema, rho=1.0, targets=["income"], insecure_seed=0)
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "adaptive-ball"])
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("budget", [PrivacyBudget.approximate(1.0, 1e-6), PrivacyBudget.zcdp(1e6)])
+def test_replay_finds_nothing(mechanism: str, neighbors: str, budget: PrivacyBudget) -> None:
+    plan = WithTargets.of(make_mechanism(mechanism), dpm.Schema.unit_ball(3), ["x1"], Repair.AUTO)
+    assert replay_everywhere(plan, budget, neighbors, insecure_generator(0), every=9) == ()
+    assert replay_on_any_table(plan, budget, neighbors, insecure_generator(0), sizes=(40,)) == ()
+
+
+def test_replay_finds_a_step_that_reads_more_than_it_pays_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpmoments.spending import targets
+
+    monkeypatch.setattr(targets, "LONGEST", 1.0)
+    whole = targets.Rows.clipped_products
+
+    def doubled(*arguments: Any, **options: Any) -> Any:
+        moments = whole(*arguments, **options)
+        return moments.merge(moments)
+
+    monkeypatch.setattr(targets.Rows, "clipped_products", doubled)
+    plan = WithTargets.of(make_mechanism("gaussian"), dpm.Schema.unit_ball(3), ["x1"], Repair.AUTO)
+    assert replay_everywhere(plan, PrivacyBudget.zcdp(1.0), "add_remove", insecure_generator(0), every=5)
+
+
+def test_units_of_several_rows_pay_for_them() -> None:
+    frame = FRAME.assign(person=np.arange(N) // 2)
+    unit = dpm.PrivacyUnit("person", max_rows=2)
+    release = dpm.release(frame, SCHEMA, rho=2.0, targets=["income"], privacy_unit=unit, insecure_seed=0)
+    assert release.receipt.exhausts
+    assert float(release.receipt.total.amount) == pytest.approx(0.5)
+    assert [check for check in checks(release) if check.passed is not True] == []
+
+
+def test_two_targets_share_what_is_left() -> None:
+    release = released(targets=["income", "age"])
+    assert release.ols("income").refined
+    assert release.ols("age").refined
+    assert release.receipt.exhausts
+
+
+@pytest.mark.parametrize(("stated", "holds"), [(1.0, True), (0.6, False)])
+def test_errors_are_those_of_the_noise(stated: float, holds: bool) -> None:
+    # A large budget for the moments leaves the noise of the steps, which is tried at many draws.
+    table = np.random.default_rng(3).uniform(-0.5, 0.5, (3000, 2)) @ np.array([[1.0, 0.5], [0.0, 0.4]])
+    exact = float(np.polyfit(table[:, 0], table[:, 1], 1)[0])
+    scores = []
+    for seed in range(60):
+        release = dpm.release(
+            table, dpm.Schema.unit_ball(2), rho=3.0, targets=["x1"], mechanism="gaussian", insecure_seed=seed
+        )
+        (entry,) = release.diagnostics[TARGETS]
+        narrower = {**entry, "noise_variance": entry["noise_variance"] * stated**2}
+        fit = replace(release, diagnostics={TARGETS: [narrower]}).ols("x1")
+        scores.append((float(fit.params["x0"]) - exact) / float(fit.privacy_errors[0]))
+    assert (abs(float(np.mean(np.square(scores))) - 1.0) < 3.0 * np.sqrt(2.0 / 60.0)) == holds
+
+
+def test_an_entry_is_what_was_written() -> None:
+    (entry,) = RELEASE.diagnostics[TARGETS]
+    assert RefinedRegression.from_dict(entry).to_dict() == entry
