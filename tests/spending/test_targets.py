@@ -214,7 +214,7 @@ def test_errors_are_those_of_the_noise(stated: float, holds: bool) -> None:
     scores = []
     for seed in range(60):
         release = dpm.release(
-            table, dpm.Schema.unit_ball(2), rho=3.0, targets=["x1"], mechanism="gaussian", insecure_seed=seed
+            table, dpm.Schema.unit_ball(2), rho=30.0, targets=["x1"], mechanism="gaussian", insecure_seed=seed
         )
         (entry,) = release.diagnostics[TARGETS]
         narrower = {**entry, "noise_variance": entry["noise_variance"] * stated**2}

@@ -1,4 +1,4 @@
-"""Coefficients of a target that was named before the release, and the normal equations that they solve.
+"""Refined coefficients of a target, and the normal equations that they solve.
 
 ``docs/evidence/derivations/refined-regression.md``.
 """
@@ -31,7 +31,9 @@ MAX_CLIPPED = 0.005
 
 @dataclass(frozen=True, eq=False)
 class RefinedRegression:
-    """Refined coefficients w of a target y about the regressors a = (1, B(x − center)), encoded, and what was asked.
+    """Refined coefficients w of a target y on the regressors a = (1, B(x − center)).
+
+    Of encoded rows.
 
     Attributes
     ----------
@@ -212,7 +214,10 @@ def refined_targets(release: Stated) -> tuple[str, ...]:
 
 
 def refined_regression(release: Stated, chosen: Regressors) -> RefinedRegression | None:
-    """Return the refined regression of exactly this target on these features with an intercept; None without one."""
+    """Return the refined regression of this target on exactly these features.
+
+    None without one.
+    """
     names = release.feature_names
     asked = {names[index] for index in chosen.features}
     for entry in release.diagnostics.get(TARGETS, ()):

@@ -198,7 +198,7 @@ class PrivacyFilter:
         return first, second
 
     def for_part(self, share: PrivacyBudget) -> PartFilter:
-        """Return the filter for a plan that is a part of the run, with a share of what draws may lose, in ρ."""
+        """Return the filter for a plan that is a part of the run, with a share of ρ."""
         return PartFilter(self, Loss(self.unit, Fraction(share.rho)))
 
     def for_group(self, level: str) -> GroupFilter:
@@ -305,7 +305,9 @@ class GroupFilter(PrivacyFilter):
 
 
 class PartFilter(GroupFilter):
-    """Part of a filter with a share of the remaining loss: a plan that spends what is left spends that share.
+    """Part of a filter with a share of the remaining loss.
+
+    A plan that spends what is left spends that share.
 
     The whole filter still refuses what passes the cost of the run.
     """

@@ -1,4 +1,4 @@
-"""Exact sums of clipped residual products: what one regression asks for at given coefficients."""
+"""Exact sums of clipped residual products, the query of a regression's refinement."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from dpmoments.rows.rounding import SlicedMatrix, row_peaks
 from dpmoments.rows.summary import Adapted, Missing, plain_rows
 
 SHARE_WEIGHT, SQUARE_WEIGHT = 0.2, 0.2
-"""Weights of the two last coordinates: whether a row is clipped, and the square of its product's length."""
+"""Weights of the two last coordinates.
+
+They are the indicator of a clipped row, and the square of its product's length.
+"""
 LONGEST = float(np.nextafter(np.sqrt(1.0 + SHARE_WEIGHT**2 + SQUARE_WEIGHT**2), np.inf))
 """Largest length of a row's coordinates, in clips."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClippedProducts(Adapted["RunningMoments", Moments]):
-    """Sums of clip_C(r a) over rows, with a = (1, L(x − center)) and r = t(x − center) − constant.
+    """Sums of clip_C(r a), with a = (1, L(x − center)) and r = t(x − center) − constant.
 
     Two coordinates follow: ``SHARE_WEIGHT``·C if ‖r a‖ > C, else 0, and ``SQUARE_WEIGHT``·min(‖r a‖, C)²/C. A row's
     coordinates are a function of its own values, to the last bit; a dropped row has none.

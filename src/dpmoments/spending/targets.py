@@ -1,4 +1,4 @@
-"""Regressions of targets that are named before the release: a share of the budget refines their coefficients.
+"""Targets named before the release: a share of the budget refines their coefficients.
 
 ``docs/evidence/derivations/refined-regression.md`` has the derivation, the proofs and the measurements.
 """
@@ -60,7 +60,7 @@ _MAX_BITS = 20
 
 @dataclass(frozen=True)
 class WithTargets(Mechanism):
-    """A mechanism for moments, and steps that refine the coefficients of targets with the rest of the budget.
+    """A mechanism for moments, and steps that refine coefficients of targets.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class WithTargets(Mechanism):
 
     @classmethod
     def of(cls, inner: Mechanism, schema: Schema, targets: Sequence[str], repair: Repair) -> WithTargets:
-        """Return the mechanism, and refuse targets that are no features."""
+        """Return the mechanism; refuse targets that are not features."""
         if isinstance(targets, str) or not all(isinstance(name, str) for name in targets):
             raise InputTypeError(Message("names-one-text", what="targets"))
         names = schema.feature_names
@@ -184,7 +184,10 @@ class TargetsPlan(Plan):
         return self.moments.rules_of_run(diagnostics)
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
-        """Return the model's entries from the draws for the moments; refuse steps that no run makes."""
+        """Return the model's entries from the draws for the moments.
+
+        Refuse steps that no run makes.
+        """
         count = len(receipt.draws) - STEPS * len(self.targets.targets)
         steps = [draw.what for draw in receipt.draws[max(count, 0) :]]
         if steps != [Message("residual-products", target=name, step=step) for name, step in self._steps()]:
@@ -221,7 +224,7 @@ class TargetsPlan(Plan):
     def _refined(
         self, release: MomentRelease, target: str, rho: float, rows: Rows, privacy_filter: PrivacyFilter
     ) -> RefinedRegression:
-        """Spend ρ on noisy sums of clipped products, about the ridge fit of the released moments."""
+        """Return coefficients refined with this ρ, from the ridge fit of the moments."""
         start = _Start.of(release, target, rho)
         k, n_rows, clip = len(start.features), float(max(release.n_rows, 1)), start.clip
         regressors = np.zeros((k + 1, len(release.feature_names)))
@@ -268,7 +271,7 @@ class TargetsPlan(Plan):
 
 @dataclass(frozen=True, eq=False)
 class _Start:
-    """What the release at its share gives the steps: features, preconditioner, first coefficients and clip."""
+    """Features, preconditioner, first coefficients and clip, from the released moments."""
 
     target: int
     features: list[int]
@@ -306,7 +309,7 @@ class _Start:
 
 
 def _noise_off_diagonal(release: MomentRelease) -> float:
-    """Return the median standard deviation of the noise on a cell off the diagonal of the Gram matrix."""
+    """Return the median SD of the noise on a cell off the Gram matrix's diagonal."""
     if release.noise is None:
         return 0.0
     variances = release.noise.cell_variances(np.arange(1, len(release.feature_names) + 1))
