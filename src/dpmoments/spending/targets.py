@@ -50,11 +50,14 @@ _KEPT = 0.7
 _RIDGE = 0.6
 """Added to the variances of the regressors, in σ√k, σ the noise of a covariance."""
 _CLIP, _CLIP_POWER = 1.2, 0.2
-"""Clip over the typical length of a product: a factor, and a power of the signal over the noise."""
+"""Clip over the typical length of a product: a factor, and a power of signal over noise."""
 _LEAST_RESIDUAL = 0.02
-"""Least residual variance, as a share of the target's, that a release is believed to show."""
+"""Least residual variance that a release is believed to show, as a share of the target's."""
 _SHRINKAGE = 2.0
-"""Times (k − 2) variances of noise, over the squared length of what the steps changed: how much of it is taken back."""
+"""Share of what the steps changed that is taken back.
+
+Times k − 2 variances of noise, over its squared length.
+"""
 _MAX_BITS = 20
 
 
