@@ -47,7 +47,8 @@ def ols(
 
     If the noise is small, the coefficients solve the normal equations of the released moments. Else they are the coefficients
     nearest to ``ridge("auto")`` that the release does not refute, so that each lies in its confidence interval. A
-    coefficient whose interval is unbounded is not estimable at this budget.
+    coefficient whose interval is unbounded is not estimable at this budget. Coefficients of a target of the release, on all
+    other features, are the refined ones if at most 0.5 % of the residual products were clipped.
 
     Parameters
     ----------
@@ -104,18 +105,20 @@ def ols(
     products = ResidualProducts.of(release, chosen, required=cov_type == "HC1") if wants_products else None
     equations = NormalEquations.of(release, chosen, products)
     refined = None if cov_type == "HC1" else refined_regression(release, chosen)
-    if refined is not None and refined.clipped_share(release.n_rows) <= MAX_CLIPPED:
+    if refined is not None and refined.clipped_share(release.n_rows) <= MAX_CLIPPED:  # else no errors are known
         return _refined_line(release, chosen, refined, equations, "least squares", level)
     if equations is None or not equations.delta_method_valid:
         moment = regressed_moment(release, intercept=chosen.intercept)
         penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
         slopes = _penalized_slopes(moment, chosen, penalty)
         if equations is None:
-            return _fitted_line(release, chosen, equations, "least squares", slopes, penalty, level, moment)
+            fit = _fitted_line(release, chosen, equations, "least squares", slopes, penalty, level, moment)
+            return _beside_refined(fit, refined)
         equations = replace(equations, toward=np.concatenate([[np.nan], slopes]) if chosen.intercept else slopes)
     slopes = equations.estimate[1 if chosen.intercept else 0 :]
     raw_moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
-    return _fitted_line(release, chosen, equations, "least squares", slopes, 0.0, level, raw_moment)
+    fit = _fitted_line(release, chosen, equations, "least squares", slopes, 0.0, level, raw_moment)
+    return _beside_refined(fit, refined)
 
 
 @in_floating_point
@@ -349,6 +352,18 @@ def _fitted_line(
     )
 
 
+def _beside_refined(fit: FittedLine, refined: RefinedRegression | None) -> FittedLine:
+    """Return the fit of the moments, which names refined coefficients without errors."""
+    if refined is None:
+        return fit
+    share = refined.clipped_share(fit.n_rows)
+    there = (
+        f"ridge has refined coefficients of {fit.target}, better for prediction but without errors: the residual products "
+        f"of up to {share:.1%} of the rows were clipped."
+    )
+    return replace(fit, warning=" ".join(filter(None, [there, fit.warning])))
+
+
 def _refined_line(
     release: Released,
     chosen: Regressors,
@@ -363,9 +378,7 @@ def _refined_line(
     clipping = refined.clipping(release.n_rows)
     equations, explained, note = None, None, "the noise distribution is unknown"
     if plain is not None:
-        note = (
-            f"the residual products of up to {clipping.share:.1%} of the rows were clipped, which may bias coefficients"
-        )
+        note = "clipping may bias coefficients by an unknown amount"
         if clipping.share <= MAX_CLIPPED:
             equations, note = refined.equations(release, plain), ""
             if not equations.delta_method_valid:

@@ -659,10 +659,10 @@ class FittedLine(Answer):
 
         Empty for the intercept and penalized fits.
         """
+        if self._is_penalized or (self.refined and self.equations is None):
+            return ("",) * len(self.names)
         if self.equations is None:
             return (decided(math.nan, ""),) * len(self.names)
-        if self._is_penalized:
-            return ("",) * len(self.names)
         bounded = np.isfinite(self._errors("value"))
         return tuple(
             sign_verdicts(
