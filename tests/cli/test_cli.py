@@ -449,7 +449,7 @@ def test_forecast_in_units_and_turned_round(run: Run) -> None:
     for options, words in (
         (("--epsilon", "1", "--rho-needed", "correlation=0.1"), "use epsilon_needed"),
         (("--rho", "1", "--epsilon-needed", "correlation=0.1"), "use rho_needed"),
-        (("--rho", "1", "--rows-needed", "accuracy=0.1"), "use correlation, coefficient, mean, sd or share"),
+        (("--rho", "1", "--rows-needed", "accuracy=0.1"), "'share' or 'mean.FEATURE'"),
         (("--rho", "1", "--rows-needed", "mean=0.1", "--rows-needed", "mean.age=1"), "is given twice"),
         (("--rho", "1", "--typical-sd", "age=3"), "'age' is given twice"),
         (("--rho", "1", "--typical-mean", "age"), "is not NAME=NUMBER"),

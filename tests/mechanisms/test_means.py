@@ -470,7 +470,7 @@ def test_budgets_and_neighbors_a_mechanism_does_not_know_are_refused(name: str) 
         ("coinpress", {"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "positive definite"),
         ("coinpress", {"steps": 0}, "steps"),
         ("coinpress", {"split": ()}, "positive share"),
-        ("symq", {"quantile": 0.6}, "between 0 and 0.5"),
+        ("symq", {"quantile": 0.6}, "above 0 and below 0.5"),
     ],
 )
 def test_impossible_options_are_refused(name: str, options: dict[str, Any], words: str) -> None:

@@ -105,8 +105,11 @@ def _chunk_ids(chunk: Any, column: str, *, strict: bool) -> Any:
     ):
         result = chunk.cast(pa.large_binary())
         return _null_where(result, pc.equal(pc.binary_length(result), 0))
-    name = "true and false" if pa.types.is_boolean(kind) else "nested values" if pa.types.is_nested(kind) else None
-    raise InputTypeError(Message("not-a-unit-column", column=column, content=name or re.split(r"[\[(<]", str(kind))[0]))
+    if pa.types.is_boolean(kind) or pa.types.is_nested(kind):
+        content = "truth-values" if pa.types.is_boolean(kind) else "nested-values"
+        raise InputTypeError(Message("not-a-unit-column", column=column, content=content))
+    name = re.split(r"[\[(<]", str(kind))[0]
+    raise InputTypeError(Message("unit-column-of-type", column=column, type=name))
 
 
 def _plain_texts(texts: Any) -> Any:

@@ -44,9 +44,11 @@ PHRASES: Mapping[str, str] = MappingProxyType(
         # What was found
         "fractions": "floating-point numbers that are not exact integers",
         "neither-text-nor-bytes": "values that cannot be read as text or bytes",
+        "nested-values": "nested values",
         "none-given": "none was given",
         "not-both": "not both",
         "odd-objects": "objects, one of which is not an integer, text, bytes or UUID",
+        "truth-values": "true and false",
         # Ranges of numbers
         "above-zero": "above 0",
         "zero-or-above": "0 or above",

@@ -331,6 +331,10 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "column '{column}' identifies privacy units and holds {content:phrase}: it must hold integers, whole numbers, "
             "text, bytes or UUIDs. Convert it to text first"
         ),
+        "unit-column-of-type": (
+            "column '{column}' identifies privacy units and holds {type}: it must hold integers, whole numbers, text, bytes or "
+            "UUIDs. Convert it to text first"
+        ),
         "neither-true-nor-false": (
             "column '{column}' holds a value that is neither in true_values nor in false_values: list what it means"
         ),
