@@ -203,7 +203,7 @@ def _declared_type(kind: str) -> Any:
         ("TIME", pa.timestamp("us")),
         ("REAL", pa.float64()),
         ("FLOA", pa.float64()),
-        ("DOUB", pa.float64()),
+        ("DOUBLE", pa.float64()),
         ("NUM", pa.float64()),
         ("DEC", pa.float64()),
     ):
