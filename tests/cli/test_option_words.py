@@ -77,7 +77,7 @@ def test_cures_are_options(terminal: Terminal) -> None:
     terminal.printed("ledger grant b.db people-2026 --epsilon 3 --neighbors add_remove")
     assert "name it with --dataset people-2026" in terminal.refused(f"{RELEASE} --output r.json --ledger b.db")
     refusal = terminal.refused(f"{RELEASE} --output r.json --ledger b.db --dataset other")
-    assert "'dpmoments ledger grant LEDGER other --epsilon 1" in refusal
+    assert "'dpmoments ledger grant b.db other --epsilon 1" in refusal
     asked = RELEASE.replace("0.5", "9") + " --output r.json --ledger b.db --dataset people-2026"
     assert "grant more with 'dpmoments ledger grant'" in terminal.refused(asked)
     Path("visits.csv").write_text("a;seen\n0.5;31.01.2020\n")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.pages import write_part
 
 from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge
 from dpmoments.estimators.base import _REASONS
@@ -18,7 +19,6 @@ from dpmoments.estimators.tables import class_column, public_schema
 from dpmoments.schema.schema import Schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "scikit-learn-checks.md"
-MARKS = ("<!-- checks: begin -->\n", "<!-- checks: end -->")
 
 
 class CheckedDiscriminant(DPLinearDiscriminant):
@@ -56,11 +56,5 @@ def table_of_checks() -> str:
     return "\n".join(lines) + "\n"
 
 
-def page_with_table(page: str) -> str:
-    before, _, rest = page.partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    return f"{before}{MARKS[0]}\n{table_of_checks()}\n{MARKS[1]}{after}"
-
-
 if __name__ == "__main__":
-    PAGE.write_text(page_with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    write_part(PAGE, "checks", table_of_checks().splitlines())
