@@ -722,7 +722,7 @@ def test_the_command_shows_the_measured_epsilon(
     ("arguments", "words"),
     [
         (["magic"], "Unknown mechanism 'magic'"),
-        (["--delta", "0.1"], "delta goes with --epsilon"),
+        (["--delta", "0.1"], "--delta: it goes with --epsilon"),
         (["laplace", "--seed", "1", "--exact-noise"], "has no seed"),
         (["--option", "calibration=paper"], "name one"),
         (["laplace", "--draws", "3"], "20"),

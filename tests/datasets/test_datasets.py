@@ -126,7 +126,7 @@ def test_a_wrong_download_is_refused_and_not_stored(network, tmp_path):
 def test_an_endless_download_stops_at_the_limit(network, monkeypatch):
     monkeypatch.setattr(files, "_MAX_DOWNLOAD", len(CONTENT) - 1)
     fake = network(CONTENT * 1000)
-    with refused("file-not-published"):
+    with refused("download-not-published"):
         files.load(FILE)
     assert len(fake.asked) == 1
 
@@ -320,7 +320,7 @@ def test_adult_cleaning_on_files_small_enough_to_read():
     assert datasets.adult("all").frame["age"].to_pylist() == [39, 25, 44]
     assert datasets.adult("test").frame["age"].to_pylist() == [25, 44]
     assert datasets.adult("train").frame["age"].to_pylist() == [39]
-    with refused("numbers-incomplete"):
+    with refused("levels-incomplete", column="workclass"):
         papers_datasets.standardized_unit_rows(everything)
 
 

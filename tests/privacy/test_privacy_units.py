@@ -630,8 +630,8 @@ def test_the_command_line_protects_units(capsys: pytest.CaptureFixture[str], nam
     ("extra", "words"),
     [
         (["--privacy-unit", "person_id"], "state the contribution bound"),
-        (["--max-rows-per-unit", "5"], "name its column"),
-        (["--missing-unit", "drop"], "name its column"),
+        (["--max-rows-per-unit", "5"], "it goes with --privacy-unit"),
+        (["--missing-unit", "drop"], "it goes with --privacy-unit"),
         (["--privacy-unit", "person_id", "--max-rows-per-unit", "0"], "between 1 and"),
         (
             ["--privacy-unit", "person_id", "--max-rows-per-unit", "5", "--missing-unit", "zero"],
