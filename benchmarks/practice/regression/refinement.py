@@ -26,12 +26,9 @@ from benchmarks.practice.regression.excess_risk import Regression
 from benchmarks.practice.regression.noisy_gradient_descent import NoisyGradientDescent
 from benchmarks.practice.regression.single_regression import SingleRegression
 from benchmarks.practice.tables import Made, chosen, made
-from dpmoments.analysis.refined_regression import RefinedRegression
 from dpmoments.analysis.regression import automatic_alpha
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.local import LocalSource
 
 __all__ = ["DESIGN"]
 
@@ -52,8 +49,6 @@ SLOW = ("Adult", "Flower")
 """Measured last."""
 METHODS = ("refined", "one release", "gradient descent", "AdaSSP")
 LOST = 1.1
-MOST_FEATURES = 20
-"""Intervals of wider regressions are not measured: test inversion takes minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +61,6 @@ class Cell:
         Medians over the seeds, at least 1e-6.
     correlation_loss : float
         Median correlation error of the release with a target, over that of the one without.
-    coverage, of_clipped : float
-        Share of the intervals of 95 % that hold least squares on the table, and the regression with clipped residuals, on
-        resampled tables; NaN where no coefficient is estimable.
-    estimable : float
-        Share of the coefficients with an interval.
     clipped : float
         Mean upper bound on the share of clipped rows, as printed.
     """
@@ -83,9 +73,6 @@ class Cell:
     budget: tuple[float, float]
     excess: dict[str, float]
     correlation_loss: float
-    coverage: float
-    of_clipped: float
-    estimable: float
     clipped: float
 
     @property
@@ -111,7 +98,6 @@ def jobs(half: str, names: Sequence[str] | None) -> Iterator[tuple[str, Made, tu
 def measured(name: str, table: Made, targets: Sequence[str]) -> Iterator[Cell]:
     """All targets of a table at all budgets."""
     data, schema = table
-    rows = encoded(data, schema)
     for target in targets:
         whole, truth = Truth.of(data, schema, target), Regression.of(data, schema, target)
         single = SingleRegression.of(data, schema, target)
@@ -138,17 +124,8 @@ def measured(name: str, table: Made, targets: Sequence[str]) -> Iterator[Cell]:
                 name, target, truth.n_rows, len(truth.features), truth.explained_share, (epsilon, delta),
                 {method: max(float(np.median(values)), 1e-6) for method, values in excess.items()},
                 float(errors[0] / errors[1]),
-                *covered(rows, schema, target, spent),
                 float(np.mean([one.ridge(target).clipping.share for one in refined])),
             )  # fmt: skip
-
-
-def encoded(data: object, schema: dpm.Schema) -> FloatArray:
-    """Encoded rows that the schema does not drop."""
-    source = Rows.of(data, schema, mean=True).source
-    assert isinstance(source, LocalSource)
-    rows = np.concatenate(list(source.blocks()))
-    return np.asarray(rows[np.isfinite(rows).all(axis=1)])
 
 
 def line(fit: dpm.analysis.regression_results.FittedLine, truth: Regression) -> tuple[FloatArray, float]:
@@ -164,65 +141,6 @@ def line(fit: dpm.analysis.regression_results.FittedLine, truth: Regression) -> 
     return slopes[truth.features], float(constant)
 
 
-def covered(rows: FloatArray, schema: dpm.Schema, target: str, spent: dict[str, float]) -> tuple[float, float, float]:
-    """Shares of intervals that hold least squares, and the clipped regression; share of coefficients with an interval.
-
-    The table is the population: each release is of as many rows, drawn with replacement.
-    """
-    hits, clipped_hits, estimable = [], [], []
-    if len(schema.feature_names) > MOST_FEATURES + 1:
-        return float("nan"), float("nan"), float("nan")
-    ball = schema.encoding(mean=True)
-    decoded = ball.offset + rows * ball.scale
-    for seed in range(SEEDS):
-        drawn = np.random.default_rng(seed).integers(0, len(rows), len(rows))
-        made_of = table_of(decoded[drawn], schema)
-        release = dpm.release(made_of, schema, targets=[target], insecure_seed=100 + seed, **spent)
-        fit = release.ols(target)
-        at = [release.feature_names.index(name) for name in fit.features]
-        y = release.feature_names.index(target)
-        regressors = np.column_stack([np.ones(len(rows)), decoded[:, at]])
-        exact = np.linalg.lstsq(regressors, decoded[:, y], rcond=None)[0][1:]
-        (entry,) = release.diagnostics["targets"]
-        of_clipped = clipped_root(RefinedRegression.from_dict(entry), release, rows) * ball.scale[y] / ball.scale[at]
-        known = np.isfinite(fit.lower) & np.isfinite(fit.upper)
-        estimable += known.tolist()
-        hits += ((fit.lower <= exact) & (exact <= fit.upper))[known].tolist()
-        clipped_hits += ((fit.lower <= of_clipped) & (of_clipped <= fit.upper))[known].tolist()
-    if not hits:
-        return float("nan"), float("nan"), 0.0
-    return float(np.mean(hits)), float(np.mean(clipped_hits)), float(np.mean(estimable))
-
-
-def table_of(values: FloatArray, schema: dpm.Schema) -> object:
-    """A table with these values of features: an array, or a frame with levels and Booleans."""
-    import pandas as pd
-
-    names, result = schema.feature_names, {}
-    for column in schema.columns:
-        at = [names.index(feature) for feature in column.feature_names]
-        if isinstance(column, dpm.Categorical):
-            result[column.name] = np.array(column.levels, dtype=object)[values[:, at].argmax(axis=1)]
-        else:
-            cells = values[:, at[0]]
-            result[column.name] = cells > 0.5 if isinstance(column, dpm.Boolean) else cells
-    return values if schema == dpm.Schema.unit_ball(len(names)) else pd.DataFrame(result)
-
-
-def clipped_root(refined: RefinedRegression, release: MomentRelease, rows: FloatArray) -> FloatArray:
-    """Encoded slopes at which the sums of clipped products over all rows are 0."""
-    names = release.feature_names
-    at, y = [names.index(name) for name in refined.features], names.index(refined.target)
-    regressors = np.column_stack([np.ones(len(rows)), (rows[:, at] - refined.center[:-1]) @ refined.whitening.T])
-    response = rows[:, y] - refined.center[-1]
-    largest = refined.clip / np.linalg.norm(regressors, axis=1)
-    system, weights = regressors.T @ regressors / len(rows), refined.coefficients
-    for _ in range(100):
-        sums = regressors.T @ np.clip(response - regressors @ weights, -largest, largest) / len(rows)
-        weights = weights + np.linalg.lstsq(system, sums, rcond=1e-12)[0]
-    return np.asarray(refined.whitening.T @ weights[1:])
-
-
 def correlated(release: MomentRelease) -> FloatArray:
     """Covariance in encoded units."""
     return np.asarray(release.unit_ball_covariance)
@@ -235,10 +153,7 @@ def digits(value: float) -> str:
 
 def lines(cells: Sequence[Cell]) -> Iterator[str]:
     """One line a cell, and the summary."""
-    yield (
-        f"| table, target | n | k | R² | ε, δ | {' | '.join(METHODS)} | correlations | with interval | coverage | of clipped | "
-        "clipped |"
-    )
+    yield (f"| table, target | n | k | R² | ε, δ | {' | '.join(METHODS)} | correlations | clipped |")
     yield "| --- |" + " --- |" * (len(METHODS) + 9)
     for cell in cells:
         best = min(METHODS, key=lambda name, cell=cell: cell.excess[name])  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Refined coefficients of a target, and the normal equations that they solve.
+"""Refined coefficients of a target.
 
 ``docs/evidence/derivations/refined-regression.md``.
 """
@@ -13,20 +13,15 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.clipping import ClippingEffect
-from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Released, Stated
+from dpmoments.analysis.released import Stated
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers, is_finite_number, require_known
 from dpmoments.messages.message import Message
-from dpmoments.noise.cells import GaussianCells
-from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 
 TARGETS = "targets"
 """Entry of a release's diagnostics with its refined regressions."""
-MAX_CLIPPED = 0.005
-"""Largest share of clipped rows, at most with 95 % confidence, for which errors are stated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,15 +102,6 @@ class RefinedRegression:
         center = np.append(self.center[order], self.center[-1])
         return replace(self, features=tuple(features), center=center, whitening=self.whitening[:, order])
 
-    def about(self, center: FloatArray) -> FloatArray:
-        """Return L with a = L (1, x), x the features about this center."""
-        k = len(self.features)
-        result = np.zeros((k + 1, k + 1))
-        result[0, 0] = 1.0
-        result[1:, 0] = -self.whitening @ (self.center[:-1] - center)
-        result[1:, 1:] = self.whitening
-        return result
-
     @property
     def slopes(self) -> FloatArray:
         """Slopes of encoded features, shape (k,)."""
@@ -130,48 +116,6 @@ class RefinedRegression:
         """Return the share of rows that were clipped, at most with 95 % confidence."""
         most = max(self.clipped, 0.0) + float(scipy.special.ndtri(0.95)) * self.clipped_error
         return min(most / n_rows, 1.0)
-
-    def equations(self, release: Released, plain: NormalEquations) -> NormalEquations:
-        """Return the normal equations of the refined coefficients.
-
-        The steps' answer q = M(w* − w̄) + N replaces the released products of features and target by M w̄ + q: their errors
-        come from the steps' noise, and from that of M times what was still wrong.
-        """
-        k, n_rows = len(self.features), plain.n_rows
-        names = [*self.features, self.target]
-        places = [release.feature_names.index(name) for name in names]
-        center = np.zeros(k + 1) if release.center is None else release.center[places]
-        linear = self.about(center[:-1])
-        back = np.linalg.inv(linear)
-        shift = np.append(self.center[-1] - center[-1], np.zeros(k))
-        average, final = linear.T @ self.average + shift, linear.T @ self.coefficients + shift
-        gram, moments = plain.gram, plain.moments.copy()
-        moments[:-1, -1] = moments[-1, :-1] = gram @ average + back @ self.answer
-        size = 1.0 + float(np.trace(self.whitening @ self._covariance(plain) @ self.whitening.T))
-        residual = max(self.square, 0.0) / max(size, 1.0)
-        moments[-1, -1] = residual + 2.0 * final @ moments[:-1, -1] - final @ gram @ final
-        variances = np.zeros((k + 2, k + 2))
-        variances[:-1, -1] = variances[-1, :-1] = self.noise_variance
-        variances[-1, -1] = (self.square_error / max(size, 1.0)) ** 2
-        of_steps = np.eye(k + 2)
-        of_steps[:-1, :-1] = back
-        steps = NoiseTerm(GaussianCells(), variances, of_steps)
-        regressors = plain.design_map[:-1]
-        released = plain.noise.carried(np.vstack([regressors, average @ regressors]))
-        return replace(
-            plain,
-            moments=moments,
-            n_rows=n_rows,
-            noise=released + NoiseLaw((steps,)),
-            design_map=np.eye(k + 2),
-            products=None,
-        )
-
-    @staticmethod
-    def _covariance(plain: NormalEquations) -> FloatArray:
-        """Return the repaired covariance of the features."""
-        moments = plain.psd_gram / plain.n_rows
-        return np.asarray(moments[1:, 1:] - np.outer(moments[0, 1:], moments[0, 1:]) / max(moments[0, 0], 1e-300))
 
     def clipping(self, n_rows: float) -> ClippedResiduals:
         """Return what is known of clipping the residuals."""

@@ -16,7 +16,7 @@ import numpy as np
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.refined_regression import MAX_CLIPPED, RefinedRegression, refined_regression
+from dpmoments.analysis.refined_regression import RefinedRegression, refined_regression
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import Regressors, regressed_moment
 from dpmoments.analysis.released import Released, cautions_by_code
@@ -47,8 +47,7 @@ def ols(
 
     If the noise is small, the coefficients solve the normal equations of the released moments. Else they are the coefficients
     nearest to ``ridge("auto")`` that the release does not refute, so that each lies in its confidence interval. A
-    coefficient whose interval is unbounded is not estimable at this budget. Coefficients of a target of the release, on all
-    other features, are the refined ones if at most 0.5 % of the residual products were clipped.
+    coefficient whose interval is unbounded is not estimable at this budget.
 
     Parameters
     ----------
@@ -104,21 +103,18 @@ def ols(
     wants_products = cov_type != "nonrobust"
     products = ResidualProducts.of(release, chosen, required=cov_type == "HC1") if wants_products else None
     equations = NormalEquations.of(release, chosen, products)
-    refined = None if cov_type == "HC1" else refined_regression(release, chosen)
-    if refined is not None and refined.clipped_share(release.n_rows) <= MAX_CLIPPED:  # else no errors are known
-        return _refined_line(release, chosen, refined, equations, "least squares", level)
     if equations is None or not equations.delta_method_valid:
         moment = regressed_moment(release, intercept=chosen.intercept)
         penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
         slopes = _penalized_slopes(moment, chosen, penalty)
         if equations is None:
             fit = _fitted_line(release, chosen, equations, "least squares", slopes, penalty, level, moment)
-            return _beside_refined(fit, refined)
+            return _beside_refined(release, chosen, fit)
         equations = replace(equations, toward=np.concatenate([[np.nan], slopes]) if chosen.intercept else slopes)
     slopes = equations.estimate[1 if chosen.intercept else 0 :]
     raw_moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
     fit = _fitted_line(release, chosen, equations, "least squares", slopes, 0.0, level, raw_moment)
-    return _beside_refined(fit, refined)
+    return _beside_refined(release, chosen, fit)
 
 
 @in_floating_point
@@ -182,7 +178,7 @@ def ridge(
     penalty = stated_penalty(alpha)
     if penalty is None:
         if (refined := refined_regression(release, chosen)) is not None:
-            return _refined_line(release, chosen, refined, NormalEquations.of(release, chosen), "ridge", level)
+            return _refined_line(release, chosen, refined, level)
         penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
     moment = regressed_moment(release, intercept=chosen.intercept)
     slopes = _penalized_slopes(moment, chosen, penalty)
@@ -352,47 +348,25 @@ def _fitted_line(
     )
 
 
-def _beside_refined(fit: FittedLine, refined: RefinedRegression | None) -> FittedLine:
-    """Return the fit of the moments, which names refined coefficients without errors."""
-    if refined is None:
+def _beside_refined(release: Released, chosen: Regressors, fit: FittedLine) -> FittedLine:
+    """Return the fit of the moments, which names refined coefficients."""
+    if refined_regression(release, chosen) is None:
         return fit
-    share = refined.clipped_share(fit.n_rows)
-    there = (
-        f"ridge has refined coefficients of {fit.target}, better for prediction but without errors: the residual products "
-        f"of up to {share:.1%} of the rows were clipped."
-    )
+    there = f"ridge has refined coefficients of {fit.target}: better for prediction, but without errors."
     return replace(fit, warning=" ".join(filter(None, [there, fit.warning])))
 
 
-def _refined_line(
-    release: Released,
-    chosen: Regressors,
-    refined: RefinedRegression,
-    plain: NormalEquations | None,
-    method: str,
-    level: float,
-) -> FittedLine:
+def _refined_line(release: Released, chosen: Regressors, refined: RefinedRegression, level: float) -> FittedLine:
     """Return the fit of a target that was named before the release."""
     a, y, names, encoding = list(chosen.features), chosen.target, release.feature_names, release.encoding
     moment, slopes, constant = regressed_moment(release, intercept=True), refined.slopes, refined.constant
-    clipping = refined.clipping(release.n_rows)
-    equations, explained, note = None, None, "the noise distribution is unknown"
-    if plain is not None:
-        note = "clipping may bias coefficients by an unknown amount"
-        if clipping.share <= MAX_CLIPPED:
-            equations, note = refined.equations(release, plain), ""
-            if not equations.delta_method_valid:
-                equations = replace(equations, toward=np.concatenate([[np.nan], slopes]))
-        center = np.zeros(len(names)) if release.center is None else release.center
-        shift = constant + slopes @ center[a] - center[y]
-        if method == "least squares" and equations is not None:
-            shift, slopes = equations.estimate[0], equations.estimate[1:]
-            constant = shift + center[y] - slopes @ center[a]
-        explained = ExplainedVariance.of_given(plain, np.append(shift, slopes))
+    center = np.zeros(len(names)) if release.center is None else release.center
+    shift = constant + slopes @ center[a] - center[y]
+    plain = NormalEquations.of(release, chosen)
     coefficients = slopes * encoding.scale[y] / encoding.scale[a]
     fitted = float(2.0 * slopes @ moment[a, y] - slopes @ moment[np.ix_(a, a)] @ slopes)
     return FittedLine(
-        method=method,
+        method="ridge",
         target=names[y],
         features=tuple(names[index] for index in a),
         coefficients=coefficients,
@@ -401,16 +375,16 @@ def _refined_line(
         references=chosen.references,
         too_few=chosen.too_few,
         level=level,
-        equations=equations,
-        explained=explained,
-        clipping=clipping,
+        equations=None,
+        explained=None if plain is None else ExplainedVariance.of_given(plain, np.append(shift, slopes)),
+        clipping=refined.clipping(release.n_rows),
         unit_ball_coefficients=slopes,
         unit_ball_error_bound=None,
-        error_bound_note=note,
+        error_bound_note="clipping may bias coefficients by an unknown amount",
         released_r_squared=min(max(fitted / float(moment[y, y]), 0.0), 1.0) if moment[y, y] > 0 else 0.0,
         n_rows=release.n_rows,
         with_intercept=True,
-        help=_help(equations, [names[index] for index in a]),
+        help="",
         warning=cautions_by_code(release),
         schema=release.schema,
         refined=True,

@@ -67,9 +67,8 @@ def release(
         Post-processing of the noisy moments: ``auto``, ``structured``, ``spectral``, ``none``, ``clip``, ``shift``,
         ``noise-shift``, ``shrink`` or ``rotation-invariant``.
     targets : sequence of str
-        Features to predict from all other features: a quarter of ρ refines their coefficients, which ``ridge`` prints, and
-        ``ols`` where their errors are known (``docs/noise-and-regression.md``). It needs ``rho`` or ``delta``; all noise is
-        Gaussian.
+        Features to predict from all other features: a quarter of ρ refines their coefficients, which ``ridge`` prints, without
+        errors (``docs/noise-and-regression.md``). It needs ``rho`` or ``delta``; all noise is Gaussian.
     n_rows : int, optional
         The number of rows, if it is public. Under ``replace_one`` it is counted if not given. Under ``add_remove`` give it only
         if it is known from another source than the table; dropped rows do not count.

@@ -781,8 +781,10 @@ class _Jobs:
                     progress.tell(self._share_done())
             if failed:
                 raise failed[0]
-        except BaseException:
+        except BaseException as error:
             self._left_early = True
+            if isinstance(error.__context__, KeyboardInterrupt):  # Py4J's own error took its place
+                raise KeyboardInterrupt from None
             raise
         finally:
             if self._left_early:
