@@ -17,6 +17,7 @@ import dpmoments as dpm
 from dpmoments.analysis.answers import Answer, Column
 from dpmoments.analysis.confidence import score_test
 from dpmoments.analysis.correlations import correlation_noise
+from dpmoments.analysis.cross_table import _rounded_to_margins
 from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_levels, second_levels
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
@@ -316,6 +317,25 @@ def test_counts_and_means_are_possible(repair: str, epsilon: float) -> None:
             assert (means.upper[place] <= high).all()
         within = (means.lower <= means.mean) & (means.mean <= means.upper)
         assert within[:, ~means.lost].all()
+
+
+def test_counts_of_a_cross_table_are_nearest_to_those_fitted() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        shape = tuple(rng.integers(1, 5, 2))
+        fitted = rng.gamma(0.3, 5.0, shape)
+        whole = np.floor(fitted + rng.random(shape)).astype(np.int64)
+        margins = whole.sum(axis=1), whole.sum(axis=0)
+        found = _rounded_to_margins(fitted, *margins)
+        assert found.min() >= 0
+        for axis, margin in zip((1, 0), margins, strict=True):
+            np.testing.assert_array_equal(found.sum(axis=axis), margin)
+        assert np.abs(found - fitted).sum() <= np.abs(whole - fitted).sum() + 1e-9
+
+
+def test_margins_far_from_the_counts_fitted_are_met() -> None:
+    found = _rounded_to_margins(np.array([[0.2, 0.1], [3.0, 0.0]]), np.array([4, 1]), np.array([2, 3]))
+    assert (found.sum(axis=1).tolist(), found.sum(axis=0).tolist(), int(found.min())) == ([4, 1], [2, 3], 0)
 
 
 # Tests under the null --------------------------------------------------------------------------------------------------------

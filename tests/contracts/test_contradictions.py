@@ -23,7 +23,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import dpmoments as dpm
-from dpmoments.analysis import contrasts, naive_bayes, regression_results
+from dpmoments.analysis import contrasts, group_means, naive_bayes, regression_results
 from dpmoments.analysis import correlations as correlation_module
 from dpmoments.analysis import description as description_module
 from dpmoments.analysis.count_table import CountTable
@@ -438,10 +438,17 @@ def compared(release: dpm.MomentRelease, by: str, target: str, found: Found) -> 
                 )
 
 
+def feature_of(release: dpm.MomentRelease, column: str) -> str:
+    return next(each.feature_names[0] for each in release.schema.columns if each.name == column)
+
+
 def tabulated(release: dpm.MomentRelease, by: str, other: str, found: Found) -> None:
     answer = release.cross_table(by, other)
     found.rows += len(answer.rows)
     found.unless((answer.counts >= 0).all(), f"counts of {by} and {other}")
+    for name, opposite, margin in zip((by, other), (other, by), answer.margins, strict=True):
+        means = release.group_means(name, of=[feature_of(release, opposite)])
+        found.unless((means.counts == margin).all(), f"rows by {name}: {means.counts}, in the cross table {margin}")
     _, *rows = answer.table()
     shown = np.array([[number_of(cell) for cell in row[1:]] for row in rows])
     if np.isfinite(shown).all():
@@ -616,6 +623,7 @@ def test_ten_thousand_rows_do_not_contradict_each_other(tmp_path: Path) -> None:
         (description_module._in_words, "cell for cell", "f'{cell}123' if '.' in cell else cell for cell"),
         (contrasts.estimate_cells, "rounded(value, error)", "rounded(value, error * 1e-3)"),
         (regression_results.FittedLine.predict, "+ self.intercept", "+ 1.01 * self.intercept"),
+        (group_means.group_means, "levels.row_counts(release)", "np.round(levels.row_counts(release) + 0.6)"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )

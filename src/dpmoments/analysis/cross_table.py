@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.optimize
+import scipy.sparse
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, rounded
 from dpmoments.analysis.clipping import describe_clipping
@@ -18,7 +21,7 @@ from dpmoments.analysis.functionals import (
     bilinear,
     describe_law,
 )
-from dpmoments.analysis.group_sums import Levels
+from dpmoments.analysis.group_sums import Levels, whole_counts
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
@@ -163,7 +166,7 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
 
     Notes
     -----
-    Counts come from the ``structured`` repair, fitted to their margins and rounded to whole numbers. The test compares the
+    Counts come from the ``structured`` repair, fitted and rounded to the rows of the groups. The test compares the
     counts before repair, less the counts expected under independence, with their covariance by multinomial sampling and noise:
     Pearson's χ² would call noise dependence.
 
@@ -243,29 +246,53 @@ def _shares(counts: FloatArray) -> FloatArray:
 
 
 def _feasible_counts(release: Released, first: Levels, second: Levels) -> IntegerArray:
-    """Return whole counts, 0 or above, near the repaired ones."""
-    # Their sums are near the repaired margins.
+    """Return whole counts ≥ 0 near the repaired ones, whose margins are the groups' rows."""
     repaired = release.with_repair("structured")
-    mean, covariance, n = repaired.mean, repaired.covariance, float(release.n_rows)
+    mean, covariance = repaired.mean, repaired.covariance
     one, other = list(first.features), list(second.features)
+    margins = first.row_counts(repaired), second.row_counts(repaired)
+    # a row without a level is in no cell: then the larger margin has rows that the table has not
+    total = min(int(margin.sum()) for margin in margins)
+    across, down = (whole_counts(margin * (total / max(int(margin.sum()), 1)), total) for margin in margins)
     p = first.weights[:, 0] + first.weights[:, 1:] @ mean[one]
     q = second.weights[:, 0] + second.weights[:, 1:] @ mean[other]
     crossed = first.weights[:, 1:] @ covariance[np.ix_(one, other)] @ second.weights[:, 1:].T
     p, q = np.clip(p, 0.0, 1.0), np.clip(q, 0.0, 1.0)
     # no cell is quite 0, so that every margin can be met
-    joint = np.maximum(crossed + np.outer(p, q), _MIN * np.outer(p, q))
-    total = min(float(p.sum()), float(q.sum()), 1.0)
+    fitted = np.maximum(crossed + np.outer(p, q), _MIN * np.outer(p, q)) * release.n_rows
     for _ in range(_ROUNDS):
-        joint = joint * _ratio(p * (total / max(float(p.sum()), 1e-300)), joint.sum(axis=1))[:, None]
-        joint = joint * _ratio(q * (total / max(float(q.sum()), 1e-300)), joint.sum(axis=0))[None, :]
-    scaled = joint * n
-    whole = np.floor(scaled).astype(np.int64)
-    wanted = min(round(float(scaled.sum())), release.n_rows)
-    largest = np.argsort(-(scaled - whole).ravel(), kind="stable")
-    whole.ravel()[largest[: max(0, wanted - int(whole.sum()))]] += 1
+        fitted = fitted * _ratio(across, fitted.sum(axis=1))[:, None]
+        fitted = fitted * _ratio(down, fitted.sum(axis=0))[None, :]
+    return _rounded_to_margins(fitted, across, down)
+
+
+def _rounded_to_margins(counts: FloatArray, across: IntegerArray, down: IntegerArray) -> IntegerArray:
+    """Return the nearest whole numbers ≥ 0 with these sums over rows and columns.
+
+    Σ|whole − counts| is least. In each cell the first unit above the floor, more of them, and units taken off it cost different
+    amounts: a transport problem, whose vertices are whole numbers.
+    """
+    k, m = counts.shape
+    floor = np.floor(counts)
+    above = (counts - floor).ravel()
+    of_rows = scipy.sparse.kron(scipy.sparse.eye(k), np.ones((1, m)))
+    of_columns = scipy.sparse.kron(np.ones((1, k)), scipy.sparse.eye(m))
+    sums: Any = scipy.sparse.hstack([scipy.sparse.vstack([of_rows, of_columns])] * 3) @ scipy.sparse.diags(
+        np.repeat([1.0, 1.0, -1.0], k * m)
+    )
+    lacking = np.concatenate([across - floor.sum(axis=1), down - floor.sum(axis=0)])
+    found = scipy.optimize.linprog(
+        np.concatenate([1.0 - 2.0 * above, np.ones(2 * k * m)]),
+        A_eq=sums,
+        b_eq=lacking,
+        bounds=[*[(0.0, 1.0)] * (k * m), *[(0.0, None)] * (k * m), *((0.0, most) for most in floor.ravel().tolist())],
+        method="highs-ds",
+    )
+    one, more, fewer = np.round(np.asarray(found.x, dtype=float)).astype(np.int64).reshape(3, k, m)
+    whole: IntegerArray = floor.astype(np.int64) + one + more - fewer
     whole.setflags(write=False)
     return whole
 
 
-def _ratio(wanted: FloatArray, actual: FloatArray) -> FloatArray:
-    return np.divide(wanted, actual, out=np.ones_like(wanted), where=actual > 0.0)
+def _ratio(wanted: IntegerArray, actual: FloatArray) -> FloatArray:
+    return np.divide(wanted, actual, out=np.ones(len(wanted)), where=actual > 0.0)

@@ -203,8 +203,8 @@ class GroupMeans(Answer):
     ----------
     by : str
     features, groups : tuple of str
-    counts : ndarray of shape (k,)
-        Rows of each group, 0 or above.
+    counts : integer ndarray of shape (k,)
+        Rows of each group, 0 or above: the margins of a cross table, whose columns have a level in every row.
     count_noise : ndarray of shape (k,)
         Noise SD of the counts, before repair; NaN if not known.
     mean : ndarray of shape (m, k)
@@ -228,7 +228,7 @@ class GroupMeans(Answer):
     by: str
     features: tuple[str, ...]
     groups: tuple[str, ...]
-    counts: FloatArray
+    counts: IntegerArray
     count_noise: FloatArray
     mean: FloatArray
     privacy_noise: FloatArray
@@ -262,7 +262,7 @@ class GroupMeans(Answer):
         return [
             Column("feature", [name for name in self.features for _ in range(k)], "feature", label=True),
             Column("group", [*self.groups] * m, "group", label=True),
-            Column("count", np.tile(self.counts, m), "rows", [f"{count:,.0f}" for count in self.counts.tolist()] * m),
+            Column("count", np.tile(self.counts, m), "rows", [f"{count:,}" for count in self.counts.tolist()] * m),
             Column("count_noise", np.tile(self.count_noise, m), "± noise", rounded_cells(*[self.count_noise] * 2) * m),
             Column("mean", self.mean.ravel(), "mean", unless_lost(self.mean, errors, LOST)),
             *(
@@ -347,7 +347,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     if not chosen:
         raise InputValueError(Message("nothing-but-groups", column=by))
     sums = [GroupSums.of(release, feature, levels) for feature in chosen]
-    counts, result = _repaired(release, levels, chosen)
+    result = _repaired_means(release, levels, chosen)
     bounds = [
         (float(low[index]), float(high[index])) for index in chosen for low, high in [release.schema.feature_bounds]
     ]
@@ -369,7 +369,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
         by=by,
         features=names,
         groups=levels.names,
-        counts=counts,
+        counts=levels.row_counts(release),
         count_noise=sums[0].count_noise,
         mean=np.where(lost, np.nan, mean),
         privacy_noise=np.where(lost, np.nan, privacy),
@@ -396,16 +396,15 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     )
 
 
-def _repaired(release: Released, levels: Levels, chosen: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-    """Return repaired counts, (k,), and means, (m, k), of the groups."""
-    # Counts are 0 or above, and means within bounds.
+def _repaired_means(release: Released, levels: Levels, chosen: Sequence[int]) -> FloatArray:
+    """Return the repaired means of the groups within their bounds, shape (m, k)."""
     mean, covariance, n = release.mean, release.covariance, float(release.n_rows)
     indices = list(levels.features)
     shares = levels.weights[:, 0] + levels.weights[:, 1:] @ mean[indices]
     crossed = covariance[np.ix_(list(chosen), indices)] @ levels.weights[:, 1:].T
     shift = np.divide(crossed, shares, out=np.zeros_like(crossed), where=shares > 1.0 / (2.0 * n))
     low, high = (bound[list(chosen)][:, None] for bound in release.schema.feature_bounds)
-    return np.clip(shares, 0.0, 1.0) * n, np.clip(mean[list(chosen)][:, None] + shift, low, high)
+    return np.asarray(np.clip(mean[list(chosen)][:, None] + shift, low, high))
 
 
 def _lost(sums: GroupSums, level: float) -> BoolArray:

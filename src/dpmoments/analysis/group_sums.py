@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilinear, indicators
 from dpmoments.analysis.released import Released, columns_with_indices
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
@@ -89,6 +89,11 @@ class Levels:
     def _full(self, name: str) -> str:
         return name if name in self.names else f"{self.column}={name}"
 
+    def row_counts(self, release: Released) -> IntegerArray:
+        """Return the rows of each group near the repaired ones, shape (k,)."""
+        repaired = self.weights[:, 0] + self.weights[:, 1:] @ release.mean[list(self.features)]
+        return whole_counts(np.clip(repaired, 0.0, 1.0) * release.n_rows, release.n_rows)
+
     def own_values(self, release: Released, feature: str) -> list[int | None]:
         """Find for each group the product of ``feature`` and its level, None if not in the schema."""
         names = release.feature_names
@@ -98,6 +103,24 @@ class Levels:
             both = [f"{feature}:{of_level}", f"{of_level}:{feature}"]
             result.append(next((names.index(product) for product in both if product in names), None))
         return result
+
+
+def whole_counts(counts: FloatArray, most: int) -> IntegerArray:
+    """Round counts ≥ 0 to whole numbers by largest remainders.
+
+    Their sum is the rounded sum, at most ``most``.
+
+    Examples
+    --------
+    >>> whole_counts(np.array([1.3, 2.6, 3.1]), 10).tolist()
+    [1, 3, 3]
+    """
+    total = float(counts.sum())
+    wanted = min(round(total), most)
+    scaled = counts * (wanted / total) if total > 0.0 else counts
+    whole = np.floor(scaled).astype(np.int64)
+    whole[np.argsort(whole - scaled, kind="stable")[: wanted - int(whole.sum())]] += 1
+    return whole
 
 
 _OWN_VARIANCE = 2.0
