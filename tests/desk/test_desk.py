@@ -29,6 +29,9 @@ from dpmoments.cli import main
 from dpmoments.cli.desk import journey as journey_module
 from dpmoments.cli.desk.app import Desk, server_of
 from dpmoments.cli.desk.journey import Job, Journey
+from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.privacy.budget import BudgetKind
+from support.databases import sqlite_file
 
 PLANTED = "Grandmother Planted"
 """A private value of the table: no level of the schema."""
@@ -132,8 +135,8 @@ def start(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Callabl
     """Start a desk for a table of a folder; what it printed is empty at the end."""
     running = []
 
-    def started(name: str | None = "people.csv", folder: Path = tmp_path) -> Window:
-        table = None if name is None else written(folder, name)
+    def started(name: str | dpm.DatabaseQuery | None = "people.csv", folder: Path = tmp_path) -> Window:
+        table = written(folder, name) if isinstance(name, str) else name
         listening = socket.create_server(("127.0.0.1", 0))
         desk = Desk(Journey(folder, table), listening.getsockname()[1])
         server = server_of(desk)
@@ -629,6 +632,102 @@ def test_a_text_file_of_another_format(start: Callable[..., Window], tmp_path: P
     window.wait()
     assert "every cell fits" in window.see("/columns").words
     assert "--delimiter=" in window.see("/table").commands[0]
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_query_on_a_database(
+    given: bool, start: Callable[..., Window], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """From its page or from the command that opens the desk; the printed commands do the same."""
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    rows = people().slice(100).to_pylist()
+    url = sqlite_file(
+        tmp_path / "people.sqlite", rows, {"age": "REAL", "pay": "REAL", "smoker": "BOOLEAN", "region": "TEXT"}
+    )
+    query = "SELECT * FROM people WHERE age < 50"
+    window = start(dpm.DatabaseQuery(url, query) if given else None, folder).open()
+    if not given:
+        assert window.send("table", query=query).code == 422  # no URL
+        window.send("table", database=url, query=query)
+    assert f"In use: sqlite: {query}" in window.see("/table").words
+    page = released(window, to_release(window))
+    assert "Released: schema.json" not in page.words
+    assert "Released: people.json" in page.words
+    made = dpm.load(folder / "people.json")
+    assert "rows-of-query" in [rule.code for rule in made.privacy.rules]
+    kept = sum(row["age"] < 50 and row["region"] != PLANTED for row in rows)
+    assert abs(made.n_rows - kept) < 100
+    ran = [
+        command for step in ("table", "unit", "release") for command in window.see(f"/{step}").commands[0].splitlines()
+    ]
+    shown = f"--database {url} --query '{query}'"
+    assert all(shown in command for command in ran)
+    theirs = tmp_path / "command"
+    theirs.mkdir()
+    (theirs / "schema.yaml").write_bytes((folder / "schema.yaml").read_bytes())
+    (theirs / "budget.db").write_bytes((folder / "budget.db").read_bytes())
+    for command in ran[1:]:
+        run_as_shown(command.replace(str(folder), str(theirs)), theirs, capfd)
+    assert dpm.load(theirs / "people.json").schema == made.schema
+
+
+def test_no_page_shows_a_password(
+    start: Callable[..., Window], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    secret = "hunter2hunter2"
+    url = f"postgresql://ada:{secret}@127.0.0.1:1/x"
+    window = start(None).open()
+    refused = window.send("table", database=url, query="SELECT 1")
+    assert refused.code == 422
+    assert "no server answers there" in refused.words
+    monkeypatch.setenv("DPMOMENTS_DATABASE", url)
+    assert window.send("table", query="SELECT 1").code == 422
+    monkeypatch.setattr(Journey, "_read", lambda _: None)  # as if the server had answered
+    page = window.see("/table")
+    assert window.ask("POST", "/table", page.hidden() | {"query": "SELECT age FROM people"}).code == 303
+    page = window.see("/table")
+    assert "In use: postgresql: SELECT age FROM people" in page.words
+    assert "--database \"$DPMOMENTS_DATABASE\" --query 'SELECT age FROM people'" in page.commands[0]
+    assert not any(secret in answer.text for answer in window.shown)
+    assert secret not in "".join(capfd.readouterr())
+
+
+# ---------------------------------------------------------------- the mechanism
+
+
+def test_the_mechanism_can_be_chosen(start: Callable[..., Window], tmp_path: Path) -> None:
+    window = start().open()
+    window.send("columns", **COLUMNS, then="next")
+    window.send("unit", **UNIT)
+    page = window.see("/forecast")
+    names = re.findall(r'name="mechanism" value="([a-z-]*)"( checked)?', page.text)
+    assert names[0] == ("auto", " checked")
+    pure = {name for name, kind in MECHANISMS.items() if BudgetKind.PURE in kind.budget_kinds}
+    assert {name for name, _ in names} == pure
+    assert all(MECHANISMS[name].summary in page.words for name in pure)
+    of_rho = window.see("/forecast?epsilon=&rho=0.5")
+    assert 'value="gaussian"' in of_rho.text
+    assert 'value="matrix-laplace"' not in of_rho.text
+    assert "mechanism: auto, which takes" in window.see("/forecast?n_rows=6000").words
+    page = window.see("/forecast?n_rows=6000&mechanism=laplace")
+    schema = dpm.Schema.load(tmp_path / "people.yaml")
+    expected = dpm.forecast(schema, n_rows=6000, epsilon=1.0, neighbors="add_remove", mechanism="laplace")
+    assert expected.heading[1] in page.words
+    assert all(cell in page.words for row in expected.table() for cell in row)
+    assert "Noise of laplace, by budget" in page.words
+    refused = window.send("forecast", n_rows="6000", epsilon="1", mechanism="gaussian")
+    assert refused.code == 422
+    assert "cannot spend a budget of" in refused.words
+    window.send("forecast", n_rows="6000", epsilon="1", mechanism="laplace")
+    (shown,) = window.see("/forecast").commands
+    assert shown.endswith("--mechanism laplace --neighbors add_remove")
+    window.send("budget", **GRANT)
+    page = window.see("/release")
+    assert "Mechanism laplace" in page.words
+    assert "--mechanism laplace" in page.commands[0]
+    released(window, page)
+    assert dpm.load(tmp_path / "people.json").mechanism == "laplace"
 
 
 # ---------------------------------------------------------------- the command

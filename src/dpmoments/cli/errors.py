@@ -12,6 +12,7 @@ import shlex
 import tempfile
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import typer
 
@@ -128,6 +129,11 @@ def explain(error: Exception) -> str:
     'people.yaml: No such file or directory'
     """
     return "; ".join([_message(error), *notes_of(error)])
+
+
+def refuge(name: str) -> Path:
+    """Return a path in a new folder, for a release whose file could not be written."""
+    return Path(tempfile.mkdtemp(prefix="dpmoments-")) / name
 
 
 def notes_of(error: BaseException) -> list[str]:

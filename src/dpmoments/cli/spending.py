@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 import dpmoments
-from dpmoments.cli.errors import StoppedError, bad_option, notes_of
+from dpmoments.cli.errors import StoppedError, bad_option, notes_of, refuge
 from dpmoments.cli.options import (
     BUDGET_PANEL,
     SPLIT,
@@ -180,14 +178,14 @@ def _kept(options: dict[str, Any], make: Callable[[], Released]) -> Released:
         raise StoppedError("; ".join(notes_of(stop))) from None
     except dpmoments.UnsavedReleaseError as error:
         # The budget is spent: the release must not be lost with the disk that was to hold it.
-        refuge = Path(tempfile.mkdtemp(prefix="dpmoments-")) / output.name
+        path = refuge(output.name)
         try:
-            error.release.save(refuge)
+            error.release.save(path)
         except OSError:
             reason = error.__cause__ or error
             reason.add_note(COST_SPENT)
             raise reason from None
-        complain(f"dpmoments: {output} could not be written after all; the release is saved in {refuge}")
+        complain(f"dpmoments: {output} could not be written after all; the release is saved in {path}")
         raise typer.Exit(1) from None
 
 

@@ -243,11 +243,19 @@ class Desk:
     def _forecast(self, form: Form) -> dict[str, Any]:
         asked = {name: form.get(name, self.journey.stated[name]) for name in SETTINGS["forecast"]}
         features, _ = self.journey.schema.feature_names, self.journey.neighbors
-        content: dict[str, Any] = {"asked": asked, "features": features, "forecast": None, "refused": ""}
+        content: dict[str, Any] = {
+            "asked": asked,
+            "features": features,
+            "forecast": None,
+            "refused": "",
+            "mechanisms": [],
+        }
         try:
+            content["mechanisms"] = self.journey.mechanisms(asked)
             if asked["n_rows"]:
                 result = self.journey.forecast({**form, **asked})
-                table = PageTable.of("What a release would show, if the table is as assumed", result.table())
+                title = "What a release would show, if the table is as assumed"
+                table = PageTable.of(title if result.noise else result.mechanisms_text[0], result.table())
                 content |= {"forecast": result, "table": table, "budgets": budgets_table(result)}
         except (TypeError, ValueError) as error:
             content["refused"] = explain(error)

@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 
+from dpmoments.cli.options import data_of
 from dpmoments.cli.tables import print_command, print_text
 from dpmoments.foundation.errors import InputModuleNotFoundError, InputValueError
+from dpmoments.foundation.table_files import EngineFiles
 from dpmoments.messages.message import Message
 
 
@@ -21,6 +23,11 @@ def desk(
             metavar="[TABLE]", help="A file, a quoted glob, or a folder; default: chosen on a page.", show_default=False
         ),
     ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option("--database", metavar="URL", help="Read a database in place of TABLE, as preflight does."),
+    ] = None,
+    query: Annotated[str | None, typer.Option("--query", metavar="SQL", help="The rows to read: one SELECT.")] = None,
     folder: Annotated[
         Path,
         typer.Option("--folder", help="Folder of the schema, the ledger and the releases; no other file is written."),
@@ -48,7 +55,9 @@ def desk(
 
     if not folder.is_dir():
         raise InputValueError(Message("not-a-folder", path=folder))
-    journey = Journey(folder, table)
+    data = data_of([table] if table else None, database, query) if table or database or query else None
+    assert not isinstance(data, EngineFiles), "no option names an engine"
+    journey = Journey(folder, data)
     with socket.create_server(("127.0.0.1", port)) as listening:
         opened = Desk(journey, listening.getsockname()[1])
         server = server_of(opened)

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import json
+import os
 import re
 import secrets
 import shlex
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from yaml import YAMLError
+
 import dpmoments
-from dpmoments.cli.errors import explain, notes_of
+from dpmoments.cli.errors import explain, notes_of, refuge
+from dpmoments.cli.options import shell_words
+from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputFileNotFoundError, InputValueError, LedgerError
 from dpmoments.foundation.office_files import EXCEL_ENDINGS, STATISTICS_ENDINGS
 from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending
 from dpmoments.inspection.preflight import Preflight
 from dpmoments.ledger.accounts import Account
+from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.releases.release_warning import AnyRelease, MessageWarning
@@ -45,7 +50,7 @@ ENTRIES_OF_KIND: Mapping[str, tuple[str, ...]] = {
 _EDITED = {*(entry for entries in ENTRIES_OF_KIND.values() for entry in entries), "missing_values", "description"}
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "unit": ("unit", "column", "max_rows", "missing_unit", "neighbors"),
-    "forecast": ("n_rows", "epsilon", "delta", "rho"),
+    "forecast": ("n_rows", "epsilon", "delta", "rho", "mechanism"),
     "budget": ("ledger", "dataset", "granted_epsilon", "granted_delta", "granted_rho", "reason", "by"),
 }
 """Texts of the forms of some steps."""
@@ -100,9 +105,9 @@ class Job:
 class Journey:
     """Statements of a curator; all windows share them. Files are in one folder, but the table."""
 
-    def __init__(self, folder: Path, table: str | None = None) -> None:
+    def __init__(self, folder: Path, table: str | DatabaseQuery | None = None) -> None:
         self.folder, self.given = folder, table
-        self.table: str | None = None
+        self.table: str | DatabaseQuery | None = None
         self.marks: dict[str, str] = {}
         self.document: dict[str, Any] = {}
         self.stated = {name: "" for names in SETTINGS.values() for name in names}
@@ -111,10 +116,10 @@ class Journey:
         self.request = secrets.token_hex(16)
         self.releases: dict[str, tuple[Job, str]] = {}
         self._names: tuple[str, ...] = ()
-        self._text = ""
+        self._text, self._key = "", secrets.token_bytes()
         self._checked: tuple[str, dpmoments.PrivacyUnit | None] = "", None
         if table is not None:
-            self.read_table({"table": table})
+            self._use(table, {})
 
     def file(self, name: str, ending: str) -> Path:
         """Return the path of a file of the folder; refuse names that lead elsewhere."""
@@ -132,7 +137,8 @@ class Journey:
     @property
     def schema_path(self) -> Path:
         """Path of the schema: the table's name with ``.yaml``."""
-        return self.file(default_output(self._table).name, ".yaml")
+        table = self._table
+        return self.file("schema.yaml" if isinstance(table, DatabaseQuery) else default_output(table).name, ".yaml")
 
     @property
     def schema(self) -> dpmoments.Schema:
@@ -148,32 +154,54 @@ class Journey:
         return self.file(self.stated["ledger"], ".db")
 
     @property
-    def _table(self) -> str:
+    def _table(self) -> str | DatabaseQuery:
         if self.table is None:
             raise InputValueError(Message("desk-step-missing", step="Table"))
         return self.table
 
     @property
+    def table_text(self) -> str:
+        """Table as pages name it; of a database's URL only the kind."""
+        table = self._table
+        return f"{table.scheme}: {table.query}" if isinstance(table, DatabaseQuery) else table
+
+    @property
     def state(self) -> str:
         """Digest of everything stated; a form that was made for another state is refused."""
-        stated = [self.table, self.marks, self.document, self.stated, self.table and self._file_text()]
-        return hashlib.sha256(json.dumps(stated, default=str).encode()).hexdigest()
+        stated = [
+            getattr(self.table, "url", ""),
+            self.table,
+            self.marks,
+            self.document,
+            self.stated,
+            self.table and self._file_text(),
+        ]
+        return hmac.digest(self._key, json.dumps(stated, default=str).encode(), "sha256").hex()
 
     # Steps: each takes the texts of its form, and calls the library.
 
     def read_table(self, form: Form) -> None:
         """Choose the table, and read its header and the schema file that it may have."""
-        name, before = form.get("table", ""), (self.table, self.marks)
-        if not name or name not in (*self.names_of(), self.given):
+        name = form.get("table", "")
+        if "query" in form:
+            last = self.table.url if isinstance(self.table, DatabaseQuery) else os.environ.get("DPMOMENTS_DATABASE", "")
+            self._use(DatabaseQuery(form.get("database", "").strip() or last, form["query"].strip()), {})
+        elif not name or name not in (*self.names_of(), self.given):
             raise InputFileNotFoundError(Message("table-missing", table=name))
-        self.table = name if name == self.given else str(self.folder / name)
-        self.marks = {mark: form[mark] for mark in ("delimiter", "encoding", "decimal", "thousands") if form.get(mark)}
+        else:
+            marks = {mark: form[mark] for mark in ("delimiter", "encoding", "decimal", "thousands") if form.get(mark)}
+            self._use(name if name == self.given else str(self.folder / name), marks)
+
+    def _use(self, table: str | DatabaseQuery, marks: dict[str, str]) -> None:
+        before = self.table, self.marks
+        self.table, self.marks = table, marks
         try:
             self._read()
         except BaseException:
             self.table, self.marks = before
             raise
-        self.stated["dataset"] = self.stated["dataset"] or self.schema_path.stem
+        if isinstance(table, str):
+            self.stated["dataset"] = self.stated["dataset"] or self.schema_path.stem
 
     def refresh(self) -> None:
         """Read the schema file again if another program changed it."""
@@ -259,7 +287,20 @@ class Journey:
         texts = {name: form.get(f"sd-{index}", "").strip() for index, name in enumerate(self.schema.feature_names)}
         guesses = {name: _number(text) for name, text in texts.items() if text}
         options = dict(n_rows=_number(form["n_rows"]), neighbors=self.neighbors, privacy_unit=self.unit)
-        return dpmoments.forecast(self.schema, **options, typical_sd=guesses or None, **_budget(form))
+        options |= dict(typical_sd=guesses or None, mechanism=form.get("mechanism") or "auto")
+        return dpmoments.forecast(self.schema, **options, **_budget(form))
+
+    def mechanisms(self, form: Form) -> list[tuple[str, str]]:
+        """Return the mechanisms for a form's budget, with a line on each; ``auto`` first."""
+        kind, neighbors = PrivacyBudget.of(**_budget(form)).kind, self.neighbors
+        fit = {name: each for name, each in MECHANISMS.items() if kind in each.budget_kinds}
+        lines = [(name, each.summary) for name, each in fit.items() if neighbors in each.supported_neighbors]
+        return sorted(lines, key=lambda line: line[0] != "auto")
+
+    @property
+    def mechanism(self) -> str:
+        """Name of the mechanism of a release."""
+        return self.stated["mechanism"] or "auto"
 
     def plan(self, form: Form) -> None:
         """Store the budget of a forecast that can be made."""
@@ -321,7 +362,7 @@ class Journey:
             raise LedgerError(Message("desk-step-missing", step="Budget"))
         check_output(output)
         options = dict(schema=self.schema, neighbors=self.neighbors, privacy_unit=self.unit, **self.budget())
-        options |= dict(output=output, ledger=ledger, dataset=self.stated["dataset"])
+        options |= dict(output=output, ledger=ledger, dataset=self.stated["dataset"], mechanism=self.mechanism)
         job = self._start("release", lambda report: dpmoments.release(table, progress=report, **options))
         self.releases[self.request] = job, output.name
         self.request = secrets.token_hex(16)
@@ -350,7 +391,7 @@ class Journey:
         paths = []
         for job, name in self.releases.values():
             if job.unsaved is not None:
-                paths.append(Path(tempfile.mkdtemp(prefix="dpmoments-")) / name)
+                paths.append(refuge(name))
                 job.unsaved.save(paths[-1])
         return paths
 
@@ -389,14 +430,15 @@ class Journey:
         match step:
             case "table":
                 marks = [f"--{mark}={text}" for mark, text in self.marks.items()]
-                yield _command("init", table, "--output", str(self.schema_path), *marks)
+                yield _command("init", "--output", str(self.schema_path), *marks, table=table)
             case "columns":
                 text = format_yaml(self.schema.to_dict())
                 yield f"cat > {shlex.quote(str(self.schema_path))} <<'END'\n{text}END"
             case "unit":
-                yield _command("preflight", table, *schema, *rows, *absent)
+                yield _command("preflight", *schema, *rows, *absent, table=table)
             case "forecast":
                 numbers = ["--n-rows", self.stated["n_rows"], *_options(self.budget())]
+                numbers += ["--mechanism", self.mechanism]
                 yield _command("forecast", *schema, *numbers, "--neighbors", self.neighbors, *rows)
             case "budget":
                 amount = [*_options(self.budget("granted_")), "--neighbors", self.neighbors, *rows[:2]]
@@ -404,19 +446,19 @@ class Journey:
                 yield _command("ledger", "show", ledger)
             case "release":
                 spent = [*_options(self.budget()), "--neighbors", self.neighbors, *rows, *absent]
-                charged = ["--ledger", ledger, "--dataset", self.stated["dataset"]]
-                yield _command("release", table, *schema, *spent, *charged, "--output", str(self.file(name, ".json")))
+                spent += ["--mechanism", self.mechanism, "--ledger", ledger, "--dataset", self.stated["dataset"]]
+                yield _command("release", *schema, *spent, "--output", str(self.file(name, ".json")), table=table)
             case "report" if name:
-                path, page = self.folder / name, self.opened(name)[1]
-                charged = _options({"ledger": self.ledger_of(self.opened(name)[0])})
+                path, (released, page) = self.folder / name, self.opened(name)
+                charged = _options({"ledger": self.ledger_of(released)})
                 yield _command("verify", str(path))
                 yield _command("report", str(path), "--output", str(page))
                 audit = shlex.quote(str(self.folder / f"{path.stem}-audit.txt"))
                 yield f"{_command('show', str(path), '--audit', *charged)} > {audit}"
 
 
-def _command(*words: str) -> str:
-    return shlex.join(["dpmoments", *words])
+def _command(name: str, *words: str, table: str | DatabaseQuery | None = None) -> str:
+    return " ".join(["dpmoments", name, *([] if table is None else [shell_words(table)]), shlex.join(words)])
 
 
 def _options(given: Mapping[str, Any]) -> list[str]:
@@ -434,7 +476,7 @@ def _value(text: str) -> Any:
     """Read a text as in a schema file: a number, true or false; else the text."""
     try:
         value = parse_yaml(text)
-    except Exception:  # a text that is not YAML is a text
+    except (YAMLError, ValueError, RecursionError):  # a text that is not YAML is a text
         return text
     return value if isinstance(value, bool | int | float) else text
 

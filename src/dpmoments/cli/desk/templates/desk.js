@@ -11,7 +11,13 @@ if (live) {
       const answer = await fetch("/forecast?" + new URLSearchParams(new FormData(live)));
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.getElementById("live");
-      if (mine === asked && fresh) shown.replaceWith(fresh);
+      if (mine !== asked || !fresh) return;
+      shown.replaceWith(fresh);
+      const names = document.getElementById("mechanisms"), fit = page.getElementById("mechanisms");
+      if (fit.dataset.names !== names.dataset.names) {
+        fit.open = names.open;
+        names.replaceWith(fit);
+      }
     }, 400);
   });
 }
