@@ -405,6 +405,27 @@ def test_the_column_that_costs_most_is_the_one_named() -> None:
     assert "without flag, with adaptive-ball: " in str(told)
 
 
+def test_a_forecast_of_a_mechanism_has_its_numbers() -> None:
+    schema = dpm.Schema(dpm.Numeric("age", 0, 120), dpm.Numeric("income", 0, 200_000), dpm.Boolean("smoker"))
+    best = dpm.forecast(schema, n_rows=5000, epsilon=1.0)
+    assert best.best is not None
+    for name in ("laplace", "auto", best.best):
+        found = dpm.forecast(schema, n_rows=5000, epsilon=1.0, mechanism=name)
+        assert found.noise is not None
+        np.testing.assert_array_equal(found.noise.mean, best.noise_of(name).mean)
+        assert (found.best, found.asked_of) == (best.best, name)
+        assert found.rows_needed(correlation=0.05) == best.rows_needed(correlation=0.05, mechanism=name)
+        assert found.heading[1].startswith(f"mechanism: {name}")
+        assert found.heading[1].endswith("(the least noise)") == (name == best.best)
+    unknown = dpm.forecast(schema, n_rows=5000, epsilon=1.0, mechanism="iterative-eigenvectors")
+    assert unknown.noise is None
+    assert "the noise of iterative-eigenvectors is not known beforehand" in str(unknown)
+    with refused("budget-of-other-kind"):
+        dpm.forecast(schema, n_rows=5000, epsilon=1.0, mechanism="gaussian")
+    with refused("unknown-mechanism", name="gausian"):
+        dpm.forecast(schema, n_rows=5000, epsilon=1.0, mechanism="gausian")
+
+
 def test_changes_that_help_little_are_left_out() -> None:
     wide = dpm.Schema(*(dpm.Numeric(f"x{place}", 0, 100) for place in range(40)))
     found = changes(setting("gaussian", wide, epsilon=1.0, delta=1e-6))

@@ -13,6 +13,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli import main
+from dpmoments.planning.ways import Way
 from support.said import refused
 
 N_ROWS = 20_000
@@ -52,6 +53,11 @@ def test_errors_are_those_of_the_releases(budget: dict[str, float]) -> None:
         np.sqrt(np.mean(whole.cross_table("region", "smoker").noise ** 2)), rel=0.35
     )
     own = dpm.release_counts(people(), SCHEMA, by=["region", "smoker"], insecure_seed=0, **budget)
+    noise, places = (
+        forecast(**budget).noise,
+        [SCHEMA.feature_names.index(f"region={each}") for each in ("north", "south", "east")],
+    )
+    assert margin.one_release == pytest.approx(N_ROWS * math.sqrt(np.mean(noise.mean[places] ** 2)), rel=0.05)
     assert table.own_release == own.standard_error == margin.own_release
     of_means = dpm.release_mean(people(), SCHEMA, insecure_seed=0, **budget)
     deviations = forecast(**budget).noise.typical.standard_deviations
@@ -84,6 +90,11 @@ def test_many_questions_are_answered_by_one_release_and_one_table_by_counts() ->
     assert mixed.best == "depends on the question"
     json.dumps(mixed.to_dict(), allow_nan=False)
     assert "1/3" in str(mixed)
+
+
+def test_a_release_is_the_best_way_where_it_is_as_good_within_a_twentieth() -> None:
+    for one, best in [(1.049, "release(…)"), (1.051, "own(…)"), (0.6, "release(…)")]:
+        assert Way("q", "u", "own(…)", one, 0.1, 1.0).best == best
 
 
 def test_a_table_of_three_columns_needs_counts() -> None:

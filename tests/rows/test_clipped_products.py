@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dpmoments.rows.clipped_products import LONGEST, SHARE_WEIGHT, SQUARE_WEIGHT, ClippedProducts
+from dpmoments.rows.clipped_products import LONGEST, SHARE_WEIGHT, ClippedProducts
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 
@@ -25,13 +25,13 @@ def sums(table: np.ndarray) -> np.ndarray:
 
 
 def reference(table: np.ndarray) -> np.ndarray:
-    total = np.zeros(5)
+    total = np.zeros(4)
     for row in table[np.isfinite(table).all(axis=1)]:
         values = LINEAR @ (row - CENTER)
         product = (values[-1] - 0.05) * np.array([1.0, *values[:-1]])
         length = float(np.linalg.norm(product))
         total[:3] += product * min(1.0, CLIP / length)
-        total[3:] += SHARE_WEIGHT * CLIP * (length > CLIP), SQUARE_WEIGHT * min(length, CLIP) ** 2 / CLIP
+        total[3] += SHARE_WEIGHT * CLIP * (length > CLIP)
     return total
 
 
@@ -66,7 +66,7 @@ def moved(first: np.ndarray, second: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("index", range(0, len(ROWS), 3))
-def test_a_row_moves_them_by_at_most_one_clip_and_a_replaced_one_by_two(index: int) -> None:
+def test_a_row_moves_them_by_at_most_its_longest_and_a_replaced_one_by_twice_that(index: int) -> None:
     one = np.vstack([TABLE[:9], ROWS[index]])
     assert moved(one, TABLE[:9]) <= 1.0
     for other in ROWS:
@@ -74,8 +74,19 @@ def test_a_row_moves_them_by_at_most_one_clip_and_a_replaced_one_by_two(index: i
         assert replaced <= (1.0 if np.isnan(ROWS[index][0]) or np.isnan(other[0]) else 2.0)
 
 
+def opposite_of_length(length: float) -> np.ndarray:
+    """Row with the features of a far one, on the other side of the line, and a product of this length."""
+    row = np.array([0.5, 0.5, 0.0])
+    regressors = np.append(1.0, (LINEAR @ (row - CENTER))[:-1])
+    row[2] -= (LINEAR @ (row - CENTER))[-1] - 0.05 + length / float(np.linalg.norm(regressors))
+    return row[None]
+
+
 def test_the_bounds_are_nearly_attained() -> None:
     high, low = np.array([[0.5, 0.5, 0.7]]), np.array([[0.5, 0.5, -0.7]])
     assert moved(high, np.empty((0, 3))) > 0.9999
-    assert moved(high, low) > 2.0 / LONGEST - 1e-3
+    inside = opposite_of_length(0.999 * CLIP)
+    # Two clipped rows have the same last coordinate; the most is one clipped row against one of nearly that length.
+    assert moved(high, low) == pytest.approx(2.0 / LONGEST, abs=1e-3)
+    assert moved(high, inside) > 2.0 * np.sqrt(1.0 + SHARE_WEIGHT**2 / 4.0) / LONGEST - 2e-3
     assert moved(np.vstack([high, high]), np.empty((0, 3))) > 1.9999  # two rows of one unit

@@ -16,11 +16,12 @@ from dpmoments.analysis.refined_regression import TARGETS, RefinedRegression
 from dpmoments.audit.replay import replay_everywhere, replay_on_any_table
 from dpmoments.audit.verification import checks
 from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.share_for_targets import RELEASE_SHARE
 from dpmoments.noise import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
-from dpmoments.spending.targets import RELEASE_SHARE, STEPS, WithTargets
+from dpmoments.spending.targets import STEPS, WithTargets
 from support.said import refused
 
 RNG = np.random.default_rng(7)
@@ -124,9 +125,10 @@ def test_the_file_holds_them(tmp_path: Path) -> None:
         ("features", ["age"], "refined-whitening"),
         ("features", [], "refined-features"),
         ("target", "age", "refined-features"),
-        ("clip", -1.0, "refined-number"),
-        ("noise_variance", 0.0, "refined-number"),
-        ("answer", [1.0], "not-finite-numbers"),
+        ("clipped_error", 0.0, "refined-number"),
+        ("clipped", None, "refined-number"),
+        ("center", [1.0], "not-finite-numbers"),
+        ("square", 1.0, "unknown-entries"),
     ],
 )
 def test_a_file_with_another_entry_is_refused(entry: str, value: object, code: str) -> None:
@@ -154,6 +156,44 @@ def test_a_file_without_the_steps_of_its_target_fails_verification() -> None:
 def test_what_cannot_be_refined_is_refused_before_a_row_is_read(options: dict[str, Any], code: str) -> None:
     with refused(code):
         released(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rho": 0.5},
+        {"epsilon": 1.0, "delta": 1e-6},
+        {"epsilon": 1.0, "delta": 1e-6, "neighbors": "replace_one"},
+        {"epsilon": 3.0, "delta": 1e-6, "privacy_unit": dpm.PrivacyUnit("person", max_rows=2)},
+    ],
+)
+def test_a_forecast_has_the_noise_of_the_moments_that_the_release_will_have(options: dict[str, Any]) -> None:
+    table = dpm.forecast(SCHEMA, n_rows=N, targets=["income"], **options)
+    release = dpm.release(
+        FRAME.assign(person=np.arange(N) // 2) if "privacy_unit" in options else FRAME,
+        SCHEMA, targets=["income"], mechanism="gaussian", insecure_seed=0, **options,
+    )  # fmt: skip
+    assert release.noise is not None
+    expected = release.noise.cell_variances()
+    np.testing.assert_allclose(table.noise_of("gaussian").release.noise.cell_variances(), expected, rtol=1e-6)
+    without = dpm.forecast(SCHEMA, n_rows=N, **options).noise_of("gaussian").release.noise.cell_variances()
+    np.testing.assert_allclose(RELEASE_SHARE * expected, without, rtol=1e-6)
+    assert "25% of ρ refines coefficients of income" in table.text()
+    assert table["laplace"].short_refusal == "targets need Gaussian noise"
+    assert table.to_dict()["targets"] == ["income"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"epsilon": 1.0}, "targets-need-delta"),
+        ({"rho": 1.0, "targets": ["incme"]}, "unknown-feature"),
+        ({"rho": 1.0, "mean": False}, "targets-need-mean"),
+    ],
+)
+def test_a_forecast_refuses_what_the_release_would(options: dict[str, Any], code: str) -> None:
+    with refused(code):
+        dpm.forecast(SCHEMA, **{"n_rows": N, "targets": ["income"], **options})
 
 
 def test_one_name_in_place_of_a_list_is_refused() -> None:

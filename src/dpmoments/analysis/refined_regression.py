@@ -40,16 +40,8 @@ class RefinedRegression:
         B.
     coefficients : ndarray of shape (k + 1,)
         w, the constant first: y is predicted as center + wᵀa.
-    average, answer : ndarray of shape (k + 1,)
-        Weighted averages of the coefficients that steps asked about, and of the noisy sums of clipped products.
-    noise_variance : float
-        Of each entry of ``answer``.
-    clip : float
-        Largest length of a row's product.
     clipped, clipped_error : float
-        Number of clipped rows, averaged like ``answer``, and the standard deviation of its noise.
-    square, square_error : float
-        Sum of squared lengths of the clipped products, and the standard deviation of its noise.
+        Number of rows whose products were clipped, averaged over the steps, and the standard deviation of its noise.
     """
 
     target: str
@@ -57,14 +49,8 @@ class RefinedRegression:
     center: FloatArray
     whitening: FloatArray
     coefficients: FloatArray
-    average: FloatArray
-    answer: FloatArray
-    noise_variance: float
-    clip: float
     clipped: float
     clipped_error: float
-    square: float
-    square_error: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
@@ -86,10 +72,11 @@ class RefinedRegression:
         if not isinstance(values["whitening"], list) or len(values["whitening"]) != k:
             raise InputValueError(Message("refined-whitening"))
         rows = [finite_numbers(row, k, "whitening") for row in values["whitening"]]
-        vectors = ("center", "coefficients", "average", "answer")
-        numbers: dict[str, Any] = {name: finite_numbers(values[name], k + 1, name) for name in vectors}
-        for name in ("noise_variance", "clip", "clipped", "clipped_error", "square", "square_error"):
-            if not is_finite_number(values[name]) or (values[name] <= 0.0 and name not in ("clipped", "square")):
+        numbers: dict[str, Any] = {
+            name: finite_numbers(values[name], k + 1, name) for name in ("center", "coefficients")
+        }
+        for name in ("clipped", "clipped_error"):
+            if not is_finite_number(values[name]) or (name == "clipped_error" and values[name] <= 0.0):
                 raise InputValueError(Message("refined-number", parameter=name))
             numbers[name] = float(values[name])
         if np.linalg.matrix_rank(np.array(rows)) < k:
@@ -112,14 +99,10 @@ class RefinedRegression:
         """Encoded target where all encoded features are 0."""
         return float(self.center[-1] + self.coefficients[0] - self.slopes @ self.center[:-1])
 
-    def clipped_share(self, n_rows: float) -> float:
+    def clipping(self, n_rows: float) -> ClippedResiduals:
         """Return the share of rows that were clipped, at most with 95 % confidence."""
         most = max(self.clipped, 0.0) + float(scipy.special.ndtri(0.95)) * self.clipped_error
-        return min(most / n_rows, 1.0)
-
-    def clipping(self, n_rows: float) -> ClippedResiduals:
-        """Return what is known of clipping the residuals."""
-        return ClippedResiduals(self.clipped_share(n_rows))
+        return ClippedResiduals(min(most / n_rows, 1.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -358,35 +358,21 @@ def _beside_refined(release: Released, chosen: Regressors, fit: FittedLine) -> F
 
 def _refined_line(release: Released, chosen: Regressors, refined: RefinedRegression, level: float) -> FittedLine:
     """Return the fit of a target that was named before the release."""
-    a, y, names, encoding = list(chosen.features), chosen.target, release.feature_names, release.encoding
-    moment, slopes, constant = regressed_moment(release, intercept=True), refined.slopes, refined.constant
-    center = np.zeros(len(names)) if release.center is None else release.center
-    shift = constant + slopes @ center[a] - center[y]
+    a, y, encoding = list(chosen.features), chosen.target, release.encoding
+    slopes, constant = refined.slopes, refined.constant
+    fit = _fitted_line(
+        *(release, chosen, None, "ridge", slopes, 0.0, level), regressed_moment(release, intercept=chosen.intercept)
+    )
+    center = np.zeros(len(release.feature_names)) if release.center is None else release.center
+    line = np.append(constant + slopes @ center[a] - center[y], slopes)
     plain = NormalEquations.of(release, chosen)
-    coefficients = slopes * encoding.scale[y] / encoding.scale[a]
-    fitted = float(2.0 * slopes @ moment[a, y] - slopes @ moment[np.ix_(a, a)] @ slopes)
-    return FittedLine(
-        method="ridge",
-        target=names[y],
-        features=tuple(names[index] for index in a),
-        coefficients=coefficients,
-        intercept=float(encoding.offset[y] + encoding.scale[y] * constant - coefficients @ encoding.offset[a]),
-        alpha=0.0,
-        references=chosen.references,
-        too_few=chosen.too_few,
-        level=level,
-        equations=None,
-        explained=None if plain is None else ExplainedVariance.of_given(plain, np.append(shift, slopes)),
+    return replace(
+        fit,
+        intercept=float(encoding.offset[y] + encoding.scale[y] * constant - fit.coefficients @ encoding.offset[a]),
+        explained=None if plain is None else ExplainedVariance.of_given(plain, line),
         clipping=refined.clipping(release.n_rows),
-        unit_ball_coefficients=slopes,
         unit_ball_error_bound=None,
         error_bound_note="clipping may bias coefficients by an unknown amount",
-        released_r_squared=min(max(fitted / float(moment[y, y]), 0.0), 1.0) if moment[y, y] > 0 else 0.0,
-        n_rows=release.n_rows,
-        with_intercept=True,
-        help="",
-        warning=cautions_by_code(release),
-        schema=release.schema,
         refined=True,
     )
 

@@ -74,7 +74,7 @@ def _wanted_option(text: str) -> Option:
         ),
         "epsilon_needed": _wanted_option("Show the epsilon needed, with --n-rows rows."),
         "rho_needed": _wanted_option("Show the rho needed, if --rho is given."),
-        "mechanism": Option("Mechanism for these requirements (default: auto, as in a release).", TURNED_ROUND),
+        "mechanism": Option("Show the noise of this mechanism, such as auto; default: of the best one."),
         "means": Option("Compare the ways to release the means: one release, or release-mean.", QUESTIONS, kind=bool),
         "table": Option(
             "Compare the ways to release a contingency table, region:sex: one release, or release-counts. May be repeated.",
@@ -96,6 +96,7 @@ def _wanted_option(text: str) -> Option:
         "typical_mean": (("typical_mean",), lambda given: _by_feature(given or [], "--typical-mean")),
         "spectrum": (("spectrum",), lambda text: None if text is None else _numbers(text)),
         "robust": (("robust",), lambda text: None if text is None else text.split(",")),
+        "mechanism": (("mechanism",), lambda name: name),
     },
 )
 def forecast(
@@ -103,7 +104,6 @@ def forecast(
     rows_needed: list[str] | None = None,
     epsilon_needed: list[str] | None = None,
     rho_needed: list[str] | None = None,
-    mechanism: str | None = None,
     means: bool = False,
     table: list[str] | None = None,
     regression: list[str] | None = None,
@@ -140,16 +140,16 @@ def forecast(
         --epsilon 1 --neighbors add_remove --html plan.html
     """
     asked = [rows_needed, epsilon_needed, rho_needed]
-    if (questions := means or table or regression) and (html is not None or mechanism is not None or any(asked)):
-        raise bad_option("--means, --table, --regression, --html, --mechanism, …", Message("options-exclusive"))
-    if html is not None and (as_json or mechanism is not None or any(asked)):
-        raise bad_option("--html, --json, --mechanism, --rows-needed, …", Message("options-exclusive"))
+    if (questions := means or table or regression) and (html is not None or any(asked)):
+        raise bad_option("--means, --table, --regression, --html, …", Message("options-exclusive"))
+    if html is not None and (as_json or any(asked)):
+        raise bad_option("--html, --json, --rows-needed, …", Message("options-exclusive"))
     if overwrite and html is None:
         raise bad_option("--overwrite", Message("option-needs-option", option="--html"))
     if html is not None:
         check_output(html, overwrite=overwrite, taken=KEEPS_A_FILE)
     budget, n_rows = budget_of(options["epsilon"], options["delta"], options["rho"]), options["n_rows"]
-    neighbors = options["neighbors"]
+    neighbors, options["targets"] = options["neighbors"], options["targets"] or ()
     result = dpmoments.forecast(**options)
     if questions:
         tables, regressions = (
@@ -167,17 +167,17 @@ def forecast(
         return
     needed: dict[str, Any] = {}
     if rows_needed:
-        needed["rows_needed"] = result.rows_needed(mechanism=mechanism, **_wanted(rows_needed, "--rows-needed"))
+        needed["rows_needed"] = result.rows_needed(**_wanted(rows_needed, "--rows-needed"))
     if epsilon_needed:
         wanted = _wanted(epsilon_needed, "--epsilon-needed")
-        needed["epsilon_needed"] = result.epsilon_needed(mechanism=mechanism, **wanted)
+        needed["epsilon_needed"] = result.epsilon_needed(**wanted)
     if rho_needed:
-        needed["rho_needed"] = result.rho_needed(mechanism=mechanism, **_wanted(rho_needed, "--rho-needed"))
+        needed["rho_needed"] = result.rho_needed(**_wanted(rho_needed, "--rho-needed"))
     if as_json:
         print_json(result.to_dict() | needed)
         return
     if needed:
-        by = mechanism or result.asked_of
+        by = result.asked_of
         lines = {
             "rows_needed": f"{result.rows_text} needed with {budget}, {neighbors}, {by}",
             "epsilon_needed": f"ε needed with {n_rows:,} {result.rows_text}{_beside(result)}, {neighbors}, {by}",

@@ -21,12 +21,12 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 class Held:
     """Release whose cost is reserved, if a ledger was given.
 
-    ``contents`` gets what the fingerprint of the table is made of: private.
+    ``content`` is what the fingerprint of the table is made of, once it was read: private.
     """
 
     origin: ReleaseOrigin
     ledger: Ledger | None = None
-    contents: list[bytes] = field(default_factory=list, repr=False)
+    content: bytes | None = field(default=None, repr=False)
 
     def refund(self) -> None:
         """Refund the cost of a run that ended before it drew noise."""
@@ -44,7 +44,7 @@ class Held:
         if self.ledger is None or self.origin.ledger is None or self.origin.dataset is None:
             return None
         try:
-            names = {name for each in self.contents for name in self.ledger._other_names(self.origin.dataset, each)}
+            names = set() if self.content is None else self.ledger._other_names(self.origin.dataset, self.content)
             self.ledger.commit(self.origin.ledger)
         except (LedgerError, OSError) as reason:
             return Message("not-in-ledger", entry=self.origin.ledger.number, reason=str(reason))

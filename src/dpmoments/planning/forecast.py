@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
 
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import Mechanism, Plan
-from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.share_for_targets import budget_of_moments, check_targets, has_gaussian_noise
 from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
 from dpmoments.messages.message import Message
 from dpmoments.planning.changes import changes
@@ -42,12 +43,14 @@ def forecast(
     rho: float | None = None,
     neighbors: Neighbors | str = "add_remove",
     mean: bool = True,
+    targets: Sequence[str] = (),
     privacy_unit: PrivacyUnit | None = None,
     spectrum: Sequence[float] | None = None,
     decay: float | None = None,
     typical_sd: Mapping[str, float] | None = None,
     typical_mean: Mapping[str, float] | None = None,
     robust: Sequence[str] | None = None,
+    mechanism: str | None = None,
 ) -> Forecast:
     """Forecast the noise on every column, what to change, and every mechanism's error.
 
@@ -66,8 +69,8 @@ def forecast(
     n_rows : int
         Expected number of rows; it only scales the errors. With a privacy unit, the number of rows that count: at most
         ``max_rows`` of each unit.
-    epsilon, delta, rho, neighbors, mean
-        As for :func:`dpmoments.release`.
+    epsilon, delta, rho, neighbors, mean, targets
+        As for :func:`dpmoments.release`. With targets the moments have three quarters of ρ.
     privacy_unit : PrivacyUnit, optional
         As for :func:`dpmoments.release`: the budget is then for all rows of a unit together, and so are all results,
         including ``epsilon_needed``. **n_rows must then also come from public knowledge.**
@@ -84,6 +87,8 @@ def forecast(
     robust : sequence of str, optional
         Columns of a regression, the target among them: the forecast says by how much its robust standard errors would raise all
         noise, which need the products of ``schema.with_products(robust)``.
+    mechanism : str, optional
+        Mechanism that the numbers in original units are for, ``"auto"`` among them. Default: the one with the least noise.
 
     Returns
     -------
@@ -95,8 +100,8 @@ def forecast(
     Raises
     ------
     ValueError
-        If the budget, number of rows, spectrum, a guess or the privacy unit is invalid, or a guess names an unknown
-        feature.
+        If the budget, number of rows, spectrum, a guess or the privacy unit is invalid, a guess names an unknown
+        feature, or the mechanism cannot run.
     TypeError
         If the privacy unit is not a :class:`dpmoments.PrivacyUnit`.
 
@@ -148,11 +153,17 @@ def forecast(
         require_unit(privacy_unit, schema.reserved_names, relation)
     # Where the number of rows is private a release plans without it, and so does its forecast.
     shape = MomentShape.of(schema, mean=mean, n_rows=n_rows if relation.table_size_is_public else None)
+    check_targets(schema, targets)
+    if refines := len(targets) > 0:
+        budget_of_moments(shape, budget)
     assumption = Assumption.of(schema.with_indicators, mean=mean, spectrum=spectrum, decay=decay)
     typical = TypicalTable.of(schema, typical_sd=typical_sd, typical_mean=typical_mean, spectrum=spectrum, decay=decay)
+    if mechanism is not None:
+        planned(make_mechanism(mechanism), shape, budget, relation, privacy_unit, refines=refines)  # or its refusal
     assumed = assumption.table(n_rows)
     rows = [
-        _row(name, kind(), shape, budget, relation, privacy_unit, assumed, typical) for name, kind in MECHANISMS.items()
+        _row(name, kind(), shape, budget, relation, privacy_unit, assumed, typical, refines=refines)
+        for name, kind in MECHANISMS.items()
     ]
     rows.sort(key=lambda row: (row.refusal is not None, row.second_moment_error or math.inf))
     possible = [row.mechanism for row in rows if row.refusal is None]
@@ -166,16 +177,18 @@ def forecast(
         relation,
         assumption,
         derived,
-        without_units=_without_units(shape),
+        without_units=_without_units(shape, mechanism),
         privacy_unit=privacy_unit,
+        mechanism=mechanism,
         robust_cost=None if products is None else replace(products, robust=True),
+        targets=tuple(targets),
     )
-    known = [row for row in rows if row.typical_noise is not None]
-    if not known:
+    chosen = mechanism or table.best
+    if chosen is None or table[chosen].typical_noise is None:
         return table
-    best, *others = sorted(known, key=lambda row: (row.typical_noise or math.inf, row.mechanism == "auto"))
-    rivals = tuple(MECHANISMS[row.mechanism]() for row in others if row.mechanism != "auto")[:_MAX_RIVALS]
-    setting = ReleasePlan(typical, n_rows, budget, relation, MECHANISMS[best.mechanism](), rivals, privacy_unit)
+    others = [row.mechanism for row in table.known if row.mechanism not in (chosen, "auto")]
+    rivals = tuple(MECHANISMS[name]() for name in others)[:_MAX_RIVALS]
+    setting = ReleasePlan(typical, n_rows, budget, relation, MECHANISMS[chosen](), rivals, privacy_unit, refines)
     return _in_units(table, setting)
 
 
@@ -192,7 +205,7 @@ def _in_units(table: Forecast, setting: ReleasePlan) -> Forecast:
     )
 
 
-def _without_units(shape: MomentShape) -> str:
+def _without_units(shape: MomentShape, mechanism: str | None) -> str:
     if shape.row_norm is None:
         return (
             "no numbers in original units: the noise on columns without bounds is known only when it is drawn; "
@@ -203,7 +216,10 @@ def _without_units(shape: MomentShape) -> str:
             "no numbers in original units: without a mean (mean=False) standard deviations and correlations are "
             "not available; leave mean=False out, for a release with a mean"
         )
-    return "no numbers in original units: no possible mechanism has noise that is known beforehand"
+    which = "no possible mechanism has noise that is known beforehand"
+    if mechanism is not None:
+        which = f"the noise of {mechanism} is not known beforehand"
+    return f"no numbers in original units: {which}"
 
 
 def _derived_cost(
@@ -247,7 +263,7 @@ def _largest_ratio(variances: FloatArray, less: FloatArray, units: FloatArray) -
 
 def require_row_count(n_rows: int) -> None:
     """Raise ValueError unless ``n_rows`` is a possible number of rows."""
-    if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
+    if not (is_whole(n_rows) and n_rows >= 1):
         raise InputValueError(Message("out-of-range", parameter="n_rows", value=n_rows, expected="positive-whole"))
 
 
@@ -260,9 +276,11 @@ def _row(
     privacy_unit: PrivacyUnit | None,
     assumed: SyntheticSpectrum,
     typical: TypicalTable,
+    *,
+    refines: bool,
 ) -> ForecastRow:
     try:
-        plan = planned(mechanism, shape, budget, neighbors, privacy_unit)
+        plan = planned(mechanism, shape, budget, neighbors, privacy_unit, refines=refines)
         if plan.measured_runs == 0:
             return ForecastRow(mechanism=name, arithmetic=str(plan.arithmetic), chosen_because=plan.chosen_because)
         errors = plan.errors_on(
@@ -270,6 +288,8 @@ def _row(
         )
     except (ValueError, OverflowError) as refusal:  # of the plan, or of numbers beyond all tables
         few = short_refusal(mechanism, shape, budget, str(refusal))
+        if refines and not has_gaussian_noise(mechanism):
+            few = "targets need Gaussian noise"
         return ForecastRow(name, refusal=str(refusal), short_refusal=few)
     noise, is_noise = _typical_noise(plan, typical, assumed.n_rows)
     return ForecastRow(

@@ -16,6 +16,7 @@ from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism, unknown_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.share_for_targets import RELEASE_SHARE
 from dpmoments.mechanisms.synthetic_spectrum import Assumption
 from dpmoments.messages.message import Message
 from dpmoments.planning.changes import Change, Wanted, budget_needed, rows_needed
@@ -349,8 +350,10 @@ class Forecast(Answer):
         None if the schema has no derived feature, or no mechanism with known noise can run.
     robust_cost : DerivedCost or None
         What the products for robust standard errors would cost; None if they were not asked for, or are all there.
+    targets : tuple of str
+        Features whose coefficients the release would refine.
     setting : ReleasePlan or None
-        The release by the best mechanism, which the numbers in original units are for.
+        The release that the numbers in original units are for: by ``mechanism``, else by the best one.
     noise : ForecastNoise or None
         Its noise; None if no mechanism can run whose noise in original units is known beforehand.
     worst : ForecastNoise or None
@@ -361,6 +364,8 @@ class Forecast(Answer):
         Reason for missing numbers in original units.
     privacy_unit : PrivacyUnit or None
         The privacy unit, if it is not one row.
+    mechanism : str or None
+        Mechanism that the forecast was requested for; None for the best one.
     """
 
     rows: tuple[ForecastRow, ...]
@@ -376,6 +381,8 @@ class Forecast(Answer):
     without_units: str = ""
     privacy_unit: PrivacyUnit | None = None
     robust_cost: DerivedCost | None = None
+    targets: tuple[str, ...] = ()
+    mechanism: str | None = None
 
     def __iter__(self) -> Iterator[ForecastRow]:
         return iter(self.rows)
@@ -398,11 +405,19 @@ class Forecast(Answer):
     @property
     def best(self) -> str | None:
         """Mechanism with the least noise in original units; None if none is known."""
-        return None if self.setting is None else self.setting.mechanism.name
+        return self.known[0].mechanism if self.known else None
+
+    @property
+    def known(self) -> tuple[ForecastRow, ...]:
+        """Mechanisms with known noise in original units, least noise first."""
+        rows = (row for row in self.rows if row.typical_noise is not None)
+        return tuple(sorted(rows, key=lambda row: (row.typical_noise or math.inf, row.mechanism == _DEFAULT)))
 
     @property
     def asked_of(self) -> str | None:
         """Default mechanism for the rows and budgets needed."""
+        if self.mechanism is not None:
+            return self.mechanism
         runs = any(row.mechanism == _DEFAULT and row.refusal is None for row in self.rows)
         known = runs and self.setting is not None and self._setting_of(_DEFAULT).noise is not None
         return _DEFAULT if known else self.best
@@ -413,7 +428,8 @@ class Forecast(Answer):
         Parameters
         ----------
         mechanism : str, optional
-            Default: ``auto``, the default of :func:`dpmoments.release`; the best of this forecast if that cannot run.
+            Default: that of the forecast; else ``auto``, the default of :func:`dpmoments.release`, or the best if that
+            cannot run.
         **wanted
             Noise SDs: ``correlation=0.02``, ``coefficient=0.05`` for the typical ones; ``mean={"age": 0.5}``,
             ``sd={"age": 0.5}`` in original units, ``share={"smoker": 0.01}``; one number applies to all features. A 95
@@ -543,17 +559,29 @@ class Forecast(Answer):
             return self.title, self.without_units
         return (
             self.title,
-            f"best: {self.best}{self._why_best}",
+            f"best: {self.best}{self._why_best}" if self.mechanism is None else f"mechanism: {self._requested}",
             "what describe() would show if the table is as assumed, in original units:",
         )
 
     @property
+    def _requested(self) -> str:
+        """Requested mechanism, compared with the best."""
+        assert self.mechanism is not None
+        row, best = self[self.mechanism], self.known[0]
+        takes = "" if row.chosen_because is None else f", which takes {row.chosen_because.facts['mechanism']}"
+        assert row.typical_noise is not None
+        assert best.typical_noise is not None
+        ratio = 1.0 if row.typical_noise == best.typical_noise else best.typical_noise / row.typical_noise
+        if ratio * _ABOUT_AS_MUCH > 1.0:
+            return f"{self.mechanism}{takes} (the least noise)"
+        return f"{self.mechanism}{takes} ({best.mechanism} has the least noise, {ratio:.2g} × as much)"
+
+    @property
     def _why_best(self) -> str:
-        assert self.setting is not None
         others = [
             row for row in self.rows if row.typical_noise is not None and row.mechanism not in (self.best, "auto")
         ]
-        own = self[self.setting.mechanism.name].typical_noise if self.best else None
+        own = self.known[0].typical_noise
         if not others or not own:
             return ""
         second = min(others, key=lambda row: row.typical_noise or math.inf)
@@ -586,10 +614,10 @@ class Forecast(Answer):
     @property
     def in_words(self) -> tuple[str, ...]:
         """Lines below the columns: correlations, a coefficient, assumptions, what to change."""
-        if self.noise is None or self.best is None:
+        if self.noise is None or self.setting is None:
             return ()
         helpful = ("what would help:", *(f"  {change}" for change in self.changes)) if self.changes else ()
-        return (*_describe_noise(self.noise, self.worst, self.best), *helpful)
+        return (*_describe_noise(self.noise, self.worst, self.setting.mechanism.name), *helpful)
 
     @property
     def mechanisms_text(self) -> tuple[str, ...]:
@@ -610,10 +638,13 @@ class Forecast(Answer):
         unknown = [row.mechanism for row in self.rows if row.refusal is None and row.second_moment_error is None]
         of_unknown = (f"not measured (too many features): the error of {', '.join(unknown)}",) if unknown else ()
         derived = (str(cost) for cost in (self.derived_cost, self.robust_cost) if cost is not None)
+        refining, kept = f"{1.0 - RELEASE_SHARE:.0%} of ρ refines coefficients", f"{RELEASE_SHARE:.0%} of ρ"
+        of_targets = (f"{refining} of {', '.join(self.targets)}: this noise is for moments with {kept}",)
         refused = _refusals_in_a_line(self.rows)
         clipped = [f"{row.mechanism} ({row.clipped:.2g} of them)" for row in self.rows if row.clipped > 0.0]
         of_clipped = (f"errors include the clipping of assumed rows: {', '.join(clipped)}",) if clipped else ()
         return (
+            *(of_targets if self.targets else ()),
             *derived,
             *adaptive,
             *of_clipped,
@@ -648,6 +679,7 @@ class Forecast(Answer):
             "n_rows": self.n_rows,
             "budget": self.budget.to_dict(),
             "neighbors": str(self.neighbors),
+            "targets": list(self.targets),
             "protected_unit": "row" if self.privacy_unit is None else self.privacy_unit.to_dict(),
             "assumption": {"spectrum": list(self.assumption.spectrum), "units": self.assumption.units},
             "mechanisms": [row.to_dict() for row in self.rows],

@@ -22,14 +22,16 @@ from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.version import __version__
 from dpmoments.mechanisms import ball_search
 from dpmoments.mechanisms.adaptive_ball import MAX_RADIUS, AdaptiveBallPlan, allowed_excess
-from dpmoments.mechanisms.base import Mechanism, Plan
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import count_error
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.share_for_targets import plan_of_moments
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.group_privacy import budget_for_rows
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.repair.available_cases import Presence
@@ -702,6 +704,8 @@ class ReleasePlan:
         Mechanisms that may be better once something is changed.
     privacy_unit : PrivacyUnit or None
         The privacy unit, if it is not one row.
+    refines : bool
+        True if targets are refined, so that the moments have a share of the budget.
     """
 
     typical: TypicalTable
@@ -711,6 +715,7 @@ class ReleasePlan:
     mechanism: Mechanism
     rivals: tuple[Mechanism, ...] = ()
     privacy_unit: PrivacyUnit | None = None
+    refines: bool = False
 
     @cached_property
     def plan(self) -> Plan:
@@ -718,7 +723,7 @@ class ReleasePlan:
         # Where the number of rows is private a release plans without it.
         n_rows = self.n_rows if self.neighbors.table_size_is_public else None
         shape = MomentShape.of(self.typical.schema, mean=True, n_rows=n_rows)
-        return planned(self.mechanism, shape, self.budget, self.neighbors, self.privacy_unit)
+        return planned(self.mechanism, shape, self.budget, self.neighbors, self.privacy_unit, refines=self.refines)
 
     @cached_property
     def noise(self) -> ForecastNoise | None:
@@ -742,9 +747,18 @@ class ReleasePlan:
 
 @lru_cache(maxsize=64)
 def planned(
-    mechanism: Mechanism, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, unit: PrivacyUnit | None
+    mechanism: Mechanism,
+    shape: MomentShape,
+    budget: PrivacyBudget,
+    neighbors: Neighbors,
+    unit: PrivacyUnit | None,
+    *,
+    refines: bool = False,
 ) -> Plan:
-    """Return the plan of a release, cached for searches."""
+    """Return the plan of a release's moments, cached for searches."""
+    if refines:
+        of_row = budget_for_rows(budget, GAUSSIAN_LOSS_UNITS[budget.kind], unit)
+        return plan_of_moments(mechanism, shape, of_row, neighbors)
     return plan_before_release(mechanism, shape, budget, neighbors, unit)
 
 

@@ -229,5 +229,5 @@ def _of_columns(setting: ReleasePlan, columns: Sequence[str], budget: PrivacyBud
         },
         typical_mean={name: float(typical.means[i]) for name, i in indices.items()},
     )
-    noise = replace(setting, typical=own, budget=budget).noise
+    noise = replace(setting, typical=own, budget=budget, refines=False).noise
     return math.inf if noise is None else _of_regression(noise, columns)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from numbers import Integral
 from typing import Any, Literal, get_args
 
+from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import require_known
 from dpmoments.messages.message import Message
@@ -123,7 +123,7 @@ class PrivacyUnit:
             )
         if not self.column:
             raise InputValueError(Message("unit-without-name"))
-        if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, Integral):
+        if not is_whole(self.max_rows):
             raise InputTypeError(
                 Message("wrong-type", parameter="max_rows", expected="whole-number", got=type(self.max_rows).__name__)
             )

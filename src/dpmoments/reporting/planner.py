@@ -79,7 +79,7 @@ def budgets_table(forecast: Forecast) -> PageTable | None:
     plan = replace(forecast.setting, mechanism=make_mechanism(forecast.asked_of))
     sizes = [size for factor in _FACTORS if (size := plan.size_of_budget * factor) <= MAX_LOSS]
     rows = [(_budget_text(plan, size), _words(_noise(plan.with_budget(size)))) for size in sizes]
-    return PageTable.of("Noise of the default mechanism, by budget", [("budget", "noise"), *rows])
+    return PageTable.of(f"Noise of {forecast.asked_of}, by budget", [("budget", "noise"), *rows])
 
 
 def _budget_text(plan: ReleasePlan, size: float) -> str:

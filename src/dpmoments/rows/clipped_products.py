@@ -14,12 +14,9 @@ from dpmoments.rows.moments import Moments
 from dpmoments.rows.rounding import SlicedMatrix, row_peaks
 from dpmoments.rows.summary import Adapted, Missing, plain_rows
 
-SHARE_WEIGHT, SQUARE_WEIGHT = 0.2, 0.2
-"""Weights of the two last coordinates.
-
-They are the indicator of a clipped row, and the square of its product's length.
-"""
-LONGEST = float(np.nextafter(np.sqrt(1.0 + SHARE_WEIGHT**2 + SQUARE_WEIGHT**2), np.inf))
+SHARE_WEIGHT = 0.2
+"""Weight of the last coordinate, the indicator of a clipped row."""
+LONGEST = float(np.nextafter(np.sqrt(1.0 + SHARE_WEIGHT**2), np.inf))
 """Largest length of a row's coordinates, in clips."""
 
 
@@ -27,8 +24,8 @@ LONGEST = float(np.nextafter(np.sqrt(1.0 + SHARE_WEIGHT**2 + SQUARE_WEIGHT**2), 
 class ClippedProducts(Adapted["RunningMoments", Moments]):
     """Sums of clip_C(r a), with a = (1, L(x − center)) and r = t(x − center) − constant.
 
-    Two coordinates follow: ``SHARE_WEIGHT``·C if ‖r a‖ > C, else 0, and ``SQUARE_WEIGHT``·min(‖r a‖, C)²/C. A row's
-    coordinates are a function of its own values, to the last bit; a dropped row has none.
+    One coordinate follows: ``SHARE_WEIGHT``·C if ‖r a‖ > C, else 0. A row's coordinates are a function of its own values,
+    to the last bit; a dropped row has none.
 
     Attributes
     ----------
@@ -54,7 +51,7 @@ class ClippedProducts(Adapted["RunningMoments", Moments]):
     ) -> ClippedProducts:
         """Return the summary; the lattice is ``LONGEST`` · C · 2^−bits."""
         # Products of finite numbers are finite; if they ever were not, the row would have no term.
-        moments = MomentSummary(len(linear) + 2, bits, LONGEST * clip, missing="center")
+        moments = MomentSummary(len(linear) + 1, bits, LONGEST * clip, missing="center")
         return cls(moments, SlicedMatrix.of(linear), center, constant, clip, missing)
 
     def add(self, running: RunningMoments, block: NDArray[Any]) -> None:
@@ -64,13 +61,13 @@ class ClippedProducts(Adapted["RunningMoments", Moments]):
             self.summary.add(running, self.products(block[start : start + step]))
 
     def products(self, block: NDArray[Any]) -> FloatArray:
-        """Return the coordinates of the kept rows before rounding, shape (n, k + 3)."""
+        """Return the coordinates of the kept rows before rounding, shape (n, k + 2)."""
         values = plain_rows(block, self.missing)
         values -= self.center
         image, exponents = self.linear.image(values, row_peaks(values))
         image = np.ldexp(image, exponents[:, None])
         residuals, k = image[:, -1] - self.constant, image.shape[1] - 1
-        result = np.empty((len(image), k + 3))
+        result = np.empty((len(image), k + 2))
         result[:, 0] = residuals
         np.multiply(image[:, :-1], residuals[:, None], out=result[:, 1 : k + 1])
         squares = np.zeros(len(image))
@@ -79,5 +76,4 @@ class ClippedProducts(Adapted["RunningMoments", Moments]):
         clipped = squares > self.clip * self.clip
         result[clipped, : k + 1] *= (self.clip / np.sqrt(squares[clipped]))[:, None]
         result[:, k + 1] = np.where(clipped, SHARE_WEIGHT * self.clip, 0.0)
-        result[:, k + 2] = np.where(clipped, SQUARE_WEIGHT * self.clip, SQUARE_WEIGHT / self.clip * squares)
         return result

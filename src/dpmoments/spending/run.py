@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from dpmoments.analysis.description import clipping_warning
+from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
@@ -209,7 +209,7 @@ def spend(
         clauses = data.clauses if isinstance(data, DatabaseQuery) else None
         origin = ReleaseOrigin.fresh(request.dataset, insecure_seed=request.insecure_seed, query=clauses)
         held = request.charge.reserve(run, plan.mechanism.name, origin)
-        result, receipt = _execute_plan(run, rows, watch, request.insecure_seed, held, public_rows)
+        result, receipt, held = _execute_plan(run, rows, watch, request.insecure_seed, held, public_rows)
     return Spent(rows, plan, public_rows, result, receipt, held)
 
 
@@ -247,8 +247,8 @@ def _execute_plan(
     insecure_seed: int | None,
     held: Held,
     public_rows: int | None,
-) -> tuple[Noisy, Receipt]:
-    """Run the plan and return its result and receipt: the only step that spends budget.
+) -> tuple[Noisy, Receipt, Held]:
+    """Run the plan and return result, receipt and what is held: only this spends budget.
 
     If an error ends the run before its first noise draw, the ledger's reservation is refunded. A note on the error states
     whether anything was spent.
@@ -261,7 +261,7 @@ def _execute_plan(
     try:
         with blas_threads(rows.threads):
             if held.ledger is not None:
-                held.contents.append(_content(rows))
+                held = replace(held, content=_content(rows))
             noisy = plan.run(rows, privacy_filter)
     except PrivacyFilterError:
         raise  # a defect of the mechanism: its whole cost counts as spent, as the message says
@@ -275,7 +275,7 @@ def _execute_plan(
         raise
     receipt = privacy_filter.close()
     log.info("the run ended, with %d draws of noise", len(receipt.draws))
-    return noisy, receipt
+    return noisy, receipt, held
 
 
 def _content(rows: Rows) -> bytes:
@@ -339,7 +339,7 @@ def moment_release(
 def require_whole_numbers(**values: object) -> None:
     """Raise TypeError unless every value is a whole number or None."""
     for name, value in values.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
+        if value is not None and not is_whole(value):
             raise InputTypeError(
                 Message("wrong-type", parameter=name, expected="whole-number", got=type(value).__name__)
             )
@@ -362,7 +362,7 @@ def privacy_statement(
 
 def _public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None) -> int | None:
     """Return the table size if it is public, counted or as given, else None."""
-    if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1):
+    if n_rows is not None and not (is_whole(n_rows) and n_rows >= 1):
         raise InputValueError(Message("out-of-range", parameter="n_rows", value=n_rows, expected="positive-whole"))
     if not neighbors.table_size_is_public:
         return n_rows

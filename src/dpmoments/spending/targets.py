@@ -17,13 +17,13 @@ from dpmoments.analysis.refined_regression import TARGETS, RefinedRegression
 from dpmoments.analysis.regression import automatic_alpha
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import with_gaussian_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
+from dpmoments.mechanisms.share_for_targets import budget_of_moments, check_targets, plan_of_moments
 from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
 from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.accounting import Loss
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -35,13 +35,11 @@ from dpmoments.privacy.sensitivity import row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
-from dpmoments.rows.clipped_products import LONGEST, SHARE_WEIGHT, SQUARE_WEIGHT
+from dpmoments.rows.clipped_products import LONGEST, SHARE_WEIGHT
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import moment_release
 
-RELEASE_SHARE = 0.75
-"""Share of ρ for the moments; the refining steps have the rest."""
 STEPS = 6
 _GROWTH = 1.15
 """Budget of a step over that of the step before."""
@@ -86,18 +84,7 @@ class WithTargets(Mechanism):
     @classmethod
     def of(cls, inner: Mechanism, schema: Schema, targets: Sequence[str], repair: Repair) -> WithTargets:
         """Return the mechanism; refuse targets that are not features."""
-        if isinstance(targets, str) or not all(isinstance(name, str) for name in targets):
-            raise InputTypeError(Message("names-one-text", what="targets"))
-        names = schema.feature_names
-        for name in targets:
-            if name not in names:
-                raise InputValueError(
-                    Message("unknown-feature", name=name, features=len(names), **closest(name, names))
-                )
-        if len(set(targets)) < len(targets):
-            raise InputValueError(Message("feature-twice"))
-        if schema.has_available:
-            raise InputValueError(Message("targets-of-present-values"))
+        check_targets(schema, targets)
         return cls(inner, tuple(targets), repair)
 
     @property
@@ -109,24 +96,10 @@ class WithTargets(Mechanism):
         return self.inner.options
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
-        if budget.kind is BudgetKind.PURE:
-            raise InputValueError(Message("targets-need-delta", budget=budget))
-        if not shape.mean:
-            raise InputValueError(Message("targets-need-mean"))
-        if shape.row_norm is None:
-            raise InputValueError(Message("mechanism-needs-row-bound", mechanism="targets"))
-        self.inner.check_support(shape, self._for_moments(budget), neighbors)
-
-    def _for_moments(self, budget: PrivacyBudget) -> PrivacyBudget:
-        return self.drawable_budget(budget).split(RELEASE_SHARE, 1.0 - RELEASE_SHARE)[0]
+        self.inner.check_support(shape, budget_of_moments(shape, budget), neighbors)
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> TargetsPlan:
-        moments = self.inner.plan(shape, self._for_moments(budget), neighbors)
-        if (
-            moments.mechanism.loss_units[BudgetKind.APPROXIMATE]
-            is not self.loss_units[BudgetKind.APPROXIMATE]  # every draw is Gaussian
-        ):
-            raise InputValueError(Message("targets-need-gaussian-noise", mechanism=moments.mechanism.name))
+        moments = plan_of_moments(self.inner, shape, budget, neighbors)
         chosen = replace(self, inner=moments.mechanism)
         return TargetsPlan(
             chosen, shape, neighbors, budget, moments=moments, targets=chosen, chosen_because=moments.chosen_because
@@ -235,8 +208,8 @@ class TargetsPlan(Plan):
         weights, center = start.coefficients, np.zeros(len(release.feature_names))
         center[[*start.features, start.target]] = start.center
         parts = _GROWTH ** np.arange(STEPS)
-        sensitivity, bits = row_sum_l2(self.neighbors), min(_MAX_BITS, (53 - (k + 2).bit_length()) // 2)
-        average, answer, total, variance = np.zeros(k + 1), np.zeros(k + 3), 0.0, 0.0
+        sensitivity, bits = row_sum_l2(self.neighbors), min(_MAX_BITS, (53 - (k + 1).bit_length()) // 2)
+        average, answer, total, variance = np.zeros(k + 1), np.zeros(k + 2), 0.0, 0.0
         for step, share in enumerate(rho * parts / parts.sum(), start=1):
             spent = min(float(share) * (1.0 - 1e-12), privacy_filter.left.as_budget.rho)
             regressors[k] = -weights[1:] @ regressors[:k]
@@ -254,21 +227,14 @@ class TargetsPlan(Plan):
         change = weights[1:] - start.coefficients[1:]
         taken = _SHRINKAGE * max(k - 2, 1) * variance / n_rows**2 / max(float(change @ change), 1e-300)
         weights = np.append(weights[0], start.coefficients[1:] + max(0.0, 1.0 - taken) * change)
-        error = math.sqrt(variance)
         return RefinedRegression(
             target=target,
             features=tuple(release.feature_names[index] for index in start.features),
             center=start.center,
             whitening=start.whitening,
             coefficients=weights,
-            average=average,
-            answer=answer[: k + 1],
-            noise_variance=variance,
-            clip=clip,
             clipped=float(answer[k + 1]) / (SHARE_WEIGHT * clip),
-            clipped_error=error / (SHARE_WEIGHT * clip),
-            square=float(answer[k + 2]) * clip / SQUARE_WEIGHT,
-            square_error=error * clip / SQUARE_WEIGHT,
+            clipped_error=math.sqrt(variance) / (SHARE_WEIGHT * clip),
         )
 
 
