@@ -60,9 +60,9 @@ from support.spark_session import of_spark
 
 KEY = (0x5EED, 0xCAFE)
 UNIT = {"drop": dpm.PrivacyUnit("person", 2, "drop"), "error": dpm.PrivacyUnit("person", 2, "error")}
-ROWS_AT_A_TIME = 7
+ROWS_AT_A_TIME = 14
 ODD_ROWS_AT_A_TIME = 8
-CSV_BLOCK_BYTES = 900
+CSV_BLOCK_BYTES = 1500
 BUCKET_BITS = 10
 MOST_SHOWN = 60
 SOME_ODD_ROWS = 4
@@ -270,7 +270,7 @@ def interference(
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of forty rows are read in many blocks; few buckets of units are enough for them."""
+    """Tables of forty rows are read in three blocks; few buckets of units are enough for them."""
     monkeypatch.setattr("dpmoments.rows.sources.arrow._ROWS_PER_BATCH", ROWS_AT_A_TIME)
     monkeypatch.setattr("dpmoments.rows.sources.arrow._MIN_ROWS_PER_PIECE", ROWS_AT_A_TIME)
     monkeypatch.setattr("dpmoments.rows.sources.memory._MIN_ROWS_PER_PART", ROWS_AT_A_TIME)

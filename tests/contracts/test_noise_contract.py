@@ -1,7 +1,7 @@
 """Mechanism × analysis × calibration: an answer has its ± and errs by it, or the release says why it has none.
 
 Releases of one table are drawn again and again, so that only noise differs. The root mean square of (answer − truth)/± is 1
-if the ± is right. By default 60 draws: the ratio over all numbers of an answer (3 to 6 of them) must be in [0.7, 1.3], and that
+if the ± is right. By default 40 draws: the ratio over all numbers of an answer (3 to 6 of them) must be in [0.7, 1.3], and that
 of each number in [0.55, 1.5]. A ± that is 1.5 times too small or too large throughout is found in more than 99 of 100 runs, and
 so is one that is half of what it should be in a single number; chance alone fails a number once in 10⁵, of Laplace noise once in
 500 (at fixed seeds: not at all). Of the table every sixth cell is tried by default, and each row and column in
@@ -25,6 +25,7 @@ from contracts.comparison_cases import EVERY_ANALYSIS
 from dpmoments.mechanisms.registry import MECHANISMS as MECHANISMS_BY_NAME
 from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from support.drawn_releases import without_bisection
 
 N_ROWS = 4_000
 REGIONS = ("north", "south", "east")
@@ -244,6 +245,12 @@ def ratios(case: str, analysis: str, draws: int) -> dict[str, float] | None:
 CELLS = [pytest.param(case, analysis, id=f"{case} × {analysis}") for case in CASES for analysis in ANALYSES]
 
 
+@pytest.fixture
+def no_bisection(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_bisection(monkeypatch)
+
+
+@pytest.mark.usefixtures("no_bisection")
 @pytest.mark.parametrize(("case", "analysis"), CELLS[::6])  # other analyses of each case, since there are eleven
 def test_an_answer_errs_by_what_it_states(case: str, analysis: str) -> None:
     found = ratios(case, analysis, DRAWS)
@@ -256,6 +263,7 @@ def test_an_answer_errs_by_what_it_states(case: str, analysis: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_bisection")
 @pytest.mark.parametrize(("case", "analysis"), CELLS)
 def test_each_number_errs_by_what_it_states(case: str, analysis: str) -> None:
     found = ratios(case, analysis, SLOW_DRAWS)
@@ -331,6 +339,7 @@ def uncorrelated(law: NoiseLaw) -> NoiseLaw:
     return NoiseLaw((NoiseTerm(GaussianCells(), law.cell_variances()),), law.caveats)
 
 
+@pytest.mark.usefixtures("no_bisection")
 @pytest.mark.parametrize(
     ("fault", "case", "analysis"),
     [
@@ -356,6 +365,7 @@ def test_a_wrong_law_is_found(
         test_an_answer_errs_by_what_it_states(case, analysis)
 
 
+@pytest.mark.usefixtures("no_bisection")
 @pytest.mark.parametrize(("fault", "analysis"), [(1.5, "mean"), (1.0 / 1.5, "mean"), (2.0, "t-test")])
 def test_a_wrong_error_is_found(fault: float, analysis: str, monkeypatch: pytest.MonkeyPatch) -> None:
     right = ANALYSES[analysis]

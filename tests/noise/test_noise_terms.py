@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise import models
@@ -744,3 +745,51 @@ def test_a_wishart_matrix_has_as_many_degrees_as_rows() -> None:
     for degrees, inverse in ((2.9, False), (4.9, True)):
         with refused("not-between", parameter="degrees"):
             model(degrees, inverse=inverse)
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_intervals_of_wishart_draws_hold_the_moments_of_the_table(inverse: bool) -> None:
+    rng = np.random.default_rng(0)
+    rows, weight, degrees, padding = rng.uniform(-0.5, 0.5, (400, D)) + 0.2, 0.5, 900.0, 4.0
+    augmented = np.hstack([np.full((400, 1), weight), rows])
+    scale = augmented.T @ augmented + padding * np.eye(D + 1)
+    chosen, failure, held, held_by_half = [2, 0], 0.1, 0, 0
+    moments = np.hstack([np.ones((400, 1)), rows[:, chosen]])
+    exact = moments.T @ moments
+    for _ in range(200):
+        normal = rng.multivariate_normal(np.zeros(D + 1), np.eye(D + 1), size=int(degrees))
+        root = np.linalg.cholesky(scale)
+        if inverse:
+            drawn = (degrees - D - 2.0) * root @ np.linalg.inv(normal.T @ normal) @ root.T
+        else:
+            drawn = root @ (normal.T @ normal) @ root.T / degrees
+        released = Moments(
+            drawn[1:, 1:] - padding * np.eye(D), drawn[0, 1:] / weight, (drawn[0, 0] - padding) / weight**2
+        )
+        model = WishartModel(**WISHART | dict(inverse=inverse, corner=float(drawn[0, 0])))
+        interval = model.interval(released, chosen, failure)
+        assert interval is not None
+        assert interval.constant
+        if _within(interval, exact, 1.0):
+            held += 1
+            assert abs((drawn[0, 0] - padding) / weight**2 - 400.0) <= interval.count_error
+        held_by_half += _within(interval, exact, 0.3)
+    assert held >= 200 * (1.0 - failure) - 12
+    assert held_by_half < 200 * (1.0 - failure) - 12  # planted fault: less than a third of the spread
+
+
+def _within(interval: Any, exact: np.ndarray, share: float) -> bool:
+    """Whether center − share·spread ⪯ exact ⪯ center + share·spread."""
+    away, reach = exact - interval.center, share * interval.spread
+    return bool(np.linalg.eigvalsh(reach - away)[0] >= -1e-9 and np.linalg.eigvalsh(reach + away)[0] >= -1e-9)
+
+
+def test_bounds_on_a_count_of_its_own_are_quantiles() -> None:
+    for failure in (0.3, 0.01):
+        laplace = replace(MODELS["last step"], count_is_laplace=True)
+        assert laplace.count_bound(failure) == pytest.approx(stats.laplace(scale=2.0).ppf(1.0 - failure / 2.0) + 0.5)
+        normal = replace(laplace, count_is_laplace=False).count_bound(failure) - 0.5
+        assert (
+            stats.norm.ppf(1.0 - failure / 2.0) * 2.0 <= normal <= 2.0 * math.sqrt(2.0 * math.log(2.0 / failure)) + 1e-9
+        )
+    assert replace(laplace, count_scale=0.0).count_bound(0.1) == 0.0

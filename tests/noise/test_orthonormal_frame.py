@@ -1,6 +1,7 @@
 """Frames drawn with deflation against the plain per-step algorithm and against exact conditional laws."""
 
 import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -95,6 +96,17 @@ def wrong_deflation(monkeypatch):
     monkeypatch.setattr(orthonormal_frame, "_deflate", wrong)
 
 
+@functools.cache
+def plain_frames():
+    return many(plain_frame, MATRIX, TEMPERATURES, 700, 2)
+
+
+@functools.cache
+def wrong_frames():
+    """Drawn where the fault is planted, by both tests that have to find it."""
+    return many(sample_orthonormal_frame, MATRIX, TEMPERATURES, 700, 1)
+
+
 class TestLaw:
     @pytest.mark.parametrize("block_size", [None, 2])
     def test_conditional_laws(self, block_size):
@@ -102,13 +114,12 @@ class TestLaw:
         check_conditional_laws(frames)
 
     def test_the_plain_algorithm_passes_the_same_test(self):
-        check_conditional_laws(many(plain_frame, MATRIX, TEMPERATURES, 700, 2))
+        check_conditional_laws(plain_frames())
 
     @pytest.mark.usefixtures("wrong_deflation")
     def test_a_wrong_restriction_is_rejected(self):
-        frames = many(sample_orthonormal_frame, MATRIX, TEMPERATURES, 700, 1)
         with pytest.raises(AssertionError, match="p ="):
-            check_conditional_laws(frames)
+            check_conditional_laws(wrong_frames())
 
     def test_temperatures_out_of_step_are_rejected(self):
         frames = many(sample_orthonormal_frame, MATRIX, np.roll(TEMPERATURES, 1), 700, 1)
@@ -124,9 +135,8 @@ class TestLaw:
 
     @pytest.mark.usefixtures("wrong_deflation")
     def test_a_wrong_restriction_is_told_from_the_plain_algorithm(self):
-        plain = many(plain_frame, MATRIX, TEMPERATURES, 900, 3)
         with pytest.raises(AssertionError, match=r"z-scores|p ="):
-            check_same_law(many(sample_orthonormal_frame, MATRIX, TEMPERATURES, 700, 4), plain)
+            check_same_law(wrong_frames(), plain_frames())
 
     def test_the_last_vector_is_a_fair_sign_of_the_only_one_left(self):
         frames = many(sample_orthonormal_frame, np.diag([3.0, 1.0, 0.0]), np.array([1.0, 1.0, 50.0]), 600, 5)

@@ -356,7 +356,22 @@ def test_a_forecast_is_drawn_as_it_is_printed() -> None:
     lost = [(said.mean_is_noise, "o"), (np.array(said.standard_deviation_is_noise) & ~noise.typical.shares, "D")]
     assert hollow == {(int(place), marker) for where, marker in lost for place in np.flatnonzero(where)}
     assert hollow
+    of_means, of_spreads = (
+        {round(float(y)): float(x) for line in ax.lines if line.get_marker() == mark for x, y in line.get_xydata()}
+        for mark in ("o", "D")
+    )
+    relative = noise.mean / noise.typical.standard_deviations
+    assert of_means == pytest.approx(dict(enumerate(relative)))
+    known = noise.standard_deviation / noise.typical.standard_deviations
+    assert of_spreads == pytest.approx({place: known[place] for place in of_spreads})
+    (begins, _), (ends, _) = ax.patches[0].get_extents().transformed(ax.transData.inverted()).get_points()
+    assert begins == pytest.approx(1.0)  # hatched from where the noise is as large as what is described
+    assert ends > max([*of_means.values(), *of_spreads.values()])
+    said_beside = [text.get_text() for text in ax.texts]
+    assert [text.startswith("noise") for text in said_beside[:3]] == list(said.mean_is_noise)
     against = forecast.plot("budget", ax=Figure().subplots())
+    assert against.get_xlabel() == "budget, ε"
+    assert (against.get_xscale(), against.get_yscale()) == ("log", "log")
     (best,) = [line for line in against.lines if line.get_marker() == "None" and len(line.get_xdata()) == 7][:1]
     at = best.get_xdata().tolist().index(0.5)
     assert best.get_ydata()[at] == pytest.approx(noise.typical_correlation())

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from benchmarks.papers.items import ITEMS, KINDS, PAGE, ROOT, STATUSES, every_item, load, page, verdicts
+from benchmarks.papers.reproduce.declaration import EXACT
 
 PAPERS = load()
 FIELDS = {"section", "kind", "item", "status", "because", "where", "tests", "verdicts"}
@@ -169,10 +170,6 @@ def test_the_list_in_a_file_has_a_row_per_item() -> None:
     head, *rows = csv.reader(io.StringIO(every_item(PAPERS)))
     assert len(rows) == sum(len(paper["items"]) for paper in PAPERS)
     assert {len(row) for row in rows} == {len(head)}
-
-
-EXACT = " — under exact calibration"
-"""Ends a claim that is judged with other constants than the paper's."""
 
 
 def test_every_claim_that_a_page_judges_is_an_item_and_has_its_status() -> None:
