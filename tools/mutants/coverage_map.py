@@ -20,7 +20,7 @@ from typing import Any
 import coverage
 import pytest
 from tools.mutants.enumeration import ROOT, SOURCE, module_path, source_of
-from tools.mutants.forked import forked, run_tests
+from tools.mutants.forked import forked, run_unmutated
 
 __all__ = ["COLLECTING", "Covering", "covering"]
 
@@ -124,8 +124,9 @@ def _measured(test_file: str, modules: list[str], leave_out: set[str]) -> Measur
 
         def run(items: dict[str, pytest.Item]) -> None:
             chosen = [item for name, item in items.items() if _function_of(name) not in leave_out]
-            if chosen:
-                chosen[0].config.pluginmanager.register(Failures())
+            if not chosen:
+                return
+            chosen[0].config.pluginmanager.register(Failures())
             for item, following in zip(chosen, [*chosen[1:], None], strict=True):
                 recorder.switch_context(item.nodeid)
                 before = time.process_time()
@@ -133,7 +134,7 @@ def _measured(test_file: str, modules: list[str], leave_out: set[str]) -> Measur
                 seconds[item.nodeid] = round(time.process_time() - before, 4)
             recorder.switch_context(COLLECTING)
 
-        run_tests([test_file], run)
+        run_unmutated([test_file], run)
         recorder.stop()
         data = recorder.get_data()
         found: dict[str, dict[str, list[int]]] = {}

@@ -20,7 +20,7 @@ from typing import NoReturn
 import pytest
 from tools.mutants.enumeration import ROOT, SOURCE, Mutant, module_path
 
-__all__ = ["Collected", "forked", "import_mutated", "load_everything_else", "run_tests", "swap_code"]
+__all__ = ["Collected", "forked", "import_mutated", "load_everything_else", "run_tests", "run_unmutated", "swap_code"]
 
 EVERYTHING_ELSE = (
     *("numpy", "numpy.random", "numpy.testing", "scipy.integrate", "scipy.linalg", "scipy.optimize", "scipy.special"),
@@ -102,6 +102,13 @@ def run_tests(arguments: Sequence[str], work: Callable[[dict[str, pytest.Item]],
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--capture=sys", "-p", "no:faulthandler"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     return int(pytest.main([*options, *arguments], plugins=[Collected(work)]))
+
+
+def run_unmutated(arguments: Sequence[str], work: Callable[[dict[str, pytest.Item]], None]) -> None:
+    """Do the same where the code is as it is: raise RuntimeError if tests cannot be collected."""
+    status = run_tests(arguments, work)
+    if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise RuntimeError(f"pytest ended with {status!r}")
 
 
 class FirstFailure:

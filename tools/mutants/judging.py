@@ -14,7 +14,15 @@ from itertools import accumulate
 import pytest
 from tools.mutants.coverage_map import COLLECTING, Covering, covering
 from tools.mutants.enumeration import ROOT, Mutant, module_path, source_of
-from tools.mutants.forked import first_to_fail, forked, functions_of, import_mutated, run_tests, swap_code
+from tools.mutants.forked import (
+    first_to_fail,
+    forked,
+    functions_of,
+    import_mutated,
+    run_tests,
+    run_unmutated,
+    swap_code,
+)
 from tools.mutants.targets import test_files
 
 __all__ = ["Judge", "Verdict"]
@@ -140,7 +148,7 @@ class Judge:
                         continue
                     say(f"{mutant.name} {verdict.outcome} {verdict.by}")
 
-            run_tests(self.files, each)
+            run_unmutated(self.files, each)
 
         for line in _streamed(work):
             if line.startswith("!"):

@@ -533,6 +533,7 @@ TESTS = {
     ),
     "repair/counts": ("counts_release",),
     "planning/": (
+        "imagined_release",
         "forecast",
         "forecast_units",
         "planner",
