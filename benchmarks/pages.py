@@ -17,8 +17,10 @@ __all__ = ["DOCS", "EVIDENCE", "part_of", "tables_in", "write_page", "write_part
 
 DOCS = Path(__file__).parents[1] / "docs"
 EVIDENCE = DOCS / "evidence"
-MAX_ROWS, MAX_WORDS = 12, 200
+MAX_ROWS, MAX_WORDS = 12, 150
 """A table with more rows or words goes into a file."""
+MAX_COLUMNS = 4
+"""Columns that a link to a file names."""
 FOLDER = "tables"
 TABLE = re.compile(r"^(?P<table>(?:\|.*\n)+)|^#+ (?P<heading>.*)$", re.M)
 IN_A_FILE = re.compile(rf"^\[[\d,]+ rows\]\(({FOLDER}/[\w-]+\.csv)\).*$", re.M)
@@ -87,15 +89,16 @@ def _with_files(page: Path, text: str, name: str) -> str:
         if len(lines) - 2 <= MAX_ROWS and len(found["table"].split()) <= MAX_WORDS:
             return found[0]
         number = str(numbers[part] + 1) if numbers[part] else ""
-        stem = "-".join(word for word in (page.stem, name, part, number) if word)
+        stem = "-".join(word for word in (page.stem, name.replace(" ", "-"), part, number) if word)
         numbers[part] += 1
         file = page.parent / FOLDER / f"{stem}.csv"
         file.parent.mkdir(exist_ok=True)
         with file.open("w", encoding="utf-8", newline="") as stream:
             rows = [_cells(line) for line in (lines[0], *lines[2:])]
-            csv.writer(stream, lineterminator="\n").writerows([cell.strip("*") for cell in row] for row in rows)
-        columns = ", ".join(cell for cell in _cells(lines[0]) if cell)
-        return f"[{len(lines) - 2:,} rows]({FOLDER}/{file.name}): {columns}.\n"
+            csv.writer(stream, lineterminator="\n").writerows([cell.replace("**", "") for cell in row] for row in rows)
+        columns = [cell for cell in _cells(lines[0]) if cell]
+        end = "." if len(columns) <= MAX_COLUMNS else ", …"
+        return f"[{len(lines) - 2:,} rows]({FOLDER}/{file.name}): {', '.join(columns[:MAX_COLUMNS])}{end}\n"
 
     return TABLE.sub(linked, text)
 

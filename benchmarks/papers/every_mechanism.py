@@ -186,8 +186,7 @@ def cells(found: Sequence[Measured]) -> list[Cell]:
 
 def table_lines(name: str, found: Sequence[Measured]) -> list[str]:
     """A row a mechanism and δ, a column an ε."""
-    lines = [f"### {name}", "", "| | " + " | ".join(f"{epsilon:g}" for epsilon in EPSILONS) + " |"]
-    lines.append("| --- |" + " ---: |" * len(EPSILONS))
+    lines = []
     for mechanism in [AUTO, *(one for one in MECHANISMS if one != AUTO)]:
         for delta in DELTAS:
             at = {one.epsilon: one for one in found if (one.mechanism, one.delta) == (mechanism, delta)}
@@ -196,8 +195,8 @@ def table_lines(name: str, found: Sequence[Measured]) -> list[str]:
                 label = f"`{mechanism}`" + (f", δ = {delta:g}" if delta else "")
                 label += f" ({min(trials)} {'trial' if trials == {1} else 'trials'})" if mechanism in FEWER else ""
                 values = [f"{at[epsilon].mean:.3g}" if epsilon in at else "–" for epsilon in EPSILONS]
-                lines.append(f"| {label} | " + " | ".join(values) + " |")
-    return [*lines, ""]
+                lines.append(f"| {name} | {label} | " + " | ".join(values) + " |")
+    return lines
 
 
 def summary(by_table: Mapping[str, Sequence[Cell]]) -> list[str]:
@@ -229,7 +228,11 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=FOLDER)
     options = parser.parse_args()
     wanted = None if options.tables is None else [name.strip() for name in options.tables.split(";")]
-    start, by_table, lines = time.perf_counter(), {}, list[str]()
+    start, by_table = time.perf_counter(), {}
+    lines = [
+        f"| table | mechanism | {' | '.join(f'ε = {epsilon:g}' for epsilon in EPSILONS)} |",
+        "| --- | --- |" + " ---: |" * len(EPSILONS),
+    ]
     for name, make in DATA:
         if wanted is not None and name not in wanted:
             continue

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,35 +17,30 @@ from typing import Any
 
 import yaml
 
+from benchmarks.papers.reproduce.declaration import Verdict
+
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "docs" / "evidence" / "papers.yaml"
 PAGE = ROOT / "docs" / "evidence" / "papers.md"
 ITEMS = PAGE.parent / "tables" / "papers.csv"
 STATUSES = ("covered", "otherwise", "in part", "not yet")
-MISSING = STATUSES[2:]
 KINDS = (
     *("definition", "guarantee", "algorithm", "option", "bound", "metric", "baseline"),
     *("data", "preprocessing", "experiment", "claim"),
 )
-ESCAPED = "\\|"
-JUDGED = ("reproduction.md", "beside-the-figures.md")
-VERDICT = re.compile(
-    r"^\| (?P<says>.*?) \| (?:\*\*)?(?P<verdict>reproduced with changes|reproduced|not comparable|does not hold|not compared)"
-    r"(?:\*\*)? \|"
-)
+JUDGED = ("reproduction.csv", "beside-the-figures.csv")
+VERDICTS = {*map(str, Verdict), "not compared"}
 HEAD = """\
 # The papers, item by item
 
 What a reader of the five papers could look for, and where it is in this library: [all items](tables/papers.csv), with names,
-proofs, reasons and tests. This page has the counts and what is missing. Written from [papers.yaml](papers.yaml) by
-`python -m benchmarks.papers.items`; a test checks that every name, file and test of the list exists.
+proofs, reasons, tests, and the verdicts of [the papers' figures](reproduction.md) and of those [beside
+them](beside-the-figures.md). Here are the counts. Written from [papers.yaml](papers.yaml) by `python -m
+benchmarks.papers.items`; a test checks that every name, file and test of the list exists.
 
-Claims that figures were judged by have their verdicts, from [the papers' figures](reproduction.md) and
-[beside them](beside-the-figures.md).
-
-*Covered*: it is here, and the named tests would fail if it were wrong. *Otherwise*: it is here in another way, or is left out,
-for the reason given. *In part*: something is missing, as listed below. An experiment is covered only if a test holds what it
-shows. Items are in our words; sections are those of the papers.
+*Covered*: it is here, and the named tests would fail if it were wrong. *Otherwise*: it is here in another way, or is left
+out, for the reason given. *In part*: something is missing, which the list names. An experiment is covered only if a test
+holds what it shows. Items are in our words; sections are those of the papers.
 """
 
 
@@ -58,12 +52,8 @@ def load() -> list[dict[str, Any]]:
 
 def page(papers: Sequence[Mapping[str, Any]]) -> str:
     """The whole page in Markdown."""
-    lines = [HEAD, *counts(papers)]
-    for paper in papers:
-        missing = [item["item"] for item in paper["items"] if item["status"] in MISSING]
-        lines += ["", f"## {paper['short']}", "", f"{paper['paper']}. Something is missing of:", ""]
-        lines += [f"- {item}" for item in missing]
-    return "\n".join(lines) + "\n"
+    sources = (f"- **{paper['short']}**: {paper['paper']}." for paper in papers)
+    return "\n".join([HEAD, *counts(papers), "", *sources]) + "\n"
 
 
 def counts(papers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -82,12 +72,10 @@ def verdicts() -> Mapping[str, str]:
     """The verdict of every claim that a page judges, by figure and claim, ``"amin-1a: AD has less error …"``."""
     found = {}
     for name in JUDGED:
-        figure = ""
-        for line in (PAGE.parent / name).read_text(encoding="utf-8").splitlines():
-            if line.startswith("### "):
-                figure = line.removeprefix("### ").partition(":")[0]
-            elif judged := VERDICT.match(line):
-                found[f"{figure}: {judged['says'].replace(ESCAPED, '|')}"] = judged["verdict"]
+        with (ITEMS.parent / name).open(encoding="utf-8", newline="") as stream:
+            for line in csv.DictReader(stream):
+                if line["verdict"] in VERDICTS:
+                    found[f"{line['figure']}: {line['claim']}"] = line["verdict"]
     return found
 
 

@@ -347,42 +347,30 @@ def measured(table: Table, seeds: int, peers: Path) -> Iterator[Cell]:
 
 
 def lines_of(cells: list[Cell]) -> Iterator[str]:
-    """One table a question and δ: errors by way, the least bold, and how each compares with the release."""
-    for question in dict.fromkeys(cell.question for cell in cells):
-        for epsilon, delta in BUDGETS:
-            here = [cell for cell in cells if (cell.question, cell.epsilon, cell.delta) == (question, epsilon, delta)]
-            ways, tables = dict.fromkeys(c.way for c in here), dict.fromkeys(c.table for c in here)
-            errors = {(c.table, c.way): c.error for c in here}
-            yield from ("", f"**{question}**, ε = {epsilon:g}, δ = {delta:g}", "")
-            yield "| table | " + " | ".join(ways) + " |"
-            yield "| --- |" + " --- |" * len(ways)
-            for name in tables:
-                row = {way: errors.get((name, way), float("nan")) for way in ways}
-                best = min(value for value in row.values() if np.isfinite(value))
-                shown = [_shown(value, best) for value in row.values()]
-                yield f"| {name} | " + " | ".join(shown) + " |"
-            ratios = {
-                way: [
-                    errors[name, way] / errors[name, "release"]
-                    for name in tables
-                    if np.isfinite(errors.get((name, way), np.nan))
-                ]
-                for way in ways
-            }
-            averages = [
-                f"{np.exp(np.mean(np.log(np.maximum(values, 1e-9)))):.2g} ×" if values else "–"
-                for values in ratios.values()
-            ]
-            yield "| geometric mean over the release's | " + " | ".join(averages) + " |"
-            losses = [f"{sum(value < 1.0 / LOST for value in values)} of {len(values)}" for values in ratios.values()]
-            yield "| better than the release by more than 10 % | " + " | ".join(losses) + " |"
+    """Each way over the release, and every error: its geometric mean, and the tables on which the way is better."""
+    settings = [
+        (question, *budget) for question in dict.fromkeys(cell.question for cell in cells) for budget in BUDGETS
+    ]
+    yield "Error over the release's: geometric mean (tables on which it is better by over 10 %).\n"
+    for question, epsilon, delta in settings:
+        here = [cell for cell in cells if (cell.question, cell.epsilon, cell.delta) == (question, epsilon, delta)]
+        own = {cell.table: cell.error for cell in here if cell.way == "release"}
+        shown = []
+        for way in dict.fromkeys(cell.way for cell in here if cell.way != "release"):
+            ratios = [cell.error / own[cell.table] for cell in here if cell.way == way and np.isfinite(cell.error)]
+            if ratios:
+                average = np.exp(np.mean(np.log(np.maximum(ratios, 1e-9))))
+                shown.append(f"{way} {average:.2g} ({sum(ratio < 1.0 / LOST for ratio in ratios)} of {len(ratios)})")
+        yield f"- **{question}**, ε = {epsilon:g}, δ = {delta:g}: {'; '.join(shown)}"
+    yield from ("", "| question | ε | δ | table | way | error |", "| --- | --- | --- | --- | --- | --- |")
+    for cell in sorted(cells, key=lambda cell: settings.index((cell.question, cell.epsilon, cell.delta))):
+        yield f"| {cell.question} | {cell.epsilon:g} | {cell.delta:g} | {cell.table} | {cell.way} | {_shown(cell.error)} |"
 
 
-def _shown(value: float, best: float) -> str:
+def _shown(value: float) -> str:
     if not np.isfinite(value):
         return f"stopped at {LIMIT:g} s"
-    text = f"{value:.2g}" if value < 10.0 else f"{value:.0f}"
-    return f"**{text}**" if value == best else text
+    return f"{value:.2g}" if value < 10.0 else f"{value:.0f}"
 
 
 def main() -> None:

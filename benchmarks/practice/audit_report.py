@@ -36,8 +36,7 @@ CONFIDENCE = 0.999
 HEAD = """\
 # Audit
 
-Written by `make audit`, all of it from one version of the code and with fixed seeds. `dpmoments audit` runs the same from
-the command line.
+Written by `make audit` from one version of the code, with fixed seeds; also `dpmoments audit`.
 
 Each mechanism is run thousands of times on pairs of tables on which it is hardest pressed: canaries where no other row
 points, leading eigenvalues that are equal or swap, an empty table against one row, rows that must be clipped or dropped.
@@ -47,7 +46,7 @@ which alone count: Clopper–Pearson bounds on the probabilities p and q of an e
 δ)/q). Where the promise is pure, some pairs are k rows apart; then k·ε ≥ log(p/q), which shows more of a small ε.
 
 - *ε at least* is that bound. It assumes nothing of the mechanism. A ρ-zCDP promise is compared at δ = 0.01, where it
-  implies the stated ε. Larger δ than one would release with make the bounds sharper: an event must be seen to be counted.
+  implies the stated ε.
 - *Exact ε* is the loss on the worst pair of neighbors by the laws that the plan states, where there is a closed form:
   additive noise, and `iterative-eigenvectors` in the plane, where a run draws one direction, with a density whose constant
   is a Bessel function (under zCDP: the ε that the least ρ implies).
@@ -63,15 +62,15 @@ Everything that is tried on fresh runs (events, orders of a pair, both probabili
 tables share 0.1 % equally: by Bonferroni's inequality all bounds of this page hold together with 99.9 % confidence.
 
 What the tables can and cannot say: a bound above the stated ε refutes a mechanism; one below proves nothing, and how far
-below shows how much of its ε these attacks could not see. The proofs are in `derivations/`. Outputs are compared to the
+below shows how much of its ε these attacks could not see.  Outputs are compared to the
 last bit, with all that a run returns: moments, diagnostics, errors. Integer noise comes from the seeded stand-in for
 OpenDP's exact samplers, which are ten times slower and have tests of their own (`dpmoments audit --exact-noise` uses them);
 everything else is the code that releases run, the privacy filter among it. How long a run takes is not looked at ([known
 limits](../known-limits.md)).
 
-The first run caught `iterative-eigenvectors` under `replace_one`, ε at least 5 where 1 was stated: when noisy eigenvalues
-were clipped to one and the same value, the last bits of the result followed the eigenbasis of the exact table. Since then
-what floating-point samplers draw is released without its last bits.
+The first run caught `iterative-eigenvectors` under `replace_one`: when noisy eigenvalues were clipped to one value, the last
+bits of the result followed the eigenbasis of the exact table. What floating-point samplers draw is released without its
+last bits.
 """
 
 

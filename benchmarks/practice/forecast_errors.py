@@ -185,13 +185,7 @@ def _pooled(
 
 def summary(results: Sequence[Ratios], mechanisms: Sequence[str], of: str = "") -> Iterable[str]:
     """How often the forecast is within 15 %, by what was guessed: of single columns, and of the medians of tables."""
-    yield (
-        "| guessed | "
-        + " | ".join(
-            f"{measure}: median (1 in 20 below, above); columns, medians of tables within 15 %" for measure in MEASURES
-        )
-        + " | "
-    )
+    yield f"| guessed | {' | '.join(MEASURES)} |"
     yield "| --- |" + " ---: |" * len(MEASURES)
     for guess in GUESSES:
         cells = []
@@ -214,7 +208,7 @@ def summary(results: Sequence[Ratios], mechanisms: Sequence[str], of: str = "") 
                 np.mean(np.abs(np.log(ratios)) <= np.log(1.0 + WITHIN)) for ratios in (values, medians)
             )
             low, high = np.quantile(values, [0.05, 0.95])
-            cells.append(f"{np.median(values):.2f} ({low:.2f}, {high:.2f}); {within:.0%}, {of_tables:.0%} within 15 %")
+            cells.append(f"{np.median(values):.2f} ({low:.2f}, {high:.2f}); {within:.0%}, {of_tables:.0%}")
         yield f"| {guess} | {' | '.join(cells)} |"
 
 

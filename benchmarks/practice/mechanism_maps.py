@@ -115,17 +115,14 @@ def in_words(found: Mapping[str, Standing]) -> str:
     if not len(ratios):
         return "in every cell in which it runs even the least error says nothing."
     won = ratios < 1.0
-    said = f"the least error in {_share(won)} of the {len(ratios)} cells that are not noise"
+    said = f"least error in {_share(won)} of {len(ratios)} cells"
     if won.any():
-        gain = f"the next has up to {_times(1.0 / ratios.min())} its error"
-        places = ", ".join(
-            f"{int((one.seen < 1.0).sum())} of {len(one.seen)} with {title}" for title, one in found.items()
-        )
-        said += f" ({places}), where {gain}"
-    said += f"; within 5 % of the least of the others, or below it, in {_share(ratios <= ALIKE)}"
+        gain = f"the next up to {_times(1.0 / ratios.min())} that"
+        said += f" ({gain})"
+    said += f", within 5 % of the least of the others in {_share(ratios <= ALIKE)}"
     if (ratios > 1.0).any():
         typical = statistics.median(ratios[ratios > 1.0].tolist())
-        said += f". Where another is better, its error is typically {_times(typical)} that one's, at worst {_times(ratios.max())}"
+        said += f"; elsewhere typically {_times(typical)} the least, at worst {_times(ratios.max())}"
     return f"{said}."
 
 
@@ -141,8 +138,8 @@ def words_of_choices(grid: Mapping[str, Panel]) -> list[str]:
         ratios = np.concatenate(seen)
         shares = ", ".join(f"`{name}` in {100.0 * count / len(ratios):.0f} %" for name, count in taken.most_common())
         lines.append(
-            f"- **{_capital(KINDS[kind])}**: of the {len(ratios)} cells that are not noise {shares}; within 5 % of the least "
-            f"error of all mechanisms in {_share(ratios <= ALIKE)}, at worst {_times(ratios.max())} that."
+            f"- **{_capital(KINDS[kind])}**: of {len(ratios)} cells {shares}; within 5 % of the least error of all mechanisms in "
+            f"{_share(ratios <= ALIKE)}, at worst {_times(ratios.max())} that."
         )
     return lines
 

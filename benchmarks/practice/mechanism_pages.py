@@ -27,10 +27,8 @@ from benchmarks.pages import DOCS, EVIDENCE
 from benchmarks.practice import mechanism_grid as forecast_grid
 from benchmarks.practice.mechanism_grid import MEAN_RADIUS, SETTINGS, Panel
 from benchmarks.practice.mechanism_maps import (
-    NOT_RIVALS,
     draw_choices,
     draw_map,
-    kinds_of,
     setting_of,
     words_of_choices,
     words_of_map,
@@ -46,20 +44,12 @@ __all__ = ["SECTIONS", "SUBJECTS", "Subject", "main", "page_text", "printed_by"]
 TEXTS = EVIDENCE / "mechanisms.yaml"
 IMAGES = EVIDENCE / "images" / "mechanisms"
 SECTIONS = ("Formula", "Guarantee", "Run it", "Options", "When it wins", "Measured")
-COMMENT = (
-    "<!-- Written by python -m benchmarks.practice.mechanism_pages from the registry, docs/evidence/mechanisms.yaml and the "
-    "forecast: change those. -->"
-)
+COMMENT = "<!-- Written by python -m benchmarks.practice.mechanism_pages. -->"
+MAPS = "[How to read it](../every-mechanism.md#maps-of-one-mechanism)"
 ARITHMETIC: Mapping[str, str] = {
-    "exact-lattice": (
-        "integer sums and exact discrete noise: the proof covers the program's arithmetic, and assumes ideal random bits"
-    ),
+    "exact-lattice": "integer sums and exact discrete noise; the proof covers the program, given ideal random bits",
     "lattice-rounded": "integer sums; the noise is drawn in floating point and rounded to the lattice",
     "idealized": "the proof is for real numbers; the sampler works in floating point",
-}
-LEFT_OUT: Mapping[str, str] = {
-    "auto": "`auto`, which is one of them",
-    "inverse-gaussian": "`inverse-gaussian`, which must be told the smallest eigenvalue",
 }
 EXAMPLES: Mapping[BudgetKind, PrivacyBudget] = {
     BudgetKind.PURE: PrivacyBudget.pure(1.0),
@@ -124,7 +114,7 @@ def page_text(subject: Subject, grid: Mapping[str, Panel], printed: str) -> str:
         ],
         _options(subject.kind),
         _when_it_wins(subject, grid),
-        [f"A forecast is not a trial. Trials: {', '.join(map(_from_here, texts['measured']))}."],
+        [f"Trials: {', '.join(map(_from_here, texts['measured']))}."],
     )
     lines = [f"# {title}", "", COMMENT, "", f"{_sentence(subject.kind.summary)} {_from_here(texts['take'])}", ""]
     for section, body in zip(SECTIONS, bodies, strict=True):
@@ -154,11 +144,8 @@ def _fence(language: str, text: str) -> list[str]:
 
 def _letters(subject: Subject) -> str:
     """Where the letters of the formula are explained."""
-    formula = subject.texts["formula"]
-    said = "d is the number of columns after encoding, n that of rows"
-    said += ", Φ the normal distribution function" if "Φ" in formula else ""
-    appended = ", and w the constant beside a row, by [this rule](../derivations/additive.md#the-choice-of-w)"
-    return f"{said}{appended if 'z = (w, x)' in formula else ''}. All letters: [notation](../notation.md)."
+    choice = "; w is [chosen](../derivations/additive.md#the-choice-of-w) before any data are read"
+    return f"Letters: [notation](../notation.md){choice if 'z = (w, x)' in subject.texts['formula'] else ''}."
 
 
 def _guarantee(subject: Subject) -> list[str]:
@@ -175,7 +162,6 @@ def _guarantee(subject: Subject) -> list[str]:
         "public": _from_here(texts["public"]),
         "rests on": texts.get("rests_on", "; ".join(_rests_on(subject))),
         "derivation": proof,
-        "source": from_docstring(kind.source),
     }
     head, *others = (f"| {head} | {_cell(text)} |" for head, text in rows.items())
     return [
@@ -238,7 +224,7 @@ def _options(kind: type[ConfiguredMechanism[Any]]) -> list[str]:
     names = [f"`{option.name}`" for option in fields(kind)]
     if not names:
         return [f"`{place}.{kind.__name__}` has none."]
-    return [f"`{place}.{kind.__name__}`, described in the [reference](../../api/mechanisms.md): {', '.join(names)}."]
+    return [f"`{place}.{kind.__name__}`, [described](../../api/mechanisms.md) in the reference: {', '.join(names)}."]
 
 
 def _when_it_wins(subject: Subject, grid: Mapping[str, Panel]) -> list[str]:
@@ -246,57 +232,29 @@ def _when_it_wins(subject: Subject, grid: Mapping[str, Panel]) -> list[str]:
     shown = "what it takes" if name == "auto" else f"error of {name} over the least error of the others"
     words = words_of_choices(grid) if name == "auto" else words_of_map(grid, subject.about, name)
     return [
-        _setting_in_words(subject),
-        "",
         f"![Map over rows and ε: {shown}](../images/mechanisms/{subject.picture.name})",
         "",
         *words,
         "",
-        _reading(subject, grid),
+        " ".join(_setting_in_words(subject)),
     ]
 
 
-def _setting_in_words(subject: Subject) -> str:
+def _setting_in_words(subject: Subject) -> Iterator[str]:
     """Of which tables the picture tells."""
     name = setting_of(subject.about, subject.name)
     setting = SETTINGS[name]
-    if subject.about == "mean":
-        told = f" {subject.texts['told'].strip()}" if "told" in subject.texts else ""
-        if name == "bounded-means":
-            return (
-                f"By the forecast alone. Columns of numbers between 0 and 1; `{setting.neighbors}`. Errors are root mean "
-                f"squares of the Euclidean norm, about the rows' own mean.{told}"
-            )
-        return (
-            "By the forecast alone. Rows of independent normal values of standard deviation 1, whose mean is publicly known to "
-            f"lie within {MEAN_RADIUS:g} of 0 (`radius={MEAN_RADIUS:g}, scale=1` for those that take them); "
-            f"`{setting.neighbors}`. Errors are root mean squares of the Euclidean norm, about the rows' own mean.{told}"
-        )
+    yield f"{MAPS}."
     if name == "one-column":
-        table = (
-            "One column of numbers between 0 and 1, of normal values in the middle of that range: the others are told the "
-            "bounds, this one is not. Count and mean are released beside the second moment"
-        )
-    elif setting.with_mean:
-        table = "Columns of numbers between 0 and 1, count and mean released beside the second moment"
-    else:
-        table = "Columns of numbers between 0 and 1, the second moment alone (`mean=False`)"
-    said = [
-        f"By the forecast alone. {table}; `{setting.neighbors}`.",
-        "Errors are root mean squares of ‖Ĉ − C‖_F for encoded rows, before any repair.",
-    ]
-    if name != "one-column":
-        assumed = forecast_grid.assumption(name, next(iter(setting.panels))).words
-        own = "Its own does not depend on the table; those of others that do are"
-        if _depends_on_table(subject, name):
-            own = "Its own depends on the table, and so is"
-        said.append(f"{own} for one that is assumed: {assumed}.")
-        if setting.with_mean:
-            loose = "../every-mechanism.md#by-how-loose-the-bounds-are"
-            said.append(f"Looser bounds than these are what [`adaptive-ball` is for]({loose}).")
+        yield "Here one column of normal values in the middle of its range, whose bounds the others are told and this one is not."
+    elif name == "bounded-means":
+        yield "Here columns of numbers between 0 and 1."
+    elif not setting.with_mean:
+        yield f"Here the second moment alone (`mean=False`), under `{setting.neighbors}`."
+    elif subject.about == "covariance" and _depends_on_table(subject, name):
+        yield "Its own error is that on the assumed table."
     if "told" in subject.texts:
-        said.append(subject.texts["told"].strip())
-    return " ".join(said)
+        yield subject.texts["told"].strip()
 
 
 def _depends_on_table(subject: Subject, setting: str) -> bool:
@@ -305,16 +263,6 @@ def _depends_on_table(subject: Subject, setting: str) -> bool:
     value = list(SETTINGS[setting].panels)[-1]
     exact = _plan(subject, budget, value).exact_errors_on(forecast_grid.assumption(setting, value).table(1000))
     return exact is None or exact.gram_assumed
-
-
-def _reading(subject: Subject, grid: Mapping[str, Panel]) -> str:
-    """Return who is left out, and how to read gray cells and crosses."""
-    panels = [panel for _, of_kind in kinds_of(grid, subject.about, subject.name) for panel in of_kind.values()]
-    there = {name for panel in panels for name in panel.errors}
-    left_out = [LEFT_OUT[name] for name in NOT_RIVALS if name != subject.name and name in there]
-    said = [f"Left out: {', and '.join(left_out)}."] * bool(left_out)
-    said.append("Gray: even the least error says nothing. A cross: it cannot run there, or states no error.")
-    return " ".join([*said, f"[Numbers](../images/mechanisms/{forecast_grid.GRID.name})."])
 
 
 def from_docstring(text: str) -> str:

@@ -147,10 +147,9 @@ def cell(
 def main_tables(kind: str) -> Iterator[str]:
     """Every column, size, budget and relation; means 0, 10³ and 10⁹ standard deviations away pooled, then where they fail."""
     failures = []
+    yield f"\n| budget | relation | n | ε | {' | '.join(COLUMNS)} |"
+    yield f"| --- | --- | ---: | ---: |{' --- |' * len(COLUMNS)}"
     for relation in Neighbors:
-        yield f"\n**{kind if kind == 'ε' else 'ρ = ε²/2'}, {relation}**\n"
-        yield f"| n | ε | {' | '.join(COLUMNS)} |"
-        yield f"| ---: | ---: |{' --- |' * len(COLUMNS)}"
         for n, epsilon in itertools.product(SIZES, EPSILONS):
             shown = []
             for column in COLUMNS:
@@ -164,7 +163,7 @@ def main_tables(kind: str) -> Iterator[str]:
                     for offset, one in found.items()
                     if one.failed.any()
                 ]
-            yield f"| {n:,} | {epsilon:g} | {' | '.join(shown)} |"
+            yield f"| {kind if kind == 'ε' else 'ρ = ε²/2'} | {relation} | {n:,} | {epsilon:g} | {' | '.join(shown)} |"
     yield "\n**Cells with releases that fail**\n"
     yield "| budget | relation | column | mean, in sd | n | ε | fail | of these warn |"
     yield "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |"

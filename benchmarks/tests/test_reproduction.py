@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from benchmarks.papers.reproduce import figures, runner
 from benchmarks.papers.reproduce.claims import by_share, never_above, slopes_near, spread_of, together, within_factor
-from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict
+from benchmarks.papers.reproduce.declaration import EXACT, Claim, Figure, Instead, Method, Outcome, Panel, Verdict
 from benchmarks.papers.reproduce.experiments.covariances import released_covariance
 from benchmarks.papers.reproduce.experiments.means import released_mean
 from benchmarks.papers.reproduce.experiments.moments_beside import SIDES, summed, taken
@@ -30,7 +30,6 @@ from benchmarks.papers.reproduce.page import (
     PAGES,
     Kept,
     Page,
-    anchor,
     factor_of,
     heading,
     lines,
@@ -362,6 +361,15 @@ def judged(claim: Claim, found: Results) -> Outcome:
     return outcome
 
 
+def split_verdicts(rows: str) -> Iterator[str]:
+    """Each line of a section's list, and one more for a verdict under exact calibration."""
+    for row in rows.splitlines():
+        says, exact, verdict = row.partition("; exact: ")
+        yield says
+        if exact:
+            yield f"{says.rsplit(': *', 1)[0]}{EXACT}: {verdict}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.stem)
 def test_the_page_judges_by_the_declarations(page: Page) -> None:
     """Claims in their order, questions apart, no refutation without a word on what was tried or with settings that are lost."""
@@ -372,12 +380,12 @@ def test_the_page_judges_by_the_declarations(page: Page) -> None:
     for figure in page.figures:
         for ours, words in ((False, tuple(Verdict)), (True, ("yes", "in part", "no"))):
             said = [claim for claim in figure.claims if claim.ours is ours]
-            head = "| we ask |" if ours else "| the paper says |"
-            _, _, table = kept.sections[figure.name].partition(head)
-            rows = table.split("\n\n")[0].splitlines()[2:]
-            assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == [claim.says for claim in said]
-            for claim, row in zip(said, rows, strict=True):
-                verdict = re.search(r"\| \*\*([a-z ]+)\*\* \|", row)
+            _, _, after = kept.sections[figure.name].partition("We ask:\n\n" if ours else "The paper says:\n\n")
+            rows = dict(line.removeprefix("- ").rsplit(": *", 1) for line in split_verdicts(after.split("\n\n")[0]))
+            assert [*rows] == [claim.says for claim in said]
+            for claim in said:
+                row = rows[claim.says]
+                verdict = None if row == "not compared*" else re.fullmatch(r"([a-z ]+)\*", row)
                 assert verdict is None or verdict[1] in words, row
                 judged_as, numbers = findings[figure.name, claim.says]
                 assert judged_as == (verdict[1] if verdict else "not compared"), row
@@ -448,14 +456,14 @@ def test_only_a_full_run_changes_a_page(tmp_path: Path) -> None:
     runner.run([TINY], store, quick=False, workers=1)
     found = {"tiny": read_results(TINY, store)}
     assert not page.missing(found, Kept.read(page.path))
-    page.path.write_text("\n".join(lines(page, found, Kept.read(page.path))).rstrip() + "\n", encoding="utf-8")
     write_findings(page, found)
+    page.path.write_text("\n".join(lines(page, found, Kept.read(page.path))).rstrip() + "\n", encoding="utf-8")
     written = page.findings.read_bytes()
     assert written.count(b"\n") > len(TINY.claims)
     write_findings(page, {"tiny": Results(TINY, {}, {})})
     assert page.findings.read_bytes() == written  # of a figure that was not run in full
     kept = Kept.read(page.path)
-    assert set(kept.sections) == set(kept.rows) == {"tiny"}
+    assert set(kept.sections) == {"tiny"}
     assert kept.measured.startswith("**A full run**")
 
 
@@ -464,7 +472,6 @@ def test_the_page_has_every_figure_and_its_picture(page: Page) -> None:
     words = page.path.read_text(encoding="utf-8")
     for figure in page.figures:
         assert f"### {heading(figure)}\n" in words
-        assert f"](#{anchor(figure)})" in words
         assert (IMAGES / f"{figure.name}.png").is_file()
 
 

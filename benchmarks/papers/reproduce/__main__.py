@@ -51,8 +51,8 @@ def main() -> None:
         if missing := written.missing(found, kept):
             print(f"docs/{written.path.name} stays as it is: {', '.join(missing)} must be run in full first")
         elif any(page.complete(found[figure.name], found) for figure in written.figures):
-            written.path.write_text("\n".join(page.lines(written, found, kept)).rstrip() + "\n", encoding="utf-8")
             page.write_findings(written, found)
+            written.path.write_text("\n".join(page.lines(written, found, kept)).rstrip() + "\n", encoding="utf-8")
             print(f"wrote the figures that were run in full to docs/{written.path.name}")
 
 

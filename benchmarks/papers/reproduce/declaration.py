@@ -14,8 +14,10 @@ import numpy as np
 if TYPE_CHECKING:
     from benchmarks.papers.reproduce.results import Results
 
-__all__ = ["LEGEND", "Claim", "Figure", "Instead", "Method", "Outcome", "Panel", "Point", "Verdict", "digest"]
+__all__ = ["EXACT", "LEGEND", "Claim", "Figure", "Instead", "Method", "Outcome", "Panel", "Point", "Verdict", "digest"]
 
+EXACT = " — under exact calibration"
+"""Ends a claim that is judged with other constants than the paper's."""
 Settings = Mapping[str, Any]
 """Names, numbers and strings alone: what is hashed."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.pages import EVIDENCE
 from benchmarks.papers.reproduce.claims import factor
-from benchmarks.papers.reproduce.declaration import LEGEND, Claim, Figure, Instead, Outcome, Verdict
+from benchmarks.papers.reproduce.declaration import EXACT, LEGEND, Claim, Figure, Instead, Outcome, Verdict
 from benchmarks.papers.reproduce.figures import BESIDE, FIGURES
 from benchmarks.papers.reproduce.lessons import lessons
 from benchmarks.papers.reproduce.results import Results
@@ -38,30 +38,27 @@ RULE = "\n".join(f"- **{verdict}**: {words}" for verdict, words in LEGEND.items(
 OF_THE_PAPERS = f"""\
 # The papers' figures, measured again
 
-Every figure of Amin et al. 2019, of its student replication, of Sheffet 2015 and of CoinPress 2020: what the paper
-says, what comes out when it is run again, and what to use now. Written by `make reproduce` (`make reproduce
-QUICK=1` for a small run, which changes nothing here; `make reproduce REPRODUCE="--only amin-1a"` for one figure); what a
-figure shows is declared in
-[benchmarks/papers/reproduce/figures](../../benchmarks/papers/reproduce/figures/), how a point is measured is in
-[experiments](../../benchmarks/papers/reproduce/experiments/). Seeds are derived from the names of figure, panel, method,
-point and trial: a second run gives the same numbers. Claims are in our words. Verdicts follow from the numbers by one rule,
-whose limits are in the declarations; the numbers found for each claim, and what a claim that does not hold would need, are in
-[one table](tables/reproduction.csv). What the figures leave open is measured [beside them](beside-the-figures.md).
+Every figure of Amin et al. 2019, of its student replication, of Sheffet 2015 and of CoinPress 2020: what the paper says,
+what comes out when it is run again, and what to use now. Written by `make reproduce` (`REPRODUCE="--only amin-1a"` for one
+figure, `QUICK=1` for a small run that changes nothing here). Declared are
+[figures](../../benchmarks/papers/reproduce/figures/) and how [a point is
+measured](../../benchmarks/papers/reproduce/experiments/). Seeds follow from the names of figure, panel, method, point and
+trial: a second run gives the same numbers. Claims are in our words. Verdicts follow from the numbers by one rule, whose
+limits are in the declarations. What was found for each claim, and what a claim that does not hold would need: [one
+table](tables/reproduction.csv). What the figures leave open is measured [beside them](beside-the-figures.md).
 
 {RULE}
 
-Questions that are ours are no claims of a paper: they have an answer and no verdict, and are not counted with the claims.
-A factor *a* (*b* to *c*) is a geometric mean over the cells of a figure (panel × point), with its least and largest
-value. Under *instead* it is the error of the paper's method over that of what to use, at the same budget and on the same tables.
+*Exact* is the verdict under exact calibration. Questions that are ours have an answer, and are not counted with the claims.
+A factor *a* (*b* to *c*) is a geometric mean over the cells of a figure (panel × point), with its least and largest value.
+Under *instead* it is the error of the paper's method over that of what to use, at the same budget and on the same tables.
 """
 BESIDE_THEM = """\
 # Beside the papers' figures
 
-What the figures of Amin et al. 2019 and of Sheffet 2015 leave open, measured as [they are](reproduction.md), by the same command
-and with the same rule of verdicts: tables in other forms and other scalings, both calibrations, the acceptance that Amin et al.
-print, errors over n and d, the rule of regimes; repairs, collinear columns, noise on the inverse. A claim names a section of its
-paper; a question is ours, from earlier measurements with other seeds. What was found for each is in
-[one table](tables/beside-the-figures.csv). Written by `make reproduce`.
+What the figures of Amin et al. 2019 and of Sheffet 2015 leave open, measured [as they are](reproduction.md): by the same
+command, with the same rule of verdicts. A claim names a section of its paper; a question is ours, from earlier measurements
+with other seeds. What was found for each: [one table](tables/beside-the-figures.csv).
 """
 MEASURED = re.compile(r"^\*\*.*\*\*.*\nMeasured on .*$", re.M)
 
@@ -74,13 +71,12 @@ class Kept:
     ----------
     measured, lessons : str
         What was run and where; what to take from all figures.
-    rows, sections : mapping
-        By figure: its line of the summary, and its section.
+    sections : mapping
+        By figure.
     """
 
     measured: str
     lessons: str
-    rows: Mapping[str, str]
     sections: Mapping[str, str]
 
     @classmethod
@@ -88,13 +84,12 @@ class Kept:
         """Take a page apart; of one that does not exist nothing is kept."""
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         measured = MEASURED.search(text)
-        lessons = re.search(r"^## What to take from it\n.*?(?=^## )", text, re.M | re.S)
+        lessons = re.search(r"^## What to take from it\n.*?(?=^\*\*Claims|^## )", text, re.M | re.S)
         parts = re.findall(r"^### ([\w-]+): .*?(?=^##|\Z)", text, re.M | re.S)
         sections = re.finditer(r"^### .*?(?=^##|\Z)", text, re.M | re.S)
         return cls(
             measured.group() if measured else "",
             lessons.group().rstrip() if lessons else "",
-            {name: line for line, name in re.findall(r"^(\| \[([\w-]+)\]\(#.*)$", text, re.M)},
             {name: section.group().rstrip() for name, section in zip(parts, sections, strict=True)},
         )
 
@@ -165,24 +160,20 @@ def lines(page: Page, found: Mapping[str, Results], kept: Kept) -> Iterator[str]
     if page.lessons is not None:
         yield from page.lessons(found) if all(new.values()) or not kept.lessons else [kept.lessons]
         yield ""
-    yield "## All figures"
-    yield ""
-    yield "| figure | shows | claims: reproduced, with changes, not comparable, not | instead | factor |"
-    yield "| --- | --- | --- | --- | --- |"
-    for name, results in own.items():
-        yield summary(results, outcomes[name]) if new[name] else kept.rows[name]
+    yield tally(page)
     paper = None
     for name, results in own.items():
         if results.figure.paper != paper:
             paper = results.figure.paper
             yield ""
             yield f"## {paper}"
+            yield from shared(page.figures, paper)
         yield ""
         if new[name]:
             since = (
                 "" if all(new.values()) else f" Measured {known(results, 'date')}, commit {known(results, 'commit')}."
             )
-            yield from section(results, outcomes[name], since=since)
+            yield from section(page, results, outcomes[name], since=since)
         else:
             yield kept.sections[name]
 
@@ -211,15 +202,11 @@ def complete(results: Results, found: Mapping[str, Results]) -> bool:
     return results.is_full and all(name in found and found[name].is_full for name in results.figure.borrowed)
 
 
-def summary(results: Results, outcomes: Sequence[tuple[Claim, Outcome | None]]) -> str:
-    """A figure's line."""
-    figure = results.figure
-    counts = Counter(outcome.verdict for claim, outcome in outcomes if outcome is not None and not claim.ours)
-    verdicts = ", ".join(str(counts[verdict]) for verdict in Verdict)
-    first = next(iter(figure.instead), None)
-    use = f"{first.use} for {first.of}" if first else "–"
-    times = factor_of(first, results) if first else "–"
-    return f"| [{figure.name}](#{anchor(figure)}) | {figure.title} | {verdicts} | {use} | {times} |"
+def tally(page: Page) -> str:
+    """How many claims of the papers have each verdict, from the file of what was found."""
+    with page.findings.open(encoding="utf-8", newline="") as stream:
+        counts = Counter(line["verdict"] for line in csv.DictReader(stream))
+    return f"**Claims**: {', '.join(f'{counts[verdict]} {verdict}' for verdict in Verdict if counts[verdict])}."
 
 
 def heading(figure: Figure) -> str:
@@ -228,37 +215,53 @@ def heading(figure: Figure) -> str:
     return f"{figure.name}: {number}{figure.title}"
 
 
-def anchor(figure: Figure) -> str:
-    """Of that heading, as Markdown pages make it."""
-    kept = "".join(letter for letter in heading(figure).lower() if letter.isalnum() or letter in " -_")
-    return kept.replace(" ", "-")
+def notes_of(figures: Sequence[Figure], paper: str) -> Mapping[str, list[str]]:
+    """Notes of a paper's figures, with the names of those that have each."""
+    found: dict[str, list[str]] = {}
+    for figure in figures:
+        for note in figure.notes if figure.paper == paper else ():
+            found.setdefault(note, []).append(figure.name)
+    return found
 
 
-def section(results: Results, outcomes: Sequence[tuple[Claim, Outcome | None]], *, since: str = "") -> Iterator[str]:
-    """One figure."""
+def shared(figures: Sequence[Figure], paper: str) -> Iterator[str]:
+    """Notes of several figures, once."""
+    for note, names in notes_of(figures, paper).items():
+        if len(names) > 1:
+            yield ""
+            yield f"*{', '.join(names)}*: {note}"
+
+
+def section(
+    page: Page, results: Results, outcomes: Sequence[tuple[Claim, Outcome | None]], *, since: str = ""
+) -> Iterator[str]:
+    """One figure, without the notes that it shares."""
     figure = results.figure
     fewest, most = results.trials
     yield f"### {heading(figure)}"
     yield ""
-    yield f"![{figure.title}](images/reproduction/{figure.name}.png)"
+    yield f"![Errors of {figure.name}](images/reproduction/{figure.name}.png)"
     yield ""
     yield f"{figure.summary.capitalize()} of {fewest if fewest == most else f'{fewest} to {most}'} trials a point.{since}"
-    for ours, head in ((False, "| the paper says | verdict |"), (True, "| we ask | answer |")):
-        asked = [(claim, outcome) for claim, outcome in outcomes if claim.ours is ours]
-        if asked:
-            yield ""
-            yield head
-            yield "| --- | --- |"
-            for claim, outcome in asked:
-                word = judgement(claim, outcome)[0]
-                yield f"| {cell(claim.says)} | {word if outcome is None else f'**{word}**'} |"
+    for ours, head in ((False, "The paper says:"), (True, "We ask:")):
+        words: dict[str, str] = {}
+        for claim, outcome in outcomes:
+            if claim.ours is ours:
+                says, exact, _ = claim.says.partition(EXACT)
+                word = f"*{judgement(claim, outcome)[0]}*"
+                words[says] = f"{words[says]}; exact: {word}" if exact and says in words else word
+        if words:
+            yield from ("", head, "")
+            yield from (f"- {says}: {word}" for says, word in words.items())
     if figure.instead:
-        yield ""
+        yield from ("", "Instead of:", "")
         for instead in figure.instead:
-            yield f"- Instead of *{instead.of}*: {instead.words}. Factor {factor_of(instead, results)}."
+            yield f"- *{instead.of}*: {instead.words}. Factor {factor_of(instead, results)}."
+    own = notes_of(page.figures, figure.paper)
     for note in figure.notes:
-        yield ""
-        yield note
+        if len(own[note]) == 1:
+            yield ""
+            yield note
 
 
 def judgement(claim: Claim, outcome: Outcome | None) -> tuple[str, str]:
@@ -286,8 +289,3 @@ def write_findings(page: Page, found: Mapping[str, Results]) -> None:
                 table.writerows([name, claim.says, *both] for claim, both in judgements)
             else:
                 table.writerows(line for line in kept if line[0] == name)
-
-
-def cell(words: str) -> str:
-    """Of a table in Markdown."""
-    return words.replace("|", "\\|")

@@ -124,13 +124,9 @@ def two_digits(value: float) -> str:
 def table_lines(rows: Iterable[Row]) -> Iterator[str]:
     """Mean ± its standard error / median; the best mean bold."""
     methods = (OURS, *PEERS)
-    previous = ""
+    yield f"| table, target | rows | R² | ε | δ | {' | '.join(methods)} | tuned to |"
+    yield "| --- | ---: | ---: | --- | --- |" + " --- |" * (len(methods) + 1)
     for row in rows:
-        title = f"**{row.table}, {row.target}** — {row.n_rows:,} rows, R² = {row.explained_share:.2f}"
-        if title != previous:
-            yield from ("", title, "", "| ε | δ | " + " | ".join(methods) + " | tuned to |")
-            yield "| --- | --- |" + " --- |" * (len(methods) + 1)
-            previous = title
         best = min(methods, key=row.mean)
         cells = []
         for method in methods:
@@ -140,7 +136,10 @@ def table_lines(rows: Iterable[Row]) -> Iterator[str]:
             cells.append(
                 f"{f'**{mean}**' if method == best else mean} ± {error} / {two_digits(float(np.median(values)))}"
             )
-        yield f"| {row.epsilon:g} | {row.delta:g} | " + " | ".join(cells) + f" | {row.setting} |"
+        about = (
+            f"{row.table}, {row.target} | {row.n_rows:,} | {row.explained_share:.2f} | {row.epsilon:g} | {row.delta:g}"
+        )
+        yield f"| {about} | {' | '.join(cells)} | {row.setting} |"
 
 
 def summary_lines(rows: Sequence[Row]) -> Iterator[str]:

@@ -154,17 +154,17 @@ def digits(value: float) -> str:
 def lines(cells: Sequence[Cell]) -> Iterator[str]:
     """One line a cell, and the summary."""
     yield (f"| table, target | n | k | R² | ε, δ | {' | '.join(METHODS)} | correlations | clipped |")
-    yield "| --- |" + " --- |" * (len(METHODS) + 9)
+    yield "| --- |" + " --- |" * (len(METHODS) + 6)
     for cell in cells:
         best = min(METHODS, key=lambda name, cell=cell: cell.excess[name])  # type: ignore[misc]
         shown = [f"**{digits(cell.excess[name])}**" if name == best else digits(cell.excess[name]) for name in METHODS]
         yield (
             f"| {cell.table}, {cell.target} | {cell.n_rows:,} | {cell.n_features} | {cell.explained_share:.2f} | "
             f"{cell.budget[0]:g}, {cell.budget[1]:g} | {' | '.join(shown)} | × {cell.correlation_loss:.2f} | "
-            f"{digits(cell.estimable)} | {digits(cell.coverage)} | {digits(cell.of_clipped)} | {cell.clipped:.3f} |"
+            f"{cell.clipped:.3f} |"
         )
     means = [digits(geometric_mean(cell.excess[name] for cell in cells)) for name in METHODS]
-    yield f"| geometric mean | | | | | {' | '.join(means)} | | | | | |"
+    yield f"| geometric mean | | | | | {' | '.join(means)} | | |"
     yield ""
     held, kept = (sum(value <= most for value in values) for values, most in (
         ([cell.quotient for cell in cells], LOST), ([cell.correlation_loss for cell in cells], 1.15)

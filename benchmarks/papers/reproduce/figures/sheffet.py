@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks.papers.reproduce.claims import digits, factor, never_above
-from benchmarks.papers.reproduce.declaration import Claim, Method, Outcome, Panel, Verdict
+from benchmarks.papers.reproduce.declaration import EXACT, Claim, Method, Outcome, Panel, Verdict
 from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.sheffet import techniques
 
@@ -77,7 +77,7 @@ def under_both(
     """Return the claim with the paper's constants, and under exact calibration."""
     return (
         Claim(says, judge(0), unknown=unknown, ours=ours),
-        Claim(f"{says} — under exact calibration", judge(1), unknown=unknown, ours=ours),
+        Claim(says + EXACT, judge(1), unknown=unknown, ours=ours),
     )
 
 
