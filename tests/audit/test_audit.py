@@ -31,25 +31,22 @@ from contracts.faulty_mechanisms import (
 from dpmoments.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs, noise_epsilon
 from dpmoments.audit.events import (
     Event,
+    _gram_statistics,
     _numbers_of,
+    _probability_above,
+    _probability_below,
     best_events,
+    epsilon_lower_bound,
+    learn_scores,
     names_in,
     rarer_events,
+    raw_statistics,
     repeated_rows,
     run_repeatedly,
 )
 from dpmoments.audit.exact import _bingham_log_normalizer
-from dpmoments.audit.procedure import make_trials
-from dpmoments.audit.results import MeasuredLaw
+from dpmoments.audit.procedure import MeasuredLaw, make_trials
 from dpmoments.audit.settings import _audit_settings, audit_generator, audit_plan, configuration
-from dpmoments.audit.statistics import (
-    _gram_statistics,
-    _probability_above,
-    _probability_below,
-    epsilon_lower_bound,
-    learn_scores,
-    raw_statistics,
-)
 from dpmoments.cli import main
 from dpmoments.mechanisms import IterativeEigenvectors
 from dpmoments.mechanisms.registry import MECHANISMS

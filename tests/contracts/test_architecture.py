@@ -70,8 +70,8 @@ MECHANISMS_MAY_USE_OF_SCIPY = {"optimize", "special"}
 MECHANISMS_NEVER_CALL = {"open", "print", "getattr", "setattr", "vars", "globals", "locals"}
 HAS_THE_LOGGER = {"dpmoments.foundation.progress", "dpmoments.cli.tables"}
 MAY_LOG = {
-    *("dpmoments.foundation.progress", "dpmoments.spending.run", "dpmoments.spending.run"),
-    *("dpmoments.ledger.charge", "dpmoments.cli.entry", "dpmoments.cli.tables"),
+    *("dpmoments.foundation.progress", "dpmoments.spending.run"),
+    *("dpmoments.cli.entry", "dpmoments.cli.tables"),
 }
 """What tells of the steps of a job; none of them holds a cell or counts a row."""
 MAY_ASK_THE_FILTER = {"draw", "unit", "left", "for_group", "selection_key"}

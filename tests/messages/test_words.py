@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from dpmoments.messages import codes
-from dpmoments.messages.analyst import ANALYST
-from dpmoments.messages.curator import AT_THE_SHELL, IN_PYTHON
-from dpmoments.messages.findings import FINDINGS
+from dpmoments.messages.advice import ANALYST, AT_THE_SHELL, IN_PYTHON
+from dpmoments.messages.findings import FINDINGS, SHORT
 from dpmoments.messages.message import Audience, Message
 from dpmoments.messages.refusals import REFUSALS
-from dpmoments.messages.short import SHORT
 
 WORDS = Path(__file__).parent.parent / "golden" / "words"
 TOPICS: Mapping[str, tuple[frozenset[str], tuple[Audience, ...]]] = {

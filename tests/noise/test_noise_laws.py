@@ -212,7 +212,7 @@ def test_each_exact_sampler_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPat
     """OpenDP's, of small scales: whichever is the first that a process draws from."""
     from opendp import mod
 
-    from dpmoments.noise.rejection import MIN_SCALE
+    from dpmoments.noise.discrete import MIN_SCALE
 
     asked: list[str] = []
     enable = mod.enable_features

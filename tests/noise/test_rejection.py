@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 from dpmoments.foundation.errors import InputArithmeticError
-from dpmoments.noise import rejection
-from dpmoments.noise.rejection import (
+from dpmoments.noise import discrete
+from dpmoments.noise.discrete import (
     MIN_SCALE,
     _accepted,
     _accepted_exactly,
@@ -32,12 +32,12 @@ LIMIT = 1e-4
 """p-value below which a law is rejected, at fixed seeds."""
 
 
-def seeded(seed: int) -> rejection.WordSource:
+def seeded(seed: int) -> discrete.WordSource:
     generator = np.random.default_rng(seed)
     return lambda size: generator.integers(0, 2**64, size, dtype=np.uint64)
 
 
-def told(*words: int) -> rejection.WordSource:
+def told(*words: int) -> discrete.WordSource:
     """A source of these words, and of no others."""
     rest: Iterator[int] = iter(words)
     return lambda size: np.array([next(rest) for _ in range(size)], dtype=np.uint64)
@@ -86,11 +86,11 @@ def test_exponents_of_a_gaussian_are_as_near_as_the_proof_says(monkeypatch: pyte
     """What the candidates hand to the decision, against the rational number it stands for."""
     seen: list[tuple[np.ndarray, Callable[[int], Fraction]]] = []
 
-    def decide(exponents: np.ndarray, exact: Callable[[int], Fraction], words: rejection.WordSource) -> np.ndarray:
+    def decide(exponents: np.ndarray, exact: Callable[[int], Fraction], words: discrete.WordSource) -> np.ndarray:
         seen.append((exponents, exact))
         return _accepted(exponents, exact, words)
 
-    monkeypatch.setattr(rejection, "_accepted", decide)
+    monkeypatch.setattr(discrete, "_accepted", decide)
     for seed, scale in enumerate((MIN_SCALE, 0.3, 1.0, 1.7, 1e3 / 3, 2.0**40 / 3, 2.0**52)):
         seen.clear()
         gaussian_draws(scale, 200, seeded(seed))
@@ -115,15 +115,15 @@ def test_the_slow_branch_decides_as_the_fast_one(monkeypatch: pytest.MonkeyPatch
         return _accepted(x, lambda index: Fraction(float(x[index])), seeded(6))
 
     fast = decided()
-    monkeypatch.setattr(rejection, "_SLACK", 2.0)
+    monkeypatch.setattr(discrete, "_SLACK", 2.0)
     asked: list[int] = []
-    exactly = rejection._accepted_exactly
+    exactly = discrete._accepted_exactly
 
-    def counted(known: int, of: Fraction, words: rejection.WordSource) -> bool:
+    def counted(known: int, of: Fraction, words: discrete.WordSource) -> bool:
         asked.append(known)
         return exactly(known, of, words)
 
-    monkeypatch.setattr(rejection, "_accepted_exactly", counted)
+    monkeypatch.setattr(discrete, "_accepted_exactly", counted)
     assert (decided() == fast).all()
     assert len(asked) == len(x)
     # planted fault: exp of something else
@@ -173,7 +173,7 @@ def test_geometric_draws_have_their_law_on_either_branch(monkeypatch: pytest.Mon
     observed = np.append(counts[:7], counts[7:].sum())
     assert stats.chisquare(observed, expected).pvalue > LIMIT
     assert stats.chisquare(np.roll(observed, 1), expected).pvalue < LIMIT
-    monkeypatch.setattr(rejection, "_SLACK", 2.0)
+    monkeypatch.setattr(discrete, "_SLACK", 2.0)
     assert (_geometric(words[:500], seeded(0)) == fast[:500]).all()
 
 
@@ -214,7 +214,7 @@ def chi_square(draws: np.ndarray, log_weight: Callable[[np.ndarray], np.ndarray]
 @pytest.mark.parametrize("scale", [0.3, 1.0, 1.7, 6.25])
 def test_exact_laws(scale: float, slack: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     if slack is not None:
-        monkeypatch.setattr(rejection, "_SLACK", slack)
+        monkeypatch.setattr(discrete, "_SLACK", slack)
     size = 40_000 if slack is None else 4000
     reach = math.ceil(4 * scale)
     normal, laplace = gaussian_draws(scale, size, seeded(1)), laplace_draws(scale, size, seeded(2))
@@ -292,7 +292,7 @@ def test_no_bit_of_the_source_is_read_twice() -> None:
 
 def test_the_largest_draws_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The largest scale, and numerators just below 2^53, with the largest geometric draw there is."""
-    monkeypatch.setattr(rejection, "_geometric", lambda drawn, _: np.full(len(drawn), rejection._MAX_COUNT - 1))
+    monkeypatch.setattr(discrete, "_geometric", lambda drawn, _: np.full(len(drawn), discrete._MAX_COUNT - 1))
     for scale in (2.0**52, math.nextafter(2.0**52, 0.0), math.nextafter(1.0, 0.0), math.nextafter(MIN_SCALE, 1.0)):
         draws = laplace_draws(scale, 100, seeded(61))
         ratio = np.abs(draws.astype(float)) / scale

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from dpmoments.rows.cell_counts import CellCountSummary
+from dpmoments.rows.histogram import CellCountSummary
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.constraints import levels_of, schema_of_tables
 from support.table_forms import FILES, FORMS, SCHEMA, TABLE, a_third_of_forms

@@ -176,8 +176,6 @@ TESTS = {
     "noise/discrete": (
         "choice",
         "laws",
-    ),
-    "noise/rejection": (
         "rejection",
         "noise_laws",
     ),
@@ -398,7 +396,7 @@ TESTS = {
     ),
     "noise/counts": ("counts_release",),
     "mechanisms/counts": ("counts_release",),
-    "rows/cell_counts": ("cell_counts", "counts_release"),
+    "rows/histogram": ("cell_counts", "counts_release"),
     "noise/models": (
         "noise_terms",
         "noise_law",

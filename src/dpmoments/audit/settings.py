@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.audit.procedure import LEVEL, audit
-from dpmoments.audit.results import AuditEffort, AuditResult
+from dpmoments.audit.procedure import LEVEL, AuditEffort, AuditResult, audit
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms import CoinPress, InverseGaussian, PrivatePreconditioning
 from dpmoments.mechanisms.base import Mechanism

@@ -6,6 +6,6 @@ from dpmoments.ledger.grants import Composition as Composition
 from dpmoments.ledger.grants import Grant as Grant
 from dpmoments.ledger.grants import GrantKind as GrantKind
 from dpmoments.ledger.ledger import Ledger
-from dpmoments.ledger.verification import LedgerCheck as LedgerCheck
+from dpmoments.ledger.ledger import LedgerCheck as LedgerCheck
 
 __all__ = ["BudgetExceededError", "Ledger", "LedgerError"]

@@ -10,11 +10,9 @@ import numpy as np
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError, visible
 from dpmoments.foundation.values import from_plain, require_known, to_plain
-from dpmoments.messages.analyst import ANALYST
+from dpmoments.messages.advice import ANALYST, AT_THE_SHELL, IN_PYTHON
 from dpmoments.messages.codes import CODES, ERRORS, PART, QUERIES, Fact, fault_of
-from dpmoments.messages.curator import AT_THE_SHELL, IN_PYTHON
-from dpmoments.messages.findings import FINDINGS
-from dpmoments.messages.short import SHORT
+from dpmoments.messages.findings import FINDINGS, SHORT
 from dpmoments.messages.wording import Words, as_fact, filled
 
 Audience = Literal["analyst", "curator", "shell", "short"]

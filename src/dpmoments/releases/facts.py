@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.ledger import Ledger
-from dpmoments.ledger.verification import originals
+from dpmoments.ledger.ledger import originals
 from dpmoments.messages.message import Message
 from dpmoments.privacy.profile import PrivacyProfile, RunCurve
 from dpmoments.privacy.receipt import Receipt

@@ -15,9 +15,16 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey, require_unit
-from dpmoments.rows.cell_counts import CellCounts, CellCountSummary
 from dpmoments.rows.clipped_products import ClippedProducts
-from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount, RowStatistic, require_rowwise
+from dpmoments.rows.histogram import (
+    CellCounts,
+    CellCountSummary,
+    Histogram,
+    HistogramSummary,
+    RowCount,
+    RowStatistic,
+    require_rowwise,
+)
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.restriction import Restriction

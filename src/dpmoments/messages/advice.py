@@ -1,6 +1,6 @@
-"""Advice to a curator, who can make another release.
+"""Advice that follows a message: to an analyst, who has only the release, and to a curator, who can make another one.
 
-As a Python call, and as a command at the shell.
+A curator's advice is a Python call, or a command at the shell.
 """
 
 from __future__ import annotations
@@ -11,6 +11,26 @@ from types import MappingProxyType
 
 from dpmoments.messages.codes import Fact
 from dpmoments.messages.wording import Words
+
+_CLIPPED = "Read all results as results about clipped rows."
+_NO_RELIANCE = "Do not rely on it."
+
+ANALYST: Mapping[str, Words] = MappingProxyType(
+    {
+        "clipped-rows": "Read answers on these columns as answers about the clipped rows.",
+        "rows-dropped": "Results describe the rest.",
+        "too-few-rows": "Rely only on results that are marked as distinguishable from noise.",
+        "location-lost": "Do not use them.",
+        "values-clipped": _CLIPPED,
+        "mean-lost": _NO_RELIANCE,
+        "variance-lost": _NO_RELIANCE,
+        "rows-outside-bounds": _CLIPPED,
+        "rows-mostly-clipped": _CLIPPED,
+        "tables-not-checked": "Ask the curators whether the tables have rows in common.",
+        "dependent-rows": "Read p-values as upper bounds.",
+    }
+)
+"""Advice by code; a message without any has nothing that an analyst can do."""
 
 
 def _to_do_better(facts: Mapping[str, Fact]) -> str:
