@@ -41,12 +41,12 @@ from dpmoments.privacy.laws import (
     DrawLaw,
     EigenvalueBound,
     GaussianDraw,
+    GaussianLaw,
     IsotropicDraw,
     MatrixLaplaceDraw,
     RaisedWishartSampling,
     WishartSampling,
 )
-from dpmoments.privacy.laws.additive import GaussianLaw
 from dpmoments.privacy.profile import _concentrated_bounds
 from dpmoments.privacy.receipt import Draw
 from dpmoments.privacy.sampling import _KEPT_BITS, _add_integers, coordinates_of, noised, without_low_bits

@@ -21,7 +21,7 @@ from dpmoments.privacy import sensitivity as sensitivity_module
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Norm, Sensitivity, query_distance
 from dpmoments.privacy.filter import PrivacyFilterError
-from dpmoments.privacy.laws.additive import DiscreteGaussian
+from dpmoments.privacy.laws import DiscreteGaussian
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import (
     SENSITIVITIES,

@@ -111,7 +111,7 @@ TESTS = {
         "ledger_file",
         "ledger_model",
     ),
-    "privacy/laws/": (
+    "privacy/laws": (
         "laws",
         "privacy_filter",
         "release_file",

@@ -1,0 +1,648 @@
+"""Privacy loss of one draw from each noise distribution.
+
+Both relations, every unit of loss, in one place.
+
+A draw's class is its public description. It states the loss for a query of a given sensitivity, and refuses a unit in which its
+loss does not add up. Draws that are private only by their own exact curve (Wishart draws) take a *claim*, the (ε, δ) that the
+plan states for them, and check it on the curve: it is never trusted. Each has its derivation in ``docs/evidence/derivations``,
+and ``tests/privacy/test_laws.py`` compares each loss with the exact distribution.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.values import is_finite_number, rounded_up
+from dpmoments.messages.message import Message
+from dpmoments.privacy.accounting import Loss, LossUnit
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves.composed import PrivacyCurve, bounded_range_delta, discrete_laplace_delta, laplace_delta
+from dpmoments.privacy.curves.wishart import additive_wishart_delta, raised_wishart_delta, wishart_sampling_delta
+from dpmoments.privacy.curves.zcdp import pure_to_zcdp
+from dpmoments.privacy.distances import Norm, Sensitivity
+from dpmoments.privacy.unit import Neighbors
+
+
+class Answer(Enum):
+    """Kind of query that a draw adds noise to, or chooses from."""
+
+    NUMBER = "a number"
+    VECTOR = "a vector"
+    MATRIX = "a symmetric matrix"
+    EITHER = "a vector or a symmetric matrix"
+
+
+@dataclass(frozen=True)
+class DrawLaw(ABC):
+    """Description of one draw: frozen, plain parameters, registered by name."""
+
+    name: ClassVar[str]
+    norm: ClassVar[Norm]
+    """Norm in which the query's sensitivity must be stated."""
+
+    on_lattice: ClassVar[bool] = False
+    """True if its noise is of integers, for integer queries only."""
+    claims: ClassVar[bool] = False
+    """True if its cost is a claim that is checked on an exact curve, instead of a formula."""
+    is_gaussian: ClassVar[bool] = False
+    """True if losses of its draws add up like those of normal noise, before becoming a curve."""
+    delta_is_of_bound: ClassVar[bool] = False
+    """True if δ is the failure probability of a bound that later draws rely on."""
+    attained_alone: ClassVar[bool] = False
+    """True if its loss is attained by tables without other rows only."""
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            _check_parameter(self.name, entry.name, entry.type, getattr(self, entry.name))
+
+    def loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None = None) -> Loss:
+        """Return the privacy loss of a draw, exactly or rounded up.
+
+        ``claim`` is the (ε, δ) that the plan states for the draw, if it has an exact curve instead of a formula.
+        """
+        if sensitivity.norm is not self.norm:
+            raise InputValueError(
+                Message("distribution-of-other-norm", distribution=self.name, norm=self.norm, given=sensitivity.norm)
+            )
+        if claim is not None and not self.claims:
+            raise InputValueError(Message("distribution-takes-no-claim", distribution=self.name))
+        return self._loss(sensitivity, unit, claim)
+
+    @abstractmethod
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss: ...
+
+    @abstractmethod
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        """Return privacy curves of the parts of a draw, one after another.
+
+        None if no more than its price is known.
+
+        Gaussian draws have none: its losses add up before they become a curve (``docs/evidence/derivations/privacy-profile.md``).
+        """
+
+    @property
+    def lattice_scales(self) -> tuple[float, ...]:
+        """Scales of discrete normal noise, in lattice units; empty for other noise."""
+        return ()
+
+    @abstractmethod
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        """Return True if two neighboring tables attain all the loss of a draw of ``size`` numbers."""
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise ValueError if its noise, and so its loss, is not for a query of that shape."""
+        vector, square = len(shape) == 1, len(shape) == 2 and shape[0] == shape[1]
+        fits = {
+            Answer.NUMBER: shape == (),
+            Answer.VECTOR: vector,
+            Answer.MATRIX: square,
+            Answer.EITHER: vector or square,
+        }
+        if not fits[self.answers] or 0 in shape:
+            raise InputValueError(Message("distribution-of-other-shape", distribution=self.name, shape=shape))
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if entry.name in _SIZES and value != shape[0]:
+                raise InputValueError(
+                    Message("distribution-of-other-rows", distribution=self.name, value=value, shape=shape)
+                )
+            if isinstance(value, tuple) and not 0 < len(value) <= shape[0]:
+                raise InputValueError(
+                    Message(
+                        "distribution-of-other-length",
+                        distribution=self.name,
+                        n_value=len(value),
+                        entry=entry.name,
+                        shape=shape,
+                    )
+                )
+
+    @property
+    @abstractmethod
+    def answers(self) -> Answer:
+        """Kind of query it is for."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for a file."""
+        return {"name": self.name} | asdict(self)
+
+    def refused(self, unit: LossUnit) -> ValueError:
+        """Return the error for a unit in which its loss does not add up."""
+        return InputValueError(Message("loss-not-in-unit", distribution=self.name, unit=unit))
+
+
+def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
+    """Return the loss of a draw whose log-ratio is at most ``epsilon``, in any unit."""
+    if unit in (LossUnit.EPSILON, LossUnit.EPSILON_DELTA):
+        return Loss(unit, epsilon)
+    if unit is LossUnit.RHO:
+        return Loss(unit, Fraction(pure_to_zcdp(math.nextafter(float(epsilon), math.inf))))
+    raise law.refused(unit)
+
+
+_ATTAINED = ("count", "count_l1", "gram_frobenius", "gram_nuclear")
+"""Sensitivities that some two neighbors attain.
+
+``tests/privacy/test_sensitivity.py`` has them.
+"""
+
+
+def attains(sensitivity: Sensitivity) -> bool:
+    """Return True if some two neighboring tables attain the sensitivity."""
+    return sensitivity.name in _ATTAINED
+
+
+_MAX_BITS = 64
+_POSITIVE = ("scale", "scales", "off_diagonal_scale", "rate")
+_SIGNED = ("temperatures",)
+_SIZES = ("dimension", "n_features")
+"""Parameters that are the number of rows of the query."""
+
+
+def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
+    """Raise TypeError or ValueError if a file or mechanism gives an invalid parameter."""
+    words = f"{name} of a {law} draw"
+    if value is None and kind == "float | None":
+        return
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise InputTypeError(Message("distribution-flag", parameter=words))
+    elif kind == "int":
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InputTypeError(Message("distribution-whole-number", parameter=words))
+        if value < (0 if name == "bits" else 1) or (name == "bits" and value > _MAX_BITS):
+            raise InputValueError(Message("distribution-out-of-range", parameter=words))
+    else:
+        several = isinstance(kind, str) and kind.startswith("tuple")
+        if several and not isinstance(value, tuple):
+            raise InputTypeError(Message("distribution-tuple", parameter=words))
+        values, numbers = (value, "finite numbers") if several else ((value,), "a finite number")
+        if not all(map(is_finite_number, values)):
+            raise InputValueError(Message("distribution-numbers", parameter=words, expected=numbers))
+        if name not in _SIGNED and any(each < 0.0 or (name in _POSITIVE and each == 0.0) for each in values):
+            raise InputValueError(
+                Message(
+                    "distribution-sign",
+                    parameter=words,
+                    expected="above-zero" if name in _POSITIVE else "zero-or-above",
+                )
+            )
+
+
+_ROUNDING = 1e-6
+"""Relative excess of the scale off the diagonal that is rounding."""
+
+
+@dataclass(frozen=True)
+class GaussianLaw(DrawLaw):
+    """Normal noise, of integers or of reals: ρ = Δ²/(2σ²), σ = ``scale``."""
+
+    scale: float
+
+    is_gaussian: ClassVar[bool] = True
+    norm: ClassVar[Norm] = Norm.L2
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        if unit not in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
+            raise self.refused(unit)
+        if unit is LossUnit.GAUSSIAN_RHO and min(self.lattice_scales, default=math.inf) < unit.least_lattice_scale:
+            raise InputValueError(Message("noise-too-small-for-lattice"))
+        return Loss(unit, Fraction(sensitivity.value) ** 2 / Fraction(self.scale) ** 2 / 2)
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        del sensitivity
+        return ()
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(GaussianLaw):
+    """Independent discrete Gaussian noise on integers.
+
+    ρ = Δ²/(2σ²) (Canonne, Kamath & Steinke 2020, Theorem 4).
+
+    On a symmetric matrix each entry of the upper triangle has separate noise, σ on the diagonal and ``off_diagonal_scale`` ≥
+    σ/√2 off it: then Σ (Δ_ij/σ_ij)² ≤ ‖Δ‖_F²/σ². For a vector that is None. σ = ``scale`` is in units of the query.
+    """
+
+    off_diagonal_scale: float | None = None
+
+    on_lattice: ClassVar[bool] = True
+    name: ClassVar[str] = "discrete-gaussian"
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.VECTOR if self.off_diagonal_scale is None else Answer.MATRIX
+
+    @property
+    def lattice_scales(self) -> tuple[float, ...]:
+        return (self.scale,) if self.off_diagonal_scale is None else (self.scale, self.off_diagonal_scale)
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        if (
+            self.off_diagonal_scale is not None
+            and 2 * Fraction(self.off_diagonal_scale) ** 2 < Fraction(self.scale) ** 2
+        ):
+            raise InputValueError(Message("noise-off-diagonal"))
+        return super()._loss(sensitivity, unit, claim)
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        # off the diagonal no more noise than the Frobenius norm asks for
+        beside = self.off_diagonal_scale
+        least = beside is not None and beside <= self.scale * math.sqrt(0.5) * (1.0 + _ROUNDING)
+        return (size == 1 or least) and attains(sensitivity)
+
+
+@dataclass(frozen=True)
+class GaussianDraw(GaussianLaw):
+    """Normal noise drawn in floating point.
+
+    σ on every entry, or σ on and σ/√2 off the diagonal of a symmetric matrix.
+
+    The losses are as for :class:`DiscreteGaussian`; idealized.
+    """
+
+    symmetric: bool = False
+
+    name: ClassVar[str] = "gaussian"
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.MATRIX if self.symmetric else Answer.VECTOR
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        return (size == 1 or self.symmetric) and attains(sensitivity)
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(DrawLaw):
+    """Independent discrete Laplace noise on integers: ε = Δ₁/b.
+
+    On a symmetric matrix, it is on the upper triangle.
+    """
+
+    scale: float
+
+    on_lattice: ClassVar[bool] = True
+    name: ClassVar[str] = "discrete-laplace"
+    norm: ClassVar[Norm] = Norm.L1
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.EITHER
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        return pure_loss(self, Fraction(sensitivity.value) / Fraction(self.scale), unit)
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        shift = math.floor(sensitivity.value)  # of integers
+        delta = partial(discrete_laplace_delta, shift=shift, scale=self.scale)
+        return (PrivacyCurve(delta, rounded_up(Fraction(shift) / Fraction(self.scale))),)
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        return size == 1 and attains(sensitivity)
+
+
+@dataclass(frozen=True)
+class NormDraw(DrawLaw):
+    """Noise on a symmetric integer matrix, rounded to its lattice.
+
+    Its log density falls by at most rate·‖X‖ under a shift X.
+
+    ε = rate·Δ, Δ the sensitivity in that norm. ``rate`` is c, for a matrix in encoded units; the query is in units of
+    2^(−2·bits) of those.
+    """
+
+    rate: float
+    bits: int
+
+    on_lattice: ClassVar[bool] = True
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.MATRIX
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        return pure_loss(self, self._epsilon(sensitivity), unit)
+
+    def _epsilon(self, sensitivity: Sensitivity) -> Fraction:
+        return Fraction(self.rate) / (1 << 2 * self.bits) * Fraction(sensitivity.value)
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        loss = rounded_up(self._epsilon(sensitivity))
+        return (PrivacyCurve(partial(laplace_delta, loss=loss), loss),)
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        return size == 1 and attains(sensitivity)
+
+
+@dataclass(frozen=True)
+class MatrixLaplaceDraw(NormDraw):
+    """Difference of two Wisharts: the nuclear norm."""
+
+    name: ClassVar[str] = "matrix-laplace"
+    norm: ClassVar[Norm] = Norm.NUCLEAR
+
+
+@dataclass(frozen=True)
+class IsotropicDraw(NormDraw):
+    """Density ∝ exp(−rate·‖N‖_F): the Frobenius norm."""
+
+    name: ClassVar[str] = "isotropic"
+    norm: ClassVar[Norm] = Norm.L2
+
+
+@dataclass(frozen=True)
+class Choice(DrawLaw):
+    """Exponential mechanism over finitely many scores, probability ∝ exp(ε·score/2).
+
+    Its log-ratios range over an interval of length εΔ: ε·Δ, and (εΔ)²/8-zCDP (bounded range, Cesar & Rogers 2021).
+    """
+
+    epsilon: float
+
+    name: ClassVar[str] = "choice"
+    norm: ClassVar[Norm] = Norm.SCORE
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.VECTOR
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        width = self._width(sensitivity)
+        return Loss(unit, width**2 / 8) if unit is LossUnit.RHO else pure_loss(self, width, unit)
+
+    def _width(self, sensitivity: Sensitivity) -> Fraction:
+        return Fraction(self.epsilon) * Fraction(sensitivity.value)
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        return (_bounded_range_curve(self._width(sensitivity)),)
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        del sensitivity, size
+        return False
+
+
+@dataclass(frozen=True)
+class Directions(DrawLaw):
+    """Unit vectors, direction i with density ∝ exp(t_i uᵀCu).
+
+    If ``projected``, each is orthogonal to those before it.
+
+    The log-ratio of a draw ranges over an interval of length η = tΔ under add-remove, where uᵀCu moves one way for all u, and
+    2tΔ under replace-one: ε = Σ η_i, and Σ η_i²/8-zCDP. The last of d orthogonal directions is fixed by the others and free; in
+    one dimension every direction is.
+    """
+
+    temperatures: tuple[float, ...]
+    n_features: int
+    projected: bool = True
+
+    name: ClassVar[str] = "directions"
+    norm: ClassVar[Norm] = Norm.ROW
+
+    @property
+    def n_paid(self) -> int:
+        """Number of directions that cost anything."""
+        if self.n_features == 1:
+            return 0
+        return min(len(self.temperatures), self.n_features - 1) if self.projected else len(self.temperatures)
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.MATRIX
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        widths = self._widths(sensitivity)
+        if unit is LossUnit.RHO:
+            return Loss(unit, sum((width**2 for width in widths), Fraction(0)) / 8)
+        return pure_loss(self, sum(widths, Fraction(0)), unit)
+
+    def _widths(self, sensitivity: Sensitivity) -> list[Fraction]:
+        sides = 1 if sensitivity.neighbors is Neighbors.ADD_REMOVE else 2
+        return [abs(Fraction(t)) * sides * Fraction(sensitivity.value) for t in self.temperatures[: self.n_paid]]
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        return tuple(_bounded_range_curve(width) for width in self._widths(sensitivity))
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        del sensitivity, size
+        return False
+
+
+def _bounded_range_curve(width: Fraction) -> PrivacyCurve:
+    reach = rounded_up(width)
+    return PrivacyCurve(partial(bounded_range_delta, width=reach), reach)
+
+
+# A plan that is run many times asks for the same point of a curve every time.
+_additive_wishart_delta = lru_cache(maxsize=256)(additive_wishart_delta)
+_raised_wishart_delta = lru_cache(maxsize=256)(raised_wishart_delta)
+_wishart_sampling_delta = lru_cache(maxsize=256)(wishart_sampling_delta)
+
+
+@dataclass(frozen=True)
+class EigenvalueBound(DrawLaw):
+    """Lower bound on the smallest eigenvalue.
+
+    Laplace noise, an allowance subtracted, rounded down.
+
+    ε = Δ/scale. The δ is not for the draw, which is pure, but for later draws that rely on it: the bound is too high with
+    probability ½e^{−allowance/scale}.
+    """
+
+    scale: float
+    allowance: float
+
+    delta_is_of_bound: ClassVar[bool] = True
+    name: ClassVar[str] = "eigenvalue-bound"
+    norm: ClassVar[Norm] = Norm.L1
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.NUMBER
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        if unit is not LossUnit.EPSILON_DELTA:
+            raise self.refused(unit)
+        # The quotient rounded down: at 700 its last place is 2⁻⁴³ of the failure. Two least floats for where those are coarse.
+        exponent = math.nextafter(self.allowance / self.scale, 0.0)
+        failure = 0.5 * math.exp(-exponent) * (1.0 + 2.0**-48) + 1e-323
+        return Loss(unit, Fraction(sensitivity.value) / Fraction(self.scale), Fraction(failure))
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        """Return the curve of the draw itself, without the δ for later draws that rely on it."""
+        loss = rounded_up(Fraction(sensitivity.value) / Fraction(self.scale))
+        return (PrivacyCurve(partial(laplace_delta, loss=loss), loss),)
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        del sensitivity, size
+        return False
+
+
+@dataclass(frozen=True)
+class AdditiveWishartDraw(DrawLaw):
+    """Wishart(s²I, k) noise less its mean on a symmetric integer matrix, rounded to its lattice.
+
+    A claimed (ε, δ).
+
+    ``degrees`` is k, ``scale`` s² for a matrix in encoded units; the query is in units of 2^(−2·bits) of those.
+    """
+
+    dimension: int
+    degrees: int
+    scale: float
+    bits: int
+
+    claims: ClassVar[bool] = True
+    on_lattice: ClassVar[bool] = True
+    name: ClassVar[str] = "additive-wishart"
+    norm: ClassVar[Norm] = Norm.ROW
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.MATRIX
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        return _claimed(self, claim, unit, sensitivity)
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        beyond, ratio = self.degrees - self.dimension, self.scale / math.ldexp(sensitivity.value, -2 * self.bits)
+        return _exact_curve(lambda epsilon: _additive_wishart_delta(epsilon, beyond, ratio, sensitivity.neighbors))
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        return sensitivity.neighbors is Neighbors.ADD_REMOVE or size > 1
+
+
+@dataclass(frozen=True)
+class WishartSampling(DrawLaw):
+    """One draw around the padded Gram matrix, Wishart or inverse Wishart, rescaled to its mean.
+
+    A claimed (ε, δ).
+
+    Attributes
+    ----------
+    degrees : int
+        ν.
+    padding : float
+        ψ, added to every eigenvalue.
+    floor : float
+        A lower bound on the smallest eigenvalue of the matrix before padding, without any one row: 0, or from an
+        :class:`EigenvalueBound` drawn before, one row subtracted.
+    """
+
+    degrees: int
+    padding: float
+    floor: float = 0.0
+    inverse: bool = False
+
+    claims: ClassVar[bool] = True
+    attained_alone: ClassVar[bool] = True
+    name: ClassVar[str] = "wishart-sampling"
+    norm: ClassVar[Norm] = Norm.ROW
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.MATRIX
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        return _claimed(self, claim, unit, sensitivity)
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        degrees, ratio = self.degrees, (self.padding + self.floor) / sensitivity.value
+        return _exact_curve(lambda epsilon: _wishart_sampling_delta(epsilon, degrees, ratio, sensitivity.neighbors))
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        return self.floor == 0.0 and (sensitivity.neighbors is Neighbors.ADD_REMOVE or size > 1)
+
+
+@dataclass(frozen=True)
+class RaisedWishartSampling(DrawLaw):
+    """Draw like :class:`WishartSampling` around a matrix with raised eigenvalues.
+
+    Those below a public number are raised to it first.
+
+    The draw raises them itself: its loss relies on no bound on the eigenvalues of the query.
+
+    Attributes
+    ----------
+    degrees : int
+        ν.
+    padding : float
+        ψ, added to every eigenvalue.
+    raised : float
+        Value to which smaller eigenvalues are raised, before padding.
+    """
+
+    degrees: int
+    padding: float
+    raised: float
+    inverse: bool = False
+
+    claims: ClassVar[bool] = True
+    name: ClassVar[str] = "raised-wishart-sampling"
+    norm: ClassVar[Norm] = Norm.L2
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.MATRIX
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        return _claimed(self, claim, unit, sensitivity)
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        degrees, ratio = self.degrees, (self.padding + self.raised) / sensitivity.value
+        return _exact_curve(lambda epsilon: _raised_wishart_delta(epsilon, degrees, ratio))
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        del sensitivity, size
+        return False
+
+
+def _exact_curve(delta: Callable[[float], float]) -> tuple[PrivacyCurve, ...]:
+    """Return a curve for ε ≥ 0 only, whose losses have no end."""
+    return (PrivacyCurve(delta, math.inf),)
+
+
+def _claimed(law: DrawLaw, claim: PrivacyBudget | None, unit: LossUnit, sensitivity: Sensitivity) -> Loss:
+    if unit is not LossUnit.EPSILON_DELTA or claim is None or claim.kind is not BudgetKind.APPROXIMATE:
+        raise law.refused(unit)
+    (curve,) = law.curves(sensitivity)
+    if not curve.delta(claim.epsilon) <= claim.delta:
+        raise InputValueError(Message("draw-above-claim", distribution=law.name))
+    return Loss(unit, Fraction(claim.epsilon), Fraction(claim.delta))
+
+
+LAWS: Mapping[str, type[DrawLaw]] = MappingProxyType(
+    {
+        law.name: law
+        for law in (
+            AdditiveWishartDraw,
+            Choice,
+            Directions,
+            DiscreteGaussian,
+            DiscreteLaplace,
+            EigenvalueBound,
+            GaussianDraw,
+            IsotropicDraw,
+            MatrixLaplaceDraw,
+            RaisedWishartSampling,
+            WishartSampling,
+        )
+    }
+)
+"""Every kind of draw by name."""
