@@ -44,7 +44,7 @@ from dpmoments.analysis import (
     synthetic,
 )
 from dpmoments.analysis import cross_table as cross_tables
-from dpmoments.analysis.estimate import Estimate
+from dpmoments.analysis.confidence import Estimate
 from support.drawn_releases import drawn, planted, without_bisection
 
 Z = float(ndtri(0.975))

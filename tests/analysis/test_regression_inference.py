@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from scipy.stats import binom, chi2, kstest
 
 import dpmoments as dpm
-from dpmoments.analysis.estimate import Estimate
+from dpmoments.analysis.confidence import Estimate
 from dpmoments.analysis.normal_equations import NormalEquations, _agreeing
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.robust_errors import robust_or_larger

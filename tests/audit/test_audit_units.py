@@ -106,7 +106,7 @@ def test_group_privacy_that_forgets_a_factor_is_caught(
     monkeypatch: pytest.MonkeyPatch, mechanism: str, budget: PrivacyBudget, power: int
 ) -> None:
     """In the filter as in the calibration, so that nothing but the outputs tells of it."""
-    monkeypatch.setattr("dpmoments.privacy.group_privacy.allowance_for_rows", forgetful(power))
+    monkeypatch.setattr("dpmoments.privacy.accounting.allowance_for_rows", forgetful(power))
     monkeypatch.setattr("dpmoments.privacy.filter.allowance_for_rows", forgetful(power))
     found = audited(mechanism, budget, AuditEffort(150, 2500))
     assert found.exceeded

@@ -31,7 +31,7 @@ from dpmoments.analysis.resolvability import NOISE_UNKNOWN, NOT_ESTIMABLE, large
 from dpmoments.datasets import adult, airfoil
 from dpmoments.planning import forecast_table
 from dpmoments.plots import intervals, matrices
-from dpmoments.plots.letters import label
+from dpmoments.plots.canvas import label
 from dpmoments.reporting import sections
 from dpmoments.reporting.sections import Comparisons
 from support.drawn_releases import planted

@@ -451,7 +451,7 @@ def tick_texts(ax: Axes) -> list[str]:
 
 def test_letters_that_no_font_here_has_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not drawn as empty boxes, all alike, and no warning of matplotlib's comes of them."""
-    monkeypatch.setattr("dpmoments.plots.letters._families_with", lambda _: ())
+    monkeypatch.setattr("dpmoments.plots.canvas._families_with", lambda _: ())
     plot = unusual().plot
     pictures = {
         "correlation": plot.correlation(ax=Figure().subplots()),

@@ -16,7 +16,7 @@ from dpmoments.foundation.values import no_less
 from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_rho
+from dpmoments.privacy.curves.gaussian import discrete_gaussian_rho
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors
 from support.said import refused

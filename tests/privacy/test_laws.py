@@ -25,7 +25,7 @@ from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import raised_wishart_ratio, wishart_sampling_delta, wishart_sampling_padding
-from dpmoments.privacy.curves.discrete_gaussian import (
+from dpmoments.privacy.curves.gaussian import (
     MAX_COMPOSED_COORDINATES,
     MIN_COMPOSED_SCALE,
     discrete_gaussian_rho,

@@ -29,11 +29,10 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
 from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.privacy.accounting import Loss, LossUnit, allowance
+from dpmoments.privacy.accounting import Loss, LossUnit, allowance, allowance_for_rows, budget_for_rows, loss_for_units
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_delta, zcdp_delta, zcdp_rho
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
-from dpmoments.privacy.group_privacy import allowance_for_rows, budget_for_rows, loss_for_units
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.cells.columns import ColumnTable
+from dpmoments.cells.objects import ColumnTable
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows

@@ -15,7 +15,7 @@ import pytest
 import scipy.stats
 
 import dpmoments as dpm
-from dpmoments.analysis.count_table import CountTable
+from dpmoments.analysis.count_table import CountTable, possible_counts
 from dpmoments.audit.replay import replay
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
@@ -25,7 +25,6 @@ from dpmoments.noise import counts as counts_noise
 from dpmoments.noise import insecure_generator
 from dpmoments.noise.counts import CountNoise
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.repair.counts import possible_counts
 from dpmoments.rows.rows import Rows
 from support.file_schema import schema_faults
 from support.forged_files import signed

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
-from dpmoments.cells.columns import ColumnTable, declared_column
+from dpmoments.cells.objects import ColumnTable, declared_column
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.moments import Moments
 from dpmoments.schema import Schema

@@ -63,6 +63,7 @@ TESTS = {
         "laws",
         "release_file",
         "overspending",
+        "privacy_units",
     ),
     "privacy/budget": (
         "budget",
@@ -82,7 +83,6 @@ TESTS = {
         "overspending",
         "laws",
     ),
-    "privacy/group_privacy": ("privacy_units",),
     "privacy/statement": (
         "budget",
         "privacy_filter",
@@ -128,6 +128,7 @@ TESTS = {
         "curve_gaussian",
         "privacy_filter",
         "laws",
+        "curve_discrete_gaussian",
     ),
     "privacy/curves/composed": ("privacy_profile",),
     "privacy/profile": ("privacy_profile",),
@@ -135,11 +136,6 @@ TESTS = {
         "curve_zcdp",
         "budget",
         "privacy_filter",
-    ),
-    "privacy/curves/discrete_gaussian": (
-        "curve_discrete_gaussian",
-        "privacy_filter",
-        "laws",
     ),
     "privacy/curves/wishart": (
         "curve_additive_wishart",
@@ -434,6 +430,7 @@ TESTS = {
         "comparisons",
         "resolvability",
         "description",
+        "regression_inference",
     ),
     "analysis/contrasts": (
         "contrasts",
@@ -448,7 +445,9 @@ TESTS = {
         "clipping",
         "analyses",
     ),
-    "analysis/count_table": ("counts_release",),
+    "analysis/count_table": (
+        "counts_release",
+    ),
     "analysis/cross_table": (
         "comparisons",
         "coverage",
@@ -466,10 +465,6 @@ TESTS = {
         "comparisons",
         "components",
         "analyses",
-    ),
-    "analysis/estimate": (
-        "regression_inference",
-        "coverage",
     ),
     "analysis/functionals": (
         "coverage",
@@ -529,7 +524,6 @@ TESTS = {
         "repair",
         "structured_repair",
     ),
-    "repair/counts": ("counts_release",),
     "planning/": (
         "imagined_release",
         "forecast",

@@ -19,7 +19,7 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, rounded
-from dpmoments.analysis.estimate import Estimate
+from dpmoments.analysis.confidence import Estimate
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided, not_clear, resolved, sign_verdicts
 from dpmoments.foundation.arrays import FloatArray

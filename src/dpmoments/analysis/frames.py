@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.cells.columns import ColumnTable, declared_column
-from dpmoments.cells.objects import series_cells
+from dpmoments.cells.objects import ColumnTable, declared_column, series_cells
 from dpmoments.cells.reading import MISSING, UNKNOWN, level_codes, strict_numbers
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError

@@ -10,8 +10,7 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
-from dpmoments.analysis.confidence import format_probability
-from dpmoments.analysis.estimate import Estimate
+from dpmoments.analysis.confidence import Estimate, format_probability
 from dpmoments.analysis.functionals import gaps_of
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors

@@ -16,6 +16,7 @@ import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number, rounded
 from dpmoments.analysis.clipping import ClippingEffect
+from dpmoments.analysis.confidence import Estimate
 from dpmoments.analysis.contrasts import (
     INTERCEPT,
     ContrastTests,
@@ -27,7 +28,6 @@ from dpmoments.analysis.contrasts import (
     estimate_cells,
     statistic_of,
 )
-from dpmoments.analysis.estimate import Estimate
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_ESTIMABLE, decided, not_clear, sign_verdicts

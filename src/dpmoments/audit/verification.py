@@ -19,7 +19,7 @@ from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.terms import NoiseLaw
-from dpmoments.privacy.group_privacy import budget_for_rows
+from dpmoments.privacy.accounting import budget_for_rows
 from dpmoments.privacy.laws import WishartSampling
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpmoments.analysis.frames import feature_values
-from dpmoments.cells.columns import ColumnTable
+from dpmoments.cells.objects import ColumnTable
 from dpmoments.estimators.tables import (
     Features,
     feature_columns,

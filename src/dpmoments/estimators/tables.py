@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 
-from dpmoments.cells.columns import ColumnTable, declared_array, declared_column, objects_of
+from dpmoments.cells.objects import ColumnTable, declared_array, declared_column, objects_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.messages.message import Message

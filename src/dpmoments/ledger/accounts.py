@@ -33,12 +33,12 @@ from dpmoments.ledger.grants import (
 from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves.discrete_gaussian import (
+from dpmoments.privacy.curves.gaussian import (
     MAX_COMPOSED_COORDINATES,
     MIN_COMPOSED_SCALE,
     discrete_gaussian_log_delta,
+    gaussian_epsilon,
 )
-from dpmoments.privacy.curves.gaussian import gaussian_epsilon
 from dpmoments.privacy.curves.inversion import safe_root
 from dpmoments.privacy.curves.zcdp import zcdp_epsilon
 from dpmoments.privacy.origin import LedgerEntry

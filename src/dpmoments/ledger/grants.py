@@ -17,7 +17,7 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import check_text, no_less, require_known
 from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves.discrete_gaussian import MAX_COMPOSED_COORDINATES, discrete_gaussian_rho
+from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES, discrete_gaussian_rho
 from dpmoments.privacy.curves.zcdp import zcdp_rho
 from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit

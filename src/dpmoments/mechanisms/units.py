@@ -16,10 +16,9 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
-from dpmoments.privacy.accounting import LossUnit
+from dpmoments.privacy.accounting import LossUnit, budget_for_rows
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.group_privacy import budget_for_rows
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.units import ROUNDS

@@ -22,7 +22,7 @@ from dpmoments.messages.message import Message
 from dpmoments.planning.changes import Change, Wanted, budget_needed, rows_needed
 from dpmoments.planning.imagined_release import EXPLAINED, ForecastNoise, ReleasePlan
 from dpmoments.planning.picture import MAX_FEATURES, plot_forecast
-from dpmoments.plots.letters import fonts_for
+from dpmoments.plots.canvas import fonts_for
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 

@@ -30,8 +30,8 @@ from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.planning.typical_table import TypicalTable
+from dpmoments.privacy.accounting import budget_for_rows
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.group_privacy import budget_for_rows
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.repair.available_cases import Presence

@@ -23,9 +23,10 @@ from dpmoments.plots.canvas import (
     TEXT_SIZE,
     axes_of,
     entitle,
+    label,
     legend_below,
+    literal_text,
 )
-from dpmoments.plots.letters import label, literal_text
 from dpmoments.privacy.budget import BudgetKind
 
 if TYPE_CHECKING:

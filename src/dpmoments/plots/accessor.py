@@ -11,10 +11,9 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.components import Scaling
 from dpmoments.analysis.released import Released, Stated
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.plots.canvas import captioned, sized
+from dpmoments.plots.canvas import captioned, sized, with_fonts_for_names
 from dpmoments.plots.components import plot_components, plot_spectrum
 from dpmoments.plots.intervals import plot_coefficients, plot_groups
-from dpmoments.plots.letters import with_fonts_for_names
 from dpmoments.plots.matrices import plot_correlation, plot_covariance
 from dpmoments.plots.steps import plot_steps
 

@@ -24,9 +24,9 @@ from dpmoments.plots.canvas import (
     axes_of,
     entitle,
     legend_below,
+    literal_text,
     require_count,
 )
-from dpmoments.plots.letters import literal_text
 from dpmoments.plots.matrices import NumberedCells, draw_matrix, matrix_axes, with_color_bar
 
 if TYPE_CHECKING:

@@ -30,10 +30,11 @@ from dpmoments.plots.canvas import (
     TEXT_SIZE,
     axes_of,
     entitle,
+    label,
+    literal_text,
     require_count,
     require_mean,
 )
-from dpmoments.plots.letters import label, literal_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -35,10 +35,11 @@ from dpmoments.plots.canvas import (
     axes_of,
     entitle,
     ink_on,
+    label,
+    literal_text,
     require_mean,
     room_for_labels,
 )
-from dpmoments.plots.letters import label, literal_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -24,8 +24,9 @@ from dpmoments.plots.canvas import (
     TEXT_SIZE,
     axes_of,
     entitle,
+    label,
+    literal_text,
 )
-from dpmoments.plots.letters import label, literal_text
 from dpmoments.schema.encoding import Encoding
 
 if TYPE_CHECKING:

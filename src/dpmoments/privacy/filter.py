@@ -18,11 +18,10 @@ import numpy as np
 from dpmoments.foundation.errors import InputRuntimeError, InputTypeError, InputValueError
 from dpmoments.messages.message import Message, Query
 from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.privacy.accounting import Loss, LossUnit
+from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves.discrete_gaussian import MAX_COMPOSED_COORDINATES
+from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
-from dpmoments.privacy.group_privacy import allowance_for_rows
 from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, WishartSampling
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
 from dpmoments.privacy.sampling import coordinates_of, noised

@@ -19,16 +19,15 @@ from typing import Any
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import no_less, rounded_up
 from dpmoments.messages.message import Message
-from dpmoments.privacy.accounting import Loss, LossUnit
+from dpmoments.privacy.accounting import Loss, LossUnit, loss_for_units
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, composed, randomized_response_delta
-from dpmoments.privacy.curves.discrete_gaussian import (
+from dpmoments.privacy.curves.gaussian import (
     MAX_COMPOSED_COORDINATES,
     MIN_COMPOSED_SCALE,
     discrete_gaussian_log_delta,
 )
 from dpmoments.privacy.curves.zcdp import zcdp_delta
-from dpmoments.privacy.group_privacy import loss_for_units
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.unit import Neighbors
 

@@ -20,11 +20,10 @@ from dpmoments.foundation.values import (
 )
 from dpmoments.messages.codes import QUERIES
 from dpmoments.messages.message import Message
-from dpmoments.privacy.accounting import Loss, LossUnit
+from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves.discrete_gaussian import MAX_COMPOSED_COORDINATES
+from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
-from dpmoments.privacy.group_privacy import allowance_for_rows
 from dpmoments.privacy.laws import LAWS, DrawLaw, EigenvalueBound, WishartSampling
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.statement import PrivacyStatement

@@ -18,7 +18,7 @@ from dpmoments.analysis.correlations import CLIPPED
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.resolvability import UNCLEAR
 from dpmoments.foundation.errors import visible
-from dpmoments.plots.letters import StandIns, fonts_of_reader
+from dpmoments.plots.canvas import StandIns, fonts_of_reader
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -4,10 +4,10 @@ A curve is the smallest delta for which a mechanism is (epsilon, delta)-differen
 Calibration inverts a curve and is rechecked by evaluating the curve at its result.
 """
 
-from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_delta as discrete_gaussian_delta
-from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_log_delta as discrete_gaussian_log_delta
-from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_noise_scale as discrete_gaussian_noise_scale
-from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_rho as discrete_gaussian_rho
+from dpmoments.privacy.curves.gaussian import discrete_gaussian_delta as discrete_gaussian_delta
+from dpmoments.privacy.curves.gaussian import discrete_gaussian_log_delta as discrete_gaussian_log_delta
+from dpmoments.privacy.curves.gaussian import discrete_gaussian_noise_scale as discrete_gaussian_noise_scale
+from dpmoments.privacy.curves.gaussian import discrete_gaussian_rho as discrete_gaussian_rho
 from dpmoments.privacy.curves.gaussian import gaussian_delta as gaussian_delta
 from dpmoments.privacy.curves.gaussian import gaussian_epsilon as gaussian_epsilon
 from dpmoments.privacy.curves.gaussian import gaussian_log_delta as gaussian_log_delta

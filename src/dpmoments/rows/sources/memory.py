@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.cells.columns import ColumnTable
-from dpmoments.cells.objects import array_cells, series_cells
+from dpmoments.cells.objects import ColumnTable, array_cells, series_cells
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw
 from dpmoments.messages.message import Message

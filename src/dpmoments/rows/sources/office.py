@@ -1,4 +1,4 @@
-"""Rows of Excel workbooks, of Stata, SPSS and SAS files, and of files of several kinds."""
+"""Rows of Excel workbooks, of Stata, SPSS and SAS files, of queries on databases, and of files of several kinds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpmoments.cells.columns import objects_of
-from dpmoments.foundation.errors import InputError, InputTypeError
+from dpmoments.cells.objects import objects_of
+from dpmoments.foundation.databases import DatabaseSession
+from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
 from dpmoments.foundation.office_files import (
     StatisticsColumn,
     sheet_names,
@@ -24,7 +25,10 @@ from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.messages.message import Message
 from dpmoments.rows.sources.arrow import FileSource
-from dpmoments.rows.sources.source import read_quietly
+from dpmoments.rows.sources.engine import Fingerprint
+from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.sources.memory import require_columns
+from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.dates import Date
 
@@ -242,3 +246,36 @@ class SeveralSource(FileSource):
     @property
     def text_of_cells(self) -> TextFormat | None:
         return None
+
+
+_WHERE = "the query"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DatabaseSource(LocalSource[ColumnPart]):
+    """Rows of a query; every pass runs it again, and must find the rows of the first.
+
+    ``first_pass`` holds the fingerprint of the rows of the first whole pass.
+    """
+
+    session: DatabaseSession
+    first_pass: list[int]
+
+    def __post_init__(self) -> None:
+        require_columns(self.session.names, self.names, _WHERE)
+
+    def parts(self) -> Iterator[ColumnPart]:
+        fingerprint = Fingerprint()
+        following = partial(next, self.session.batches(self.names, self.largest_part), None)
+        while (columns := read_quietly(following, _WHERE, FAILED_QUERY)) is not None:
+            fingerprint.add(columns)
+            yield ColumnPart(columns, len(next(iter(columns.values()))))
+        if self.first_pass and self.first_pass[0] != fingerprint.value:
+            raise InputValueError(Message("rows-changed-between-passes", table=_WHERE))
+        self.first_pass[:] = [fingerprint.value]
+
+    def written_cells(self, part: ColumnPart, name: str) -> Any:
+        return part.columns[name]
+
+    def __repr__(self) -> str:
+        return "DatabaseSource()"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.cells.columns import ColumnTable
+from dpmoments.cells.objects import ColumnTable
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.office_files import EXCEL_ENDINGS, STATISTICS_ENDINGS
@@ -28,11 +28,10 @@ from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import DatasetSource, FeatherSource, FileSource, ParquetSource, RelationSource
 from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_dask
-from dpmoments.rows.sources.database import DatabaseSource
 from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, ColumnSource, FrameSource, LazySource, require_columns
-from dpmoments.rows.sources.office import ExcelSource, SeveralSource, StatisticsSource
+from dpmoments.rows.sources.office import DatabaseSource, ExcelSource, SeveralSource, StatisticsSource
 from dpmoments.rows.sources.spark import is_of_spark, open_files_on_spark, open_spark
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema.schema import Schema
