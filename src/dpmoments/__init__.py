@@ -36,10 +36,7 @@ if TYPE_CHECKING:
     from dpmoments.schema.derived import Power, Product
     from dpmoments.schema.numeric import Numeric
     from dpmoments.schema.schema import Schema
-    from dpmoments.spending.release import release
-    from dpmoments.spending.release_counts import release_counts
-    from dpmoments.spending.release_groups import release_groups
-    from dpmoments.spending.release_mean import release_mean
+    from dpmoments.spending.release import release, release_counts, release_groups, release_mean
     from dpmoments.spending.run import UnsavedReleaseError
 
 __all__ = [
@@ -133,9 +130,9 @@ _NAMES: dict[str, str] = {
     "pool": "releases.pooling",
     "preflight": "inspection.preflight",
     "release": "spending.release",
-    "release_counts": "spending.release_counts",
-    "release_groups": "spending.release_groups",
-    "release_mean": "spending.release_mean",
+    "release_counts": "spending.release",
+    "release_groups": "spending.release",
+    "release_mean": "spending.release",
     "report": "reporting.report",
 }
 """Modules of the other public names."""

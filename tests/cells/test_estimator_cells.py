@@ -21,7 +21,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge
-from dpmoments.estimators.tables import column_of
+from dpmoments.estimators.base import column_of
 from dpmoments.rows.rows import Rows
 
 RELEASE = sys.modules["dpmoments.spending.release"]  # the function hides the module of its name

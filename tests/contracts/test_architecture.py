@@ -38,7 +38,7 @@ SEES_NO_ROW = {"dpmoments.audit.verification", "dpmoments.papers.metrics"}
 """Files of these packages without it."""
 SAMPLERS = {
     "dpmoments.noise",
-    *(f"dpmoments.noise.{name}" for name in ("discrete", "entropy", "matrices", "orthonormal_frame", "sphere")),
+    *(f"dpmoments.noise.{name}" for name in ("discrete", "entropy", "matrices", "sphere")),
 }
 """What draws noise. The other files of ``noise`` compute with its laws."""
 MAY_IMPORT_NOISE = {"dpmoments.noise", "dpmoments.privacy.filter", "dpmoments.privacy.sampling", "dpmoments.audit"}

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import erfc
 
 import dpmoments as dpm
-from dpmoments.ledger.accounts import _amount_left, _amount_spent, _why_not_counted
-from dpmoments.ledger.composition import Sums, losses_of
+from dpmoments.ledger.accounts import Sums, _amount_left, _amount_spent, _why_not_counted, losses_of
 from dpmoments.ledger.grants import MAX_GAUSSIAN_RELEASES, Grant, as_written, from_text
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.curves import gaussian_delta, pure_to_gaussian, pure_to_zcdp, zcdp_delta, zcdp_rho

@@ -26,7 +26,7 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import rank_score
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
-from dpmoments.spending.release_mean import release_mean
+from dpmoments.spending.release import release_mean
 from support.opened_filter import filter_that_pays
 from support.said import codes, refused
 

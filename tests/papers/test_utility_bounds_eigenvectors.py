@@ -14,7 +14,7 @@ from dpmoments.audit.exact import _bingham_log_normalizer
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import SyntheticSpectrum
 from dpmoments.noise import sample_bingham
-from dpmoments.noise.orthonormal_frame import sample_orthonormal_frame
+from dpmoments.noise.sphere import sample_orthonormal_frame
 from dpmoments.papers.bounds import (
     cap_measure,
     direction_failure,

@@ -9,7 +9,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw
-from dpmoments.repair.linear_constraints import (
+from dpmoments.repair.structured import (
     CellVariances,
     CenteredVariances,
     NoisySums,

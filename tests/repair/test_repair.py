@@ -24,7 +24,6 @@ from dpmoments.papers import datasets as papers_datasets
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.repair import repair as repair_module
-from dpmoments.repair.linear_constraints import CellVariances
 from dpmoments.repair.repair import Repair, repair_gram, repair_moments
 from dpmoments.repair.spectral import (
     SpectralNoise,
@@ -34,6 +33,7 @@ from dpmoments.repair.spectral import (
     possible_eigenvalues,
     rotation_invariant_eigenvalues,
 )
+from dpmoments.repair.structured import CellVariances
 from support.noise_models import additive, gaussian, laplace
 
 INFORMED = (Repair.SHRINK, Repair.ROTATION_INVARIANT, Repair.AUTO)

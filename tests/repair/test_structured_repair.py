@@ -13,9 +13,16 @@ import pytest
 import dpmoments as dpm
 from dpmoments import Boolean, Categorical, Numeric, Schema
 from dpmoments.repair.levels import CompletedLevels, _with_margins, level_shares, possible_covariance, possible_mean
-from dpmoments.repair.linear_constraints import CellVariances, NoisySums, implied_count, project
 from dpmoments.repair.repair import _FEW_ROWS, Repair, few_rows_message, floored_count, repair_moments
-from dpmoments.repair.structured import _SPREADS, _posterior_moments, _steadied
+from dpmoments.repair.structured import (
+    _SPREADS,
+    CellVariances,
+    NoisySums,
+    _posterior_moments,
+    _steadied,
+    implied_count,
+    project,
+)
 from dpmoments.schema.constraints import Constraints
 from support.noise_models import gaussian
 from support.said import codes

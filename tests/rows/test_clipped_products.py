@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dpmoments.rows.clipped_products import LONGEST, SHARE_WEIGHT, ClippedProducts
+from dpmoments.rows.kernel import LONGEST, SHARE_WEIGHT, ClippedProducts
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 

@@ -21,9 +21,9 @@ from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise import counts as counts_noise
+from dpmoments.noise import cells as noise_cells
 from dpmoments.noise import insecure_generator
-from dpmoments.noise.counts import CountNoise
+from dpmoments.noise.cells import CountNoise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
 from support.file_schema import schema_faults
@@ -447,6 +447,6 @@ def test_the_level_of_a_bound_is_a_probability(level: float) -> None:
 
 def test_the_grid_reaches_as_far_as_the_noise() -> None:
     for noise in (CountNoise("laplace", 3.0), CountNoise("gaussian", 3.0), CountNoise("laplace", 3.0, cells=40)):
-        step, within = counts_noise._distribution(noise)
+        step, within = noise_cells._distribution(noise)
         assert step * len(within) >= 45.0 * noise.scale + 12.0 * noise.standard_deviation
         assert within[-1] == pytest.approx(1.0, abs=1e-12)

@@ -26,10 +26,10 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import origin
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.rows.restriction import Restriction
+from dpmoments.rows.encode import Restriction
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.constraints import grouping_column, levels_of, schema_of_groups
-from dpmoments.spending.release_groups import GroupsPlan
+from dpmoments.spending.release import GroupsPlan
 from support.forged_files import forge
 from support.said import refused
 from support.table_forms import FILES, FORMS, a_third_of_forms, reference_moments

@@ -179,9 +179,6 @@ TESTS = {
         "sphere",
         "noise_laws",
         "orthonormal_frame",
-    ),
-    "noise/orthonormal_frame": (
-        "orthonormal_frame",
         "spectral_mechanisms",
         "eigenvalue_deflation",
     ),
@@ -234,6 +231,7 @@ TESTS = {
     "mechanisms/log_scale_histogram": (
         "log_scale_histogram",
         "contract",
+        "means",
     ),
     "papers/mechanisms/private_preconditioning": (
         "private_preconditioning",
@@ -274,7 +272,7 @@ TESTS = {
         "coinpress",
         "coinpress_schedule",
     ),
-    "spending/release_groups": ("release_groups",),
+    "spending/release": ("release_groups",),
     "mechanisms/units": ("privacy_units",),
     "mechanisms/lattice_noise": (
         "overspending",
@@ -331,10 +329,6 @@ TESTS = {
         "means_refusals",
         "mean_robustness",
     ),
-    "mechanisms/means/log_scale_histogram": (
-        "log_scale_histogram",
-        "means",
-    ),
     "mechanisms/reliability": (
         "reliability",
         "means_boundaries",
@@ -389,8 +383,8 @@ TESTS = {
         "noise_law",
         "noise_terms",
         "coverage",
+        "counts_release",
     ),
-    "noise/counts": ("counts_release",),
     "mechanisms/counts": ("counts_release",),
     "rows/histogram": ("cell_counts", "counts_release"),
     "noise/models": (

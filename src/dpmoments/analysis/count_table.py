@@ -14,7 +14,7 @@ from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
-from dpmoments.noise.counts import CountNoise
+from dpmoments.noise.cells import CountNoise
 from dpmoments.schema.constraints import Level
 
 

@@ -10,8 +10,7 @@ from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpmoments.analysis.discriminant import most_likely, require_shrinkage
-from dpmoments.estimators.base import PrivateEstimator
-from dpmoments.estimators.tables import class_column, column_of, public_schema, target_column
+from dpmoments.estimators.base import PrivateEstimator, class_column, column_of, public_schema, target_column
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.ledger import Ledger

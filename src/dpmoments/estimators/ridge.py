@@ -7,8 +7,7 @@ from typing import Any, Literal, Self
 from sklearn.base import RegressorMixin
 
 from dpmoments.analysis.regression import stated_penalty
-from dpmoments.estimators.base import PrivateEstimator
-from dpmoments.estimators.tables import column_of, numeric_column, public_schema, target_column
+from dpmoments.estimators.base import PrivateEstimator, column_of, numeric_column, public_schema, target_column
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.ledger import Ledger

@@ -18,8 +18,7 @@ from typing import Any, NoReturn
 
 from dpmoments.foundation.errors import InputValueError, LedgerError
 from dpmoments.foundation.values import check_text
-from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry
-from dpmoments.ledger.composition import losses_of
+from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry, losses_of
 from dpmoments.ledger.grants import Amount, Composition, Grant, check_unit, require_dataset, unit_name
 from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit

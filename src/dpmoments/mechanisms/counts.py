@@ -16,7 +16,7 @@ from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, Confi
 from dpmoments.mechanisms.lattice_noise import finer_bits, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.messages.message import Message
-from dpmoments.noise.counts import CountNoise
+from dpmoments.noise.cells import CountNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter

@@ -34,7 +34,7 @@ MEANS: Mapping[str, str] = {
     "bounded-sums": "dpmoments.mechanisms.means.bounded_sums:BoundedSums",
     "coinpress": "dpmoments.mechanisms.means.coinpress:CoinPressMean",
     "karwa-vadhan": "dpmoments.papers.mechanisms.karwa_vadhan:KarwaVadhan",
-    "log-scale-histogram": "dpmoments.mechanisms.means.log_scale_histogram:LogScaleHistogramMean",
+    "log-scale-histogram": "dpmoments.mechanisms.log_scale_histogram:LogScaleHistogramMean",
     "naive": "dpmoments.papers.mechanisms.naive:Naive",
     "symq": "dpmoments.papers.mechanisms.symmetric_quantiles:SymmetricQuantiles",
     "variance-aware": "dpmoments.mechanisms.means.variance_aware:VarianceAware",

@@ -12,7 +12,7 @@ from dpmoments.analysis.answers import Answer, Column, format_level, number
 from dpmoments.mechanisms.counts import Counts, CountsPlan, shape_of
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
-from dpmoments.noise.counts import CountNoise
+from dpmoments.noise.cells import CountNoise
 from dpmoments.planning.forecast import require_row_count
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit

@@ -14,8 +14,7 @@ from dpmoments.foundation.errors import InputArithmeticError, InputTypeError
 from dpmoments.messages.message import Message
 from dpmoments.noise.discrete import choose_by_score, discrete_gaussian, discrete_laplace
 from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
-from dpmoments.noise.orthonormal_frame import sample_orthonormal_frame
-from dpmoments.noise.sphere import sample_bingham
+from dpmoments.noise.sphere import sample_bingham, sample_orthonormal_frame
 from dpmoments.privacy.laws import (
     AdditiveWishartDraw,
     Choice,

@@ -20,7 +20,7 @@ from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import finite_numbers, require_known, shown
 from dpmoments.messages.message import Message
-from dpmoments.noise.counts import CountNoise
+from dpmoments.noise.cells import CountNoise
 from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.receipt import Draw
 from dpmoments.releases.disclosed import Disclosed

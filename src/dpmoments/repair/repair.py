@@ -15,7 +15,6 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.levels import CompletedLevels, possible_covariance, possible_mean
-from dpmoments.repair.linear_constraints import NoisySums
 from dpmoments.repair.spectral import (
     SpectralNoise,
     bulk_and_outlier_eigenvalues,
@@ -23,7 +22,7 @@ from dpmoments.repair.spectral import (
     possible_eigenvalues,
     rotation_invariant_eigenvalues,
 )
-from dpmoments.repair.structured import possible_second_moment, structured_moments, structured_second_moment
+from dpmoments.repair.structured import NoisySums, possible_second_moment, structured_moments, structured_second_moment
 from dpmoments.schema.constraints import Constraints
 
 # Variances within what bounds and means allow.

@@ -15,7 +15,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey, require_unit
-from dpmoments.rows.clipped_products import ClippedProducts
+from dpmoments.rows.encode import Restriction
 from dpmoments.rows.histogram import (
     CellCounts,
     CellCountSummary,
@@ -25,9 +25,8 @@ from dpmoments.rows.histogram import (
     RowStatistic,
     require_rowwise,
 )
-from dpmoments.rows.kernel import MomentSummary
+from dpmoments.rows.kernel import ClippedProducts, MomentSummary
 from dpmoments.rows.moments import Moments
-from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Adapted, Missing, Summary

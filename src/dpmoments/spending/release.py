@@ -1,21 +1,464 @@
-"""Release of a table's moments."""
+"""Releases of a table: its moments, those of groups of rows, its mean, and contingency tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
-from dpmoments.mechanisms.base import Mechanism
-from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
+from dpmoments.mechanisms.counts import Counts, shape_of
+from dpmoments.mechanisms.means.base import MeanMechanism
+from dpmoments.mechanisms.registry import automatic_mean, make_mean_mechanism, make_mechanism
+from dpmoments.mechanisms.shape import RunResult
+from dpmoments.messages.message import Message
+from dpmoments.privacy.accounting import LossUnit
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.origin import group_label
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
+from dpmoments.releases.group_releases import GroupReleases
+from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.sources.opening import columns_of_array
+from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.constraints import (
+    Level,
+    every_row_has_levels,
+    grouping_column,
+    levels_of,
+    may_lack_levels,
+    require_no_available,
+    schema_of_groups,
+    schema_of_tables,
+)
 from dpmoments.schema.schema import Schema
-from dpmoments.spending.run import Request, cost_spent, keep, moment_release, spend
+from dpmoments.spending.run import (
+    Request,
+    cost_spent,
+    keep,
+    moment_release,
+    nothing_spent,
+    privacy_statement,
+    spend,
+    warnings_of_count,
+    within_table,
+)
 from dpmoments.spending.targets import WithTargets
+
+# One plan run on each of several disjoint groups of rows, by parallel composition.
+
+
+@dataclass(frozen=True)
+class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
+    """Plan that runs one plan on the rows of every level of a column.
+
+    One filter serves the whole run. It adds up the draws of each group separately and compares the largest sum with the cost:
+    under add-remove a row changes the queries of at most one group (parallel composition,
+    ``docs/evidence/derivations/composition.md``).
+    """
+
+    of_group: Plan
+    by: Categorical | Boolean
+
+    def __post_init__(self) -> None:
+        if self.neighbors is not Neighbors.ADD_REMOVE:
+            raise InputValueError(Message("groups-need-add-remove"))
+
+    @classmethod
+    def of(cls, plan: Plan, by: Categorical | Boolean) -> GroupsPlan:
+        """Make the plan for all groups from that for one."""
+        return cls(
+            plan.mechanism,
+            plan.shape,
+            plan.neighbors,
+            plan.cost,
+            of_group=plan,
+            by=by,
+            chosen_because=plan.chosen_because,
+        )
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Levels of the column, in the schema's order."""
+        return levels_of(self.by)
+
+    @property
+    def loss_unit(self) -> LossUnit:
+        return self.of_group.loss_unit
+
+    @property
+    def unspent_reason(self) -> str | None:
+        return self.of_group.unspent_reason
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return self.of_group.details
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Mapping[Level, RunResult]:
+        """Run the plan on every group in turn.
+
+        If a rule may raise an error, a pass over all rows comes first, so that a row of a later group, or of none, stops the run
+        before any noise is drawn. Nothing else that a row holds can stop a pass (:mod:`dpmoments.rows.encode`), and errors about
+        column types occur in the first pass.
+        """
+        name = self.by.name
+        if any(column.missing == "error" for column in rows.schema.table_columns):
+            rows.count()
+        return {
+            level: self.of_group.run(rows.where(name, level), privacy_filter.for_group(group_label(name, level)))
+            for level in self.levels
+        }
+
+
+def release_groups(
+    data: Any,
+    schema: Schema,
+    *,
+    by: str,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors | str = "add_remove",
+    mechanism: Mechanism | str = "auto",
+    mean: bool = True,
+    repair: Repair | str = "auto",
+    output: str | Path | None = None,
+    dataset: str | None = None,
+    privacy_unit: PrivacyUnit | None = None,
+    text_format: TextFormat | None = None,
+    ledger: Ledger | str | Path | None = None,
+    threads: int | None = None,
+    progress: bool | Callable[[float | None], None] = False,
+    insecure_seed: int | None = None,
+) -> GroupReleases:
+    """Release count, mean and second moment of every group of rows; spend the budget once.
+
+    The groups are the levels of a column of the schema. They are public, so every group is released, empty or not; rows with a
+    missing value or another value are in no group. The column itself is not a feature of the releases, since it is constant in
+    each group.
+
+    Parameters
+    ----------
+    data, schema
+        As for :func:`dpmoments.release`.
+    by : str
+        Name of a categorical or Boolean column of the schema.
+    epsilon, delta, rho : float
+        Budget, as for :func:`dpmoments.release`: spent in full on every group, and by parallel composition only once in total.
+    neighbors : {"add_remove"}
+        The number of rows of a group is private: ``"replace_one"`` is refused.
+    mechanism, mean, repair
+        As for :func:`dpmoments.release`, the same for all groups.
+    output : path, optional
+        Where to save all groups, in one file; checked before anything is spent.
+    privacy_unit : None
+        Refused if given: a person may have rows in several groups.
+    dataset, text_format, ledger, threads, progress, insecure_seed
+        As for :func:`dpmoments.release`; a ledger is charged once for all groups.
+
+    Returns
+    -------
+    GroupReleases
+        A mapping of levels to releases, in the schema's order.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        As for :func:`dpmoments.release`; nothing is spent then.
+    BudgetExceededError, LedgerError
+        As for :func:`dpmoments.release`.
+    UnsavedReleaseError
+        If the file cannot be written after all; its attribute ``release`` holds the releases.
+
+    Warns
+    -----
+    ReleaseWarning
+        As for :func:`dpmoments.release`, with the name of the group.
+
+    Notes
+    -----
+    **Privacy.** Under ``add_remove`` an added or removed row is in at most one group, and every noise draw is for the rows of
+    one group, so all releases together have the guarantee of one (parallel composition, McSherry 2009;
+    ``docs/evidence/derivations/composition.md``). One privacy filter serves the run and enforces this.
+
+    ``replace_one`` is refused: a row's new values may put it into another group, so two releases would change, which costs
+    twice the budget. Nor would the number of rows of a group be public.
+
+    **Cost.** Every group needs the passes of one release over the data, and one pass comes first if a column's rule is
+    ``"error"``.
+
+    Examples
+    --------
+    >>> import dpmoments as dpm, pyarrow as pa
+    >>> schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south", "east"]))
+    >>> table = pa.table({"age": [30, 40] * 2000, "region": ["north", "south"] * 2000})
+    >>> groups = dpm.release_groups(table, schema, by="region", epsilon=1.0, insecure_seed=0)
+    >>> list(groups), groups["north"].mean.round(), groups["south"].feature_names
+    (['north', 'south', 'east'], array([30.]), ('age',))
+    >>> groups.privacy.budget
+    PrivacyBudget.pure(epsilon=1.0)
+    """
+    if privacy_unit is not None:
+        raise InputValueError(Message("groups-of-units"))
+    request = Request.of(
+        *(schema, epsilon, delta, rho, neighbors, output, dataset),
+        *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
+    )
+    if request.neighbors is not Neighbors.ADD_REMOVE:
+        raise InputValueError(Message("groups-of-relation", neighbors=str(request.neighbors)))
+    column, of_groups = grouping_column(schema, by), schema_of_groups(schema, by)
+    chosen = make_mechanism(mechanism)
+    repair = Repair.of(repair)
+    spent = spend(
+        data,
+        schema.with_indicators,
+        chosen,
+        request,
+        mean=mean,
+        planned_schema=of_groups,
+        run_of=lambda plan: GroupsPlan.of(plan, column),
+    )
+    with cost_spent(spent.rows):
+        levels = levels_of(column)
+        releases = GroupReleases(
+            column,
+            tuple(
+                moment_release(
+                    spent.plan,
+                    spent.result[level],
+                    spent.receipt.of_group(group_label(by, level)),
+                    of_groups.with_text_format(text_format).with_indicators,
+                    repair=repair,
+                    origin=spent.held.origin.of_group(by, level, len(levels)),
+                    private=request.private,
+                )
+                for level in levels
+            ),
+        )
+        keep(releases, output, spent.held)
+    return releases
+
+
+def release_counts(
+    data: Any,
+    schema: Schema,
+    *,
+    by: str | Sequence[str] | Sequence[Sequence[str]],
+    split: Sequence[float] | None = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors | str = "add_remove",
+    output: str | Path | None = None,
+    dataset: str | None = None,
+    privacy_unit: PrivacyUnit | None = None,
+    text_format: TextFormat | None = None,
+    ledger: Ledger | str | Path | None = None,
+    threads: int | None = None,
+    progress: bool | Callable[[float | None], None] = False,
+    insecure_seed: int | None = None,
+) -> CountsRelease:
+    """Release contingency tables: counts of rows by the levels of some columns.
+
+    Use it if a few counts are all that is wanted: each has less noise than the cross tables of :func:`dpmoments.release`, which
+    pays for sums and squares as well. Every combination of levels is released, empty or not.
+
+    Parameters
+    ----------
+    data
+        As for :func:`dpmoments.release`.
+    schema : Schema
+        Only the columns of the tables are read, so that no rule of another column drops a row.
+    by : list of str, or list of lists of str
+        Categorical or Boolean columns of one table, or of each of several.
+    split : sequence of float, optional
+        Budget shares of several tables, in proportion; default: equal.
+    epsilon, delta, rho : float
+        Budget, as for :func:`dpmoments.release`.
+    neighbors : {"add_remove", "replace_one"}
+        As for :func:`dpmoments.release`. A replaced row changes two counts, so that ``"replace_one"`` has more noise: twice
+        under pure ε, √2 times under ρ.
+    output : path, optional
+        Where to save the release; checked before anything is spent.
+    dataset, privacy_unit, text_format, ledger, threads, progress, insecure_seed
+        As for :func:`dpmoments.release`.
+
+    Returns
+    -------
+    CountsRelease
+
+    Raises
+    ------
+    ValueError, TypeError
+        Before any row is read, if a column has no levels, or budget, split or output cannot work.
+    BudgetExceededError, LedgerError
+        As for :func:`dpmoments.release`.
+    UnsavedReleaseError
+        If the file cannot be written after all; its attribute ``release`` holds the release.
+
+    Notes
+    -----
+    **Privacy.** The release satisfies the stated budget for the stated neighbors. A row is in at most one cell of a table: it
+    changes one count by 1, or two counts if it is replaced. Every count gets independent noise: discrete Laplace under pure
+    ε, discrete Gaussian under ρ, and whichever is smaller under (ε, δ). The tables share the budget by ``split``.
+
+    **Rows.** Each row is read by itself, by the rules of the tables' columns: a missing value stops the release, drops its
+    row, or leaves it without a level (``missing="zero"``, or ``"center"`` of a Boolean). A row without a level in a column of
+    a table is in no cell of that table; a dropped row is in no table. A Boolean number between 0 and 1 counts as the nearer
+    of the two.
+
+    Examples
+    --------
+    >>> import dpmoments as dpm, pyarrow as pa
+    >>> schema = dpm.Schema(dpm.Categorical("region", ["north", "south"]), dpm.Boolean("smoker"))
+    >>> people = pa.table({"region": ["north", "south"] * 500, "smoker": [True, True, False, False] * 250})
+    >>> released = release_counts(people, schema, by=["region", "smoker"], epsilon=1.0, insecure_seed=0)
+    >>> released.counts.tolist(), round(released.standard_error, 2)
+    ([[250, 248], [250, 249]], 1.36)
+    """
+    request = Request.of(
+        *(schema, epsilon, delta, rho, neighbors, output, dataset),
+        *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
+    )
+    chosen = Counts.of(schema, by, split)
+    counted = schema_of_tables(schema, chosen.by)
+    with nothing_spent():
+        read = columns_of_array(data, schema, counted.names)
+    spent = spend(read, counted, chosen, request)
+    public_rows = spent.public_rows
+    with cost_spent(spent.rows):
+        released = CountsRelease(
+            schema=spent.rows.schema,
+            privacy=replace(
+                privacy_statement(spent.plan, counted, spent.receipt, private=request.private),
+                rules=(*rules_of_counts(counted), *spent.held.origin.rules),
+            ),
+            receipt=spent.receipt,
+            mechanism=chosen.name,
+            mechanism_options=chosen.options,
+            origin=spent.held.origin,
+            by=chosen.by,
+            noisy=tuple(
+                counts.reshape(shape_of(counted, names)) for names, counts in zip(chosen.by, spent.result, strict=True)
+            ),
+            public_rows=public_rows if every_row_has_levels(counted) else None,
+        )
+        if public_rows is not None and not may_lack_levels(counted):
+            known = min(released.tables, key=lambda table: table.total_error)
+            said = warnings_of_count(float(known.noisy_counts.sum()), known.total_error, public_rows)
+            released = replace(released, diagnostics={"warnings": said})
+        keep(released, output, spent.held)
+    return released
+
+
+def release_mean(
+    data: Any,
+    schema: Schema,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors | str = "add_remove",
+    mechanism: MeanMechanism | str = "auto",
+    output: str | Path | None = None,
+    dataset: str | None = None,
+    privacy_unit: PrivacyUnit | None = None,
+    text_format: TextFormat | None = None,
+    ledger: Ledger | str | Path | None = None,
+    threads: int | None = None,
+    progress: bool | Callable[[float | None], None] = False,
+    insecure_seed: int | None = None,
+    **options: Any,
+) -> MeanRelease:
+    """Release the mean of a table, with or without bounds on its rows.
+
+    Parameters
+    ----------
+    data, schema
+        As for :func:`dpmoments.release`; ``Schema.unbounded(d)`` for rows without bounds.
+    epsilon, delta, rho : float
+        Budget, as for :func:`dpmoments.release`.
+    neighbors : {"add_remove", "replace_one"}
+        As for :func:`dpmoments.release`. ``naive``, ``karwa-vadhan`` and ``symq`` divide by a public number of rows and need
+        ``"replace_one"``.
+    mechanism : str or MeanMechanism
+        ``"auto"``: ``"bounded-sums"`` if the schema has bounds, else ``"variance-aware"``, or ``"log-scale-histogram"`` under
+        pure ε. By name also ``"coinpress"``, ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
+    output : path, optional
+        Where to save the release; checked before anything is spent.
+    dataset, privacy_unit, text_format, ledger, threads, progress, insecure_seed
+        As for :func:`dpmoments.release`.
+    **options
+        Options of the named mechanism: ``radius``, ``scale``, ….
+
+    Returns
+    -------
+    MeanRelease
+
+    Raises
+    ------
+    ValueError, TypeError
+        Before any row is read, if budget, schema, options or output cannot work.
+    BudgetExceededError, LedgerError
+        As for :func:`dpmoments.release`.
+    UnsavedReleaseError
+        If the file cannot be written after all; its attribute ``release`` holds the release.
+
+    Warns
+    -----
+    ReleaseWarning
+        If the estimator found, privately, that its bounds do not fit the table. Shown after the release is saved.
+
+    Notes
+    -----
+    **Privacy.** The release satisfies the stated budget for the stated neighbors. The privacy unit is one row, or all rows with
+    one value of the privacy unit's column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = np.random.default_rng(0).normal([1e5, -3.0], [100.0, 0.1], (5000, 2))
+    >>> released = release_mean(table, Schema.unbounded(2), rho=0.5, insecure_seed=0)
+    >>> bool(abs(released.mean[0] - 1e5) < 10), bool(abs(released.mean[1] + 3.0) < 0.1)
+    (True, True)
+    """
+    request = Request.of(
+        *(schema, epsilon, delta, rho, neighbors, output, dataset),
+        *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
+    )
+    require_no_available(schema)
+    chosen = (
+        automatic_mean(schema, request.budget, **options)
+        if mechanism == "auto"
+        else make_mean_mechanism(mechanism, **options)
+    )
+    spent = spend(data, schema, chosen, request)
+    with cost_spent(spent.rows):
+        noisy = spent.result
+        count, diagnostics = within_table(spent.plan, noisy.count, noisy.diagnostics, spent.public_rows)
+        released = MeanRelease(
+            schema=spent.rows.schema,
+            privacy=privacy_statement(
+                spent.plan, schema, spent.receipt, private=request.private, rules=spent.held.origin.rules
+            ),
+            receipt=spent.receipt,
+            mechanism=chosen.name,
+            mechanism_options=chosen.options,
+            noisy_mean=noisy.mean,
+            noisy_count=count,
+            diagnostics=diagnostics,
+            noise=noisy.noise,
+            origin=spent.held.origin,
+        )
+        keep(released, output, spent.held)
+    return released
 
 
 def release(

@@ -35,7 +35,7 @@ from dpmoments.privacy.sensitivity import row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
-from dpmoments.rows.clipped_products import LONGEST, SHARE_WEIGHT
+from dpmoments.rows.kernel import LONGEST, SHARE_WEIGHT
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import moment_release

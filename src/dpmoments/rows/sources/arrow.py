@@ -16,7 +16,8 @@ from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_files import open_ipc
 from dpmoments.foundation.table_libraries import pa, pq
 from dpmoments.messages.message import Message
-from dpmoments.rows.sources.column_types import (
+from dpmoments.rows.sources.local import (
+    LocalSource,
     differing_types,
     folder_keys,
     guessed_formats,
@@ -24,7 +25,6 @@ from dpmoments.rows.sources.column_types import (
     require_keys_of_text,
     require_no_guess_of_duckdb,
 )
-from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, read_quietly
 from dpmoments.schema.columns import Categorical

@@ -35,7 +35,7 @@ from dpmoments.foundation.errors import (
 from dpmoments.foundation.table_libraries import nw, pa, pc
 from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import PrivacyUnit
-from dpmoments.rows.restriction import Restriction
+from dpmoments.rows.encode import Restriction
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, FrameSource
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly

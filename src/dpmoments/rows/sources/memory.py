@@ -17,8 +17,7 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw
 from dpmoments.messages.message import Message
 from dpmoments.rows.kernel import NumberBlock
-from dpmoments.rows.sources.column_types import require_no_guess_of_polars
-from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.sources.local import LocalSource, require_no_guess_of_polars
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
 from dpmoments.schema.columns import Boolean, Coordinate

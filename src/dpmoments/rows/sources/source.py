@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from dpmoments.foundation.errors import InputFileNotFoundError, InputPermissionError, InputValueError
 from dpmoments.foundation.text_reading import EncodingError, LongLineError
 from dpmoments.messages.message import Message
-from dpmoments.rows.restriction import Restriction
+from dpmoments.rows.encode import Restriction
 from dpmoments.rows.summary import Missing, Summary
 
 Running = TypeVar("Running")

@@ -33,7 +33,7 @@ from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import LineLengths, first_line, names_in, open_utf8, other_delimiter
 from dpmoments.messages.message import Message
 from dpmoments.rows.sources.arrow import StreamedFileSource, with_bytes_read
-from dpmoments.rows.sources.column_types import folder_keys
+from dpmoments.rows.sources.local import folder_keys
 from dpmoments.rows.sources.source import (
     DAMAGED_FILE,
     LONG_LINE,
