@@ -20,9 +20,9 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("schema", "noise"),
     ("privacy", "cells", "repair", "datasets"),
     ("rows", "analysis", "ledger"),
-    ("mechanisms", "plots", "inspection"),
+    ("mechanisms", "plots"),
     ("releases", "planning", "papers"),
-    ("spending", "audit"),
+    ("spending", "audit", "inspection"),
     ("estimators", "reporting"),
     ("cli",),
 )

@@ -7,6 +7,7 @@ import datetime
 import io
 import math
 import pickle
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -433,7 +434,7 @@ def hospital(n_rows: int = 3_000) -> tuple[pa.Table, dpm.Schema]:
 def test_the_classic_mistakes_come_first_and_all_at_once() -> None:
     found = dpm.preflight(*hospital())
     verdicts = found.private_facts()["verdicts"]
-    assert verdicts[0] == "2 of 3,000 rows are left: rules drop the other 2,998 (ward, other: drop: 2,998)"
+    assert verdicts[0] == "most rows are dropped, by the rules of ward (other: drop)"
     assert verdicts[1].startswith(
         "all 3,000 numbers of height are above its upper bound 2.3: is the column in other units"
     )
@@ -443,7 +444,7 @@ def test_the_classic_mistakes_come_first_and_all_at_once() -> None:
     assert verdicts[3].startswith("a release stops: 12 of 3,000 cells of age (0.4%) are empty")
     assert verdicts[4] == "no cell of ward is 'ICU'"
     said = words(found)
-    assert said.index("STOPS with an error: see 4 below") < said.index("1. 2 of 3,000 rows are left")
+    assert said.index("STOPS with an error: see 4 below") < said.index("1. Most rows are dropped")
     assert said.index("3. 2,998") < said.index("4. A release stops")
 
 
@@ -460,7 +461,7 @@ ROUGH = dpm.Schema(dpm.Numeric("v", scale=(1, 2)))
 LEVEL = dpm.Schema(dpm.Categorical("v", ["a"]))
 FINDINGS: list[tuple[dpm.Schema, list[Any], str]] = [
     (NUMERIC, [], "the table has no rows"),
-    (DROPS, [None, None], "none of 2 rows is left: rules drop all (v, missing: drop: 2)"),
+    (DROPS, [None, None], "every row is dropped, by the rules of v (missing: drop)"),
     (DROPS, [None, None], "all 2 cells of v are empty: their rows are dropped"),
     (
         dpm.Schema(dpm.Numeric("v", 0, 1, missing="center")),
@@ -503,6 +504,72 @@ def test_rows_of_length_one_are_not_told_to_be_longer() -> None:
     rows[::5] *= 1.0 + 1e-6
     rows[1, 0] = 1e300
     assert facts_of(rows, dpm.Schema.unit_ball(7))["rows_shortened"] == 101
+
+
+def numbers_shown(found: dpm.Preflight) -> list[str]:
+    """Counts of 100 and more among the findings, the rows and the columns."""
+    body = words(found).split("A release of this table", 1)[1].split("Change the schema only", 1)[0]
+    return re.findall(r"(?<![\w.,])\d{1,3}(?:,\d{3})+|(?<![\w.,])\d{3,}", body)
+
+
+def test_each_count_is_shown_once() -> None:
+    """Every kind of cell that does not fit has a count of its own, which stands in one line."""
+    n = 10_000
+    age, ward, income = [30.0] * n, ["a"] * n, [1.0] * n
+    for start, number, cells, cell in (
+        (0, 301, age, None),
+        (301, 302, age, math.inf),
+        (603, 303, age, -1.0),
+        (906, 304, age, 500.0),
+        (2_000, 305, ward, "x"),
+        (2_305, 306, ward, None),
+        (3_000, 307, income, None),
+    ):
+        cells[start : start + number] = [cell] * number
+    schema = dpm.Schema(
+        dpm.Numeric("age", 0, 120, missing="drop"),
+        dpm.Categorical("ward", ["a", "b"], missing="zero"),
+        dpm.Numeric("income", 0, 2, missing="fill", fill=0.5),
+    )
+    found = dpm.preflight(pa.table({"age": age, "ward": ward, "income": income}), schema)
+    shown_numbers = numbers_shown(found)
+    for number in ("303", "304", "305", "306", "307", "603", "302", "9,092"):
+        assert shown_numbers.count(number) == 1, (number, shown(found))
+    assert "Rows that one rule drops" not in words(found)  # the counts of the findings again
+    age[2_000:2_010] = [None] * 10  # rows that two rules drop
+    found = dpm.preflight(pa.table({"age": age, "ward": ward, "income": income}), schema)
+    assert "Rows that one rule drops and no other: age (missing: drop) 603, ward (other: drop) 295" in words(found)
+
+
+def test_a_shift_is_compared_with_the_noise_of_a_release() -> None:
+    """3 % of the incomes are missing; the noise is that of the forecast, whatever the budget."""
+    rng = np.random.default_rng(5)
+    incomes = rng.uniform(20_000, 40_000, 20_000)
+    incomes[::33] = math.nan
+    smoker = np.where(np.arange(20_000) % 50 == 0, None, rng.random(20_000) < 0.1)
+    table = pa.table({"income": incomes, "smoker": pa.array(smoker, pa.bool_())})
+    schema = dpm.Schema(dpm.Numeric("income", 0, 200_000, missing="center"), dpm.Boolean("smoker", missing="center"))
+    for budget in ({"epsilon": 1.0}, {"epsilon": 0.2, "delta": 1e-6}, {"rho": 0.01}):
+        expected = dpm.forecast(schema, n_rows=20_000, mechanism="auto", **budget).noise_of("auto").mean
+        found = dpm.preflight(table, schema, **budget)
+        columns = found.private_facts()["columns"]
+        shifts = [columns[name]["shift"] for name in ("income", "smoker")]
+        assert [shift["noise"] for shift in shifts] == pytest.approx(expected.tolist(), rel=1e-12)
+        true = np.where(np.isnan(incomes), 100_000, incomes).mean() - np.nanmean(incomes)
+        assert shifts[0]["mean"] == pytest.approx(true, rel=1e-6)
+        times = true / expected[0]
+        assert f": {times:,.0f} times the noise SD of a release with" in words(found)
+    assert dpm.preflight(table, schema).private_facts() == dpm.preflight(table, schema, epsilon=1).private_facts()
+    without = dpm.preflight(table, schema, mean=False).private_facts()["columns"]["income"]["shift"]
+    assert (without["noise"], without["mean"]) == (None, shifts[0]["mean"])  # no mean is released
+    near = dpm.Schema(
+        dpm.Numeric("income", 0, 200_000, missing="fill", fill=30_000), dpm.Boolean("smoker", missing="available")
+    )
+    found = dpm.preflight(table, near)
+    assert "Under missing: available" not in words(found)
+    assert found.private_facts()["columns"]["smoker"]["shift"] is None
+    with refused("one-budget-needed"):
+        dpm.preflight(table, schema, epsilon=1.0, rho=0.1)
 
 
 def test_no_statistic_of_a_column_is_shown() -> None:
@@ -735,6 +802,13 @@ def test_the_command_prints_marked_lines_and_ends_as_a_release_would(folder: Pat
     assert "3,000" not in err
     assert main(["preflight", "people.parquet", "--schema", "right.yaml"]) == 0
     assert "it counts 2,988 of 3,000 rows" in " ".join(capsys.readouterr().out.split())
+    filled = dpm.Schema(dpm.Numeric("age", 0, 120, missing="center"), dpm.Numeric("height", 30, 230))
+    filled.save("filled.yaml")
+    assert main(["preflight", "people.parquet", "--schema", "filled.yaml", "--rho", "0.01"]) == 0
+    assert "times the noise SD of a release with 0.01-zCDP" in " ".join(
+        capsys.readouterr().out.replace(MARK, "").split()
+    )
+    (folder / "filled.yaml").unlink()
     assert main(["preflight", "none.parquet", "--schema", "right.yaml"]) == 1
     assert main(["preflight", "people.parquet"]) == 2
     assert sorted(folder.iterdir()) == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from fractions import Fraction
 from typing import Any
 
 import dpmoments as dpm
@@ -113,6 +114,35 @@ def length(row: dict[str, Any], schema: Schema) -> float:
     return math.sqrt(squares) / schema.row_norm
 
 
+def require_shift(found: dict[str, Any] | None, rows: list[dict[str, Any]], schema: Schema, name: str) -> None:
+    """Compare the shift of a mean with that of the cells written out, over rows that no rule drops."""
+    column: Any = next(column for column in schema.table_columns if column.name == name)
+    filled, present = 0, []
+    for row in rows:
+        kinds = {other.name: (other, kind_of_cell(row[other.name], other)) for other in schema.table_columns}
+        if any(
+            (what in ("empty", "infinite") and other.missing == "drop")
+            or (what == "unknown" and getattr(other, "other", None) == "drop")
+            for other, what in kinds.values()
+        ):
+            continue
+        if kinds[name][1] in ("empty", "infinite"):
+            filled += 1
+        else:
+            present.append(row[name])
+    bounded = not isinstance(column, dpm.Coordinate) and getattr(column, "rough", None) is None
+    if not (bounded and column.missing in ("center", "fill") and filled and present):
+        assert found is None
+        return
+    assert found is not None
+    lower, upper = column.bounds
+    cells = [Fraction(min(max(cell, lower), upper)) for cell in present]
+    middle = Fraction(column.replacement)
+    mean = (sum(cells) + filled * middle) / (len(cells) + filled) - sum(cells) / Fraction(len(cells))
+    assert found["cells"] == filled
+    assert math.isclose(found["mean"], mean, abs_tol=1e-8 * (upper - lower))
+
+
 def require_equal(facts: dict[str, Any], rows: list[dict[str, Any]], schema: Schema) -> None:
     """Compare what a preflight found with the plain count."""
     plain = plain_facts(rows, schema)
@@ -123,6 +153,8 @@ def require_equal(facts: dict[str, Any], rows: list[dict[str, Any]], schema: Sch
         for what in ("empty", "infinite", "below", "above", "between", "unknown"):
             assert found.get(what, 0) == plain["columns"][name][what], (name, what)
         assert found["unreadable"] == 0
+        if "shift" in found:
+            require_shift(found["shift"], rows, schema, name)
         if "levels" in found:
             assert {level: cells for level, cells in found["levels"].items() if cells} == {
                 str(level): cells for level, cells in plain["levels"][name].items()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmoments.inspection.unreadable import CellValue
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.schema import Schema
@@ -49,6 +50,36 @@ class RuleFacts:
     alone: int
 
 
+@dataclass(frozen=True, repr=False)
+class ShiftFacts:
+    """Shift of a column's mean by the values that its rule puts in place of missing ones, among rows that no rule drops.
+
+    Attributes
+    ----------
+    cells : int
+        Values put in place of missing or unreadable ones.
+    mean : float
+        Mean with these less the mean of the other values, clipped to the bounds; in original units.
+    noise : float or None
+        Noise SD of the mean of a release with ``budget``, in original units; None if it is not known beforehand.
+    budget : PrivacyBudget
+    """
+
+    cells: int
+    mean: float
+    noise: float | None
+    budget: PrivacyBudget
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return plain values, private."""
+        return {
+            "cells": self.cells,
+            "mean": self.mean,
+            "noise": self.noise,
+            "budget": self.budget.to_dict(),
+        }
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ColumnFacts:
     """Counts of one column's values.
@@ -81,6 +112,8 @@ class ColumnFacts:
         Values that are not a level.
     levels : tuple of int
         Count of every level.
+    shift : ShiftFacts or None
+        If the column's rule puts a value in place of missing ones, and there are some beside others.
     """
 
     column: Column
@@ -99,6 +132,7 @@ class ColumnFacts:
     unknown_values: tuple[FoundValue, ...]
     complete: bool
     levels: tuple[int, ...]
+    shift: ShiftFacts | None
 
     @property
     def missing(self) -> int:
@@ -282,6 +316,7 @@ def _plain_column(facts: ColumnFacts) -> dict[str, Any]:
         "below": facts.below,
         "above": facts.above,
         "between": facts.between,
+        "shift": None if facts.shift is None else facts.shift.to_plain(),
     }
 
 

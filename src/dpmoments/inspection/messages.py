@@ -1,4 +1,4 @@
-"""Preflight findings as text: verdicts by severity, then rows, rules and columns.
+"""Preflight findings as text: verdicts by severity, then what they leave open of rows, rules and columns.
 
 Silent damage precedes what stops a release: an error is visible and spends nothing.
 """
@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from dpmoments.inspection.facts import ColumnFacts, FoundValue, TableFacts, UnitFacts
+from dpmoments.analysis.answers import rounded
+from dpmoments.inspection.facts import ColumnFacts, FoundValue, ShiftFacts, TableFacts, UnitFacts
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
@@ -24,6 +25,8 @@ BLANK = "\0"
 """
 _MAX_RULES = 3
 """Max rules named in the verdict on rows; all of them are listed below it."""
+_MIN_SHIFT = 0.3
+"""Shift of a mean, in noise SDs, from which another rule is advised: 4 % more error."""
 _MAX = 0.5
 """Fraction of values or rows from which most of them are affected."""
 
@@ -82,6 +85,7 @@ def visible(text: str, *, quoted: bool = True) -> str:
 
 
 def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
+    as_asked = 0 if facts.unit is None else facts.unit.beyond  # rows beyond those of a unit that are to count
     for failure in facts.failures:
         words = f"{failure}. The following covers the {facts.rows:,} rows that could be read"
         yield Verdict(Seriousness.UNREAD, 1.0, words)
@@ -101,24 +105,16 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
             f"covers the others. Is a value that contains a delimiter not in quotes, or is the delimiter wrong?"
         )
         yield Verdict(Seriousness.STOPS, facts.ragged / (facts.ragged + facts.rows), words)
-    lost = facts.rows - facts.kept
     if facts.rows == 0:
         if not facts.failures:
             yield Verdict(
                 Seriousness.ROWS_LOST, 1.0, "the table has no rows: under replace_one there is nothing to release"
             )
-    elif lost:
-        left = (
-            f"{facts.kept:,} of {facts.rows:,} rows are left" if facts.kept else f"none of {facts.rows:,} rows is left"
-        )
+    elif facts.kept + as_asked <= (1.0 - _MAX) * facts.rows:
         by_rows = sorted(facts.rules, key=lambda rule: -rule.rows)[:_MAX_RULES]
-        rules = "; ".join(
-            f"{visible(rule.column, quoted=False)}, {rule.rule}: drop: {rule.rows:,}" for rule in by_rows if rule.rows
-        )
-        words = f"{left}: rules drop {f'the other {lost:,}' if facts.kept else 'all'} ({rules})"
-        as_asked = 0 if facts.unit is None else facts.unit.beyond  # rows beyond those of a unit that are to count
-        serious = facts.kept + as_asked <= (1.0 - _MAX) * facts.rows
-        yield Verdict(Seriousness.ROWS_LOST if serious else Seriousness.PARTLY_LOST, lost / facts.rows, words)
+        rules = ", ".join(f"{visible(rule.column, quoted=False)} ({rule.rule}: drop)" for rule in by_rows if rule.rows)
+        words = f"{'most rows are' if facts.kept else 'every row is'} dropped, by the rules of {rules}"
+        yield Verdict(Seriousness.ROWS_LOST, 1.0 - facts.kept / facts.rows, words)
     if facts.shortened:
         words = (
             f"{_of(facts.shortened, facts.whole, 'rows')} exceed the row-norm bound {facts.schema.row_norm:g} "
@@ -150,10 +146,27 @@ def _of_column(facts: ColumnFacts, n_rows: int) -> Iterator[Verdict]:
             yield Verdict(Seriousness.STOPS, facts.missing / n_rows, words)
         else:
             yield _graded(facts.missing, n_rows, f"{words}: {_fate(column.missing, column)}")
+    if facts.shift is not None:
+        yield _of_shift(facts.shift, name, n_rows, " days" if isinstance(column, Date) else "")
     if isinstance(column, Categorical):
         yield from _of_levels(facts, column, name, n_rows)
     else:
         yield from _of_numbers(facts, column, name, n_rows - facts.missing - facts.unreadable)
+
+
+def _of_shift(shift: ShiftFacts, name: str, n_rows: int, unit: str) -> Verdict:
+    """Compare the shift of a mean with the noise that a release would add."""
+    amount = f"{'+' if shift.mean >= 0.0 else ''}{rounded(shift.mean, shift.noise)}{unit}"
+    words = f"values in place of missing ones shift the mean of {name} by {amount}"
+    serious = True
+    if shift.noise is not None:
+        times = abs(shift.mean) / shift.noise
+        serious = times >= _MIN_SHIFT
+        shown = "under 0.1" if times < 0.1 else f"{times:.1f}" if times < 9.95 else f"{times:,.0f}"
+        words += f": {shown} times the noise SD of a release with {shift.budget}"
+    if serious:
+        words += ". Under missing: available they shift nothing"
+    return Verdict(Seriousness.PARTLY_LOST if serious else Seriousness.REMARK, shift.cells / n_rows, words)
 
 
 def _of_unit(facts: UnitFacts, n_rows: int) -> Iterator[Verdict]:
@@ -256,12 +269,14 @@ def _spelling_advice(values: Sequence[FoundValue]) -> str:
 def _of_levels(facts: ColumnFacts, column: Categorical, name: str, n_rows: int) -> Iterator[Verdict]:
     n_values = n_rows - facts.missing - facts.unreadable
     if facts.unknown:
+        none = facts.unknown == n_values
         words = (
             f"no cell of {name} is a level of the schema"
-            if facts.unknown == n_values
+            if none
             else f"{_of(facts.unknown, n_values, f'cells of {name}')} are not levels of the schema"
         )
-        words += f", and {_fate(column.other, column)}: {_listed(facts.unknown_values, facts.complete)}"
+        listed = _listed(facts.unknown_values, facts.complete, counted=not none)
+        words += f", and {_fate(column.other, column)}: {listed}"
         words += _spelling_advice(facts.unknown_values)
         yield _graded(facts.unknown, n_values, words)
     if facts.never_seen and facts.unknown < n_values:
@@ -301,28 +316,31 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
     if isinstance(facts.column, Date) and not facts.types:
         words += '; how dates are written can be stated for the column, such as format: "%d.%m.%Y"'
     if facts.unreadable_values:
-        words += f". They hold {_listed(facts.unreadable_values, facts.complete)}"
+        words += f". They hold {_listed(facts.unreadable_values, facts.complete, counted=not facts.types)}"
         if any(value.value[0] == "form" for value in facts.unreadable_values):
             words += " (every digit is shown as 9)"
     return words
 
 
-def _listed(values: Sequence[FoundValue], complete: bool) -> str:
-    shown = [_value(value) for value in values[:_MAX_LISTED]]
+def _listed(values: Sequence[FoundValue], complete: bool, *, counted: bool) -> str:
+    """List values with their counts, but for a single one if their sum was ``counted`` before."""
+    alone = counted and complete and len(values) == 1
+    shown = [_value(value, counted=not alone) for value in values[:_MAX_LISTED]]
     left = len(values) - len(shown)
     if not complete:
         return f"{', '.join(shown)} and more than {left} other values (a sample)"
     return ", ".join(shown) + (f" and {left} other values" if left else "")
 
 
-def _value(sample: FoundValue) -> str:
+def _value(sample: FoundValue, *, counted: bool) -> str:
     kind, text = sample.value
     shown = {"number": text, "type": f"<{visible(text, quoted=False)}>"}.get(kind) or visible(text)
     near = ""
     if sample.nearest is not None:
         level = visible(sample.nearest) if isinstance(sample.nearest, str) else str(sample.nearest)
         near = f"; the level {level}?" if sample.same else f"; nearest level {level}"
-    return f"{shown} ({sample.cells:,}{near})"
+    about = f"{sample.cells:,}{near}" if counted else near.removeprefix("; ")
+    return f"{shown} ({about})" if about else shown
 
 
 def _fate(rule: str, column: object) -> str:
@@ -367,53 +385,42 @@ def _of(number: int, whole: int, what: str) -> str:
 
 
 def row_lines(facts: TableFacts) -> Iterator[str]:
-    """Yield lines on rows, and on every rule's effect on them."""
-    yield f"{facts.rows:,} rows; {facts.kept:,} are left after the rules"
-    for rule in facts.rules:
-        if rule.rows:
-            yield (
-                f"  {visible(rule.column, quoted=False)}, {rule.rule}: drop: {_of(rule.rows, facts.rows, 'rows')}; "
-                f"{rule.first:,} not dropped by an earlier rule, {rule.alone:,} dropped by no other rule"
-            )
-    if facts.stopping:
-        yield (
-            f"  rows with a cell that stops a release: {facts.stopping:,}; rows left without them: {facts.whole:,}"
-            + ("" if facts.unit is None else ", before the contribution bound")
+    """Yield lines on rows: what no finding says."""
+    dropping = [rule for rule in facts.rules if rule.rows]
+    if any(rule.alone < rule.rows for rule in dropping):
+        alone = ", ".join(
+            f"{visible(rule.column, quoted=False)} ({rule.rule}: drop) {rule.alone:,}" for rule in dropping
         )
+        yield f"Rows that one rule drops and no other: {alone}"
     if facts.unit is not None:
         yield _unit_line(facts.unit)
     for name, rows in facts.derived.items():
         if rows:
             within = _of(rows, facts.rows, "rows")
-            yield f"  {visible(name, quoted=False)} uses a cell that was clipped, filled in or unknown in {within}"
+            yield f"{visible(name, quoted=False)} uses a cell that was clipped, filled in or unknown in {within}"
 
 
 def _unit_line(facts: UnitFacts) -> str:
     name = visible(facts.privacy_unit.column, quoted=False)
-    shown = f"  {name} has {facts.units:,} {'value' if facts.units == 1 else 'values'} in {facts.rows:,} rows that no rule drops"
+    shown = f"{name} has {facts.units:,} {'value' if facts.units == 1 else 'values'} in rows that no rule drops"
     return f"{shown}; {facts.units_over:,} of them with {facts.rule_text}"
 
 
-def column_lines(facts: TableFacts) -> Iterator[str]:
-    """Yield lines on every column, and on its values that do not fit."""
+def column_lines(facts: TableFacts, findings: Sequence[Verdict]) -> Iterator[str]:
+    """Yield lines on every column, with the numbers of its findings."""
+    fitting = []
     for column in facts.columns:
         kind = column.column
-        name = visible(kind.name, quoted=False)
-        what = f"{name} ({kind.kind}{_limits(kind)})"
-        counts = [
-            f"{label} {_of(cells, facts.rows, '')}"
-            for label, cells in (
-                ("below", column.below),
-                ("above", column.above),
-                ("between", column.between),
-                ("empty", column.empty),
-                ("infinite", column.infinite),
-                ("no level", column.unknown),
-                ("unreadable", column.unreadable),
-            )
-            if cells
-        ]
-        yield f"  {what}: {', '.join(counts) or 'every cell fits'}"
+        what = f"{visible(kind.name, quoted=False)} ({kind.kind}{_limits(kind)})"
+        numbers = [str(number) for number, finding in enumerate(findings, 1) if finding.column == kind.name]
+        if numbers:
+            yield f"  {what}: see {' and '.join(numbers)}"
+        else:
+            fitting.append(what)
+    if fitting and findings:
+        yield f"  every cell fits: {', '.join(fitting)}"
+    else:
+        yield from (f"  {what}" for what in fitting)
 
 
 def _limits(column: object) -> str:

@@ -13,11 +13,11 @@ import textwrap
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from heapq import nsmallest
 from os import PathLike
-from typing import Any, NoReturn, SupportsIndex, TextIO
+from typing import Any, NoReturn, SupportsIndex, TextIO, TypeGuard
 from zlib import crc32
 
 import numpy as np
@@ -34,6 +34,7 @@ from dpmoments.inspection.facts import (
     ColumnFacts,
     FoundValue,
     RuleFacts,
+    ShiftFacts,
     TableFacts,
     UnitFacts,
     nearest_level,
@@ -57,8 +58,13 @@ from dpmoments.inspection.unreadable import (
     written_value,
 )
 from dpmoments.mechanisms.counts import Counts
+from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
+from dpmoments.planning.imagined_release import forecast_noise, planned
+from dpmoments.planning.typical_table import TypicalTable
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.sources.engine import EngineSource
@@ -80,10 +86,10 @@ from dpmoments.schema.schema import Schema, require_schema
 
 _MAX_VALUES = 256
 _MAX_TEXT_LENGTH = 80
+"""Max characters kept of a value."""
 _MAX_CODES = 3
 _CODES_SHARE = 0.95
 """Fraction of the values beyond a bound that at most ``_MAX_CODES`` codes make up."""
-"""Max characters kept of a value."""
 
 
 @dataclass(eq=False, repr=False)
@@ -148,6 +154,10 @@ class ValueSample:
             self.complete = False
 
 
+_USUAL_EPSILON = 1.0
+"""ε of the noise that shifts are compared with, if no budget is given."""
+_STEPS = 2**30
+"""Steps between the bounds in which values are added up: integers, so that a mean depends on no order of rows."""
 _ROUNDING = 1e-9
 """Rows longer than the ball by less than this fraction are not reported.
 
@@ -244,6 +254,7 @@ class _Look:
         self._drops: list[tuple[str, str, BoolArray]] = []  # by column and rule, in the schema's order
         self._changed: dict[str, BoolArray] = {}  # cells that a rule moved or filled in
         self._read: dict[str, Any] = {}  # cells as they were read, for rows that may be shortened
+        self._filled: list[tuple[Numeric | Date | Boolean, BoolArray, FloatArray]] = []  # missing cells, clipped values
         self._units: Any = None  # where rows belong to units: whose each is
         self._dropped = nothing.copy()
 
@@ -285,6 +296,8 @@ class _Look:
         missing = empty | infinite
         self._values(column.name, "unreadable", read.counts)
         self._note(column, read.unreadable, read.kind, missing)
+        if _is_filled(column) and read.kind is None:
+            self._filled.append((column, missing | read.unreadable, np.clip(values, lower, upper)))
         self._changed[column.name] = missing | below | above | read.unreadable
         if self._survey.lenient_schema is not None:
             self._read[column.name] = pa.array(values)
@@ -348,6 +361,13 @@ class _Look:
             self._count(rows & (reasons == 1), "rule", name, rule, "alone")
             before |= rows
         self._dropped = before
+        for column, missing, values in self._filled:
+            present = ~missing & ~before
+            self._count(missing & ~before, "column", column.name, "filled")
+            self._count(present, "column", column.name, "present")
+            lower, upper = column.bounds
+            steps = np.rint((values[present] / 2 - lower / 2) / (upper / 2 - lower / 2) * _STEPS)
+            self._add(("column", column.name, "steps"), int(steps.astype(np.int64).sum()))
         whole = ~before & ~self._stopping
         self._add(("rows", "read"), n_rows)
         self._count(~before, "rows", "kept")
@@ -375,6 +395,12 @@ def _counted_numbers(values: FloatArray) -> dict[CellValue, int]:
     """Count numbers by their text."""
     numbers, times = np.unique(values, return_counts=True)
     return {written_value(number): count for number, count in zip(numbers.tolist(), times.tolist(), strict=True)}
+
+
+def _is_filled(column: Numeric | Date | Boolean | Coordinate) -> TypeGuard[Numeric | Date | Boolean]:
+    """Narrow to columns in which a public value within bounds replaces a missing one and counts."""
+    bounded = not (isinstance(column, Coordinate) or (isinstance(column, Numeric) and column.rough is not None))
+    return bounded and column.missing in ("center", "fill")
 
 
 def _lenient(column: SchemaColumn) -> SchemaColumn:
@@ -538,6 +564,9 @@ def preflight(
     data: Any,
     schema: Schema,
     *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
     by: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
     mean: bool = True,
     privacy_unit: PrivacyUnit | None = None,
@@ -552,6 +581,9 @@ def preflight(
     data : array, frame, path or relation
         As for :func:`dpmoments.release`.
     schema : Schema
+    epsilon, delta, rho : float
+        Budget of the planned release, whose noise the shift by a rule for missing values is compared with. Default:
+        ε = 1. Nothing is spent.
     by : list of str, or list of lists of str, optional
         Columns of contingency tables, as for :func:`dpmoments.release_counts`: only these are read and checked.
     mean : bool
@@ -582,8 +614,8 @@ def preflight(
     **Privacy.** It spends no budget and has no guarantee: it is exact, for those who may see the table anyway.
     Decisions made because of it depend on the table. Corrections of units of measurement, spellings of levels or a
     wrong column, according to public knowledge, leave a schema that public knowledge gives, and a release with it keeps
-    its guarantee; bounds or levels chosen to fit the table do not (``docs/preflight.md``). No min, max, quantile or
-    mean is computed.
+    its guarantee; bounds or levels chosen to fit the table do not (``docs/preflight.md``). No min, max or quantile is
+    computed; of a column whose rule fills in missing values, by how much that shifts its mean.
 
     It takes one pass over the data, and with a privacy unit three (one more for every eight million rows of people with
     several). Comparisons are as in a release, so ``rows_kept`` is the count that a release uses. Memory does not
@@ -603,6 +635,8 @@ def preflight(
     if by is not None:
         counted = schema_of_tables(schema, Counts.of(schema, by, None).by)
         data, schema = columns_of_array(data, schema, counted.names), counted
+    usual = epsilon is None and rho is None
+    budget = PrivacyBudget.of(epsilon=_USUAL_EPSILON if usual else epsilon, delta=delta, rho=rho)
     if privacy_unit is not None:
         require_unit(privacy_unit, schema.reserved_names, Neighbors.ADD_REMOVE)
     with watched(progress) as on_block:
@@ -615,7 +649,48 @@ def preflight(
             with on_block.passing(source.pass_length, ROUNDS):
                 units = survey_units(source, threads=threads, on_block=on_block)
     unit = None if privacy_unit is None or units is None else _unit_facts(privacy_unit, result, units)
-    return Preflight(_facts(schema, result, failures, unit, absent))
+    facts = _facts(schema, result, failures, unit, absent)
+    return Preflight(_with_shifts(facts, result.counts, budget, mean=mean))
+
+
+def _with_shifts(
+    facts: TableFacts, counts: Counter[tuple[str | int, ...]], budget: PrivacyBudget, *, mean: bool
+) -> TableFacts:
+    """Add the shift of the means of columns in which a value replaces missing ones."""
+
+    def count(column: ColumnFacts, what: str) -> int:
+        return counts["column", column.column.name, what]
+
+    if not any(count(column, "filled") and count(column, "present") for column in facts.columns):
+        return facts
+    noise = _noise_of_means(facts, budget, mean=mean)
+    columns = []
+    for column in facts.columns:
+        filled, present = count(column, "filled"), count(column, "present")
+        if filled and present:
+            kind = column.column
+            assert isinstance(kind, Numeric | Date | Boolean)
+            lower, upper = kind.bounds
+            share = count(column, "steps") / present / _STEPS
+            there = lower * (1.0 - share) + upper * share
+            shift = (kind.replacement - there) * (filled / (filled + present))
+            column = replace(column, shift=ShiftFacts(filled, shift, noise.get(kind.name), budget))
+        columns.append(column)
+    return replace(facts, columns=tuple(columns))
+
+
+def _noise_of_means(facts: TableFacts, budget: PrivacyBudget, *, mean: bool) -> dict[str, float]:
+    """Forecast the noise SD of each feature's mean; empty if it is not known beforehand."""
+    if not (mean and facts.kept):
+        return {}
+    unit = None if facts.unit is None else facts.unit.privacy_unit
+    try:
+        shape = MomentShape.of(facts.schema, mean=True, n_rows=None)
+        plan = planned(make_mechanism("auto"), shape, budget, Neighbors.ADD_REMOVE, unit)
+        noise = forecast_noise(plan, TypicalTable.of(facts.schema), facts.kept)
+    except (ValueError, OverflowError):  # a refusal, which the forecast shows, or numbers beyond all tables
+        return {}
+    return {} if noise is None else dict(zip(facts.schema.feature_names, noise.mean.tolist(), strict=True))
 
 
 def _without_absent(
@@ -744,7 +819,11 @@ class Preflight:
             if verdict.seriousness in (Seriousness.UNREAD, Seriousness.STOPS)
         ]
         if self.outcome is Outcome.STOPS:
-            yield f"A release of this table STOPS with an error: see {' and '.join(reasons)} below."
+            whole = f"; {facts.whole:,} without those that stop it" if facts.stopping else ""
+            yield (
+                f"A release of this table STOPS with an error: see {' and '.join(reasons)} below. Its rules leave "
+                f"{facts.kept:,} of {facts.rows:,} rows{whole}."
+            )
         elif self.outcome is Outcome.WORTHLESS:
             yield (
                 f"A release of this table would RUN, AND BE WORTHLESS in part or whole: it counts "
@@ -757,10 +836,11 @@ class Preflight:
         for number, verdict in enumerate(result, 1):
             yield f"  {number}. {verdict.words[0].upper()}{verdict.words[1:]}{'' if verdict.words.endswith('?') else '.'}"
         yield ""
-        yield from row_lines(facts)
-        yield ""
+        if lines := [*row_lines(facts)]:
+            yield from lines
+            yield ""
         yield "Columns:"
-        yield from column_lines(facts)
+        yield from column_lines(facts, result)
         yield ""
         yield _ADVICE
         if facts.unit is not None:
@@ -873,4 +953,5 @@ def _column_facts(column: Column, survey: SurveyCounts) -> ColumnFacts:
         ),
         complete=unknown.complete and unreadable.complete,
         levels=tuple(survey.counts["level", name, index] for index in range(len(levels))),
+        shift=None,
     )
