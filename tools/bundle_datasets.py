@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from dpmoments.datasets.tables import _adult_schema, _airfoil_schema
+from dpmoments.datasets import _adult_schema, _airfoil_schema
 from dpmoments.schema import Numeric
 
 PUBLISHED = {

@@ -31,7 +31,7 @@ from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.cli.analyses import analyses
 from dpmoments.cli.catalogue import _mechanisms_page
-from dpmoments.cli.errors import explain
+from dpmoments.cli.output import explain
 from dpmoments.foundation.errors import InputError
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.messages.message import Message

@@ -13,8 +13,8 @@ import typer.main
 
 import dpmoments as dpm
 from dpmoments.cli import main
-from dpmoments.cli.errors import in_options
 from dpmoments.cli.options import Option, options_of
+from dpmoments.cli.output import in_options
 
 SCHEMA = """columns:
   - {name: a, kind: numeric, lower: 0, upper: 1}

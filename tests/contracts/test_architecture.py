@@ -68,10 +68,10 @@ TABLE_LIBRARIES = "dpmoments.foundation.table_libraries"
 """Stands for libraries that are not on the list."""
 MECHANISMS_MAY_USE_OF_SCIPY = {"optimize", "special"}
 MECHANISMS_NEVER_CALL = {"open", "print", "getattr", "setattr", "vars", "globals", "locals"}
-HAS_THE_LOGGER = {"dpmoments.foundation.progress", "dpmoments.cli.tables"}
+HAS_THE_LOGGER = {"dpmoments.foundation.progress", "dpmoments.cli.output"}
 MAY_LOG = {
     *("dpmoments.foundation.progress", "dpmoments.spending.run"),
-    *("dpmoments.cli.entry", "dpmoments.cli.tables"),
+    *("dpmoments.cli.entry", "dpmoments.cli.output"),
 }
 """What tells of the steps of a job; none of them holds a cell or counts a row."""
 MAY_ASK_THE_FILTER = {"draw", "unit", "left", "for_group", "selection_key"}
@@ -80,8 +80,8 @@ MAKES_SENSITIVITIES = ("dpmoments.privacy.sensitivity", "dpmoments.privacy.dista
 NEVER_REACHES_A_ROW = (
     *("analysis", "foundation", "messages", "plots", "repair", "schema"),
     *("noise.cells", "noise.models", "noise.terms"),
-    *("releases.moment_release", "releases.group_releases", "releases.pooling", "releases.facts"),
-    *("releases.auditor_statement", "releases.registry_entry", "releases.disclosed"),
+    *("releases.moment_release", "releases.group_releases", "releases.pooling", "releases.statements"),
+    "releases.disclosed",
 )
 """What works on releases and public descriptions alone; not even through another module may it import rows, or samplers."""
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "joblib", "marshal", "shelve", "random", "imp"}

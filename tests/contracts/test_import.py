@@ -29,7 +29,7 @@ SLOW = {
         "dpmoments.datasets",
         "dpmoments.reporting.page",
         "dpmoments.schema.document",
-        "dpmoments.releases.registry_entry",
+        "dpmoments.releases.statements",
     ),
 }
 PROGRAM = """

@@ -23,8 +23,8 @@ from scipy import stats
 from tools import bundle_datasets
 
 from dpmoments import datasets
-from dpmoments.datasets import tables
-from dpmoments.datasets.tables import Dataset
+from dpmoments import datasets as tables
+from dpmoments.datasets import Dataset
 from dpmoments.papers import datasets as files
 from dpmoments.papers import datasets as genetic_components
 from dpmoments.papers import datasets as papers_datasets

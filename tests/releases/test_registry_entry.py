@@ -18,7 +18,7 @@ import yaml
 
 import dpmoments as dpm
 from dpmoments.cli.entry import main
-from dpmoments.releases.registry_entry import _BLANK, _CHOICES
+from dpmoments.releases.statements import _BLANK, _CHOICES
 from support.said import refused
 
 SCHEMA = dpm.Schema(

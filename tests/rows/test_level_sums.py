@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.datasets.tables import _adult_schema, _wine_schema
+from dpmoments.datasets import _adult_schema, _wine_schema
 from dpmoments.rows import level_sums
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.kernel import MomentSummary

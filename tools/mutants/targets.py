@@ -439,9 +439,7 @@ TESTS = {
         "clipping",
         "analyses",
     ),
-    "analysis/count_table": (
-        "counts_release",
-    ),
+    "analysis/count_table": ("counts_release",),
     "analysis/cross_table": (
         "comparisons",
         "coverage",

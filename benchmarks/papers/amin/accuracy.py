@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_page
-from dpmoments.datasets.tables import Dataset
+from dpmoments.datasets import Dataset
 from dpmoments.papers.datasets import standardized_unit_rows
 from dpmoments.releases.moment_release import MomentRelease
 

@@ -20,7 +20,7 @@ from scipy import stats
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
-from dpmoments.datasets.tables import Dataset
+from dpmoments.datasets import Dataset
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape

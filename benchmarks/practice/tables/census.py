@@ -7,7 +7,7 @@ import pyarrow as pa
 
 import dpmoments as dpm
 from benchmarks.practice.tables.entry import Entry, Made
-from dpmoments.datasets.tables import Dataset
+from dpmoments.datasets import Dataset
 
 __all__ = ["TABLES"]
 

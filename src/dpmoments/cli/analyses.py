@@ -16,7 +16,7 @@ from rich.markup import escape
 import dpmoments
 from dpmoments.analysis.answers import Answer, aligned
 from dpmoments.cli.options import AsJson, ReleaseFile
-from dpmoments.cli.tables import print_json, print_lines, print_text
+from dpmoments.cli.output import print_json, print_lines, print_text
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc
 from dpmoments.messages.message import Message

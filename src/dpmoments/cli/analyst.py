@@ -12,9 +12,8 @@ import typer
 
 import dpmoments
 from dpmoments.cli.analyses import moments_in
-from dpmoments.cli.errors import bad_option
 from dpmoments.cli.options import AsJson, Overwrite, ReleaseFile, registry_fields
-from dpmoments.cli.tables import complain, print_json, print_lines, print_table, print_text
+from dpmoments.cli.output import bad_option, complain, print_json, print_lines, print_table, print_text
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_files import write_table

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
-from dpmoments.cli.errors import bad_option
-from dpmoments.cli.tables import print_command, print_page, print_table, print_text
+from dpmoments.cli.output import bad_option, print_command, print_page, print_table, print_text
 from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, unknown_mechanism

@@ -14,8 +14,19 @@ import typer
 import typer.core
 import typer.main
 
-from dpmoments.cli.errors import StoppedError, explain, in_options, what_number_to_write
-from dpmoments.cli.tables import OutputError, complain, drop_output, print_page, print_text, printing, tell_steps
+from dpmoments.cli.output import (
+    OutputError,
+    StoppedError,
+    complain,
+    drop_output,
+    explain,
+    in_options,
+    print_page,
+    print_text,
+    printing,
+    tell_steps,
+    what_number_to_write,
+)
 from dpmoments.foundation.version import __version__
 
 _CURATOR = "With the table"
@@ -46,7 +57,7 @@ _COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "release-counts": ("spending:release_counts", "Release only contingency tables, once: this spends budget."),
         "mechanisms": ("catalogue:mechanisms", "List the mechanisms and the estimators of means, or describe one."),
         "audit": ("audit:audit", "Test whether mechanisms have more privacy loss than they state. Reads no data."),
-        "desk": ("desk.command:desk", "Open the steps of a release as pages in a browser on this machine."),
+        "desk": ("curator:desk", "Open the steps of a release as pages in a browser on this machine."),
         "ledger": ("ledger:ledger", "Manage the privacy budgets of datasets: granted, spent and remaining."),
     },
     _ANALYST: {

@@ -8,7 +8,6 @@ from typing import Any
 
 import dpmoments
 from dpmoments.analysis.answers import number
-from dpmoments.cli.errors import bad_option
 from dpmoments.cli.options import (
     SPLIT,
     TABLES,
@@ -19,7 +18,7 @@ from dpmoments.cli.options import (
     columns_of_table,
     options_of,
 )
-from dpmoments.cli.tables import print_json, print_lines, print_table, print_text
+from dpmoments.cli.output import bad_option, print_json, print_lines, print_table, print_text
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import typer
 
 import dpmoments
-from dpmoments.cli.errors import bad_option
 from dpmoments.cli.options import BUDGET_PANEL, AsJson, Delta, Epsilon, NeighborsOption, Rho
-from dpmoments.cli.tables import complain, print_command, print_json, print_table, print_text
+from dpmoments.cli.output import bad_option, complain, print_command, print_json, print_table, print_text
 from dpmoments.ledger.accounts import Account
 from dpmoments.ledger.grants import Composition, Grant, GrantKind
 from dpmoments.messages.message import Message

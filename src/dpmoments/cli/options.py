@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 
 import typer
 
-from dpmoments.cli.errors import bad_option
+from dpmoments.cli.output import bad_option
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.table_files import ENGINES, EngineFiles
 from dpmoments.foundation.text_format import TextFormat
@@ -416,7 +416,7 @@ def registry_fields(given: Sequence[str]) -> dict[str, Any]:
     >>> registry_fields(["curator=A hospital", "authors=Ada; Grace"])
     {'curator': 'A hospital', 'authors': ['Ada', 'Grace']}
     """
-    from dpmoments.releases.registry_entry import registry_entry
+    from dpmoments.releases.statements import registry_entry
 
     known = [
         name for name, entry in inspect.signature(registry_entry).parameters.items() if entry.kind is entry.KEYWORD_ONLY

@@ -9,7 +9,6 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import dpmoments
-from dpmoments.cli.errors import StoppedError, bad_option, notes_of, refuge
 from dpmoments.cli.options import (
     BUDGET_PANEL,
     SPLIT,
@@ -21,7 +20,7 @@ from dpmoments.cli.options import (
     mean_mechanism_of,
     options_of,
 )
-from dpmoments.cli.tables import complain, print_command, print_text
+from dpmoments.cli.output import StoppedError, bad_option, complain, notes_of, print_command, print_text, refuge
 from dpmoments.foundation.documents import check_output
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, automatic_mean

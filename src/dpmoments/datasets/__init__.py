@@ -4,14 +4,272 @@ Loading a table spends nothing. The schemas hold bounds and levels from codebook
 private data would write them.
 """
 
-from dpmoments.datasets.tables import (
-    adult,
-    airfoil,
-    wine,
-)
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Literal
+
+import numpy as np
+
+from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.table_libraries import pa, pq
+from dpmoments.messages.message import Message
+from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.schema import Schema
 
 __all__ = [
     "adult",
     "airfoil",
     "wine",
 ]
+
+# Public schemas of the tables: bounds and levels from codebooks, physics and survey design, not from rows.
+
+# Levels in the order of the codebook, adult.names.
+_WORKCLASS = (
+    "Private", "Self-emp-not-inc", "Self-emp-inc", "Federal-gov", "Local-gov", "State-gov", "Without-pay",
+    "Never-worked",
+)  # fmt: skip
+_EDUCATION = (
+    "Bachelors", "Some-college", "11th", "HS-grad", "Prof-school", "Assoc-acdm", "Assoc-voc", "9th",
+    "7th-8th", "12th", "Masters", "1st-4th", "10th", "Doctorate", "5th-6th", "Preschool",
+)  # fmt: skip
+_MARITAL_STATUS = (
+    "Married-civ-spouse", "Divorced", "Never-married", "Separated", "Widowed", "Married-spouse-absent",
+    "Married-AF-spouse",
+)  # fmt: skip
+_OCCUPATION = (
+    "Tech-support", "Craft-repair", "Other-service", "Sales", "Exec-managerial", "Prof-specialty",
+    "Handlers-cleaners", "Machine-op-inspct", "Adm-clerical", "Farming-fishing", "Transport-moving",
+    "Priv-house-serv", "Protective-serv", "Armed-Forces",
+)  # fmt: skip
+_RELATIONSHIP = ("Wife", "Own-child", "Husband", "Not-in-family", "Other-relative", "Unmarried")
+_RACE = ("White", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black")
+_SEX = ("Female", "Male")
+_NATIVE_COUNTRY = (
+    "United-States", "Cambodia", "England", "Puerto-Rico", "Canada", "Germany", "Outlying-US(Guam-USVI-etc)",
+    "India", "Japan", "Greece", "South", "China", "Cuba", "Iran", "Honduras", "Philippines", "Italy",
+    "Poland", "Jamaica", "Vietnam", "Mexico", "Portugal", "Ireland", "France", "Dominican-Republic", "Laos",
+    "Ecuador", "Taiwan", "Haiti", "Columbia", "Hungary", "Guatemala", "Nicaragua", "Scotland", "Thailand",
+    "Yugoslavia", "El-Salvador", "Trinadad&Tobago", "Peru", "Hong", "Holand-Netherlands",
+)  # fmt: skip
+
+
+def _adult_schema() -> Schema:
+    """Return the schema of Adult: 14 columns and the target ``income``."""
+    return Schema(
+        Numeric("age", 17, 90),
+        Categorical("workclass", _WORKCLASS, missing="zero"),
+        Numeric("fnlwgt", 0, 2_000_000),
+        Categorical("education", _EDUCATION),
+        Numeric("education-num", 1, 16),
+        Categorical("marital-status", _MARITAL_STATUS),
+        Categorical("occupation", _OCCUPATION, missing="zero"),
+        Categorical("relationship", _RELATIONSHIP),
+        Categorical("race", _RACE),
+        Categorical("sex", _SEX),
+        Numeric("capital-gain", 0, 99_999),
+        Numeric("capital-loss", 0, 5_000),
+        Numeric("hours-per-week", 1, 99),
+        Categorical("native-country", _NATIVE_COUNTRY, missing="zero"),
+        Boolean("income"),
+    )
+
+
+def _airfoil_schema() -> Schema:
+    """Return the schema of Airfoil, from the description of the wind-tunnel tests."""
+    return Schema(
+        Numeric("frequency", 100, 20_000),
+        Numeric("angle_of_attack", 0, 30),
+        Numeric("chord_length", 0, 0.61),
+        Numeric("free_stream_velocity", 0, 80),
+        Numeric("suction_side_displacement_thickness", 0, 0.1),
+        Numeric("sound_pressure_level", 80, 160),
+    )
+
+
+def _wine_schema(*, cultivar: bool) -> Schema:
+    """Return the schema of Wine: round bounds for table wines in the assays' units."""
+    # Cultivars as numbers.
+    return Schema(
+        Numeric("alcohol", 8, 18),
+        Numeric("malic_acid", 0, 10),
+        Numeric("ash", 0, 5),
+        Numeric("alcalinity_of_ash", 0, 40),
+        Numeric("magnesium", 0, 200),
+        Numeric("total_phenols", 0, 5),
+        Numeric("flavanoids", 0, 6),
+        Numeric("nonflavanoid_phenols", 0, 1),
+        Numeric("proanthocyanins", 0, 5),
+        Numeric("color_intensity", 0, 20),
+        Numeric("hue", 0, 2),
+        Numeric("od280/od315_of_diluted_wines", 0, 5),
+        Numeric("proline", 0, 2_000),
+        *([Categorical("cultivar", ("1", "2", "3"))] if cultivar else []),
+    )
+
+
+_N_ADULT_TRAIN = 32_561
+"""Number of rows from adult.data, which come first; the others are from adult.test."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Public table and what is publicly known about it.
+
+    Attributes
+    ----------
+    name
+        Short name.
+    frame
+        The rows as a `pyarrow.Table`, cleaned, missing values null. Use ``frame.to_pandas()`` for pandas and
+        ``polars.from_arrow(frame)`` for Polars; a release accepts the table directly.
+    schema
+        Columns with public bounds and levels, in the order of the frame.
+    description
+        Meaning of a row, and notes for users.
+    source
+        Origin, citation, license.
+    target
+        The column that regressions on this table usually predict, or None.
+    """
+
+    name: str
+    frame: pa.Table = field(repr=False)
+    schema: Schema = field(repr=False)
+    description: str = field(repr=False)
+    source: str
+    target: str | None = None
+
+
+def wine(*, cultivar: bool = False) -> Dataset:
+    """Load chemical assays of 178 Italian wines, 13 numeric columns, from scikit-learn.
+
+    Needs no network.
+
+    Parameters
+    ----------
+    cultivar
+        True to add the cultivar (scikit-learn's ``target``, the first column of the published file). Without it the
+        columns are the 13 features of the papers.
+
+    Returns
+    -------
+    Dataset
+        178 rows, 13 float columns, no target; with `cultivar` a last column with levels 1, 2 and 3, the target.
+
+    Examples
+    --------
+    >>> from dpmoments.datasets import wine
+    >>> wine().frame.shape
+    (178, 13)
+    """
+    from sklearn.datasets import load_wine  # scikit-learn is slow to import, and only this table needs it
+
+    bunch = load_wine()
+    columns = {name: np.ascontiguousarray(bunch.data[:, i]) for i, name in enumerate(bunch.feature_names)}
+    schema = _wine_schema(cultivar=cultivar)
+    if cultivar:
+        columns["cultivar"] = np.array([str(level) for level in bunch.target + 1])
+    return Dataset(
+        name="wine",
+        frame=pa.table(columns).select(list(schema.names)),
+        schema=schema,
+        description="Chemical assays of 178 wines of one Italian region, three cultivars. One row per wine.",
+        source="Aeberhard & Forina 1992, Wine, UCI Machine Learning Repository, doi:10.24432/C5PC7J, "
+        "CC BY 4.0; the copy in scikit-learn",
+        target="cultivar" if cultivar else None,
+    )
+
+
+def airfoil() -> Dataset:
+    """Load the noise of airfoil sections in a wind tunnel (NASA 1989), 6 numeric columns.
+
+    Bundled, needs no network.
+
+    Returns
+    -------
+    Dataset
+        1,503 rows, 6 float columns in hertz, degrees, meters, meters per second, meters and decibels; the target is
+        ``sound_pressure_level``.
+
+    Examples
+    --------
+    >>> from dpmoments.datasets import airfoil
+    >>> airfoil().frame.shape
+    (1503, 6)
+    """
+    schema = _airfoil_schema()
+    return Dataset(
+        name="airfoil",
+        frame=_bundled("airfoil", schema),
+        schema=schema,
+        description="Self-noise of NACA 0012 sections in a wind tunnel. One row per frequency band of a run.",
+        source="Brooks, Pope & Marcolini 1989, Airfoil Self-Noise, UCI Machine Learning Repository, "
+        "doi:10.24432/C5VW2C, CC BY 4.0",
+        target="sound_pressure_level",
+    )
+
+
+def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True) -> Dataset:
+    """Load people of the 1994 US census extract, 14 columns and the target ``income``.
+
+    Bundled, needs no network.
+
+    Parameters
+    ----------
+    subset
+        "train" has the rows of adult.data, "test" those of adult.test, "all" both in this order.
+    complete
+        True keeps the rows without a missing value; False keeps every row, with null for "?" (in ``workclass``,
+        ``occupation`` and ``native-country``, which the schema encodes as a block of zeros).
+
+        ========  ========  =========
+        subset    complete  all rows
+        ========  ========  =========
+        train       30,162     32,561
+        test        15,060     16,281
+        all         45,222     48,842
+        ========  ========  =========
+
+    Returns
+    -------
+    Dataset
+        Six integer columns, eight string columns without surrounding spaces, and ``income``, a Boolean: true is ">50K".
+        A Boolean is one feature, so a regression on it is the linear probability model of earning over 50,000 dollars,
+        and its mean is the share of those who do.
+
+    Raises
+    ------
+    ValueError
+        If `subset` is unknown.
+
+    Examples
+    --------
+    >>> from dpmoments.datasets import adult
+    >>> people = adult()
+    >>> people.frame.shape, people.target
+    ((45222, 15), 'income')
+    """
+    rows = {"train": slice(0, _N_ADULT_TRAIN), "test": slice(_N_ADULT_TRAIN, None), "all": slice(None)}
+    if subset not in rows:
+        raise InputValueError(Message("not-one-of", parameter="subset", value=subset, choices=[*rows]))
+    schema = _adult_schema()
+    frame = _bundled("adult", schema)[rows[subset]]
+    return Dataset(
+        name=f"adult-{subset}" if complete else f"adult-{subset}-with-missing",
+        frame=(frame.drop_null() if complete else frame).combine_chunks(),
+        schema=schema,
+        description="Adults with an income in the March 1994 US Current Population Survey. One row per person; "
+        "fnlwgt is the survey weight in hundredths of people, income whether it exceeds 50,000 dollars.",
+        source="Becker & Kohavi 1996, Adult, UCI Machine Learning Repository, doi:10.24432/C5XW20, CC BY 4.0",
+        target="income",
+    )
+
+
+def _bundled(name: str, schema: Schema) -> pa.Table:
+    """Return the columns of `schema` of the Parquet file bundled as `name`."""
+    content = resources.files("dpmoments.datasets").joinpath("data", f"{name}.parquet").read_bytes()
+    return pq.read_table(pa.BufferReader(content), columns=list(schema.names))

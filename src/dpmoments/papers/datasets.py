@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmoments.datasets.tables import Dataset
+from dpmoments.datasets import Dataset
 from dpmoments.foundation.checks import check_at_least
 from dpmoments.foundation.errors import InputConnectionError, InputNotADirectoryError, InputOSError, InputValueError
 from dpmoments.foundation.table_libraries import pa, pc

@@ -11,9 +11,7 @@ from dpmoments.messages.message import Message
 if TYPE_CHECKING:
     from dpmoments.ledger import Ledger
     from dpmoments.privacy.profile import PrivacyProfile, RunCurve
-    from dpmoments.releases.auditor_statement import AuditorStatement
-    from dpmoments.releases.facts import Told
-    from dpmoments.releases.registry_entry import RegistryEntry
+    from dpmoments.releases.statements import AuditorStatement, RegistryEntry, Told
 
 
 class Disclosed:
@@ -54,7 +52,7 @@ class Disclosed:
         ledger : Ledger or path, optional
             The ledger that the release was charged to, for the total over all releases of the dataset.
         """
-        from dpmoments.releases.auditor_statement import auditor_statement
+        from dpmoments.releases.statements import auditor_statement
 
         return auditor_statement(self, ledger=ledger)
 
@@ -64,9 +62,9 @@ class Disclosed:
         Parameters
         ----------
         **known
-            Facts that only the curator knows, by name: see :func:`dpmoments.releases.registry_entry.registry_entry`.
+            Facts that only the curator knows, by name: see :func:`dpmoments.releases.statements.registry_entry`.
             Those not given become marked blanks.
         """
-        from dpmoments.releases.registry_entry import registry_entry
+        from dpmoments.releases.statements import registry_entry
 
         return registry_entry(self, **known)

@@ -19,13 +19,12 @@ from dpmoments.foundation.values import no_less
 from dpmoments.messages.message import Message
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.profile import REFERENCE_DELTA
-from dpmoments.releases.auditor_statement import PyramidLevel
 from dpmoments.releases.counts_release import CountsRelease
-from dpmoments.releases.facts import composition_so_far, describe_composition, protected_unit
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.release_warning import AnyRelease
+from dpmoments.releases.statements import PyramidLevel, composition_so_far, describe_composition, protected_unit
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:

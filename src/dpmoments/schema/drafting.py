@@ -15,15 +15,18 @@ import numpy as np
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
 from dpmoments.foundation.errors import InputError, InputPermissionError, InputTypeError, InputValueError
-from dpmoments.foundation.office_files import EXCEL_ENDINGS, STATISTICS_ENDINGS, sheet_names, statistics_columns
 from dpmoments.foundation.table_files import (
     CSV_DELIMITERS,
+    EXCEL_ENDINGS,
     FEATHER_ENDINGS,
     PARQUET_ENDINGS,
+    STATISTICS_ENDINGS,
     expand_paths,
     file_ending,
     fixed_folder,
     open_ipc,
+    sheet_names,
+    statistics_columns,
 )
 from dpmoments.foundation.table_libraries import nw, pa, pq
 from dpmoments.foundation.text_format import TextFormat

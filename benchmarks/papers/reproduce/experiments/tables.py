@@ -11,7 +11,7 @@ import dpmoments as dpm
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
-from dpmoments.datasets.tables import Dataset
+from dpmoments.datasets import Dataset
 from dpmoments.papers import datasets as papers_datasets
 
 __all__ = ["LOADERS", "SCALINGS", "summed", "table"]

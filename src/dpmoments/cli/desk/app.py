@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpmoments.audit.verification import checks
 from dpmoments.cli.desk.journey import ENTRIES_OF_KIND, SETTINGS, Form, Journey, lines_of
-from dpmoments.cli.errors import explain
+from dpmoments.cli.output import explain
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message as Said
 from dpmoments.reporting.page import PageTable, filled_in

@@ -17,13 +17,19 @@ from typing import Any
 from yaml import YAMLError
 
 import dpmoments
-from dpmoments.cli.errors import explain, notes_of, refuge
 from dpmoments.cli.options import shell_words
+from dpmoments.cli.output import explain, notes_of, refuge
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputFileNotFoundError, InputValueError, LedgerError
-from dpmoments.foundation.office_files import EXCEL_ENDINGS, STATISTICS_ENDINGS
-from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending
+from dpmoments.foundation.table_files import (
+    CSV_DELIMITERS,
+    EXCEL_ENDINGS,
+    FEATHER_ENDINGS,
+    PARQUET_ENDINGS,
+    STATISTICS_ENDINGS,
+    file_ending,
+)
 from dpmoments.inspection.preflight import Preflight
 from dpmoments.ledger.accounts import Account
 from dpmoments.mechanisms.registry import MECHANISMS

@@ -13,14 +13,14 @@ import numpy as np
 from dpmoments.cells.objects import objects_of
 from dpmoments.foundation.databases import DatabaseSession
 from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
-from dpmoments.foundation.office_files import (
+from dpmoments.foundation.table_files import (
     StatisticsColumn,
+    file_ending,
     sheet_names,
     sheet_rows,
     statistics_batches,
     statistics_columns,
 )
-from dpmoments.foundation.table_files import file_ending
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.messages.message import Message

@@ -12,11 +12,12 @@ import numpy as np
 from dpmoments.cells.objects import ColumnTable
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.office_files import EXCEL_ENDINGS, STATISTICS_ENDINGS
 from dpmoments.foundation.table_files import (
     CSV_DELIMITERS,
+    EXCEL_ENDINGS,
     FEATHER_ENDINGS,
     PARQUET_ENDINGS,
+    STATISTICS_ENDINGS,
     EngineFiles,
     expand_paths,
     file_ending,
