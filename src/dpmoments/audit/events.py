@@ -1,4 +1,4 @@
-"""Repeated runs as numbers, the event among them that bounds ε, and lower bounds on ε from its counts."""
+"""Repeated runs as numbers, an event among them, and lower bounds on ε from its counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Audit: choose an event on pilot draws, then bound ε from fresh ones; its effort and its result."""
+"""Audit: choose an event on pilot draws, then bound ε from fresh ones."""
 
 from __future__ import annotations
 

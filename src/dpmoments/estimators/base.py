@@ -1,4 +1,4 @@
-"""Common part of all estimators: from parameters and a table to one release, and from it to attributes."""
+"""Common part of all estimators: one release from parameters and a table."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class RuleFacts:
 
 @dataclass(frozen=True, repr=False)
 class ShiftFacts:
-    """Shift of a column's mean by the values that its rule puts in place of missing ones, among rows that no rule drops.
+    """Shift of a column's mean by fill values, among rows that no rule drops.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class ColumnFacts:
     levels : tuple of int
         Count of every level.
     shift : ShiftFacts or None
-        If the column's rule puts a value in place of missing ones, and there are some beside others.
+        None unless the column's rule fills missing values, and it has missing and other values.
     """
 
     column: Column

@@ -1,4 +1,4 @@
-"""Preflight findings as text: verdicts by severity, then what they leave open of rows, rules and columns.
+"""Preflight findings as text: verdicts by severity, then rows, rules and columns.
 
 Silent damage precedes what stops a release: an error is visible and spends nothing.
 """

@@ -157,7 +157,7 @@ class ValueSample:
 _USUAL_EPSILON = 1.0
 """ε of the noise that shifts are compared with, if no budget is given."""
 _STEPS = 2**30
-"""Steps between the bounds in which values are added up: integers, so that a mean depends on no order of rows."""
+"""Steps between the bounds: values are summed as integers, in any order of rows."""
 _ROUNDING = 1e-9
 """Rows longer than the ball by less than this fraction are not reported.
 
@@ -398,7 +398,7 @@ def _counted_numbers(values: FloatArray) -> dict[CellValue, int]:
 
 
 def _is_filled(column: Numeric | Date | Boolean | Coordinate) -> TypeGuard[Numeric | Date | Boolean]:
-    """Narrow to columns in which a public value within bounds replaces a missing one and counts."""
+    """Restrict to columns in which a public value within bounds replaces a missing one."""
     bounded = not (isinstance(column, Coordinate) or (isinstance(column, Numeric) and column.rough is not None))
     return bounded and column.missing in ("center", "fill")
 

@@ -1,4 +1,4 @@
-"""Accounts of datasets: what releases have spent, how it composes, and which entries may follow.
+"""Accounts of datasets: what releases have spent, and which entries may follow.
 
 Composed costs in each kind of grant (``docs/evidence/derivations/ledger.md``):
 

@@ -1,4 +1,4 @@
-"""Ledger of datasets' privacy budgets: one SQLite database, and checks that it is intact and holds the releases charged to it.
+"""Ledger of datasets' privacy budgets: one SQLite database, and checks of it.
 
 It is created atomically, and durable after each transaction.
 """

@@ -1,4 +1,4 @@
-"""Advice that follows a message: to an analyst, who has only the release, and to a curator, who can make another one.
+"""Advice that follows a message, for analysts and for curators.
 
 A curator's advice is a Python call, or a command at the shell.
 """

@@ -1,4 +1,4 @@
-"""Sentences that every reader gets: what was done, what was found, what a guarantee says; short words for cells of tables.
+"""Sentences that every reader gets, and short words for cells of tables.
 
 They name no remedy.
 """

@@ -1,4 +1,4 @@
-"""Exact draws of directions: from the Bingham distribution on the sphere, and orthonormal frames.
+"""Exact draws of directions (Bingham distribution) and of orthonormal frames.
 
 **Bingham**, density ∝ exp(uᵀMu): rejection from an angular central Gaussian envelope (Kent, Ganeiber & Mardia 2018,
 section 3), in the eigenbasis of M, with O(d) per proposal. The derivation, with the two misprints that spread through

@@ -1,4 +1,4 @@
-"""Axes, color-blind safe colors, titles and letters of all plots; no global setting is changed."""
+"""Axes, color-blind safe colors, titles and letters of all plots."""
 
 from __future__ import annotations
 

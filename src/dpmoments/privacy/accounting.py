@@ -1,4 +1,4 @@
-"""Units in which the losses of one run add up, and the total loss that a stated cost allows, on one row or on a unit of several.
+"""Units in which the losses of one run add up, and the total that a cost allows.
 
 Proofs: ``docs/evidence/derivations/composition.md``, ``docs/evidence/derivations/privacy-units.md``.
 """

@@ -1,4 +1,4 @@
-"""Exact row counts: of all rows, by a statistic of each, or by the levels of several columns."""
+"""Exact row counts: all rows, by a statistic of each, or by levels of columns."""
 
 from __future__ import annotations
 

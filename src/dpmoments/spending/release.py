@@ -1,4 +1,4 @@
-"""Releases of a table: its moments, those of groups of rows, its mean, and contingency tables."""
+"""Releases of a table: moments, moments of groups, means, and contingency tables."""
 
 from __future__ import annotations
 

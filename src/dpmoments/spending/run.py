@@ -1,4 +1,4 @@
-"""Steps that all release functions share: check, plan, reserve the cost in a ledger, run once, and state the guarantee."""
+"""Steps that all release functions share, from the check of arguments to the guarantee."""
 
 from __future__ import annotations
 

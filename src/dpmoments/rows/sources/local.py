@@ -1,4 +1,4 @@
-"""Sources on one machine, and tables that they refuse because another library guesses their types.
+"""Sources on one machine, and tables whose guessed types they refuse.
 
 Parts of the table read in turn, encoded and summarized in threads.
 """

@@ -1,4 +1,4 @@
-"""Rows of Excel workbooks, of Stata, SPSS and SAS files, of queries on databases, and of files of several kinds."""
+"""Rows of Excel, Stata, SPSS and SAS files, of database queries, and of mixed files."""
 
 from __future__ import annotations
 
