@@ -169,13 +169,13 @@ def spread_schedule(
     k_{s+1} = 1 + √(k_s(k_s − 1)³)/k_{s−1}: geometric for k ≫ 1, slower near k = 1. ``shares`` restricts the budget splits
     (default: searched), ``n_steps`` their length.
     """
+    sampling = math.sqrt(sampling_square)
 
-    def follow(split: Sequence[float]) -> Schedule:
-        scales = [spread]
-        for share in split[:-1]:
-            scales.append(min(1.0 + (noise / math.sqrt(share * rho) + ridge) * scales[-1], _MAX))
-        error = math.hypot(math.sqrt(sampling_square), final_noise * scales[-1] / math.sqrt(split[-1] * rho))
-        return Schedule(tuple(split), tuple(scales), error)
+    def after(scale: float, share: float) -> float:
+        return 1.0 + (noise / math.sqrt(share * rho) + ridge) * scale
+
+    def error(scale: float, share: float, _: int) -> float:
+        return math.hypot(sampling, final_noise * scale / math.sqrt(share * rho))
 
     def geometric(ratio: float) -> Iterator[list[float]]:
         before, after = spread, 1.0 + ratio * spread
@@ -192,7 +192,7 @@ def spread_schedule(
             if after - 1.0 < 1e-9:
                 return
 
-    return fewest_steps([follow(split) for split in _candidates(shares, geometric, n_steps)])
+    return _best_schedule(_candidates(shares, geometric, n_steps), spread, after, error)
 
 
 def mean_schedule(
@@ -219,17 +219,16 @@ def mean_schedule(
     """
     unit = sensitivity / (n_rows * math.sqrt(2.0))
 
-    def follow(split: Sequence[float]) -> Schedule:
-        scales = [radius]
-        for share in split[:-1]:
-            deviation = unit * spherical(scales[-1]) / math.sqrt(share * rho)
-            scales.append(min(ball_factor * math.hypot(math.sqrt(1.0 / n_rows), deviation), _MAX))
-        deviation = unit * (last_spherical or spherical)(scales[-1]) / math.sqrt(split[-1] * rho)
+    def after(scale: float, share: float) -> float:
+        deviation = unit * spherical(scale) / math.sqrt(share * rho)
+        return ball_factor * math.hypot(math.sqrt(1.0 / n_rows), deviation)
+
+    def error(scale: float, share: float, steps: int) -> float:
+        deviation = unit * (last_spherical or spherical)(scale) / math.sqrt(share * rho)
         # The ball's radius is a quantile of the center's distance to the mean; the bias depends on its root mean square.
-        distance = scales[-1] if len(split) == 1 else scales[-1] * math.sqrt(n_features) / ball_factor
+        distance = scale if steps == 1 else scale * math.sqrt(n_features) / ball_factor
         spread = math.sqrt(n_features) * math.hypot(math.sqrt(1.0 / n_rows), deviation)
-        error = math.hypot(spread, shrinkage * distance)
-        return Schedule(tuple(split), tuple(scales), error)
+        return math.hypot(spread, shrinkage * distance)
 
     def geometric(ratio: float) -> Iterator[list[float]]:
         current = radius
@@ -244,7 +243,7 @@ def mean_schedule(
             yield [*spent, 1.0 - sum(spent)]
             current *= ratio
 
-    return fewest_steps([follow(split) for split in _candidates(shares, geometric, n_steps)])
+    return _best_schedule(_candidates(shares, geometric, n_steps), radius, after, error)
 
 
 def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: int, n_rows: float) -> float:
@@ -270,11 +269,45 @@ def _candidates(
     return [split for split in splits if len(split) == n_steps] or [paper_shares(n_steps)]
 
 
+def _best_schedule(
+    splits: Sequence[Sequence[float]],
+    first: float,
+    after: Callable[[float, float], float],
+    error: Callable[[float, float, int], float],
+) -> Schedule:
+    """Return the schedule of the best split, as :func:`fewest_steps` chooses.
+
+    ``after`` is the scale that a step leaves, of the scale before it and its share; ``error`` that of the last step, of the same
+    and the number of steps.
+    """
+    errors = list[float]()
+    # A searched split has one step more than the one before, whose scales it keeps.
+    shares, scales = list[float](), [first]
+    for split in splits:
+        if split[:-2] != shares:
+            shares, scales = [], [first]
+        _add_scales(scales, split[len(shares) : -1], after)
+        shares = list(split[:-1])
+        errors.append(error(scales[-1], split[-1], len(split)))
+    chosen = _fewest(errors, list(map(len, splits)))
+    scales = _add_scales([first], splits[chosen][:-1], after)
+    return Schedule(tuple(splits[chosen]), tuple(scales), errors[chosen])
+
+
+def _add_scales(scales: list[float], shares: Sequence[float], after: Callable[[float, float], float]) -> list[float]:
+    for share in shares:
+        scales.append(min(after(scales[-1], share), _MAX))
+    return scales
+
+
 def fewest_steps(schedules: Sequence[Schedule]) -> Schedule:
     """Return the schedule with the fewest steps among those nearly as accurate as the best."""
-    best = min(one.predicted_error for one in schedules)
-    close = [one for one in schedules if one.predicted_error <= best * (1.0 + _SLACK)]
-    return min(close, key=lambda one: (one.n_steps, one.predicted_error))
+    return schedules[_fewest([one.predicted_error for one in schedules], [one.n_steps for one in schedules])]
+
+
+def _fewest(errors: Sequence[float], n_steps: Sequence[int]) -> int:
+    most = min(errors) * (1.0 + _SLACK)
+    return min((i for i, error in enumerate(errors) if error <= most), key=lambda i: (n_steps[i], errors[i]))
 
 
 # Options that both CoinPress mechanisms have, the covariance's and the mean's, and their checks.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, reduce
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -160,9 +161,11 @@ def summarize_in_threads(
     """
     n_threads = stated_threads(threads) or usable_cores()
     with single_threaded_blas():
-        if n_threads == 1:
+        unread = iter(parts)
+        first = list(islice(unread, 0 if n_threads == 1 else 2))
+        if len(first) < 2:  # starting a thread takes as long as encoding a thousand rows
             only = summary.start()
-            for part in parts:
+            for part in chain(first, unread):
                 summary.add(only, encode(part))
             return summary.finish(only)
         local = threading.local()
@@ -178,7 +181,7 @@ def summarize_in_threads(
         with ThreadPoolExecutor(n_threads, "summarize", start_thread) as pool:
             pending: deque[Future[None]] = deque()
             try:
-                for part in parts:
+                for part in chain(first, unread):
                     if len(pending) > _WAITING_PER_THREAD * n_threads:
                         pending.popleft().result()
                     pending.append(pool.submit(add, part))
