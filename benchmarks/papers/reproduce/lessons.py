@@ -61,7 +61,7 @@ def approximate(found: Mapping[str, Results]) -> Iterator[str]:
         "- **(ε, δ)** (Amin et al., Sheffet): the default, Gaussian noise by its exact curve. For a pure mechanism to be "
         "ahead of Gaussian noise everywhere, as Amin et al. have it, the errors of Analyze Gauss as published would have "
         f"to be {theirs} times (their tables, as we scale them) and {made} times (synthetic ones) what they are. The scale "
-        "that the replication states grows with d where it should not: its Gaussian errors, eigenvalues moved into [0, n], are "
+        "that the replication states grows with d where it should not: its Gaussian errors are "
         f"{too_much} times those of noise by the exact curve."
     )
 

@@ -206,7 +206,11 @@ def tally(page: Page) -> str:
     """How many claims of the papers have each verdict, from the file of what was found."""
     with page.findings.open(encoding="utf-8", newline="") as stream:
         counts = Counter(line["verdict"] for line in csv.DictReader(stream))
-    return f"**Claims**: {', '.join(f'{counts[verdict]} {verdict}' for verdict in Verdict if counts[verdict])}."
+    plural = {Verdict.FAILS: "do not hold"}
+    words = (
+        f"{n} {verdict if n == 1 else plural.get(verdict, verdict)}" for verdict in Verdict if (n := counts[verdict])
+    )
+    return f"**Claims**: {', '.join(words)}."
 
 
 def heading(figure: Figure) -> str:

@@ -49,7 +49,8 @@ def released_gram(rows: SummedOnce, method: Method, epsilon: float, seed: int) -
     if "gaussian" in asked:
         scale = published_scale(asked["gaussian"], epsilon, delta, d)
         noise = np.triu(np.random.default_rng(seed).normal(0.0, scale, (d, d)))
-        return clip(rows.gram + noise + np.triu(noise, 1).T, upper=n)
+        noisy = rows.gram + noise + np.triu(noise, 1).T
+        return noisy if repair is Repair.NONE else clip(noisy, upper=n)
     plan = planned(asked["mechanism"], tuple(sorted(asked.get("options", {}).items())), delta, epsilon, n, d)
     noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))  # type: ignore[arg-type]
     return repaired(plan, noisy.gram, n, repair)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from dpmoments import datasets
 from dpmoments.datasets import Dataset
 from dpmoments.papers import datasets as papers_datasets
 
-__all__ = ["LOADERS", "SCALINGS", "summed", "table"]
+__all__ = ["LOADERS", "NORMALIZATIONS", "SCALINGS", "SYNTHETIC", "summed", "table"]
 
 
 def features(data: Dataset, *, include_target: bool) -> np.ndarray:
@@ -75,6 +75,20 @@ rows to norm 1."""
 SYNTHETIC = "algorithm 3"
 
 
+def _points_centered(n_rows: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
+    rows = papers_datasets.amin_synthetic(n_rows, n_features, rng, columns="drawn")
+    rows -= rows.mean(axis=1, keepdims=True)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+NORMALIZATIONS: Mapping[str, Callable[[int, int, np.random.Generator], np.ndarray]] = {
+    "longest row": partial(papers_datasets.amin_synthetic, scaling="largest"),
+    "features centered": partial(papers_datasets.amin_synthetic, columns="centered"),
+    "points centered": _points_centered,
+}
+"""Other readings of Algorithm 3's last step."""
+
+
 @cache
 def loaded(name: str) -> np.ndarray:
     """A table read once a process."""
@@ -84,9 +98,11 @@ def loaded(name: str) -> np.ndarray:
 @lru_cache(maxsize=2)
 def table(name: str, n_rows: int | None = None, n_features: int | None = None) -> np.ndarray:
     """A table of the papers; Algorithm 3's of a size."""
-    if name == SYNTHETIC:
+    if name.startswith(SYNTHETIC):
         if n_rows is None or n_features is None:
             raise ValueError("a table by Algorithm 3 needs its size: give n and d in the panel's settings")
+        if reading := name.partition(", ")[2]:
+            return NORMALIZATIONS[reading](n_rows, n_features, np.random.default_rng([n_rows, n_features]))
         return algorithm_3(n_rows, n_features)
     return loaded(name)
 

@@ -16,7 +16,10 @@ NAMES = (
 )
 """CoinPress's Figure 2 is its algorithm."""
 NAMES_BESIDE = (
-    *(f"beside-amin-{name}" for name in ("calibrations", "forms", "scalings", "rates", "dimensions", "regimes")),
+    *(
+        f"beside-amin-{name}"
+        for name in ("calibrations", "forms", "scalings", "normalize", "rates", "dimensions", "regimes")
+    ),
     *(f"beside-sheffet-{name}" for name in ("repairs", "collinear", "outputs")),
 )
 """Ours: what the papers' figures leave open."""

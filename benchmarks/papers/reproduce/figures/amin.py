@@ -73,8 +73,8 @@ CALIBRATION = (
     "down to 0.7 times these, where there are rows enough ([beside-the-figures.md](beside-the-figures.md))."
 )
 NEEDS_MORE_NOISE = (
-    "Tried: the published scale and the exact one, each at three δ; and all rows divided by the longest norm, not each by its "
-    "own, which Algorithm 3 asks for (a few trials: AD has more error in 72 of 126 cells)."
+    "Tried: the published scale and the exact one, each at three δ; and three other readings of Algorithm 3's Normalize "
+    "([beside-amin-normalize](beside-the-figures.md#beside-amin-normalize-the-tables-of-figure-2b-by-other-readings-of-normalize))."
 )
 SCALING = (
     "The paper says of these tables that rows have norm at most 1, and no more: with standardized columns and all rows divided "
