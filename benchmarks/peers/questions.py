@@ -27,7 +27,7 @@ from benchmarks.practice.comparison.errors import Truth
 from benchmarks.practice.regression.adassp import adassp
 from benchmarks.practice.regression.boosted_adassp import boosted_adassp
 from benchmarks.practice.regression.excess_risk import Regression
-from benchmarks.practice.regression.gaussian_mixing import linear_mixing
+from benchmarks.practice.regression.gaussian_mixing import hessian_mixing, linear_mixing
 from benchmarks.practice.regression.noisy_gradient_descent import NoisyGradientDescent
 from benchmarks.practice.regression.single_regression import SingleRegression
 from benchmarks.practice.regression.tukey import tukey_fit
@@ -317,6 +317,10 @@ def regressions(table: Table, budget: PrivacyBudget, seeds: int) -> Iterator[tup
         yield "linear mixing, best of 2.5, 10, 40 rows a feature", least([
             _medians(single(lambda s, b, rng, m=m: linear_mixing(s.rows, s.target, b, rng, m)), seeds)
             for m in (2.5, 10.0, 40.0)
+        ])  # fmt: skip
+        yield "iterative Hessian mixing, best of 1, 3, 10 steps", least([
+            _medians(single(lambda s, b, rng, t=t: hessian_mixing(s.rows, s.target, b, rng, t)), seeds)
+            for t in (1, 3, 10)
         ])  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from benchmarks.practice.regression.__main__ import OURS, PEERS, Row, loss_lines
 from benchmarks.practice.regression.adassp import adassp, noisy_statistics
 from benchmarks.practice.regression.boosted_adassp import boosted_adassp
 from benchmarks.practice.regression.excess_risk import Regression
-from benchmarks.practice.regression.gaussian_mixing import linear_mixing, sketch_epsilon
+from benchmarks.practice.regression.gaussian_mixing import hessian_mixing, linear_mixing, sketch_epsilon
 from benchmarks.practice.regression.noisy_gradient_descent import NoisyGradientDescent, clipped_gradient
 from benchmarks.practice.regression.output_perturbation import (
     OutputPerturbation,
@@ -323,7 +323,7 @@ def a_line(n_rows: int = 6000) -> tuple[np.ndarray, np.ndarray]:
     return rows, rows @ np.array([0.5, -0.3, 0.2, 0.1]) + 0.05 * rng.standard_normal(n_rows)
 
 
-@pytest.mark.parametrize("fit", [boosted_adassp, tukey_fit, linear_mixing])
+@pytest.mark.parametrize("fit", [boosted_adassp, tukey_fit, linear_mixing, hessian_mixing])
 def test_peers_with_a_huge_budget_find_the_line(fit: Any) -> None:
     rows, target = a_line()
     exact = np.linalg.lstsq(rows, target, rcond=None)[0]
@@ -345,6 +345,7 @@ def test_a_sketch_costs_the_known_divergence_of_two_gaussians() -> None:
     assert formula == pytest.approx(divergence, rel=1e-6)
     epsilon = divergence + math.log1p(-1.0 / order) - math.log(delta * order) / (order - 1.0)
     assert sketch_epsilon(least, 1, delta) <= epsilon
+    assert sketch_epsilon(least, 1, delta, 3) == sketch_epsilon(least, 3, delta)
 
 
 def test_the_deep_point_of_equal_fits_is_that_fit_and_scattered_fits_fail_the_test() -> None:

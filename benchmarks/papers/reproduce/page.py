@@ -38,27 +38,26 @@ RULE = "\n".join(f"- **{verdict}**: {words}" for verdict, words in LEGEND.items(
 OF_THE_PAPERS = f"""\
 # The papers' figures, measured again
 
-Every figure of Amin et al. 2019, of its student replication, of Sheffet 2015 and of CoinPress 2020: what the paper says,
-what comes out when it is run again, and what to use now. Written by `make reproduce` (`REPRODUCE="--only amin-1a"` for one
-figure, `QUICK=1` for a small run that changes nothing here). Declared are
-[figures](../../benchmarks/papers/reproduce/figures/) and how [a point is
-measured](../../benchmarks/papers/reproduce/experiments/). Seeds follow from the names of figure, panel, method, point and
-trial: a second run gives the same numbers. Claims are in our words. Verdicts follow from the numbers by one rule, whose
-limits are in the declarations. What was found for each claim, and what a claim that does not hold would need: [one
-table](tables/reproduction.csv). What the figures leave open is measured [beside them](beside-the-figures.md).
+Every figure of Amin et al. 2019, of its student replication, of Sheffet 2015 and of CoinPress 2020. Written by `make reproduce`
+(`REPRODUCE="--only amin-1a"` for one figure, `QUICK=1` for a small run that changes nothing here) from
+[declarations](../../benchmarks/papers/reproduce/figures/), with fixed seeds. Claims are in our words. Verdicts follow from the
+numbers by one rule. Tables: [what was found](tables/reproduction.csv) for each claim, and what one that does not hold would need;
+[what to use instead](tables/reproduction-instead.csv) of a method. What the figures leave open is measured [beside
+them](beside-the-figures.md).
 
 {RULE}
 
 *Exact* is the verdict under exact calibration. Questions that are ours have an answer, and are not counted with the claims.
-A factor *a* (*b* to *c*) is a geometric mean over the cells of a figure (panel × point), with its least and largest value.
-Under *instead* it is the error of the paper's method over that of what to use, at the same budget and on the same tables.
+A factor *a* (*b* to *c*) is a geometric mean over the cells of a figure (panel × point), with its least and largest value;
+for *instead*, of the paper's error over that of what to use.
 """
 BESIDE_THEM = """\
 # Beside the papers' figures
 
 What the figures of Amin et al. 2019 and of Sheffet 2015 leave open, measured [as they are](reproduction.md): by the same
 command, with the same rule of verdicts. A claim names a section of its paper; a question is ours, from earlier measurements
-with other seeds. What was found for each: [one table](tables/beside-the-figures.csv).
+with other seeds. [What was found](tables/beside-the-figures.csv) for each, and [what to use
+instead](tables/beside-the-figures-instead.csv).
 """
 MEASURED = re.compile(r"^\*\*.*\*\*.*\nMeasured on .*$", re.M)
 
@@ -107,6 +106,11 @@ class Page:
     def findings(self) -> Path:
         """The file of what was found for every claim."""
         return self.path.parent / "tables" / f"{self.path.stem}.csv"
+
+    @property
+    def instead(self) -> Path:
+        """The file of what to use instead of a paper's methods."""
+        return self.findings.with_name(f"{self.path.stem}-instead.csv")
 
     def missing(self, found: Mapping[str, Results], kept: Kept) -> list[str]:
         """Return the figures that neither have all their results nor a section."""
@@ -257,10 +261,6 @@ def section(
         if words:
             yield from ("", head, "")
             yield from (f"- {says}: {word}" for says, word in words.items())
-    if figure.instead:
-        yield from ("", "Instead of:", "")
-        for instead in figure.instead:
-            yield f"- *{instead.of}*: {instead.words}. Factor {factor_of(instead, results)}."
     own = notes_of(page.figures, figure.paper)
     for note in figure.notes:
         if len(own[note]) == 1:
@@ -276,20 +276,38 @@ def judgement(claim: Claim, outcome: Outcome | None) -> tuple[str, str]:
 
 
 def write_findings(page: Page, found: Mapping[str, Results]) -> None:
-    """Write what was found for every claim to a file; a figure that was not run in full keeps its lines."""
+    """Write what was found for every claim, and what to use instead, to files; a figure not run in full keeps its lines."""
+    _write(page, found, page.findings, ("figure", "claim", "verdict", "found"), _findings_of)
+    _write(page, found, page.instead, ("figure", "instead of", "use", "factor"), _instead_of)
+
+
+def _findings_of(results: Results) -> Iterator[tuple[str, ...]]:
+    for claim, outcome in judged(results.figure, results):
+        yield (claim.says, *judgement(claim, outcome))
+
+
+def _instead_of(results: Results) -> Iterator[tuple[str, ...]]:
+    for instead in results.figure.instead:
+        yield instead.of, instead.words, factor_of(instead, results)
+
+
+def _write(
+    page: Page,
+    found: Mapping[str, Results],
+    path: Path,
+    columns: Sequence[str],
+    lines_of: Callable[[Results], Iterator[tuple[str, ...]]],
+) -> None:
     kept: list[list[str]] = []
-    if page.findings.exists():
-        with page.findings.open(encoding="utf-8", newline="") as stream:
+    if path.exists():
+        with path.open(encoding="utf-8", newline="") as stream:
             kept = list(csv.reader(stream))[1:]
-    page.findings.parent.mkdir(exist_ok=True)
-    with page.findings.open("w", encoding="utf-8", newline="") as stream:
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as stream:
         table = csv.writer(stream, lineterminator="\n")
-        table.writerow(["figure", "claim", "verdict", "found"])
+        table.writerow(columns)
         for name in (figure.name for figure in page.figures):
             if complete(found[name], found):
-                judgements = (
-                    (claim, judgement(claim, outcome)) for claim, outcome in judged(found[name].figure, found[name])
-                )
-                table.writerows([name, claim.says, *both] for claim, both in judgements)
+                table.writerows((name, *line) for line in lines_of(found[name]))
             else:
                 table.writerows(line for line in kept if line[0] == name)
