@@ -16,7 +16,7 @@ import posixpath
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ __all__ = ["SECTIONS", "SUBJECTS", "Subject", "main", "page_text", "printed_by"]
 
 TEXTS = EVIDENCE / "mechanisms.yaml"
 IMAGES = EVIDENCE / "images" / "mechanisms"
-SECTIONS = ("Formula", "Guarantee", "Run it", "Options", "When it wins", "Measured")
+SECTIONS = ("Formula", "Guarantee", "Run it", "When it wins", "Measured")
 COMMENT = "<!-- Written by python -m benchmarks.practice.mechanism_pages. -->"
 MAPS = "[How to read it](../every-mechanism.md#maps-of-one-mechanism)"
 ARITHMETIC: Mapping[str, str] = {
@@ -112,7 +112,6 @@ def page_text(subject: Subject, grid: Mapping[str, Panel], printed: str) -> str:
             "",
             *_fence("text", printed),
         ],
-        _options(subject.kind),
         _when_it_wins(subject, grid),
         [f"Trials: {', '.join(map(_from_here, texts['measured']))}."],
     )
@@ -162,6 +161,7 @@ def _guarantee(subject: Subject) -> list[str]:
         "public": _from_here(texts["public"]),
         "rests on": texts.get("rests_on", "; ".join(_rests_on(subject))),
         "derivation": proof,
+        "options": f"[`{kind.__name__}`](../../api/mechanisms.md)",
     }
     head, *others = (f"| {head} | {_cell(text)} |" for head, text in rows.items())
     return [
@@ -217,14 +217,6 @@ def _plan(subject: Subject, budget: PrivacyBudget, value: float) -> Any:
     else:
         mechanism = forecast_grid.configured(subject.kind, forecast_grid.assumption(setting, value).table(1000))
     return mechanism.plan(shape, budget, SETTINGS[setting].neighbors)
-
-
-def _options(kind: type[ConfiguredMechanism[Any]]) -> list[str]:
-    place = "dpm.mechanisms.means" if kind in MEAN_MECHANISMS.values() else "dpm.mechanisms"
-    names = [f"`{option.name}`" for option in fields(kind)]
-    if not names:
-        return [f"`{place}.{kind.__name__}` has none."]
-    return [f"`{place}.{kind.__name__}`, [described](../../api/mechanisms.md) in the reference: {', '.join(names)}."]
 
 
 def _when_it_wins(subject: Subject, grid: Mapping[str, Panel]) -> list[str]:
