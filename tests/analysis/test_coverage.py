@@ -899,9 +899,11 @@ def welch() -> tuple[Any, Any]:
     expected = ttest_ind_from_stats(*moments, equal_var=False)
     parts = [y.var(ddof=1) / len(y) for y in split()]
     degrees = sum(parts) ** 2 / sum(part**2 / (len(y) - 1.0) for part, y in zip(parts, split(), strict=True))
+    error = math.sqrt(sum(parts))
+    difference, reach = split()[0].mean() - split()[1].mean(), student.ppf(0.975, degrees) * error
     return (
-        [found.statistic, found.degrees, found.p_value, found.sampling_noise],
-        [expected.statistic, degrees, expected.pvalue, math.sqrt(sum(parts))],
+        [found.statistic, found.degrees, found.p_value, found.sampling_noise, found.lower, found.upper],
+        [expected.statistic, degrees, expected.pvalue, error, *(difference + reach * side for side in (-1.0, 1.0))],
     )
 
 

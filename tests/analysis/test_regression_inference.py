@@ -17,8 +17,9 @@ from scipy.optimize import minimize
 from scipy.stats import binom, chi2, kstest
 
 import dpmoments as dpm
-from dpmoments.analysis.confidence import Estimate
-from dpmoments.analysis.normal_equations import NormalEquations, _agreeing
+from dpmoments.analysis.confidence import Estimate, agreeing_p_value
+from dpmoments.analysis.inverted_test import Search
+from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.robust_errors import robust_or_larger
 from dpmoments.noise.terms import NoiseLaw
@@ -580,12 +581,36 @@ def test_one_noisy_robust_error_leaves_the_larger_of_both() -> None:
 
 def test_a_p_value_agrees_with_its_interval() -> None:
     """The hull of a confidence set may hold 0 in a gap."""
-    assert _agreeing(0.01, -1.0, 2.0, 0.95) == pytest.approx(0.05)
-    assert _agreeing(0.30, -1.0, 2.0, 0.95) == 0.30
-    assert _agreeing(0.01, 1.0, 2.0, 0.95) == 0.01
-    assert 0.0499 < _agreeing(0.07, 1.0, 2.0, 0.95) < 1.0 - 0.95
-    assert _agreeing(0.01, 0.0, 2.0, 0.95) == pytest.approx(0.05)
-    assert _agreeing(0.01, -2.0, 0.0, 0.95) == pytest.approx(0.05)
+    assert agreeing_p_value(0.01, -1.0, 2.0, 0.95) == pytest.approx(0.05)
+    assert agreeing_p_value(0.30, -1.0, 2.0, 0.95) == 0.30
+    assert agreeing_p_value(0.01, 1.0, 2.0, 0.95) == 0.01
+    assert 0.0499 < agreeing_p_value(0.07, 1.0, 2.0, 0.95) < 1.0 - 0.95
+    assert agreeing_p_value(0.01, 0.0, 2.0, 0.95) == pytest.approx(0.05)
+    assert agreeing_p_value(0.01, -2.0, 0.0, 0.95) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(("index", "side"), [(1, 1.0), (2, -1.0)])
+def test_an_interval_holds_every_part_of_its_confidence_set(
+    index: int, side: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the search ends at a gap short of 0, which is not refuted, the interval goes on behind 0."""
+    whole = drawn_equations(2, features=0.2).estimates(0.95)[index]
+    assert whole.lower < 0.0 < whole.upper
+    kept = sorted((side * 1e-3, whole.upper if side > 0.0 else whole.lower))
+    monkeypatch.setattr(Search, "limits", lambda *_: tuple(kept))
+    found = drawn_equations(2, features=0.2).estimates(0.95)[index]
+    np.testing.assert_allclose([found.lower, found.upper], [whole.lower, whole.upper], rtol=1e-5)
+    assert found.p_value == pytest.approx(whole.p_value)
+
+
+def test_missing_values_leave_errors_finite_where_noise_hides_the_residuals() -> None:
+    whole = drawn_equations(0)
+    noisy = whole.moments.copy()
+    noisy[-1, -1] -= 1.5 * float(whole.beyond @ whole.moments @ whole.beyond)
+    equations = replace(whole, moments=noisy, gaps=np.array([0.0, 0.2, 0.1, 0.0, 0.3]))
+    assert equations.residual_variance(equations.beyond) == 0.0
+    assert np.isfinite(equations.sampling_covariance).all()
+    assert all(each.estimable for each in equations.estimates(0.95))
 
 
 def test_a_coefficient_without_error_is_certain() -> None:

@@ -368,10 +368,10 @@ def pca(
         variance = np.diag(matrix)
         scale = np.sqrt(np.where(variance > 0, variance, 1.0))
     eigenvalues, eigenvectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    eigenvalues, components = eigenvalues[::-1], eigenvectors.T[::-1]
+    eigenvalues, components = np.maximum(eigenvalues[::-1], 0.0), eigenvectors.T[::-1]
     leading = components[np.arange(d), np.argmax(np.abs(components), axis=1)]
     components = components * np.where(leading < 0, -1.0, 1.0)[:, None]
-    total = float(np.maximum(eigenvalues, 0.0).sum())
+    total = float(eigenvalues.sum())
     ratio = eigenvalues / total if total > 0 else np.zeros(d)
     moments = LocalMoments.of(release, about_zero=True)
     in_units = moments.unit[chosen] / scale

@@ -16,6 +16,32 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import Cell
 
 
+def error_rate(level: float) -> float:
+    """Return 1 − level without the rounding error of the subtraction.
+
+    Examples
+    --------
+    >>> error_rate(0.95) == 0.05, 1.0 - 0.95 == 0.05
+    (True, False)
+    """
+    return round(1.0 - level, 12)
+
+
+def agreeing_p_value(p_value: float, lower: float, upper: float, level: float) -> float:
+    """Return the p-value that agrees with an interval.
+
+    The interval may be the hull of the values that the test does not reject.
+
+    Examples
+    --------
+    >>> agreeing_p_value(0.04, -1.0, 2.0, 0.95), agreeing_p_value(0.06, 1.0, 2.0, 0.95) < 0.05
+    (0.05, True)
+    """
+    if lower <= 0.0 <= upper:
+        return max(p_value, error_rate(level))
+    return min(p_value, math.nextafter(error_rate(level), 0.0))
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A number that a release estimates.
@@ -61,7 +87,7 @@ class Estimate:
             raise AssertionError("an estimate with a bounded interval has a value, a p-value and a standard error")
         if not self.lower <= self.value <= self.upper:
             raise AssertionError("an estimate lies in its interval")
-        if (self.p_value < 1.0 - self.level) != (not self.lower <= 0.0 <= self.upper):
+        if (self.p_value < error_rate(self.level)) != (not self.lower <= 0.0 <= self.upper):
             raise AssertionError("a p-value is below 1 − level exactly if 0 is outside the interval")
 
     @classmethod

@@ -490,7 +490,7 @@ def correlations(
     lower, upper = errors.interval(level)
     p_value = np.where(usable, errors.p_values(), 1.0 if moments.law is not None else np.nan)
     lower[of_opposites] = upper[of_opposites] = -1.0
-    p_value[of_opposites & ~np.isnan(p_value)] = 0.0
+    p_value[of_opposites & usable & ~np.isnan(p_value)] = 0.0
     lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
     size = len(chosen)
     described = None if release.center is None else describe(release)

@@ -230,7 +230,10 @@ class Description(Answer):
         zero, one = np.zeros_like(privacy), np.ones_like(privacy)
         count = np.full_like(privacy, ((self.count_noise or 0.0) / self.n_rows) ** 2)
         ends = fieller_interval(zero, one, (privacy, self.mean_count_covariance, count), sampling, factor)
-        known = np.stack([np.clip(self.noisy_mean + end, *self.bounds) for end in ends], axis=1)
+        # the mean after repair is inside, wherever the repair has moved it
+        shown = self.noisy_mean if self.mean is None else self.mean
+        low, high = np.minimum(self.noisy_mean + ends[0], shown), np.maximum(self.noisy_mean + ends[1], shown)
+        known = np.clip(np.stack([low, high], axis=1), *(bound[:, None] for bound in self.bounds))
         return np.where(np.isnan(privacy)[:, None], np.nan, known)
 
     @property

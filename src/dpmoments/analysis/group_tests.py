@@ -20,7 +20,7 @@ from dpmoments.analysis.answers import (
     rounded,
 )
 from dpmoments.analysis.clipping import describe_clipping
-from dpmoments.analysis.confidence import deviations_for, format_probability, score_test
+from dpmoments.analysis.confidence import deviations_for, error_rate, format_probability, score_test
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_sums import GroupSums, Levels
@@ -87,7 +87,7 @@ class TwoGroups(Answer):
     @property
     def verdict(self) -> str:
         """Verdict: the group with the higher mean."""
-        if self.p_value >= 1.0 - self.level or self.statistic == 0.0:
+        if self.p_value >= error_rate(self.level) or self.statistic == 0.0:
             return not_clear(self.privacy_noise, self.sampling_noise)
         return decided(self.p_value, f"{self.levels[0] if self.statistic > 0.0 else self.levels[1]} higher")
 
@@ -155,7 +155,8 @@ def t_test(
     -----
     Each group has its own variance if the schema has the product of target and level as a feature (Welch 1947), else variances
     are assumed equal: the answer says which. The test compares sums about the mean of the two groups together, so that noise on
-    their counts does not count as a difference; the interval is computed as in :func:`group_means`.
+    their counts does not count as a difference; the interval, as in :func:`group_means` but with the quantile of t, holds 0 if
+    the test does not reject.
 
     Examples
     --------
@@ -180,15 +181,31 @@ def t_test(
     means = group_means(release, by, [target], level=level)
     index = next(index for index, names in enumerate(means.differences.pairs) if names == two.names)
     statistic, degrees, parts, p_value = _tested(sums, pair)
+    difference, lower, upper = (
+        float(values[0, index])
+        for values in (means.differences.difference, means.differences.lower, means.differences.upper)
+    )
+    if not math.isnan(p_value):
+        # the quantile of the t distribution in place of the normal one
+        wider = float(scipy.special.stdtrit(degrees, 0.5 + 0.5 * level) / scipy.special.ndtri(0.5 + 0.5 * level))
+        middle = (lower + upper) / 2.0 if math.isnan(difference) else difference
+        most = float(np.ptp(np.array(release.schema.feature_bounds)[:, feature]))
+        lower, upper = (min(max(middle + wider * (end - middle), -most), most) for end in (lower, upper))
+    if p_value >= error_rate(level) or (math.isnan(difference) and release.noise is not None):
+        # the test is of sums about one mean, and the interval of two means
+        lower, upper = min(lower, 0.0), max(upper, 0.0)
+    if p_value < error_rate(level) and lower <= 0.0 <= upper:
+        p_value = error_rate(level)
+        statistic = math.copysign(float(scipy.stats.t.isf(p_value / 2.0, degrees)), statistic)
     return TwoGroups(
         target=target,
         by=by,
         levels=two.names,
         counts=means.counts[pair],
         means=means.mean[0, pair],
-        difference=float(means.differences.difference[0, index]),
-        lower=float(means.differences.lower[0, index]),
-        upper=float(means.differences.upper[0, index]),
+        difference=difference,
+        lower=lower,
+        upper=upper,
         privacy_noise=parts[0] * sums.unit,
         sampling_noise=parts[1] * sums.unit,
         statistic=statistic,

@@ -284,6 +284,13 @@ class Search:
         start = np.append(vector / vector[held], 0.0)
         return self._descended(start, np.setdiff1d(self._all, [held, last]))
 
+    def end_beyond(self, index: int, limit: float, inside: _Point, side: float) -> float:
+        """Return the end of b_j on one side of a point whose Q is ``limit`` or less.
+
+        It is infinite if Q stays below the limit.
+        """
+        return self._end(index, limit, inside, side, thorough=True)
+
     def _end(self, index: int, limit: float, center: _Point, side: float, *, thorough: bool = False) -> float:
         """Find the end of b_j on one side by Newton's method for √Q, within a bracket."""
         # Its slope is known.

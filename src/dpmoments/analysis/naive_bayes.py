@@ -48,6 +48,8 @@ class NaiveBayes(Answer):
         Of every class, plus the variance of the noise on its mean; NaN for Booleans and levels.
     mean_noise : ndarray of shape (k, d)
         Noise SDs of the means as released; 0 if the noise distribution is not known.
+    mean_is_noise : ndarray of bool, shape (k, d)
+        True for means of which nothing is known but the public bounds.
     is_share : ndarray of shape (d,)
         True for Booleans and levels.
     schema : Schema
@@ -62,6 +64,7 @@ class NaiveBayes(Answer):
     means: FloatArray
     variances: FloatArray
     mean_noise: FloatArray
+    mean_is_noise: BoolArray
     is_share: BoolArray
     is_level: BoolArray
     schema: Schema
@@ -115,15 +118,17 @@ class NaiveBayes(Answer):
 
     def table(self) -> list[tuple[str, ...]]:
         """Return prior, mean and standard deviation or share of each feature, a class per column."""
-        parts = self.means, self.variances, self.mean_noise
+        parts = self.means, self.variances, self.mean_noise, self.mean_is_noise
         lines = [
             (
                 name,
                 *(
-                    f"{rounded(100.0 * mean, 100.0 * noise)}%"
+                    "noise"
+                    if hidden
+                    else f"{rounded(100.0 * mean, 100.0 * noise)}%"
                     if share
                     else f"{rounded(mean, noise)} ± {rounded(math.sqrt(variance), noise)}"
-                    for mean, variance, noise in zip(*(part[:, index].tolist() for part in parts), strict=True)
+                    for mean, variance, noise, hidden in zip(*(part[:, index].tolist() for part in parts), strict=True)
                 ),
             )
             for index, (name, share) in enumerate(zip(self.feature_names, self.is_share, strict=True))
@@ -201,6 +206,7 @@ def naive_bayes(by: str, groups: Mapping[Level, Released], columns: Sequence[str
         means=np.where(is_share, shares, means),
         variances=np.where(is_share, np.nan, variances),
         mean_noise=noise,
+        mean_is_noise=np.array([each.mean_is_noise for each in described], dtype=bool)[:, indices],
         is_share=is_share,
         is_level=is_level,
         schema=first.schema,

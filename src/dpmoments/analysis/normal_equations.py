@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
-from dpmoments.analysis.confidence import Estimate, format_probability
+from dpmoments.analysis.confidence import Estimate, agreeing_p_value, format_probability
 from dpmoments.analysis.functionals import gaps_of
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
@@ -38,16 +38,6 @@ The estimate so lies in its intervals at levels of 0.5 or more.
 
 _CLASSICAL = "on 16 real tables, robust errors were 0.9 to 1.2 times these for 80 % of coefficients"
 """Error of an assumption, as ``benchmarks/practice/unequal_variance.py`` measured it."""
-
-
-def _agreeing(p_value: float, lower: float, upper: float, level: float) -> float:
-    """Return the p-value of an interval.
-
-    It may be the hull of the values that the test does not reject.
-    """
-    if lower <= 0.0 <= upper:
-        return max(p_value, 1.0 - level)
-    return min(p_value, math.nextafter(1.0 - level, 0.0))
 
 
 def _unknown_matrix(equations: NormalEquations) -> FloatArray:
@@ -324,7 +314,8 @@ class NormalEquations:
         spread = moments - np.outer(mean, mean)
         if self.with_constant:
             spread[0] = spread[:, 0] = 0.0
-        total = max(self.residual_variance(at), np.finfo(float).tiny)
+        # relative to residuals that noise leaves nothing of, it would have no bound
+        total = max(self.residual_variance(at), self.residual_noise(at) / self.n_rows, np.finfo(float).tiny)
         variances, product = np.maximum(np.diag(spread), 0.0), spread @ at
         k = len(at) - 1
         squares = gaps * at**2
@@ -593,7 +584,7 @@ class NormalEquations:
         reach = float(scipy.special.stdtrit(degrees, 0.5 + 0.5 * level)) * error
         p_value = 2.0 * float(scipy.special.stdtr(degrees, -abs(value) / error)) if error > 0.0 else float(value == 0.0)
         lower, upper = value - reach, value + reach
-        return Estimate(value, lower, upper, _agreeing(p_value, lower, upper, level), privacy, sampling, level)
+        return Estimate(value, lower, upper, agreeing_p_value(p_value, lower, upper, level), privacy, sampling, level)
 
     def _inverted(self, weights: FloatArray, level: float, value: float = 0.0) -> Estimate:
         equations, basis, indices, units = self._rotated(weights[None, :])
@@ -616,13 +607,20 @@ class NormalEquations:
         lower, upper = min(ends[0], excess), max(ends[1], excess)
         of_value = 0.0  # of the estimate itself
         if excess != 0.0:
-            of_value = equations.search.least({index: -value / unit, last: 1.0}, [inside]).statistic
+            at_value = equations.search.least({index: -value / unit, last: 1.0}, [inside])
+            of_value = at_value.statistic
+            if of_value <= limit and not lower <= 0.0 <= upper:  # another part of the set, which need not be connected
+                side = math.copysign(1.0, lower * unit)
+                end = -equations.search.end_beyond(index, limit, at_value, side) * unit - value
+                if not math.isfinite(end):
+                    return Estimate.not_estimable(level)
+                lower, upper = min(lower, end), max(upper, end)
         # beyond all bounds is refuted too, but perhaps less than v is
         p_value = float(scipy.special.chdtrc(1, min(of_value, far_out)))
         parts = (float(weights @ part @ weights) for part in (self.privacy_covariance, self.sampling_covariance))
         privacy, sampling = (max(part, 0.0) for part in parts)
         share = privacy / max(privacy + sampling, np.finfo(float).tiny)
-        agreeing = _agreeing(p_value, lower, upper, level)
+        agreeing = agreeing_p_value(p_value, lower, upper, level)
         return Estimate.of_interval(excess, lower, upper, agreeing, level, min(share, 1.0))
 
     def _rotated(self, matrix: FloatArray) -> tuple[NormalEquations, FloatArray, IntegerArray, FloatArray]:

@@ -300,6 +300,10 @@ def _read_diagnostics(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**learned, "warnings": said} if said else learned
 
 
+_ROUNDING = 16.0 * float(np.finfo(float).eps)
+"""Share of a second moment up to which a variance is 0: the rounding error of a difference."""
+
+
 @dataclass(frozen=True, eq=False)
 class Moments(Release):
     """The noisy moments of a release, and the repaired estimates of the table's moments.
@@ -473,7 +477,11 @@ class Moments(Release):
         mean, gram = self._repaired
         if mean is None:
             raise InputValueError(Message("without-mean"))
-        return gram / self.n_rows - np.outer(mean, mean)
+        square = gram / self.n_rows
+        result = square - np.outer(mean, mean)
+        variances = np.einsum("ii->i", result)
+        variances[np.abs(variances) <= _ROUNDING * np.diag(square)] = 0.0
+        return np.asarray(result)
 
     @property
     @in_floating_point
