@@ -6,8 +6,8 @@ Analyze the release freely.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpmoments.foundation import __version__
 from dpmoments.foundation.errors import InputError
-from dpmoments.foundation.version import __version__
 
 if TYPE_CHECKING:
     from dpmoments import datasets, mechanisms, noise, privacy, rows

@@ -11,8 +11,8 @@ import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.refined_regression import refined_targets
+from dpmoments.foundation import __version__
 from dpmoments.foundation.values import is_finite_number
-from dpmoments.foundation.version import __version__
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Mechanism, Plan
 from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates

@@ -1,11 +1,4 @@
-"""Command line: ``dpmoments init
-
-preflight | forecast | release | show | report | …``.
-
-In addition every analysis is a command.
-"""
+"""Command line: ``dpmoments init | preflight | forecast | release | show | report | …``, and one command for each analysis."""
 
 from dpmoments.cli.entry import load_command as load_command
-from dpmoments.cli.entry import main
-
-__all__ = ["main"]
+from dpmoments.cli.entry import main as main

@@ -27,7 +27,7 @@ from dpmoments.cli.output import (
     tell_steps,
     what_number_to_write,
 )
-from dpmoments.foundation.version import __version__
+from dpmoments.foundation import __version__
 
 _CURATOR = "With the table"
 _ANALYST = "With a release: these cost no privacy"

@@ -4,15 +4,14 @@
 
 - Parameters state public knowledge (``schema``, or ``bounds`` or ``row_norm``); nothing is read from the table.
 - ``epsilon`` is the cost of *one* fit. With ``ledger`` and ``dataset`` every fit of the estimator and of its copies is
-  charged, and
-  refused beyond the grant; without a ledger the estimator and all its copies have one fit together.
+  charged, and refused beyond the grant; without a ledger the estimator and all its copies have one fit together.
 - The rows given to ``predict``, ``transform`` and ``score`` are the caller's: the results are as private as those rows.
 """
 
-from dpmoments.estimators.base import expected_failed_checks
+from dpmoments.estimators.base import expected_failed_checks as expected_failed_checks
 from dpmoments.estimators.components import DPPCA
 from dpmoments.estimators.covariance import DPCovariance
 from dpmoments.estimators.discriminant import DPLinearDiscriminant
 from dpmoments.estimators.ridge import DPRidge
 
-__all__ = ["DPPCA", "DPCovariance", "DPLinearDiscriminant", "DPRidge", "expected_failed_checks"]
+__all__ = ["DPPCA", "DPCovariance", "DPLinearDiscriminant", "DPRidge"]

@@ -18,8 +18,8 @@ from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import unrelated
 from dpmoments.analysis.resolvability import smallest_seen
+from dpmoments.foundation import __version__
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
-from dpmoments.foundation.version import __version__
 from dpmoments.mechanisms import ball_search
 from dpmoments.mechanisms.adaptive_ball import MAX_RADIUS, AdaptiveBallPlan, allowed_excess
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan

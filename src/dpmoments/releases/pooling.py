@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
+from dpmoments.foundation import __version__
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import require_kinds, require_known
-from dpmoments.foundation.version import __version__
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import PooledModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

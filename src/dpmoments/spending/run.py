@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from dpmoments.analysis.description import clipping_warning
+from dpmoments.foundation import __version__
 from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, LedgerError
 from dpmoments.foundation.progress import Watch, log, watched
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.foundation.version import __version__
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.grants import ROW, require_dataset, unit_name
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
