@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from dpmoments.ledger import BudgetExceededError, Ledger, LedgerError
     from dpmoments.papers import bounds as utility_bounds
     from dpmoments.papers import metrics
-    from dpmoments.planning.forecast import forecast
-    from dpmoments.planning.forecast_counts import forecast_counts
-    from dpmoments.planning.forecast_mean import forecast_mean
+    from dpmoments.planning.forecast import forecast, forecast_counts, forecast_mean
     from dpmoments.privacy.budget import PrivacyBudget
     from dpmoments.privacy.unit import Neighbors, PrivacyUnit
     from dpmoments.releases.counts_release import CountsRelease
@@ -124,8 +122,8 @@ _NAMES: dict[str, str] = {
     "TextFormat": "foundation.text_format",
     "UnsavedReleaseError": "spending.run",
     "forecast": "planning.forecast",
-    "forecast_counts": "planning.forecast_counts",
-    "forecast_mean": "planning.forecast_mean",
+    "forecast_counts": "planning.forecast",
+    "forecast_mean": "planning.forecast",
     "load": "releases.loading",
     "pool": "releases.pooling",
     "preflight": "inspection.preflight",

@@ -522,8 +522,8 @@ TESTS = {
         "forecast_units",
         "planner",
     ),
-    "planning/forecast_counts": ("counts_release",),
-    "planning/forecast_mean": (
+    "planning/forecast": (
+        "counts_release",
         "forecast_mean",
         "forecast",
     ),

@@ -127,7 +127,7 @@ def _entries(diagnostics: Mapping[str, Any]) -> list[Any]:
     return entries
 
 
-def check_targets(diagnostics: Mapping[str, Any], names: Sequence[str]) -> None:
+def check_refined_features(diagnostics: Mapping[str, Any], names: Sequence[str]) -> None:
     """Raise unless the refined regressions of a file are of these features."""
     for entry in _entries(diagnostics):
         refined = RefinedRegression.from_dict(entry)
