@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from dataclasses import replace
 from functools import cache
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
@@ -177,3 +179,28 @@ def test_a_deviation_is_noise_if_its_noise_hides_it_or_is_beyond_the_bounds() ->
     ):
         changed = replace(found, standard_deviation=np.array([deviation]), standard_deviation_noise=np.array([noise]))
         assert changed.standard_deviation_is_noise == [hidden]
+
+
+@pytest.mark.parametrize(
+    ("unit", "mean", "noise"), [("days", "2020-01-11", " days"), ("years", "2020-01-11", " years")]
+)
+def test_means_of_dates_are_dates(unit: Any, mean: str, noise: str) -> None:
+    """The tenth day after the origin of 2020; durations have the column's unit."""
+    table = pa.table({"day": [dt.date(2020, 1, 1), dt.date(2020, 1, 21)] * 5_000, "age": [30.0, 50.0] * 5_000})
+    schema = dpm.Schema(
+        dpm.Date("day", "2019-01-01", "2022-01-01", unit=unit, origin="2020-01-01"), dpm.Numeric("age", 0, 99)
+    )
+    release = dpm.release(table, schema, epsilon=1e7, delta=1e-6, mechanism="gaussian", insecure_seed=0)
+    described = release.describe()
+    day, age = described.table()[1:]
+    assert day[1] == mean
+    assert all(cell.endswith(noise) for cell in day[2:5])
+    assert not any(cell.endswith(noise) for cell in age)
+    assert described.mean is not None
+    assert described.to_pandas().loc["day", "mean"] == described.mean[0]  # numbers stay numbers
+
+
+def test_a_mean_of_a_date_that_noise_dominates_is_no_date() -> None:
+    table = pa.table({"day": [dt.date(2020, 1, 1)] * 20})
+    release = dpm.release(table, dpm.Schema(dpm.Date("day", "1900-01-01", "2022-01-01")), epsilon=0.01, insecure_seed=0)
+    assert release.describe().table()[1][1] == "noise"

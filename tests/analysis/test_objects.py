@@ -114,7 +114,7 @@ def test_nothing_is_suggested_that_is_not_close() -> None:
         assert "Did you mean" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["median", "quantile", "logit", "filter", "groupby"])
+@pytest.mark.parametrize("name", ["median", "quantile", "logit", "undo", "filter", "groupby"])
 def test_what_moments_cannot_give_is_refused_with_an_alternative(name: str) -> None:
     with refused("not-in-moments", InputAttributeError) as caught:
         getattr(RELEASE, name)

@@ -1293,6 +1293,8 @@ def test_pca_is_the_librarys(people_json: Path, run: Run) -> None:
         (("show", "people.parquet"), 1, "not a release"),
         (("show", "."), 1, "Is a directory"),
         (("summon", "people.json"), 2, "No such command 'summon'"),
+        (("median", "people.json"), 1, "a release has no median: quantiles need the order of the values"),
+        (("undo",), 1, "a release has no undo: what was drawn counts as spent"),
     ],
 )
 @pytest.mark.usefixtures("people_json")

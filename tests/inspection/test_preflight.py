@@ -462,11 +462,11 @@ LEVEL = dpm.Schema(dpm.Categorical("v", ["a"]))
 FINDINGS: list[tuple[dpm.Schema, list[Any], str]] = [
     (NUMERIC, [], "the table has no rows"),
     (DROPS, [None, None], "every row is dropped, by the rules of v (missing: drop)"),
-    (DROPS, [None, None], "all 2 cells of v are empty: their rows are dropped"),
+    (DROPS, [None, None], "all 2 cells of v are empty, and their rows are dropped"),
     (
         dpm.Schema(dpm.Numeric("v", 0, 1, missing="center")),
         [None, 1.0],
-        "1 of 2 cells of v (50.0%) are empty: count as the middle",
+        "1 of 2 cells of v (50.0%) are empty, and count as the middle",
     ),
     (NUMERIC, [-1.0, 0.5, 0.5], "1 of 3 numbers of v (33.3%) are below its lower bound 0, and are clipped"),
     (ROUGH, [1e9, 1e9], "all 2 numbers of v are more than the radius 20 above the center 0: is the"),
@@ -483,6 +483,7 @@ FINDINGS: list[tuple[dpm.Schema, list[Any], str]] = [
     (dpm.Schema.unit_ball(1, names=["v"], missing="drop"), [math.inf, 1.0], "(50.0%) are empty or infinite (1)"),
     (NUMERIC, [datetime.date(2026, 1, 1)], "a release stops: v has type date32[day] in the table and a numeric"),
     (NUMERIC, ["1", "2,5", "n/a"], "1 of 3 of these cells (33.3%) are text that could be read as a number"),
+    (NUMERIC, ["1", "2,5", "n/a"], "has 'n/a' for a missing value, state missing_values: ['n/a'] in the schema"),
     (NUMERIC, ["1", "2,5", "n/a"], "They hold '9,9' (1), 'n/a' (1) (every digit is shown as 9)"),
     (LEVEL, [[1], [2]], "a release stops: v has type nested values in the table and a categorical column needs text"),
 ]
@@ -742,10 +743,18 @@ def probable_causes(**columns: object) -> dict[str, Any]:
 def test_a_column_that_is_absent_hides_no_other_finding() -> None:
     facts = probable_causes(age=[200.0, 30.0], INC_TOT=["1.5", "x"], region=["north", "west"], Smoker=[True, False])
     assert facts["a_release_stops"]
-    assert facts["absent_columns"] == [{"column": "smoker", "name": "smoker", "close": "Smoker"}]
+    absent = {"column": "smoker", "name": "smoker", "close": "Smoker", "others": ["Smoker"]}
+    assert facts["absent_columns"] == [absent]
     assert facts["columns"]["age"]["above"] == facts["columns"]["region"]["unknown"] == 1
     assert facts["columns"]["income"]["unreadable"] == 1
     assert list(facts["derived"]) == []
+
+
+def test_columns_that_the_schema_does_not_use_are_named_if_none_is_similar() -> None:
+    schema = dpm.Schema(dpm.Numeric("income", 0, 9), dpm.Numeric("age", 0, 99))
+    table = pa.table({"INC_TOT": [1.0], "person": [1], "age": [30.0]})
+    said = words(dpm.preflight(table, schema, privacy_unit=dpm.PrivacyUnit("person", 1)))
+    assert "no column income. The schema does not use INC_TOT: if it is one of these, state its name as source:" in said
 
 
 def test_a_number_that_is_repeated_outside_the_bounds_is_probably_a_code() -> None:

@@ -424,3 +424,21 @@ def test_every_kind_of_release_has_a_summary(kind: str) -> None:
     page = _page(makers[kind](), _Asked(summary=True))
     assert 'id="limits"' in page
     assert 'id="appendix"' not in page
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("level", [0.95, 0.99999])
+def test_intervals_in_statements_have_the_signs_of_the_answers(level: float) -> None:
+    """At a high level the interval of a clear finding can hold zero: its end on the other side is negative."""
+    rng = np.random.default_rng(4)
+    x = rng.uniform(0, 1, 2_000)
+    table = pa.table({"x": x, "y": 0.5 - 0.085 * (x - 0.5) + rng.normal(0, 0.28, 2_000).clip(-0.5, 0.5)})
+    schema = dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Numeric("y", 0, 1))
+    release = dpm.release(table, schema, epsilon=50.0, insecure_seed=0)
+    [fit] = [release.ols("y ~ x", level=level)]
+    [(_, sections)] = _chapters([("", "", release)], _Asked(["y ~ x"], (), level))
+    [text] = [each.text for part in sections for each in part.statements if each.text.startswith("y is lower")]
+    low, high = (float(number) for number in re.search(r"interval (\S+) to (\S+)\)", text).groups())  # type: ignore[union-attr]
+    estimate = fit.estimates[1]
+    assert (low, high) == pytest.approx((-estimate.upper, -estimate.lower), abs=0.006)
+    assert (low < 0.0) is (level > 0.95)

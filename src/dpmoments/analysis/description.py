@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.constraints import Constraints
+from dpmoments.schema.dates import Date
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,6 +70,8 @@ class Description(Answer):
         Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
         Reason not to read the numbers as facts about the table (too few rows for the budget); usually empty.
+    dates : mapping of str to Date
+        Columns of dates, whose means are printed as dates; numbers are in the column's unit since its origin.
     """
 
     feature_names: tuple[str, ...]
@@ -88,6 +91,7 @@ class Description(Answer):
     clipping: TableBounds | None = None
     about_rows: str = ""
     warning: str = ""
+    dates: Mapping[str, Date] = field(default_factory=dict)
 
     facts = (
         *("n_rows", "count_noise", "count_is_public", "feature_names", "mean", "mean_noise", "mean_is_noise"),
@@ -249,16 +253,21 @@ class Description(Answer):
         noise = self.standard_deviation_noise
         return [
             Column("feature", self.feature_names, "feature", label=True),
-            Column("mean", self.mean, "mean", _in_words(means, self.mean_noise, self.mean_is_noise)),
-            Column("mean_noise", self.mean_noise, "± noise", rounded_cells(self.mean_noise, self.mean_noise)),
+            Column(
+                "mean",
+                self.mean,
+                "mean",
+                self._as_dates(_in_words(means, self.mean_noise, self.mean_is_noise), means, self.mean_is_noise),
+            ),
+            Column("mean_noise", self.mean_noise, "± noise", self._with_units(self.mean_noise)),
             Column("mean_is_noise", self.mean_is_noise),
             Column(
                 "" if spread is None else shown[0],
                 spread,
                 shown[1],
-                _in_words(spreads, noise, self.standard_deviation_is_noise),
+                self._with_units(spreads, _in_words(spreads, noise, self.standard_deviation_is_noise)),
             ),
-            Column("standard_deviation_noise", noise, "± noise", rounded_cells(noise, noise)),
+            Column("standard_deviation_noise", noise, "± noise", self._with_units(noise)),
             Column("standard_deviation_is_noise", self.standard_deviation_is_noise),
             *self._table_columns(),
         ]
@@ -272,8 +281,8 @@ class Description(Answer):
             f"{'clipped: ' if named else ''}sd {most}, mean {low} to {high}"
             for named, most, low, high in zip(
                 self.clipped,
-                rounded_cells(spreads[:, 1], self.standard_deviation_noise),
-                *(rounded_cells(end, self.mean_noise) for end in means.T),
+                self._with_units(spreads[:, 1], rounded_cells(spreads[:, 1], self.standard_deviation_noise)),
+                *(self._as_dates(rounded_cells(end, self.mean_noise), end) for end in means.T),
                 strict=True,
             )
         ]
@@ -283,6 +292,24 @@ class Description(Answer):
             Column("table_standard_deviation_lower", spreads[:, 0]),
             Column("table_standard_deviation_upper", spreads[:, 1]),
             Column("clipped", self.clipped),
+        ]
+
+    def _as_dates(self, cells: list[str], means: FloatArray, left: Sequence[bool] = ()) -> list[str]:
+        """Return cells of means with dates in place of numbers, but for those ``left`` as they are."""
+        result = []
+        for index, (name, cell) in enumerate(zip(self.feature_names, cells, strict=True)):
+            number, kept = float(means[index]), index < len(left) and left[index]
+            if name in self.dates and not kept and math.isfinite(number):
+                cell = np.datetime_as_string(self.dates[name].datetimes(np.array([number])), unit="auto")[0]
+            result.append(str(cell))
+        return result
+
+    def _with_units(self, values: FloatArray, cells: list[str] | None = None) -> list[str]:
+        """Return cells of durations with the unit of the column; by default rounded to two digits."""
+        plain = rounded_cells(values, values) if cells is None else cells
+        return [
+            f"{cell} {self.dates[name].counted_in}" if name in self.dates and cell[:1].isdigit() else cell
+            for name, cell in zip(self.feature_names, plain, strict=True)
         ]
 
     @property
@@ -384,6 +411,7 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
         clipping=clipping,
         about_rows="" if clipping is None else clipping.in_words,
         warning=cautions_in_full(release),
+        dates={column.name: column for column in release.schema.columns if isinstance(column, Date)},
     )
     return result if columns is None else result.part(chosen_features(release, columns))
 

@@ -28,6 +28,8 @@ from dpmoments.cli.output import (
     what_number_to_write,
 )
 from dpmoments.foundation import __version__
+from dpmoments.foundation.errors import InputAttributeError
+from dpmoments.messages.message import Message
 
 _CURATOR = "With the table"
 _ANALYST = "With a release: these cost no privacy"
@@ -126,6 +128,11 @@ class _Commands(typer.core.TyperGroup):
     """
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        if args and args[0] not in self.commands:
+            from dpmoments.releases.moment_release import NOT_IN_MOMENTS
+
+            if args[0] in NOT_IN_MOMENTS:
+                raise InputAttributeError(Message("not-in-moments", name=args[0], reason=NOT_IN_MOMENTS[args[0]]))
         name, summarized, rest = super().resolve_command(ctx, args)
         return name, None if name is None or summarized is None else _loaded(name), rest
 

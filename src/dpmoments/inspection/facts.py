@@ -156,12 +156,17 @@ class ColumnFacts:
 class AbsentColumn:
     """Column of the schema that the table lacks: its name there and in the table.
 
-    ``close`` is the similar name of a column of the table, if any.
+    ``close`` is the similar name of a column of the table, if any; ``others`` are the columns that the schema does not use.
     """
 
     column: str
     name: str
     close: str | None
+    others: tuple[str, ...] = ()
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return plain values, private."""
+        return {"column": self.column, "name": self.name, "close": self.close, "others": list(self.others)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -287,7 +292,7 @@ class TableFacts:
             "derived": dict(self.derived),
             "lines_with_more_or_fewer_cells": self.ragged,
             "files_not_read_to_their_end": list(self.failures),
-            "absent_columns": [vars(column).copy() for column in self.absent],
+            "absent_columns": [column.to_plain() for column in self.absent],
             "privacy_unit": None if self.unit is None else self.unit.to_plain(),
         }
 

@@ -97,6 +97,10 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
         if column.close is not None:
             close = visible(column.close, quoted=False)
             words += f". Did you mean {close}? Then state source: {close} for it in the schema"
+        elif column.others:
+            shown = ", ".join(visible(name, quoted=False) for name in column.others[:_MAX_LISTED])
+            more = f" and {len(column.others) - _MAX_LISTED} more" if len(column.others) > _MAX_LISTED else ""
+            words += f". The schema does not use {shown}{more}: if it is one of these, state its name as source: for it"
         yield Verdict(Seriousness.STOPS, 1.0, words)
     if facts.ragged:
         lines = "line has" if facts.ragged == 1 else "lines have"
@@ -145,7 +149,7 @@ def _of_column(facts: ColumnFacts, n_rows: int) -> Iterator[Verdict]:
             )
             yield Verdict(Seriousness.STOPS, facts.missing / n_rows, words)
         else:
-            yield _graded(facts.missing, n_rows, f"{words}: {_fate(column.missing, column)}")
+            yield _graded(facts.missing, n_rows, f"{words}, and {_fate(column.missing, column)}")
     if facts.shift is not None:
         yield _of_shift(facts.shift, name, n_rows, " days" if isinstance(column, Date) else "")
     if isinstance(column, Categorical):
@@ -288,7 +292,9 @@ def _of_levels(facts: ColumnFacts, column: Categorical, name: str, n_rows: int) 
 
 
 def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
-    needs = {"categorical": "text or integers", "date": "dates"}.get(facts.column.kind, "numbers")
+    needs = {"categorical": "text or integers", "date": "dates", "boolean": "true or false"}.get(
+        facts.column.kind, "numbers"
+    )
     if facts.types:
         words = f"a release stops: {name} has type {', '.join(visible(kind, quoted=False) for kind in facts.types)} in the table "
         words += f"and a {facts.column.kind} column needs {needs}: convert it, or describe it differently"
@@ -297,7 +303,7 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
         if facts.column.missing == "error":
             words = f"a release stops: {words}, and the column's rule is missing: error"
         else:
-            words += f": {_fate(facts.column.missing, facts.column)}, as missing ones do"
+            words += f", and {_fate(facts.column.missing, facts.column)}, as for missing ones"
     if facts.like_numbers:
         words += (
             f". {_of(facts.like_numbers, facts.unreadable, 'of these cells')} are text that could be read as a number"
@@ -317,8 +323,16 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
         words += '; how dates are written can be stated for the column, such as format: "%d.%m.%Y"'
     if facts.unreadable_values:
         words += f". They hold {_listed(facts.unreadable_values, facts.complete, counted=not facts.types)}"
-        if any(value.value[0] == "form" for value in facts.unreadable_values):
+        if any(value.value[0] == "form" and "9" in value.value[1] for value in facts.unreadable_values):
             words += " (every digit is shown as 9)"
+        texts = [
+            value.value[1]
+            for value in facts.unreadable_values
+            if value.value[0] == "form" and "9" not in value.value[1]
+        ]
+        if isinstance(facts.column, Numeric | Date) and facts.complete and 0 < len(texts) <= _MAX_LISTED:
+            codes = ", ".join(map(visible, texts))
+            words += f". If the codebook has {codes} for a missing value, state missing_values: [{codes}] in the schema"
     return words
 
 

@@ -717,7 +717,11 @@ def _without_absent(
     if not absent or not kept or (privacy_unit is not None and privacy_unit.column not in names):
         return schema, ()
     free = [name for name in names if name not in schema.columns_by_source]
-    columns = tuple(AbsentColumn(own, name, closest(name, free).get("close")) for own, name in absent.items())
+    if privacy_unit is not None:
+        free.remove(privacy_unit.column)
+    columns = tuple(
+        AbsentColumn(own, name, closest(name, free).get("close"), tuple(free)) for own, name in absent.items()
+    )
     return schema.with_columns(kept, row_norm=False), columns
 
 
@@ -819,11 +823,13 @@ class Preflight:
             if verdict.seriousness in (Seriousness.UNREAD, Seriousness.STOPS)
         ]
         if self.outcome is Outcome.STOPS:
-            whole = f"; {facts.whole:,} without those that stop it" if facts.stopping else ""
-            yield (
-                f"A release of this table STOPS with an error: see {' and '.join(reasons)} below. Its rules leave "
-                f"{facts.kept:,} of {facts.rows:,} rows{whole}."
-            )
+            numbers = " and ".join(filter(None, [", ".join(reasons[:-1]), reasons[-1]]))
+            left = f"The table has {facts.rows:,} rows"
+            if facts.kept < facts.rows:
+                left = f"Its rules leave {facts.kept:,} of {facts.rows:,} rows"
+            if facts.stopping and facts.whole:
+                left += f"; {facts.whole:,} without those that stop it"
+            yield f"A release of this table STOPS with an error: see {numbers} below. {left}."
         elif self.outcome is Outcome.WORTHLESS:
             yield (
                 f"A release of this table would RUN, AND BE WORTHLESS in part or whole: it counts "

@@ -86,13 +86,19 @@ _QUANTILE = (
     "quantiles need the order of the values, and a release holds count, mean and covariance; describe() has the mean and the "
     "standard deviation, and before a release the column can be cut into ranges: a Categorical has the share of each"
 )
-_NOT_IN_MOMENTS = MappingProxyType(
+_LOGISTIC = (
+    "a logistic regression needs every row; ols(...) of a Boolean column is the linear probability model, and lda(...) "
+    "separates groups by the same moments"
+)
+NOT_IN_MOMENTS = MappingProxyType(
     {
-        "median": _QUANTILE,
-        "quantile": _QUANTILE,
-        "logit": (
-            "a logistic regression needs every row; ols(...) of a Boolean column is the linear probability model, and lda(...) "
-            "separates groups by the same moments"
+        **dict.fromkeys(
+            ("median", "quantile", "quantiles", "percentile", "percentiles", "min", "max", "mode"), _QUANTILE
+        ),
+        **dict.fromkeys(("logit", "logistic"), _LOGISTIC),
+        "undo": (
+            "what was drawn counts as spent even if its file is deleted, because nobody can prove that nobody has read it; keep "
+            "the release: it is paid for, and every analysis of it is free"
         ),
         "filter": (
             "rows cannot be chosen after a release; group_means(...) compares groups, and dpm.release_groups(...) makes one "
@@ -104,7 +110,7 @@ _NOT_IN_MOMENTS = MappingProxyType(
         ),
     }
 )
-"""Methods of other libraries that moments do not determine, with reason and alternative."""
+"""Methods of other libraries, and commands, that moments do not determine, with reason and alternative."""
 
 
 RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")
@@ -150,8 +156,8 @@ class MomentRelease(Moments, Disclosed):
 
         def __getattr__(self, name: str) -> Any:
             """Raise an error with the reason and the alternative if a release has no such method."""
-            if name in _NOT_IN_MOMENTS:
-                raise InputAttributeError(Message("not-in-moments", name=name, reason=_NOT_IN_MOMENTS[name]))
+            if name in NOT_IN_MOMENTS:
+                raise InputAttributeError(Message("not-in-moments", name=name, reason=NOT_IN_MOMENTS[name]))
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property

@@ -352,7 +352,7 @@ def _coefficient_statements(release: MomentRelease, fit: FittedLine) -> tuple[St
         if not verdict or not each.estimable:
             continue
         error, reference = each.standard_error, fit.references.get(name.rpartition("=")[0])
-        ends = sorted(map(abs, (each.lower, each.upper)))
+        ends = sorted(end if each.value >= 0.0 else -end for end in (each.lower, each.upper))
         size, low, high = (rounded(value, error) for value in (abs(each.value), *ends))
         how = "higher" if each.value >= 0.0 else "lower"
         about = f"per unit of {name}"
@@ -425,7 +425,7 @@ def _difference_statements(answer: GroupMeans) -> tuple[Statement, ...]:
     errors = np.hypot(differences.privacy_noise[0], differences.sampling_noise[0])
     for index, (one, other) in enumerate(differences.pairs):
         value, error = float(differences.difference[0, index]), float(errors[index])
-        ends = [abs(float(end[0, index])) for end in (differences.lower, differences.upper)]
+        ends = [float(end[0, index]) * (1 if value >= 0.0 else -1) for end in (differences.lower, differences.upper)]
         low, high = (rounded(end, error) for end in sorted(ends))
         higher, lower = (one, other) if value >= 0.0 else (other, one)
         result.append(
