@@ -144,6 +144,8 @@ def _adapted(cell: Any, kind: Any) -> Any:
 _NOT_HELD: set[tuple[int, str]] = set()
 """Odd cells, which live as long as the list of them, and types that do not hold them."""
 _ODD = {id(cell) for cell in ODD_CELLS.values()}
+_HELD: dict[tuple[type, str, str], Any] = {}
+"""Ordinary cells, by type and text (0.0 and -0.0 are equal), and their form in a column of a type."""
 
 
 def held(cell: Any, kind: Any) -> Any:
@@ -153,6 +155,11 @@ def held(cell: Any, kind: Any) -> Any:
     ------
     NotHeldError
     """
+    if id(cell) not in _ODD and type(cell) in (bool, int, float, str, dt.datetime):
+        of_cell = type(cell), str(cell), str(kind)
+        if of_cell not in _HELD:
+            _HELD[of_cell] = _held(cell, kind)
+        return _HELD[of_cell]
     known = (id(cell), str(kind))
     if known in _NOT_HELD:
         raise NotHeldError

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any, NoReturn
 from uuid import UUID
 
@@ -92,12 +93,17 @@ def cleaned_schema(rule: str, names: Sequence[str] = COLUMNS) -> dpm.Schema:
 
 def table(*, gaps: bool, n_rows: int = 40) -> list[Row]:
     """Ordinary rows of twelve people; every number is one that all float types hold."""
+    return list(_table(gaps, n_rows))
+
+
+@cache
+def _table(gaps: bool, n_rows: int) -> tuple[Row, ...]:
     draw = random.Random(7 + gaps)
 
     def cell(value: Any) -> Any:
         return None if gaps and draw.random() < 0.08 else value
 
-    return [
+    return tuple(
         {
             "age": cell(draw.randrange(-40, 480) / 4),
             "visits": draw.randrange(-7, 8),
@@ -110,7 +116,7 @@ def table(*, gaps: bool, n_rows: int = 40) -> list[Row]:
             "unread": f"secret {place}",
         }
         for place in range(n_rows)
-    ]
+    )
 
 
 USUAL_ROW: Row = {

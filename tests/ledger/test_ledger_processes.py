@@ -97,18 +97,19 @@ def test_threads_share_one_ledger(folder: Path) -> None:
     assert exact_spent(ledger) == Fraction(1, 2)
 
 
-@pytest.mark.parametrize(("kills", "seed"), [(20, 0), pytest.param(200, 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kills", "seed"), [(12, 0), pytest.param(100, 1, marks=pytest.mark.slow)])
 def test_kills_at_any_moment_never_let_budget_be_spent_twice(folder: Path, kills: int, seed: int) -> None:
+    """Half of the kills are at calls of functions: some of them come between the two, however fast the machine is."""
     ledger = granted(folder / "budget.db", 1.0)
-    assert run("kill", folder / "budget.db", kills, seed) == {"kills": kills}
+    assert run("kill", folder / "budget.db", kills, seed) == {"kills": 2 * kills}
     releases = [dpm.load(path) for path in folder.glob("*.json")]
     account, found = dpm.Ledger(folder / "budget.db").account(DATASET), states(ledger)
     print(
-        f"{kills} kills: {len(releases)} releases written, {found[Action.RESERVE]} reserved, {found[Action.COMMIT]} committed, "
-        f"{account.n_open} left open, {found[Action.REFUND]} given back"
+        f"{2 * kills} kills: {len(releases)} releases written, {found[Action.RESERVE]} reserved, "
+        f"{found[Action.COMMIT]} committed, {account.n_open} left open, {found[Action.REFUND]} given back"
     )
     assert all(check.passed for check in ledger.verify(releases))
     assert account.sums.amounts[0] == Fraction(found[Action.RESERVE] - found[Action.REFUND], 10**6)
     assert found[Action.COMMIT] <= len(releases) <= found[Action.RESERVE] - found[Action.REFUND]
-    assert len({release.origin.ledger for release in releases}) == len(releases) > kills / 10
-    assert account.n_open > 0  # some kills came between the two
+    assert len({release.origin.ledger for release in releases}) == len(releases) > kills / 5
+    assert account.n_open > 0

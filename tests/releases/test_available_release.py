@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -140,13 +141,16 @@ def test_a_row_is_read_by_itself() -> None:
         assert np.array_equal(alone[0], together[index])
 
 
+@cache
+def _of_one_table() -> list[dpm.MomentRelease]:
+    _, lacking = people(1_500, seed=5, share=0.1)
+    options: dict[str, Any] = dict(rho=0.05, mechanism="gaussian", repair="none")
+    return [dpm.release(lacking, schema(), insecure_seed=seed, **options) for seed in range(100)]
+
+
 def _ratios(noise_of: Any) -> np.ndarray:
     """Return actual over stated noise SDs of means, variances and covariances, over releases of one table."""
-    _, lacking = people(1_500, seed=5, share=0.1)
-    made = [
-        dpm.release(lacking, schema(), rho=0.05, mechanism="gaussian", repair="none", insecure_seed=seed)
-        for seed in range(100)
-    ]
+    made = _of_one_table()
     d = len(made[0].feature_names)
     about = np.array([release.noisy_sum / release.noisy_count for release in made]).mean(axis=0)
     law = noise_of(made[0])
@@ -186,43 +190,48 @@ def test_noise_of_the_drawn_features_alone_is_too_small() -> None:
     assert ratios.max() > 1.3
 
 
-def _sampling_ratios(as_complete: bool) -> np.ndarray:
-    """Return actual over stated standard errors of two means, a correlation and a slope with R² of 0.8."""
-    names = ["age", "pay"]
+def _with_height(table: pd.DataFrame, seed: int) -> dpm.MomentRelease:
+    """Release a table, complete or not, with a column that age explains with R² of 0.8."""
+    height = 170.0 + 0.6 * (people(600, seed=seed, share=0.3)[0].age - 35.0)
+    height += 3.0 * np.random.default_rng([1, seed]).standard_normal(600)
     made = dpm.Schema(
         dpm.Numeric("age", 0, 120, RULE, fill=35),
         dpm.Numeric("pay", 0, 100_000, RULE, fill=30_000),
         dpm.Numeric("height", 0, 300),
     )
-    found, stated = [], []
-    for seed in range(100):
-        whole, lacking = people(600, seed=seed, share=0.3)
-        rng = np.random.default_rng([1, seed])
-        height = 170.0 + 0.6 * (whole.age - 35.0) + 3.0 * rng.standard_normal(600)
+    rows = table[["age", "pay"]].assign(height=height)
+    return dpm.release(rows, made, rho=1e6, mechanism="gaussian", insecure_seed=seed)
 
-        def released(table: pd.DataFrame, height: Any = height, seed: int = seed) -> Any:
-            table = table[names].assign(height=height)
-            return dpm.release(table, made, rho=1e6, mechanism="gaussian", insecure_seed=seed)
 
-        release = released(lacking)
-        found.append([*release.mean[:2], release.correlation[0, 1], release.ols("height", ["age"]).coefficients[0]])
-        if seed < 8:
-            release = released(whole) if as_complete else release
-            row = release.correlations(["age", "pay"]).to_pandas().iloc[0]
-            slope = release.ols("height", ["age"]).standard_errors[0]
-            stated.append([*np.sqrt(release.describe().sampling_variance[:2]), row["sampling_noise"], slope])
+@cache
+def _lacking() -> list[dpm.MomentRelease]:
+    return [_with_height(people(600, seed=seed, share=0.3)[1], seed) for seed in range(100)]
+
+
+def _sampling_ratios(stating: list[dpm.MomentRelease]) -> np.ndarray:
+    """Return actual over stated standard errors of two means, a correlation and a slope."""
+    found = [
+        [*release.mean[:2], release.correlation[0, 1], release.ols("height", ["age"]).coefficients[0]]
+        for release in _lacking()
+    ]
+    stated = []
+    for release in stating:
+        row = release.correlations(["age", "pay"]).to_pandas().iloc[0]
+        slope = release.ols("height", ["age"]).standard_errors[0]
+        stated.append([*np.sqrt(release.describe().sampling_variance[:2]), row["sampling_noise"], slope])
     return np.std(found, axis=0) / np.mean(stated, axis=0)
 
 
 def test_sampling_errors_count_missing_values() -> None:
-    ratios = _sampling_ratios(as_complete=False)
+    ratios = _sampling_ratios(_lacking()[:8])
     assert ratios.min() > 0.8
     assert ratios.max() < 1.25
 
 
 def test_sampling_errors_of_a_complete_table_are_too_small() -> None:
     """Planted fault: errors as if no value were missing."""
-    assert _sampling_ratios(as_complete=True).max() > 1.3
+    complete = [_with_height(people(600, seed=seed, share=0.3)[0], seed) for seed in range(8)]
+    assert _sampling_ratios(complete).max() > 1.3
 
 
 def test_file_holds_what_was_drawn(tmp_path: Any) -> None:

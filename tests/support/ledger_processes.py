@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 
 import numpy as np
 
@@ -32,6 +33,8 @@ MEMORY = Path("/dev/shm")
 """Where a transaction need not wait for a disk. Locks and kills are the same there; a power cut is not what is tested."""
 LONGEST_LIFE = 5
 """Of a process that is killed, in releases of this machine as busy as it is."""
+COUNTED_LIFE = 2
+"""Of a process that is killed at a call of a function, in releases."""
 
 
 @contextmanager
@@ -107,18 +110,49 @@ def run_together(n_processes: int, work: Callable[[], int]) -> dict[str, object]
     return {"made": made, "codes": codes}
 
 
+def counted(work: Callable[[], object], last: float = float("inf")) -> int:
+    """Calls of functions since the first reservation, those of C among them; at the last one the process kills itself."""
+    n_calls, reserved = 0, False
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal n_calls, reserved
+        reserved = reserved or (event == "return" and frame.f_code is dpm.Ledger.reserve.__code__)
+        n_calls += reserved and event in ("call", "c_call")
+        if n_calls > last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(count)
+    work()
+    sys.setprofile(None)
+    return n_calls
+
+
 def kill(ledger: str, n_kills: int, seed: int) -> dict[str, object]:
-    """Kill processes that release in a loop, each at a random moment."""
+    """Kill processes that release in a loop: some at a random moment, as many at a random call of a function.
+
+    How many calls there are between two steps of a release does not depend on the machine, nor on what is in the ledger.
+    """
+    draw = np.random.default_rng(seed)
     start = time.monotonic()
     run_together(1, lambda: make_releases(ledger, LONGEST_LIFE, 1e-6))
-    moments = np.random.default_rng(seed).uniform(0.0, time.monotonic() - start, n_kills)
+    moments = draw.uniform(0.0, time.monotonic() - start, n_kills).tolist()
+    child, reader = in_child(lambda: counted(lambda: make_releases(ledger, COUNTED_LIFE, 1e-6)))
+    calls = draw.integers(0, int(os.read(reader, 100)), n_kills).tolist()
+    os.waitpid(child, 0)
+    os.close(reader)
     for moment in moments:
         child, reader = in_child(lambda: make_releases(ledger, 10**6, 1e-6))
-        time.sleep(float(moment))
+        time.sleep(moment)
         os.kill(child, signal.SIGKILL)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-        os.close(reader)
-    return {"kills": n_kills}
+        wait_for_killed(child, reader)
+    for call in calls:
+        wait_for_killed(*in_child(lambda last=call: counted(lambda: make_releases(ledger, 10**6, 1e-6), last)))  # type: ignore[misc]
+    return {"kills": 2 * n_kills}
+
+
+def wait_for_killed(child: int, reader: int) -> None:
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    os.close(reader)
 
 
 if __name__ == "__main__":
