@@ -136,7 +136,8 @@ def start(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Callabl
     running = []
 
     def started(name: str | dpm.DatabaseQuery | None = "people.csv", folder: Path = tmp_path) -> Window:
-        table = written(folder, name) if isinstance(name, str) else name
+        known = isinstance(name, str) and not Path(name).is_absolute()
+        table = written(folder, name) if known else name
         listening = socket.create_server(("127.0.0.1", 0))
         desk = Desk(Journey(folder, table), listening.getsockname()[1])
         server = server_of(desk)
@@ -607,6 +608,7 @@ def test_a_schema_of_other_hands_keeps_what_the_page_does_not_show(
         "upper__0": "90",
         "kind__2": "categorical",
         "levels__2": "north\nsouth",
+        "aliases__2": "N = north",
     }
     keep = {f"keep__{index}": "yes" for index in range(3)}
     window.send("columns", **form | keep, then="next")
@@ -617,6 +619,50 @@ def test_a_schema_of_other_hands_keeps_what_the_page_does_not_show(
     assert window.ask("GET", "/unit").code == 422  # not saved yet
     window.send("columns", **{**form, "keep__0": "yes", "keep__1": "yes"}, then="next")
     assert dpm.Schema.load(tmp_path / "people.yaml").row_norm == dpm.Schema(age, dpm.Power("age", 2)).row_norm
+
+
+def test_how_a_column_is_written_can_be_stated(start: Callable[..., Window], tmp_path: Path) -> None:
+    """What preflight advises for a messy file has a field; the form comes back with what was saved."""
+    text = "Ort;Lohn;Raucher;Tag\n" + "Ost;1.234,5;ja;31.01.2020\neast = x;2,5;nein;01.02.2021\n" * 300
+    (tmp_path / "leute.csv").write_text(text)
+    window = start(str(tmp_path / "leute.csv")).open()
+    page = window.see("/table")
+    assert "would have 4 by" in page.words
+    assert "<details open>" in page.text
+    page = window.send("table", page, table=str(tmp_path / "leute.csv"), delimiter=";")
+    form = {f"keep__{index}": "yes" for index in range(4)} | {"then": "next"}
+    form |= {
+        "kind__0": "categorical",
+        "levels__0": "Ost\nWest",
+        "aliases__0": "east = x = Ost\nW = West",
+        "source__0": "",
+    }
+    form |= {"kind__1": "numeric", "lower__1": "0", "upper__1": "5000", "decimal__1": ",", "thousands__1": "."}
+    form |= {"kind__2": "boolean", "true_values__2": "ja", "false_values__2": "nein"}
+    form |= {
+        "kind__3": "date",
+        "lower__3": "2020-01-01",
+        "upper__3": "2021-12-31",
+        "format__3": "%d.%m.%Y",
+        "unit__3": "years",
+    }
+    window.send("columns", page, **form)
+    expected = (
+        dpm.Categorical("Ort", ["Ost", "West"], aliases={"Ost": ["east = x"], "West": ["W"]}),
+        dpm.Numeric("Lohn", 0, 5_000, decimal=",", thousands="."),
+        dpm.Boolean("Raucher", true_values=["ja"], false_values=["nein"]),
+        dpm.Date("Tag", "2020-01-01", "2021-12-31", format="%d.%m.%Y", unit="years"),
+    )
+    assert dpm.Schema.load(tmp_path / "leute.yaml").columns == expected
+    shown = window.see("/columns")
+    assert "east = x = Ost\nW = West</textarea>" in html.unescape(shown.text)
+    window.send("columns", shown, **form | {"then": "check"})
+    window.wait()
+    assert window.see("/columns").words.count("every cell fits") >= 4
+    renamed = form | {"source__2": "Raucher?", "aliases__0": ""}
+    window.send("columns", **renamed)
+    ort, _, smoker, _ = dpm.Schema.load(tmp_path / "leute.yaml").columns
+    assert (getattr(ort, "aliases", 1), getattr(smoker, "source", 1)) == (None, "Raucher?")
 
 
 def test_a_text_file_of_another_format(start: Callable[..., Window], tmp_path: Path) -> None:

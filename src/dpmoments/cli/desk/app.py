@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpmoments.audit.verification import checks
-from dpmoments.cli.desk.journey import ENTRIES_OF_KIND, SETTINGS, Form, Journey, lines_of
+from dpmoments.cli.desk.journey import ENTRIES_OF_KIND, SETTINGS, Form, Journey, lines_of, lines_of_aliases
 from dpmoments.cli.output import explain
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message as Said
@@ -226,7 +226,7 @@ class Desk:
                 "release": self._release,
             }.get(step)
             content = {} if own is None else own(form)
-            said = dict(fault=fault, state=journey.state)
+            said = dict(fault=fault or (journey.unread if step == "table" else ""), state=journey.state)
             page = filled_in(f"{step}.html", __package__, **{"private": False} | common | said | content)
         except Exception as error:
             words, code = "\n".join(filter(None, [fault, explain(error)])), max(code, 422)
@@ -238,7 +238,8 @@ class Desk:
         if findings is not None:
             findings.show(shown)
         content = {"private": findings is not None, "findings_text": shown.getvalue()}
-        return {"kinds": ENTRIES_OF_KIND, "lines_of": lines_of, **content}
+        forms = {"kinds": ENTRIES_OF_KIND, "lines_of": lines_of, "lines_of_aliases": lines_of_aliases}
+        return {**forms, **content}
 
     def _forecast(self, form: Form) -> dict[str, Any]:
         asked = {name: form.get(name, self.journey.stated[name]) for name in SETTINGS["forecast"]}

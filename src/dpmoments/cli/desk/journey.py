@@ -47,13 +47,16 @@ _TABLE_ENDINGS = (*PARQUET_ENDINGS, *FEATHER_ENDINGS, *CSV_DELIMITERS, *EXCEL_EN
 _FILE_NAME = re.compile(r"\w[\w .()+=-]{0,199}")
 """Names of the files that the desk writes: no folders, no hidden files."""
 ENTRIES_OF_KIND: Mapping[str, tuple[str, ...]] = {
-    "numeric": ("lower", "upper", "missing", "fill"),
-    "date": ("lower", "upper", "missing", "fill"),
-    "boolean": ("missing", "fill"),
-    "categorical": ("levels", "other", "missing", "strip", "casefold"),
+    "numeric": ("lower", "upper", "missing", "fill", "decimal", "thousands"),
+    "date": ("lower", "upper", "missing", "fill", "format", "unit"),
+    "boolean": ("missing", "fill", "true_values", "false_values"),
+    "categorical": ("levels", "other", "missing", "strip", "casefold", "aliases"),
 }
-"""Entries in a column's form, in addition to name, kind, missing values and description."""
-_EDITED = {*(entry for entries in ENTRIES_OF_KIND.values() for entry in entries), "missing_values", "description"}
+"""Entries in a column's form, in addition to name and kind."""
+_OF_ANY_KIND = ("missing_values", "source", "description")
+_EDITED = {*(entry for entries in ENTRIES_OF_KIND.values() for entry in entries), *_OF_ANY_KIND}
+_LISTS = ("levels", "missing_values", "true_values", "false_values")
+_TEXTS = ("description", "source", "decimal", "thousands", "format", "unit")
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "unit": ("unit", "column", "max_rows", "missing_unit", "neighbors"),
     "forecast": ("n_rows", "epsilon", "delta", "rho", "mechanism"),
@@ -124,8 +127,15 @@ class Journey:
         self._names: tuple[str, ...] = ()
         self._text, self._key = "", secrets.token_bytes()
         self._checked: tuple[str, dpmoments.PrivacyUnit | None] = "", None
-        if table is not None:
+        self.unread = ""
+        """Why the given file could not be read yet: it may be written in another format."""
+        if isinstance(table, DatabaseQuery):
             self._use(table, {})
+        elif table is not None:
+            try:
+                self._use(table, {})
+            except ValueError as error:
+                self.unread = explain(error)
 
     def file(self, name: str, ending: str) -> Path:
         """Return the path of a file of the folder; refuse names that lead elsewhere."""
@@ -200,7 +210,7 @@ class Journey:
 
     def _use(self, table: str | DatabaseQuery, marks: dict[str, str]) -> None:
         before = self.table, self.marks
-        self.table, self.marks = table, marks
+        self.table, self.marks, self.unread = table, marks, ""
         try:
             self._read()
         except BaseException:
@@ -517,6 +527,23 @@ def lines_of(values: Sequence[Any] | None) -> str:
     return "\n".join(f'"{text}"' if in_quotes else text for (_, text), in_quotes in zip(texts, quoted, strict=True))
 
 
+def _aliases(text: str, levels: Sequence[Any]) -> dict[Any, list[Any]]:
+    """Read other spellings of levels, ``spelling = level`` in each line."""
+    known, result = {str(level): level for level in levels}, dict[Any, list[Any]]()
+    for line in filter(None, map(str.strip, text.splitlines())):
+        parts = line.split("=")
+        splits = [("=".join(parts[:cut]).strip(), "=".join(parts[cut:]).strip()) for cut in range(1, len(parts))]
+        spelling, level = next((split for split in splits if split[1] in known), splits[-1] if splits else (line, ""))
+        result.setdefault(known.get(level, level), []).append(_item(spelling))
+    return result
+
+
+def lines_of_aliases(aliases: Mapping[Any, Sequence[Any]] | None) -> str:
+    """Return other spellings of levels for a form, ``spelling = level`` in each line."""
+    pairs = [(level, spelling) for level, spellings in (aliases or {}).items() for spelling in spellings]
+    return "\n".join(f"{lines_of([spelling])} = {level}" for level, spelling in pairs)
+
+
 def _column(entries: Mapping[str, Any], form: Form, index: int) -> dict[str, Any]:
     """Return a column with the entries of its form; others stay, unless its kind changes."""
     kind = form.get(f"kind-{index}")
@@ -525,14 +552,16 @@ def _column(entries: Mapping[str, Any], form: Form, index: int) -> dict[str, Any
     same = entries.get("kind") in (None, kind)
     kept = {key: value for key, value in entries.items() if key not in _EDITED and (same or key in ("name", "source"))}
     made: dict[str, Any] = {**kept, "kind": kind or None}
-    for name in (*ENTRIES_OF_KIND.get(kind, ("missing",)), "missing_values", "description"):
+    for name in (*ENTRIES_OF_KIND.get(kind, ("missing",)), *_OF_ANY_KIND):
         text = form.get(f"{name}-{index}", "").strip()
-        if name in ("levels", "missing_values"):
+        if name in _LISTS:
             value: Any = _items(text, levels=name == "levels") or None
+        elif name == "aliases":
+            value = _aliases(text, made.get("levels") or ()) or None
         elif name in ("strip", "casefold"):
             value = bool(text) or None
         else:
-            value = (text if name == "description" else _value(text)) if text else None
+            value = (text if name in _TEXTS else _value(text)) if text else None
         if value is not None or name in ("lower", "upper", "levels"):
             made[name] = value
     return made
