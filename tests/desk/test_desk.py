@@ -629,6 +629,7 @@ def test_how_a_column_is_written_can_be_stated(start: Callable[..., Window], tmp
     page = window.see("/table")
     assert "would have 4 by" in page.words
     assert "<details open>" in page.text
+    assert re.search(r"value=\"[^\"]*leute.csv\" checked", page.text)
     page = window.send("table", page, table=str(tmp_path / "leute.csv"), delimiter=";")
     form = {f"keep__{index}": "yes" for index in range(4)} | {"then": "next"}
     form |= {
