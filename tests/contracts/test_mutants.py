@@ -6,6 +6,8 @@ import ast
 import tomllib
 from pathlib import Path
 
+from tools.mutants.sizes import ARGUMENTS, CALLS, DEFINITIONS, PICTURES, names_of, sizes_of
+
 REPOSITORY = Path(__file__).parents[2]
 LIST = REPOSITORY / "tools" / "mutants" / "equivalent.toml"
 
@@ -55,3 +57,25 @@ def test_every_module_that_is_judged_has_its_tests() -> None:
         assert list((REPOSITORY / "src" / "dpmoments").glob(f"{prefix}*")), prefix
         for name in names:
             assert len([*(REPOSITORY / "tests").rglob(f"test_{name}.py")]) == 1, name
+
+
+def test_sizes_of_pictures_are_named_as_they_are() -> None:
+    """Every name of the rule is that of a definition, an argument or a call; estimates and interval ends are not among them."""
+    source, used = REPOSITORY / "src" / "dpmoments", set()
+    for path in [path for picture in PICTURES for path in sorted(source.glob(f"{picture}*.py"))]:
+        text, module = path.read_text(encoding="utf-8"), str(path.relative_to(source).with_suffix(""))
+        tree = ast.parse(text)
+        defined = {name for statement in tree.body for name in names_of(statement)}
+        assert set(DEFINITIONS.get(module, ())) <= defined, module
+        used |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
+        used |= {
+            getattr(node.func, "attr", getattr(node.func, "id", ""))
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+        }
+        lines = text.split("\n")
+        left = ["".join(lines[start[0] - 1][start[1] :]) for start, _ in sizes_of(module, tree, lines)]
+        assert not any("line.value" in each or "line.lower" in each for each in left), module
+    assert used >= ARGUMENTS | CALLS
+    assert list(sizes_of("analysis/confidence", ast.parse("f(alpha=0.05)"), ["f(alpha=0.05)"])) == []
+    assert list(sizes_of("plots/intervals", ast.parse("f(alpha=0.05)"), ["f(alpha=0.05)"])) == [((1, 8), (1, 12))]

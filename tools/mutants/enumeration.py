@@ -11,6 +11,7 @@ from pathlib import Path
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from tools.mutants.operators import is_small_integer, operators
+from tools.mutants.sizes import ARITHMETIC, Span, sizes_of, span_of
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "dpmoments"
@@ -22,6 +23,7 @@ LEFT_ALONE = {
     "unions of types": "`A | B` outside functions: types again",
     "caches": "`@cache` and its kin: speed alone",
     "dataclass, property, classmethod and other plain decorators": "without them nothing imports or works",
+    "sizes and colors of pictures": "numbers and arithmetic that `sizes.py` lists; what is drawn is mutated",
 }
 PLAIN_DECORATORS = {"dataclass", "property", "classmethod", "staticmethod", "abstractmethod", "overload", "wraps"}
 CACHES = {"cache", "lru_cache", "cached_property"}
@@ -90,14 +92,15 @@ def mutants_of(module: str) -> Iterator[Mutant]:
     lines = source.split("\n")
     tree = ast.parse(source)
     definitions = list(_definitions(tree))
-    zones = list(_zones(tree, lines))
+    zones, sizes = list(_zones(tree, lines)), list(sizes_of(module, tree, lines))
     parsed = get_ast(source)
     for operator_name, operator in operators().items():
         places = ((node, start) for node in ast_nodes(parsed) for start, _ in operator.mutation_positions(node))
         seen: dict[tuple[int, int], int] = {}
         for occurrence, (node, (line, column)) in enumerate(places):
             index = seen[line, column] = seen.get((line, column), -1) + 1
-            if any(start <= (line, column) < end for start, end in zones):
+            left_alone = [*zones, *(sizes if operator_name.startswith(ARITHMETIC) else ())]
+            if any(start <= (line, column) < end for start, end in left_alone):
                 continue
             if operator_name.startswith("ReplaceBinaryOperator") and node.get_previous_leaf().value in "(,":
                 continue  # the mark after which arguments have names
@@ -150,16 +153,11 @@ def _definitions(node: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[
             yield Definition(f"{prefix}{names[0] if names else '(module)'}", first, last, None)
 
 
-def _zones(tree: ast.Module, lines: list[str]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def _zones(tree: ast.Module, lines: list[str]) -> Iterator[Span]:
     """What is left alone, as (line, column) from and to."""
 
-    def span(node: ast.AST) -> tuple[tuple[int, int], tuple[int, int]]:
-        # ast counts columns in bytes, parso in characters.
-        def characters(line: int, offset: int) -> tuple[int, int]:
-            return line, len(lines[line - 1].encode()[:offset].decode())
-
-        start = characters(node.lineno, node.col_offset)  # type: ignore[attr-defined]
-        return start, characters(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+    def span(node: ast.AST) -> Span:
+        return span_of(node, lines)
 
     for node in ast.walk(tree):
         if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
@@ -193,9 +191,7 @@ def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def _decorators(
-    node: ast.FunctionDef | ast.ClassDef, span: object
-) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def _decorators(node: ast.FunctionDef | ast.ClassDef, span: object) -> Iterator[Span]:
     for decorator in node.decorator_list:
         plain = decorator.func if isinstance(decorator, ast.Call) else decorator
         name = plain.attr if isinstance(plain, ast.Attribute) else getattr(plain, "id", "")

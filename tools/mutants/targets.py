@@ -528,6 +528,7 @@ TESTS = {
         "forecast",
     ),
     "planning/picture": (
+        "drawn_numbers",
         "plots",
         "forecast",
     ),
@@ -540,7 +541,10 @@ TESTS = {
         "ways",
         "forecast",
     ),
-    "plots/": ("plots",),
+    "plots/": (
+        "drawn_numbers",
+        "plots",
+    ),
     "releases/pooling": (
         "pooling",
         "coverage",

@@ -415,7 +415,11 @@ def plot_covariance(
         ),
     )
     with_color_bar(
-        ax, image, "covariance, each column over half its range", noise=typical, ticks=_ticks(linear, largest)
+        ax,
+        image,
+        "covariance, numbers and Booleans over half their range",
+        noise=typical,
+        ticks=_ticks(linear, largest),
     )
     off = np.tril_indices(len(chosen), -1)
     stand_out = (

@@ -1,0 +1,75 @@
+"""Sizes and colors of pictures: numbers that say nothing of a table.
+
+A mutant of a picture counts if what is drawn is another: positions of estimates, ends of intervals, labels and their order,
+hatching, hollow marks, and every condition. Numbers and arithmetic are left alone in the arguments named here, in the
+arguments of the calls named here, and in definitions that compute nothing but sizes, colors or places for letters.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+PICTURES = ("plots/", "planning/picture")
+"""Modules that draw."""
+ARGUMENTS = frozenset(
+    (
+        *(
+            "alpha",
+            "aspect",
+            "bbox_to_anchor",
+            "borderaxespad",
+            "elinewidth",
+            "fontsize",
+            "height",
+            "labelsize",
+            "length",
+        ),
+        *("linespacing", "linewidth", "markeredgewidth", "markersize", "nbins", "pad", "rotation", "shrink", "zorder"),
+    )
+)
+CALLS = frozenset(("axes_of", "inset_axes", "set_size_inches"))
+DEFINITIONS = {
+    "plots/canvas": (
+        *("TEXT_SIZE", "SMALL_TEXT", "POINTS_AN_INCH", "_LINE_HEIGHT", "_LETTERS_AN_INCH", "_KEY", "_NARROWEST"),
+        *("_WIDE_STAND_INS", "_STAND_INS", "ink_on", "room_for_labels", "legend_below", "entitle"),
+    ),
+    "plots/intervals": ("_INCHES_A_LINE", "_ROOM", "_interval_axes"),
+    "plots/matrices": ("_MIN", "_INCHES_A_FEATURE", "_MIN_TEXT", "matrix_axes", "_name"),
+    "plots/steps": ("_OUTLINE", "_FIRST_NAME", "_zoom"),
+}
+ARITHMETIC = ("NumberReplacer", "ScaleConstant", "ReplaceBinaryOperator", "ReplaceUnaryOperator", "UnwrapCall")
+"""Operators that change a size; the others change what is drawn."""
+
+Span = tuple[tuple[int, int], tuple[int, int]]
+
+
+def span_of(node: ast.AST, lines: list[str]) -> Span:
+    """Where a node is: ast counts columns in bytes, parso in characters."""
+
+    def characters(line: int, offset: int) -> tuple[int, int]:
+        return line, len(lines[line - 1].encode()[:offset].decode())
+
+    start = characters(node.lineno, node.col_offset)  # type: ignore[attr-defined]
+    return start, characters(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+
+def names_of(statement: ast.stmt) -> set[str]:
+    """What a statement outside all functions defines."""
+    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+    assigned = [node for target in targets if target is not None for node in ast.walk(target)]
+    return {node.id for node in assigned if isinstance(node, ast.Name)} | {getattr(statement, "name", "")}
+
+
+def sizes_of(module: str, tree: ast.Module, lines: list[str]) -> Iterator[Span]:
+    """Places of a module in which numbers and arithmetic are sizes."""
+    if not module.startswith(PICTURES):
+        return
+    for statement in tree.body:
+        if names_of(statement) & set(DEFINITIONS.get(module, ())):
+            yield span_of(statement, lines)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg in ARGUMENTS:
+            yield span_of(node.value, lines)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in CALLS:
+            yield from (span_of(argument, lines) for argument in node.args)
