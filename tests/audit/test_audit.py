@@ -38,9 +38,9 @@ from dpmoments.audit.events import (
     best_events,
     epsilon_lower_bound,
     learn_scores,
-    names_in,
     rarer_events,
     raw_statistics,
+    record_names,
     repeated_rows,
     run_repeatedly,
 )
@@ -312,7 +312,7 @@ def test_statistics_of_a_noisy_matrix_one_by_one() -> None:
 def test_statistics_hold_no_nan_whatever_the_output() -> None:
     odd = [np.zeros((2, 2)), np.full((2, 2), np.nan), np.full((2, 2), np.inf), np.diag([1e308, -1e308]), np.eye(2)]
     records = [_numbers_of(RunResult(None, None, gram)) for gram in odd] + [{"failed": 1.0}]
-    statistics, names = raw_statistics(records, names_in(records), np.zeros((2, 2)), np.eye(2))
+    statistics, names = raw_statistics(records, record_names(records), np.zeros((2, 2)), np.eye(2))
     assert statistics.shape == (6, len(names))
     assert np.isfinite(statistics).all()
     scores = learn_scores(statistics[:3], statistics[3:])

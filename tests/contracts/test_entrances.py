@@ -421,7 +421,7 @@ def test_the_rows_of_a_unit_depend_on_its_own_rows(name: str, rule: str, every: 
 # --- estimators -------------------------------------------------------------------------------------------------------
 
 
-class Told(BaseException):
+class AuditedRelease(BaseException):
     """Carries exact moments out of a fit, before noise is drawn."""
 
     def __init__(self, moments: Moments) -> None:
@@ -434,7 +434,7 @@ def fits_end_at_moments(monkeypatch: pytest.MonkeyPatch) -> None:
     of_rows = Rows.moments
 
     def tell(rows: Rows, *arguments: Any, **options: Any) -> Any:
-        raise Told(of_rows(rows, *arguments, **options))
+        raise AuditedRelease(of_rows(rows, *arguments, **options))
 
     monkeypatch.setattr(Rows, "moments", tell)
 
@@ -455,7 +455,7 @@ def fitted(entrance: EstimatorEntrance, rule: str) -> Ask:
         with refusals() as stopped:
             try:
                 model.fit(x, *y)
-            except Told as told:
+            except AuditedRelease as told:
                 return told.moments
             raise CrashError("the fit asked for no moments")
         return stopped[0]

@@ -46,7 +46,7 @@ from dpmoments.rows.sources.dask import (
     partition_outcome,
     sealed,
 )
-from dpmoments.rows.sources.engine import Failure, Outcome, PartitionJob, PassProgress, Reading, Seal, _Summarized
+from dpmoments.rows.sources.engine import Failure, JobOutcome, PartitionJob, PassProgress, Reading, Seal, _Summarized
 from dpmoments.rows.sources.opening import open_source
 from support.said import refused
 from support.table_forms import EXPECTED, N_ROWS, REGIONS, SCHEMA, TABLE, csv_text, decimals, make_table
@@ -189,7 +189,7 @@ def test_a_list_of_groups_of_rows_is_not_taken_for_the_files(tmp_path: Path) -> 
 def test_of_two_failures_that_of_the_lower_partition_is_told(order: tuple[int, int]) -> None:
     count = RowCount("drop", keep_dropped=True)
     job = PartitionJob(Reading(SCHEMA, True), _Summarized(count), count.merge, fingerprinted=False)
-    first, second = (Outcome(frozenset({n}), None, failure=Failure(ValueError, f"of {n}")) for n in order)
+    first, second = (JobOutcome(frozenset({n}), None, failure=Failure(ValueError, f"of {n}")) for n in order)
     found = job.joined(first, second).failure
     assert found is not None
     assert found.message == "of 2"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dpmoments as dpm
 from contracts.cases import CASES, Case, run_plan
-from dpmoments.mechanisms.coordinatewise import Coordinate
+from dpmoments.mechanisms.coordinatewise import CoordinateValue
 from dpmoments.mechanisms.row_norm_histogram import TransformedNorm
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.rows import kernel
@@ -43,7 +43,7 @@ SUMMARIES: dict[str, Callable[[bool], Summary[Any, Any]]] = {
     "norms": lambda _: HistogramSummary(
         TransformedNorm(np.zeros(D), LINEAR, 1.0), np.array([0.1, 0.5, 1.0, 2.0]), missing="drop"
     ),
-    "coordinate": lambda _: HistogramSummary(Coordinate(1), np.linspace(-1, 1, 9), missing="drop"),
+    "coordinate": lambda _: HistogramSummary(CoordinateValue(1), np.linspace(-1, 1, 9), missing="drop"),
     "count": lambda keep: RowCount(missing="drop", keep_dropped=keep),
 }
 every_summary = pytest.mark.parametrize("make", SUMMARIES.values(), ids=SUMMARIES)

@@ -82,7 +82,7 @@ class Column(NamedTuple):
         return [value if isinstance(value, str) else number(value) for value in plain(self.values)]
 
 
-class Summary(str):
+class SummaryText(str):
     r"""The text of an answer, which notebooks and papers show as a table.
 
     Examples
@@ -96,7 +96,7 @@ class Summary(str):
 
     _result: Answer
 
-    def __new__(cls, answer: Answer) -> Summary:
+    def __new__(cls, answer: Answer) -> SummaryText:
         """Make the summary of an answer."""
         result = super().__new__(cls, answer.text())
         result._result = answer
@@ -246,9 +246,9 @@ class Answer:
         """Return the answer as plain text."""
         return "\n".join(filter(None, [*self.heading, aligned(self.table()), *self.remarks]))
 
-    def summary(self) -> Summary:
+    def summary(self) -> SummaryText:
         """Return the answer as text, which also has ``as_html()`` and ``as_latex()``."""
-        return Summary(self)
+        return SummaryText(self)
 
     def __str__(self) -> str:
         return self.text()
@@ -415,7 +415,7 @@ def rounded(value: float | None, error: float | None) -> str:
     if value is None or error is None or not (math.isfinite(value) and math.isfinite(error) and error > 0.0):
         return number(value)
     decimals = 1 - int(f"{error:.1e}".partition("e")[2])
-    if not -_MOST_ZEROS < decimals < _MOST_DECIMALS or abs(value) > 10.0**_MOST_ZEROS:
+    if not -_MAX_ZEROS < decimals < _MAX_DECIMALS or abs(value) > 10.0**_MAX_ZEROS:
         return number(value)
     return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
 
@@ -431,8 +431,8 @@ def rounded_cells(values: FloatArray, errors: FloatArray) -> list[str]:
     return [rounded(*pair) for pair in zip(values.ravel().tolist(), errors.ravel().tolist(), strict=True)]
 
 
-_MOST_DECIMALS = 9
-_MOST_ZEROS = 15
+_MAX_DECIMALS = 9
+_MAX_ZEROS = 15
 """Numbers of more decimals or digits are written with an exponent."""
 
 

@@ -20,7 +20,7 @@ from dpmoments.analysis.answers import (
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import LocalMoments, describe_law, indicators, noise_edges
+from dpmoments.analysis.functionals import LocalMoments, describe_law, indicator_mask, noise_edges
 from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_with_indices
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
@@ -41,7 +41,7 @@ def _fourth_cumulants(
     added = np.zeros(len(vectors))
     if release.noisy_sum is None:
         return added
-    zero_one, mean = indicators(release), release.mean
+    zero_one, mean = indicator_mask(release), release.mean
     for _, features in columns_with_indices(release):
         if not zero_one[list(features)].any():
             continue

@@ -281,14 +281,14 @@ def _rounded_to_margins(counts: FloatArray, across: IntegerArray, down: IntegerA
         np.repeat([1.0, 1.0, -1.0], k * m)
     )
     lacking = np.concatenate([across - floor.sum(axis=1), down - floor.sum(axis=0)])
-    found = scipy.optimize.linprog(
+    solved = scipy.optimize.linprog(
         np.concatenate([1.0 - 2.0 * above, np.ones(2 * k * m)]),
         A_eq=sums,
         b_eq=lacking,
         bounds=[*[(0.0, 1.0)] * (k * m), *[(0.0, None)] * (k * m), *((0.0, most) for most in floor.ravel().tolist())],
         method="highs-ds",
     )
-    one, more, fewer = np.round(np.asarray(found.x, dtype=float)).astype(np.int64).reshape(3, k, m)
+    one, more, fewer = np.round(np.asarray(solved.x, dtype=float)).astype(np.int64).reshape(3, k, m)
     whole: IntegerArray = floor.astype(np.int64) + one + more - fewer
     whole.setflags(write=False)
     return whole

@@ -265,7 +265,7 @@ Moved rows lack a part of it, less than moving takes.
 """
 
 
-def indicators(release: Released) -> BoolArray:
+def indicator_mask(release: Released) -> BoolArray:
     """Return a mask of features that are 0 or 1 in every row, shape (d,).
 
     These are levels and Booleans (assumed to hold no fractions) of rows that were not clipped.
@@ -349,7 +349,7 @@ class FeatureVariances:
         """
         d = len(moments.location)
         by_shares = not as_shown or shows_shares(release)
-        zero_one = indicators(release) & by_shares
+        zero_one = indicator_mask(release) & by_shares
         share = np.where(zero_one, moments.location, np.nan)
         possible = np.clip(share, 0.0, 1.0)
         values, weights = np.diag(moments.moments)[1:].copy(), np.zeros((d, 2, 2))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilinear, indicators
+from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilinear, indicator_mask
 from dpmoments.analysis.released import Released, columns_with_indices
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
@@ -185,7 +185,7 @@ class GroupSums:
         between = max(0.0, float(np.sum(np.maximum(counts, 0.0) * means**2) - by_noise.sum())) / moments.n_rows
         variances, own = np.full(k, max(0.0, total - between)), np.zeros(k, dtype=bool)
         location, unit = float(moments.location[feature]), float(moments.unit[feature])
-        if indicators(release)[feature]:
+        if indicator_mask(release)[feature]:
             share = np.clip(location + unit * means, 0.0, 1.0)
             share = (share * np.maximum(counts, 0.0) + 0.5) / (np.maximum(counts, 0.0) + 1.0)
             variances, own = share * (1.0 - share) / unit**2, np.ones(k, dtype=bool)

@@ -24,7 +24,7 @@ from dpmoments.analysis.confidence import deviations_for, error_rate, format_pro
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_sums import GroupSums, Levels
-from dpmoments.analysis.released import Released, cautions_by_code, feature_place, shown_names
+from dpmoments.analysis.released import Released, cautions_by_code, feature_index, shown_names
 from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
@@ -171,7 +171,7 @@ def t_test(
     level = confidence_level(level)
     if release.noisy_sum is None:
         raise InputValueError(Message("needs-mean", analysis="t-test"))
-    feature = feature_place(release, target)
+    feature = feature_index(release, target)
     every = Levels.of(release, by)
     two = every if groups is None else every.chosen(groups)
     if len(two.names) != 2:
@@ -437,7 +437,7 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
     if release.noisy_sum is None:
         raise InputValueError(Message("needs-mean", analysis="anova"))
     levels = Levels.of(release, by)
-    sums = GroupSums.of(release, feature_place(release, target), levels)
+    sums = GroupSums.of(release, feature_index(release, target), levels)
     test = between_groups(sums)
     squares, added, p_value = test.squares, test.added, test.p_value
     if len(levels.names) < 2:

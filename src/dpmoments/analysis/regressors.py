@@ -14,7 +14,7 @@ import numpy as np
 from dpmoments.analysis.released import (
     Released,
     columns_with_indices,
-    feature_place,
+    feature_index,
     named_features,
 )
 from dpmoments.foundation.arrays import FloatArray
@@ -164,7 +164,7 @@ class Regressors:
         if intercept and not with_mean:
             raise InputValueError(Message("intercept-needs-mean"))
         constant = with_mean if intercept is None else intercept
-        y = feature_place(release, target)
+        y = feature_index(release, target)
         named = (
             _default_features(release, y) if features is None else named_features(release, features, word="features")
         )

@@ -557,7 +557,7 @@ _SHOWN_FEATURES = 4
 """Max number of features of one categorical column listed in a message."""
 
 
-def feature_place(release: Stated, name: str) -> int:
+def feature_index(release: Stated, name: str) -> int:
     """Return the index of a feature; a column of one feature has its name."""
     names = release.feature_names
     if name in names:
@@ -611,7 +611,7 @@ def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[
     of_columns = {column.name: indices for column, indices in columns_with_indices(release)}
     result: list[int] = []
     for name in names:
-        result += of_columns[name] if name in of_columns else [feature_place(release, name)]
+        result += of_columns[name] if name in of_columns else [feature_index(release, name)]
     if not result:
         raise InputValueError(Message("no-names", what=word))
     if len(set(result)) < len(result):

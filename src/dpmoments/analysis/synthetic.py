@@ -196,14 +196,14 @@ def _check(release: Released, n_rows: object, seed: object, format: object) -> N
 
 def _blocks(release: Released) -> tuple[list[_Block], npt.NDArray[np.intp]]:
     """Return one block per column of the table, and the indices of the features that they hold."""
-    place_of = {name: index for index, name in enumerate(release.feature_names)}
+    index_of = {name: index for index, name in enumerate(release.feature_names)}
     mean, variance = release.mean, np.diag(release.covariance)
     lower, upper = release.schema.feature_bounds
     blocks, drawn = list[_Block](), list[int]()
     for column in release.schema.columns:
         if not isinstance(column, Numeric | Date | Boolean | Categorical | Coordinate):
             continue
-        features = np.array([place_of[name] for name in column.feature_names], dtype=np.intp)
+        features = np.array([index_of[name] for name in column.feature_names], dtype=np.intp)
         indices = np.arange(len(drawn), len(drawn) + len(features))
         drawn += features.tolist()
         shares = np.clip(mean[features], 0.0, 1.0)

@@ -423,7 +423,7 @@ def _numbers_of(noisy: RunResult) -> Record:
     return record
 
 
-def names_in(*samples: Sequence[Record]) -> tuple[str, ...]:
+def record_names(*samples: Sequence[Record]) -> tuple[str, ...]:
     """Return names of the numbers in any record, in order of appearance."""
     result: dict[str, None] = {}
     for sample in samples:

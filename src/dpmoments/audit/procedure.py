@@ -19,10 +19,10 @@ from dpmoments.audit.events import (
     best_events,
     epsilon_lower_bound,
     learn_scores,
-    names_in,
     noisy_grams,
     rarer_events,
     raw_statistics,
+    record_names,
     repeated_rows,
     repeated_units,
     run_repeatedly,
@@ -540,7 +540,7 @@ def _candidate(trial: Trial, size: int, generator: np.random.Generator, failure:
     """Fit scores to half of the pilot draws, and choose the event on the other half."""
     samples = trial.run(size, generator)
     half = size // 2
-    numbers = names_in(*(sample[:half] for sample in samples))
+    numbers = record_names(*(sample[:half] for sample in samples))
     learning = [_statistics(trial, sample[:half], numbers, None)[0] for sample in samples]
     scores = learn_scores(learning[0], learning[1])
     (first, names), (second, _) = (_statistics(trial, sample[half:], numbers, scores) for sample in samples)

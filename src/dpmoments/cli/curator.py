@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 import dpmoments
-from dpmoments.cli.options import TABLES, columns_of_table, data_of, options_of, shell_words
+from dpmoments.cli.options import TABLES, columns_of_table, data_of, options_of, shell_arguments
 from dpmoments.cli.output import complain, print_command, print_text, printing
 from dpmoments.foundation.errors import InputFileExistsError, InputModuleNotFoundError, InputValueError
 from dpmoments.foundation.table_files import EngineFiles
@@ -109,7 +109,7 @@ def init(
     except FileExistsError:
         raise InputFileExistsError(Message("draft-exists", path=path)) from None
     print_text(f"{path}: fill in its blanks from public knowledge, delete unwanted columns, then")
-    print_command(f"dpmoments preflight {shell_words(table)} --schema {shlex.quote(str(path))}")
+    print_command(f"dpmoments preflight {shell_arguments(table)} --schema {shlex.quote(str(path))}")
     print_command(
         f"dpmoments forecast --schema {shlex.quote(str(path))} --n-rows ROWS --epsilon 1 --neighbors add_remove"
     )

@@ -320,7 +320,7 @@ def data_of(
     return EngineFiles(path, engine)
 
 
-def shell_words(data: str | EngineFiles | DatabaseQuery) -> str:
+def shell_arguments(data: str | EngineFiles | DatabaseQuery) -> str:
     """Return the words of a command that name a table.
 
     The URL of a server is left out, since it may hold a password.

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from dpmoments.foundation.errors import InputError, StatedError, place_of, visible
+from dpmoments.foundation.errors import InputError, StatedError, line_of, visible
 from dpmoments.foundation.progress import log
 
 
@@ -293,7 +293,7 @@ def _message(error: Exception) -> str:
         text = str(error) if stated is None else stated.text("shell")
         return in_options(" ".join(text.split()))
     return (
-        f"stopped by an unexpected {type(error).__name__} at {place_of(error.__traceback__)}; its message is withheld, because "
+        f"stopped by an unexpected {type(error).__name__} at {line_of(error.__traceback__)}; its message is withheld, because "
         "it may quote the table. Please report this line"
     )
 

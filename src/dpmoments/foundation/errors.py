@@ -149,7 +149,7 @@ def _innermost_frame(traceback: TracebackType | None) -> TracebackType | None:
     return traceback
 
 
-def place_of(traceback: TracebackType | None) -> str:
+def line_of(traceback: TracebackType | None) -> str:
     """Return the file and line of the innermost frame."""
     last = _innermost_frame(traceback)
     return "an unknown place" if last is None else f"{Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}"

@@ -70,12 +70,12 @@ def verdicts(facts: TableFacts) -> list[Verdict]:
     return sorted(result, key=lambda verdict: (verdict.seriousness, -verdict.share))
 
 
-def visible(text: str, *, quoted: bool = True) -> str:
+def shown_as(text: str, *, quoted: bool = True) -> str:
     r"""Format text for printing.
 
     Control characters, line breaks and direction marks escaped, shortened to a phrase.
 
-    >>> print(visible("ICU"), visible("a\x1b[2Jb\nc"), visible("height", quoted=False))
+    >>> print(shown_as("ICU"), shown_as("a\x1b[2Jb\nc"), shown_as("height", quoted=False))
     'ICU' 'a\x1b[2Jb\nc' height
     """
     short = text[:_MAX_SHOWN_LENGTH]
@@ -90,12 +90,12 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
         words = f"{failure}. The following covers the {facts.rows:,} rows that could be read"
         yield Verdict(Seriousness.UNREAD, 1.0, words)
     for column in facts.absent:
-        names = visible(column.name, quoted=False)
+        names = shown_as(column.name, quoted=False)
         if column.name != column.column:
-            names += f", which is {visible(column.column, quoted=False)} in the schema"
+            names += f", which is {shown_as(column.column, quoted=False)} in the schema"
         words = f"a release stops: the table has no column {names}"
         if column.close is not None:
-            close = visible(column.close, quoted=False)
+            close = shown_as(column.close, quoted=False)
             words += f". Did you mean {close}? Then state source: {close} for it in the schema"
         elif column.others:
             shown = ", ".join(visible(name, quoted=False) for name in column.others[:_MAX_LISTED])
@@ -116,7 +116,7 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
             )
     elif facts.kept + as_asked <= (1.0 - _MAX) * facts.rows:
         by_rows = sorted(facts.rules, key=lambda rule: -rule.rows)[:_MAX_RULES]
-        rules = ", ".join(f"{visible(rule.column, quoted=False)} ({rule.rule}: drop)" for rule in by_rows if rule.rows)
+        rules = ", ".join(f"{shown_as(rule.column, quoted=False)} ({rule.rule}: drop)" for rule in by_rows if rule.rows)
         words = f"{'most rows are' if facts.kept else 'every row is'} dropped, by the rules of {rules}"
         yield Verdict(Seriousness.ROWS_LOST, 1.0 - facts.kept / facts.rows, words)
     if facts.shortened:
@@ -128,7 +128,7 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
 
 
 def _of_column(facts: ColumnFacts, n_rows: int) -> Iterator[Verdict]:
-    column, name = facts.column, visible(facts.column.name, quoted=False)
+    column, name = facts.column, shown_as(facts.column.name, quoted=False)
     if not n_rows:
         return
     if facts.types or facts.unreadable:
@@ -174,10 +174,10 @@ def _of_shift(shift: ShiftFacts, name: str, n_rows: int, unit: str) -> Verdict:
 
 
 def _of_unit(facts: UnitFacts, n_rows: int) -> Iterator[Verdict]:
-    unit, name = facts.privacy_unit, visible(facts.privacy_unit.column, quoted=False)
+    unit, name = facts.privacy_unit, shown_as(facts.privacy_unit.column, quoted=False)
     needs = "valid identifiers are integers, whole numbers, text, bytes or UUIDs: convert the column to text"
     if facts.types:
-        types = ", ".join(visible(kind, quoted=False) for kind in facts.types)
+        types = ", ".join(shown_as(kind, quoted=False) for kind in facts.types)
         words = f"a release stops: {name}, which identifies privacy units, has type {types} in the table, and {needs}"
         yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, words)
     elif facts.unreadable:
@@ -285,7 +285,7 @@ def _of_levels(facts: ColumnFacts, column: Categorical, name: str, n_rows: int) 
         yield _graded(facts.unknown, n_values, words)
     if facts.never_seen and facts.unknown < n_values:
         levels = ", ".join(
-            visible(str(level)) if isinstance(level, str) else str(level) for level in facts.never_seen[:_MAX_LISTED]
+            shown_as(str(level)) if isinstance(level, str) else str(level) for level in facts.never_seen[:_MAX_LISTED]
         )
         more = f" and {len(facts.never_seen) - _MAX_LISTED} more" if len(facts.never_seen) > _MAX_LISTED else ""
         yield Verdict(Seriousness.REMARK, 0.0, f"no cell of {name} is {levels}{more}")
@@ -296,7 +296,8 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
         facts.column.kind, "numbers"
     )
     if facts.types:
-        words = f"a release stops: {name} has type {', '.join(visible(kind, quoted=False) for kind in facts.types)} in the table "
+        types = ", ".join(shown_as(kind, quoted=False) for kind in facts.types)
+        words = f"a release stops: {name} has type {types} in the table "
         words += f"and a {facts.column.kind} column needs {needs}: convert it, or describe it differently"
     else:
         words = f"{_of(facts.unreadable, n_rows, f'cells of {name}')} are not {needs}"
@@ -348,10 +349,10 @@ def _listed(values: Sequence[FoundValue], complete: bool, *, counted: bool) -> s
 
 def _value(sample: FoundValue, *, counted: bool) -> str:
     kind, text = sample.value
-    shown = {"number": text, "type": f"<{visible(text, quoted=False)}>"}.get(kind) or visible(text)
+    shown = {"number": text, "type": f"<{shown_as(text, quoted=False)}>"}.get(kind) or shown_as(text)
     near = ""
     if sample.nearest is not None:
-        level = visible(sample.nearest) if isinstance(sample.nearest, str) else str(sample.nearest)
+        level = shown_as(sample.nearest) if isinstance(sample.nearest, str) else str(sample.nearest)
         near = f"; the level {level}?" if sample.same else f"; nearest level {level}"
     about = f"{sample.cells:,}{near}" if counted else near.removeprefix("; ")
     return f"{shown} ({about})" if about else shown
@@ -403,7 +404,7 @@ def row_lines(facts: TableFacts) -> Iterator[str]:
     dropping = [rule for rule in facts.rules if rule.rows]
     if any(rule.alone < rule.rows for rule in dropping):
         alone = ", ".join(
-            f"{visible(rule.column, quoted=False)} ({rule.rule}: drop) {rule.alone:,}" for rule in dropping
+            f"{shown_as(rule.column, quoted=False)} ({rule.rule}: drop) {rule.alone:,}" for rule in dropping
         )
         yield f"Rows that one rule drops and no other: {alone}"
     if facts.unit is not None:
@@ -411,11 +412,11 @@ def row_lines(facts: TableFacts) -> Iterator[str]:
     for name, rows in facts.derived.items():
         if rows:
             within = _of(rows, facts.rows, "rows")
-            yield f"{visible(name, quoted=False)} uses a cell that was clipped, filled in or unknown in {within}"
+            yield f"{shown_as(name, quoted=False)} uses a cell that was clipped, filled in or unknown in {within}"
 
 
 def _unit_line(facts: UnitFacts) -> str:
-    name = visible(facts.privacy_unit.column, quoted=False)
+    name = shown_as(facts.privacy_unit.column, quoted=False)
     shown = f"{name} has {facts.units:,} {'value' if facts.units == 1 else 'values'} in rows that no rule drops"
     return f"{shown}; {facts.units_over:,} of them with {facts.rule_text}"
 
@@ -425,7 +426,7 @@ def column_lines(facts: TableFacts, findings: Sequence[Verdict]) -> Iterator[str
     fitting = []
     for column in facts.columns:
         kind = column.column
-        what = f"{visible(kind.name, quoted=False)} ({kind.kind}{_limits(kind)})"
+        what = f"{shown_as(kind.name, quoted=False)} ({kind.kind}{_limits(kind)})"
         numbers = [str(number) for number, finding in enumerate(findings, 1) if finding.column == kind.name]
         if numbers:
             yield f"  {what}: see {' and '.join(numbers)}"

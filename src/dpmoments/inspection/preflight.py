@@ -46,8 +46,8 @@ from dpmoments.inspection.messages import (
     Verdict,
     column_lines,
     row_lines,
+    shown_as,
     verdicts,
-    visible,
 )
 from dpmoments.inspection.unreadable import (
     CellValue,
@@ -796,8 +796,8 @@ class Preflight:
         """
         plain, result = self._facts.to_plain(), verdicts(self._facts)
         for name, column in plain["columns"].items():
-            column["verdicts"] = [_plain_words(verdict) for verdict in result if verdict.column == name]
-        return plain | {"verdicts": [*map(_plain_words, result)]}
+            column["verdicts"] = [_verdict_as_dict(verdict) for verdict in result if verdict.column == name]
+        return plain | {"verdicts": [*map(_verdict_as_dict, result)]}
 
     def _marked_lines(self, width: int) -> Iterator[str]:
         for line in self._lines():
@@ -850,7 +850,7 @@ class Preflight:
         yield ""
         yield _ADVICE
         if facts.unit is not None:
-            yield f"How many rows of a {visible(facts.unit.privacy_unit.column, quoted=False)} count is also such a bound."
+            yield f"How many rows of a {shown_as(facts.unit.privacy_unit.column, quoted=False)} count is also such a bound."
 
     def __repr__(self) -> str:
         return _HIDDEN
@@ -862,7 +862,7 @@ class Preflight:
         raise InputTypeError(Message("preflight-not-copied"))
 
 
-def _plain_words(verdict: Verdict) -> str:
+def _verdict_as_dict(verdict: Verdict) -> str:
     return verdict.words.replace(BLANK, " ")
 
 

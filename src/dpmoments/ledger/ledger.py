@@ -62,7 +62,7 @@ def check_history(connection: sqlite3.Connection, ledger: str) -> tuple[Accounts
 def check_head(accounts: Accounts, head: LedgerEntry) -> LedgerCheck:
     """Check that the history contains a head that was kept elsewhere."""
     what = f"the head kept from entry {head.number}"
-    if fault := _fault_of_place(accounts, head):
+    if fault := _fault_of_entry(accounts, head):
         return LedgerCheck(what, False, fault)
     return LedgerCheck(what, True, f"{accounts.number - head.number} entries were added since")
 
@@ -73,7 +73,7 @@ def check_release(accounts: Accounts, release: Any) -> LedgerCheck:
     what = f"{origin.label}, {origin.id[:8]}…"
     if origin.ledger is None:
         return LedgerCheck(what, False, "it was not charged to a ledger")
-    if fault := _fault_of_place(accounts, origin.ledger):
+    if fault := _fault_of_entry(accounts, origin.ledger):
         return LedgerCheck(what, False, fault)
     held = accounts.reservations.get(origin.ledger.number)
     run = origin.id if origin.group is None else origin.group.run
@@ -103,7 +103,7 @@ def originals(release: Any) -> Iterator[Any]:
     yield release
 
 
-def _fault_of_place(accounts: Accounts, entry: LedgerEntry) -> str:
+def _fault_of_entry(accounts: Accounts, entry: LedgerEntry) -> str:
     if entry.ledger != accounts.ledger:
         return "it belongs to another ledger"
     if entry.number > accounts.number:

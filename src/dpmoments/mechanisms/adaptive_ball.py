@@ -20,7 +20,7 @@ from dpmoments.mechanisms.ball_search import (
     noisy_center,
     possible_draws,
     radius_at,
-    radius_places,
+    radius_indices,
 )
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
@@ -178,7 +178,7 @@ class AdaptiveBallPlan(Plan):
         in_ball, is_public = radius is not None, self.count_is_public
         if made not in possible_draws(pure=self.budget.pure, count_is_public=is_public, in_ball=in_ball):
             raise InputValueError(Message("draws-of-no-run", names=made))
-        if radius is not None and radius not in map(radius_at, radius_places(self.budget.pure)):
+        if radius is not None and radius not in map(radius_at, radius_indices(self.budget.pure)):
             raise InputValueError(Message("radius-not-possible", radius=radius))
         left = allowance(self.cost, self.loss_unit)
         for draw in receipt.draws[:-1]:

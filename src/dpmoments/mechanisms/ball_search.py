@@ -284,7 +284,7 @@ class RowDistances:
         """
         part = budget.part(share)
         if budget.pure:
-            indices = (_EVERY_ROW, *radius_places(pure=True))
+            indices = (_EVERY_ROW, *radius_indices(pure=True))
             # Two units in the last place down: the loss is this times the sensitivity of a score, 1.
             law = Choice(math.nextafter(math.nextafter(part.epsilon, 0.0), 0.0))
             outside = [0, *(self.at(index) for index in indices[1:])]
@@ -344,7 +344,7 @@ def radius_at(index: int) -> float:
     return _MAX_RADIUS * math.exp2(-index / _FINENESS)
 
 
-def radius_places(pure: bool) -> tuple[int, ...]:
+def radius_indices(pure: bool) -> tuple[int, ...]:
     """Return the indices of the radii that a run can choose."""
     step, number = (_STEP_PURE, _N_RADII_PURE) if pure else (_STEP_GAUSSIAN, _N_RADII_GAUSSIAN)
     return tuple(step * index for index in range(number))

@@ -215,7 +215,7 @@ def zoom(lower: float, upper: float, width: float) -> Sequence[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Coordinate:
+class CoordinateValue:
     """Row statistic: one coordinate."""
 
     feature: int

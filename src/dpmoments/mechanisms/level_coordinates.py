@@ -24,7 +24,7 @@ from dpmoments.schema.schema import Schema
 
 LATTICE_BITS = LATTICE.bit_length() - 1
 """Coarsest lattice on which levels are exact."""
-_LEAST_STEP = 128
+_MIN_STEP = 128
 """Min step of a coordinate in lattice units; rounding down raises its noise by under 1 %."""
 _ON_LATTICE = 1e-9
 _MEAN_WEIGHT = 14.0
@@ -82,8 +82,8 @@ class LevelCoordinates:
         longest = square + sum(steps[block.start] ** 2 for block in constraints.blocks)
         if longest > LATTICE**2:  # such a row would be shortened on the lattice, and its levels with it
             return None
-        found = cls(constraints.blocks, tuple(steps), constraints.flags, square)
-        return found if found.n_coordinates and found.row_square < 1.0 else None
+        coordinates = cls(constraints.blocks, tuple(steps), constraints.flags, square)
+        return coordinates if found.n_coordinates and found.row_square < 1.0 else None
 
     @cached_property
     def n_coordinates(self) -> int:
@@ -210,7 +210,7 @@ class LevelCoordinates:
     def _is_reduced(self, block: LevelBlock) -> bool:
         """Return True if the block has k − 1 coordinates: complete, and not too long."""
         k = block.size
-        return block.complete and (k == 1 or _contrast_steps(self.steps[block.start], k)[-1] >= _LEAST_STEP)
+        return block.complete and (k == 1 or _contrast_steps(self.steps[block.start], k)[-1] >= _MIN_STEP)
 
     def _squares(self, block: LevelBlock) -> list[int]:
         """Return the squared norm of each level, and of "no level" if a row may lack one."""

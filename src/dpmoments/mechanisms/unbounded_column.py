@@ -19,7 +19,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.additive import choose_bits
-from dpmoments.mechanisms.coordinatewise import Coordinate, DistanceFrom, choice_epsilon, choose
+from dpmoments.mechanisms.coordinatewise import CoordinateValue, DistanceFrom, choice_epsilon, choose
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, split_for_count, with_noise
 from dpmoments.mechanisms.reliability import marked_names, noise_margin
 from dpmoments.mechanisms.row_norm_histogram import FALSE_TAIL, NormHistogram
@@ -110,7 +110,7 @@ def _private_center(
         exponent = sensitivity.value * (math.log(len(edges)) + _CERTAIN) / n_rows
         loss = _choice_loss(whole, exponent / _RANK_ERROR)
         certain = certain and choice_epsilon(loss) >= exponent / _MAX_RANK_ERROR
-        histogram = rows.histogram(Coordinate(feature), edges)
+        histogram = rows.histogram(CoordinateValue(feature), edges)
         ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
         if level == 1:  # values beyond count at the ends: else all cells would be alike where most lie there
             ranks[0], ranks[-1] = 0, histogram.total

@@ -40,7 +40,7 @@ _SLACK = 2.0**-39
 """Distance of U from exp(−x) beyond which floating point settles a decision."""
 _UNIFORM_BITS = 53
 """Bits of U that are drawn at once."""
-_LARGEST_EXPONENT = 47.0
+_MAX_EXPONENT = 47.0
 """x above which exp(−x) counts as exp(−47), below 2^−67."""
 _COMPARED_POWERS = 25
 """Number of powers e^−1, e^−2, … that floating point compares.
@@ -188,7 +188,7 @@ def _geometric_exactly(known: int, words: WordSource) -> int:
 def _exp_minus(exponents: FloatArray) -> FloatArray:
     """Compute exp(−x) within 2^−50, for x ≥ 0; above 47, exp(−47)."""
     of_wholes, of_parts, coefficients = _tables()
-    x = np.minimum(exponents, _LARGEST_EXPONENT)
+    x = np.minimum(exponents, _MAX_EXPONENT)
     wholes = x.astype(np.int64)
     rest: FloatArray = x - wholes
     parts = (rest * 64.0).astype(np.int64)
@@ -205,7 +205,7 @@ def _exp_minus(exponents: FloatArray) -> FloatArray:
 @cache
 def _tables() -> tuple[FloatArray, FloatArray, tuple[float, ...]]:
     """Return exp(−i) for i ≤ 47, exp(−j/64) for j < 64, and coefficients of exp(−r)."""
-    wholes = np.array([_exp_float(Fraction(i)) for i in range(int(_LARGEST_EXPONENT) + 1)])
+    wholes = np.array([_exp_float(Fraction(i)) for i in range(int(_MAX_EXPONENT) + 1)])
     parts = np.array([_exp_float(Fraction(j, 64)) for j in range(64)])
     return wholes, parts, (1.0, -1.0, 1.0 / 2.0, -1.0 / 6.0, 1.0 / 24.0, -1.0 / 120.0, 1.0 / 720.0)
 

@@ -106,7 +106,7 @@ def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) ->
             return (PossibleRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
     search = budget.search_share(least_rows)
     spent += search
-    indices = ball_search.radius_places(budget.pure)
+    indices = ball_search.radius_indices(budget.pure)
     radii = np.array([ball_search.radius_at(index) for index in indices])
     beyond = distances.rows_beyond(radii)
     if budget.pure:

@@ -223,13 +223,13 @@ def sized(ax: Axes | None, figsize: tuple[float, float] | None) -> Axes | None:
         return ax
     if ax is not None:
         raise InputValueError(Message("figure-and-axes"))
-    if len(figsize) != 2 or not all(is_finite_number(side) and 0.0 < float(side) <= _LARGEST for side in figsize):
+    if len(figsize) != 2 or not all(is_finite_number(side) and 0.0 < float(side) <= _MAX_INCHES for side in figsize):
         raise InputValueError(Message("out-of-range", parameter="figsize", value=figsize, expected="size-in-inches"))
     return axes_of(None, *map(float, figsize))
 
 
 _CAPTION = "caption"
-_LARGEST = 300.0
+_MAX_INCHES = 300.0
 """Longest side of a figure in inches."""
 
 

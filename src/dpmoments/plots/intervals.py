@@ -14,7 +14,7 @@ from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import LOST, GroupMeans, group_means
 from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.regression_results import FittedLine
-from dpmoments.analysis.released import Released, feature_place
+from dpmoments.analysis.released import Released, feature_index
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR, decided
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
@@ -286,7 +286,7 @@ def plot_groups(
     require_mean(release, "means of groups")
     if not isinstance(of, str):
         raise InputTypeError(Message("plot-of-one-feature", of=of))
-    of = release.feature_names[feature_place(release, of)]
+    of = release.feature_names[feature_index(release, of)]
     if sort not in ("schema", "mean", "rows"):
         raise InputValueError(Message("unknown-order-of-groups", sort=sort))
     return draw_groups(group_means(release, by, [of], level=level), ax, sort=sort)

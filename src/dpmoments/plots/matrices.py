@@ -17,7 +17,7 @@ from dpmoments.analysis.functionals import (
     FeatureVariances,
     LocalMoments,
     describe_law,
-    indicators,
+    indicator_mask,
     shows_shares,
 )
 from dpmoments.analysis.released import Released, chosen_features, columns_of
@@ -366,7 +366,7 @@ def _read_off_shares(
     """Set the weights of two levels of a column: −p_i p_j has the noise of p_j s_i + p_i s_j."""
     if not shows_shares(release):
         return
-    columns, by_shares = np.array(columns_of(release, range(len(moments.location)))), indicators(release)
+    columns, by_shares = np.array(columns_of(release, range(len(moments.location)))), indicator_mask(release)
     same = (columns[i] == columns[j]) & by_shares[i] & by_shares[j]
     shares = np.clip(moments.location, 0.0, 1.0) / moments.unit
     weights[same] = 0.0

@@ -32,7 +32,7 @@ from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
 
-class Answer(Enum):
+class QueryKind(Enum):
     """Kind of query that a draw adds noise to, or chooses from."""
 
     NUMBER = "a number"
@@ -102,10 +102,10 @@ class DrawLaw(ABC):
         """Raise ValueError if its noise, and so its loss, is not for a query of that shape."""
         vector, square = len(shape) == 1, len(shape) == 2 and shape[0] == shape[1]
         fits = {
-            Answer.NUMBER: shape == (),
-            Answer.VECTOR: vector,
-            Answer.MATRIX: square,
-            Answer.EITHER: vector or square,
+            QueryKind.NUMBER: shape == (),
+            QueryKind.VECTOR: vector,
+            QueryKind.MATRIX: square,
+            QueryKind.EITHER: vector or square,
         }
         if not fits[self.answers] or 0 in shape:
             raise InputValueError(Message("distribution-of-other-shape", distribution=self.name, shape=shape))
@@ -128,7 +128,7 @@ class DrawLaw(ABC):
 
     @property
     @abstractmethod
-    def answers(self) -> Answer:
+    def answers(self) -> QueryKind:
         """Kind of query it is for."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -240,8 +240,8 @@ class DiscreteGaussian(GaussianLaw):
     name: ClassVar[str] = "discrete-gaussian"
 
     @property
-    def answers(self) -> Answer:
-        return Answer.VECTOR if self.off_diagonal_scale is None else Answer.MATRIX
+    def answers(self) -> QueryKind:
+        return QueryKind.VECTOR if self.off_diagonal_scale is None else QueryKind.MATRIX
 
     @property
     def lattice_scales(self) -> tuple[float, ...]:
@@ -276,8 +276,8 @@ class GaussianDraw(GaussianLaw):
     name: ClassVar[str] = "gaussian"
 
     @property
-    def answers(self) -> Answer:
-        return Answer.MATRIX if self.symmetric else Answer.VECTOR
+    def answers(self) -> QueryKind:
+        return QueryKind.MATRIX if self.symmetric else QueryKind.VECTOR
 
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
         return (size == 1 or self.symmetric) and attains(sensitivity)
@@ -297,8 +297,8 @@ class DiscreteLaplace(DrawLaw):
     norm: ClassVar[Norm] = Norm.L1
 
     @property
-    def answers(self) -> Answer:
-        return Answer.EITHER
+    def answers(self) -> QueryKind:
+        return QueryKind.EITHER
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         del claim
@@ -329,8 +329,8 @@ class NormDraw(DrawLaw):
     on_lattice: ClassVar[bool] = True
 
     @property
-    def answers(self) -> Answer:
-        return Answer.MATRIX
+    def answers(self) -> QueryKind:
+        return QueryKind.MATRIX
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         del claim
@@ -376,8 +376,8 @@ class Choice(DrawLaw):
     norm: ClassVar[Norm] = Norm.SCORE
 
     @property
-    def answers(self) -> Answer:
-        return Answer.VECTOR
+    def answers(self) -> QueryKind:
+        return QueryKind.VECTOR
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         del claim
@@ -421,8 +421,8 @@ class Directions(DrawLaw):
         return min(len(self.temperatures), self.n_features - 1) if self.projected else len(self.temperatures)
 
     @property
-    def answers(self) -> Answer:
-        return Answer.MATRIX
+    def answers(self) -> QueryKind:
+        return QueryKind.MATRIX
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         del claim
@@ -472,8 +472,8 @@ class EigenvalueBound(DrawLaw):
     norm: ClassVar[Norm] = Norm.L1
 
     @property
-    def answers(self) -> Answer:
-        return Answer.NUMBER
+    def answers(self) -> QueryKind:
+        return QueryKind.NUMBER
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         del claim
@@ -514,8 +514,8 @@ class AdditiveWishartDraw(DrawLaw):
     norm: ClassVar[Norm] = Norm.ROW
 
     @property
-    def answers(self) -> Answer:
-        return Answer.MATRIX
+    def answers(self) -> QueryKind:
+        return QueryKind.MATRIX
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         return _claimed(self, claim, unit, sensitivity)
@@ -556,8 +556,8 @@ class WishartSampling(DrawLaw):
     norm: ClassVar[Norm] = Norm.ROW
 
     @property
-    def answers(self) -> Answer:
-        return Answer.MATRIX
+    def answers(self) -> QueryKind:
+        return QueryKind.MATRIX
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         return _claimed(self, claim, unit, sensitivity)
@@ -598,8 +598,8 @@ class RaisedWishartSampling(DrawLaw):
     norm: ClassVar[Norm] = Norm.L2
 
     @property
-    def answers(self) -> Answer:
-        return Answer.MATRIX
+    def answers(self) -> QueryKind:
+        return QueryKind.MATRIX
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         return _claimed(self, claim, unit, sensitivity)

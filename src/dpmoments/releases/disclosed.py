@@ -11,7 +11,7 @@ from dpmoments.messages.message import Message
 if TYPE_CHECKING:
     from dpmoments.ledger import Ledger
     from dpmoments.privacy.profile import PrivacyProfile, RunCurve
-    from dpmoments.releases.statements import AuditorStatement, RegistryEntry, Told
+    from dpmoments.releases.statements import AuditedRelease, AuditorStatement, RegistryEntry
 
 
 class Disclosed:
@@ -28,21 +28,23 @@ class Disclosed:
         return () if any(run.origin.ledger for run in self.runs) else (Message("no-ledger"),)
 
     @property
-    def privacy_curve(self: Told) -> RunCurve:
+    def privacy_curve(self: AuditedRelease) -> RunCurve:
         """Smallest proven δ at any ε: ``release.privacy_curve.at(0.5)``."""
         from dpmoments.privacy.profile import RunCurve
 
         return RunCurve.of(self.receipt, self.runs[0].mechanism)
 
     @property
-    def privacy_profile(self: Told) -> PrivacyProfile:
+    def privacy_profile(self: AuditedRelease) -> PrivacyProfile:
         """Tightest known privacy profile at five ε, each marked exact or bound.
 
         See ``docs/evidence/derivations/privacy-profile.md``.
         """
         return self.privacy_curve.profile
 
-    def auditor_statement(self: Told, *, ledger: Ledger | str | os.PathLike[str] | None = None) -> AuditorStatement:
+    def auditor_statement(
+        self: AuditedRelease, *, ledger: Ledger | str | os.PathLike[str] | None = None
+    ) -> AuditorStatement:
         """Return a statement for an auditor, by the levels of NIST SP 800-226.
 
         ``print(release.auditor_statement().in_words())`` shows it.
@@ -56,7 +58,7 @@ class Disclosed:
 
         return auditor_statement(self, ledger=ledger)
 
-    def registry_entry(self: Told, **known: Any) -> RegistryEntry:
+    def registry_entry(self: AuditedRelease, **known: Any) -> RegistryEntry:
         """Draft an entry for the public registry of deployments of differential privacy, tier 3.
 
         Parameters

@@ -34,7 +34,7 @@ from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 
 
-class Told(Protocol):
+class AuditedRelease(Protocol):
     """Release of any kind, as an auditor sees it."""
 
     @property
@@ -70,13 +70,13 @@ class Told(Protocol):
         """Tightest known privacy profile."""
 
 
-def protected_unit(release: Told) -> str:
+def protected_unit(release: AuditedRelease) -> str:
     """Describe the privacy unit."""
     unit = release.privacy.privacy_unit
     return "one row of the table" if unit is None else unit.in_words
 
 
-def describe_neighbors(release: Told) -> str:
+def describe_neighbors(release: AuditedRelease) -> str:
     """Describe the neighboring tables."""
     if release.privacy.neighbors.table_size_is_public:
         return (
@@ -92,7 +92,7 @@ def describe_neighbors(release: Told) -> str:
     return "Neighboring tables differ by the presence of one row (add-remove, symmetric distance 1)."
 
 
-def describe_runs(release: Told) -> tuple[str, ...]:
+def describe_runs(release: AuditedRelease) -> tuple[str, ...]:
     """Describe the mechanisms with their options, and the noise draws."""
     runs = Counter(_describe_run(run.mechanism, run.mechanism_options) for run in release.runs)
     lines = [f"Mechanism: {words}{'' if times == 1 else f', {times} times'}." for words, times in runs.items()]
@@ -106,7 +106,7 @@ def _describe_run(mechanism: str, options: Mapping[str, Any]) -> str:
     return f"{mechanism} ({shown})" if shown else mechanism
 
 
-def describe_composition(release: Told) -> str:
+def describe_composition(release: AuditedRelease) -> str:
     """Describe how the losses within the release add up."""
     receipt = release.receipt
     count = len(receipt.draws)
@@ -125,7 +125,7 @@ def describe_composition(release: Told) -> str:
     return f"{parts} {disjoint}, of which the one that lost most counts (parallel composition)."
 
 
-def unprotected_quantities(release: Told) -> tuple[str, ...]:
+def unprotected_quantities(release: AuditedRelease) -> tuple[str, ...]:
     """List facts that the release contains without noise; none may come from the table."""
     run = release.runs[0]
     schema, size_is_public = run.schema, release.privacy.neighbors.table_size_is_public
@@ -151,7 +151,7 @@ def unprotected_quantities(release: Told) -> tuple[str, ...]:
     return tuple(reported)
 
 
-def post_processing(release: Told) -> tuple[str, ...]:
+def post_processing(release: AuditedRelease) -> tuple[str, ...]:
     """List computations that used only noisy answers."""
     repairs = sorted({str(run.repair) for run in release.runs if hasattr(run, "repair")})
     free = []
@@ -174,7 +174,7 @@ def post_processing(release: Told) -> tuple[str, ...]:
 # What an auditor is told of the other releases of the same table: what a ledger knows, or that none was kept.
 
 
-def composition_so_far(release: Told, ledger: Ledger | str | os.PathLike[str] | None = None) -> str:
+def composition_so_far(release: AuditedRelease, ledger: Ledger | str | os.PathLike[str] | None = None) -> str:
     """Describe the total over all releases of the dataset.
 
     Without a ledger, the entries that the release names are listed.
@@ -301,7 +301,9 @@ class AuditorStatement:
         return "\n".join(lines)
 
 
-def auditor_statement(release: Told, *, ledger: Ledger | str | os.PathLike[str] | None = None) -> AuditorStatement:
+def auditor_statement(
+    release: AuditedRelease, *, ledger: Ledger | str | os.PathLike[str] | None = None
+) -> AuditorStatement:
     """Make the statement; :meth:`dpmoments.MomentRelease.auditor_statement` calls it."""
     privacy, profile = release.privacy, release.privacy_profile
     composition = composition_so_far(release, ledger)
@@ -322,7 +324,7 @@ def auditor_statement(release: Told, *, ledger: Ledger | str | os.PathLike[str] 
 
 
 def _levels(
-    release: Told,
+    release: AuditedRelease,
     profile: PrivacyProfile,
     composition: str,
     unprotected: Sequence[str],
@@ -476,7 +478,7 @@ class RegistryEntry:
 
 
 def registry_entry(
-    release: Told,
+    release: AuditedRelease,
     *,
     name: str | None = None,
     curator: str | None = None,
@@ -629,14 +631,14 @@ def registry_entry(
     return RegistryEntry(content)
 
 
-def _parameters(release: Told) -> dict[str, float]:
+def _parameters(release: AuditedRelease) -> dict[str, float]:
     budget = release.privacy.budget
     if budget.kind is BudgetKind.ZCDP:
         return {"rho": budget.rho}
     return {"epsilon": budget.epsilon} | ({"delta": budget.delta} if budget.delta else {})
 
 
-def _number_of_units(release: Told) -> int | None:
+def _number_of_units(release: AuditedRelease) -> int | None:
     """Return the number of privacy units, exact or noisy; None if it is unknown."""
     if release.privacy.privacy_unit is not None:
         return None

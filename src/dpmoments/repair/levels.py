@@ -18,7 +18,7 @@ IndexArray = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LevelColumn:
+class LevelShares:
     """Feature indices of a column's levels ("no level" last) and their shares, with sum 1."""
 
     features: IndexArray
@@ -35,7 +35,7 @@ class CompletedLevels:
 
     constraints: Constraints
     mean: FloatArray
-    columns: tuple[LevelColumn, ...]
+    columns: tuple[LevelShares, ...]
     is_level: BoolArray
     flags: IndexArray
     free: IndexArray
@@ -53,7 +53,7 @@ class CompletedLevels:
             if not block.complete:
                 features, shares = np.append(features, hidden), np.append(shares, max(1.0 - float(shares.sum()), 0.0))
                 hidden += 1
-            columns.append(LevelColumn(features, shares))
+            columns.append(LevelShares(features, shares))
         flags = np.array(constraints.flags, dtype=np.intp)
         free = ~is_level
         free[flags] = False
@@ -65,7 +65,7 @@ class CompletedLevels:
         return np.flatnonzero(~self.is_level)
 
     @property
-    def hidden(self) -> tuple[LevelColumn, ...]:
+    def hidden(self) -> tuple[LevelShares, ...]:
         """Columns with a "no level"."""
         d = self.constraints.n_features
         return tuple(column for column in self.columns if column.features[-1] >= d)
@@ -240,7 +240,7 @@ class _Cells:
         mixed = mixed * np.outer(held, held)
         return np.asarray((mixed + mixed.T) / 2.0)
 
-    def _within_levels(self, cells: FloatArray, column: LevelColumn) -> FloatArray:
+    def _within_levels(self, cells: FloatArray, column: LevelShares) -> FloatArray:
         """Clip covariances with a column's levels so that each level's mean is within bounds."""
         single, constraints = self.levels.single, self.levels.constraints
         mean = self.levels.mean[single]

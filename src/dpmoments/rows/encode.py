@@ -41,7 +41,7 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.messages.message import Message
 from dpmoments.rows.compiled import CellRules
-from dpmoments.rows.level_sums import LevelBlock, LevelLayout, dense_rows_at_a_time
+from dpmoments.rows.level_sums import CodedBlock, LevelLayout, dense_rows_at_a_time
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
@@ -155,7 +155,7 @@ def encode_columns(
 
 def encode_levels(
     columns: Mapping[str, Any], schema: Schema, layout: LevelLayout, memory: BlockMemory | None = None
-) -> LevelBlock:
+) -> CodedBlock:
     """Encode columns like :func:`encode_columns`, with codes in place of one-hot levels."""
     n_rows = len(columns[schema.names[0]])
     block = (BlockMemory() if memory is None else memory).block(n_rows, len(layout.numbers))
@@ -190,7 +190,7 @@ def encode_levels(
         _encode_in_place(block, index, layout.encoding)
         if missing is not None and not isinstance(derived, MissingIndicator):
             block[missing, index] = 0.0
-    return LevelBlock(layout, block, tuple(codes), drop)
+    return CodedBlock(layout, block, tuple(codes), drop)
 
 
 # Schemas of numbers only: read first, then encoded, here or in machine code.
@@ -221,7 +221,7 @@ def encode_numbers(values: FloatArray, schema: Schema, layout: LevelLayout) -> F
         _encode_in_place(block, slice(index, index + 1), layout.encoding)
         if dropped is not None:
             drop |= dropped
-    return LevelBlock(layout, block, (), drop).encoded()
+    return CodedBlock(layout, block, (), drop).encoded()
 
 
 def cell_rules(schema: Schema, layout: LevelLayout) -> CellRules | None:
@@ -254,7 +254,7 @@ def cell_rules(schema: Schema, layout: LevelLayout) -> CellRules | None:
 
 
 def _encoded_levels(cells: Any, column: Categorical) -> tuple[CodeArray, BoolArray | None]:
-    """Return level codes as in :class:`LevelBlock`, shape (n,), and a mask of dropped rows."""
+    """Return level codes as in :class:`CodedBlock`, shape (n,), and a mask of dropped rows."""
     # The mask is None without any.
     with suppress(pa.ArrowException):  # whose message may quote a cell
         codes = level_codes(cells, column)

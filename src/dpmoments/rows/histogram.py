@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
-from dpmoments.rows.level_sums import LevelBlock
+from dpmoments.rows.level_sums import CodedBlock
 from dpmoments.rows.summary import Missing, Summary, plain_rows
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.derived import feature_slices
@@ -49,15 +49,15 @@ class _Counted:
     is_boolean: bool
     may_lack: bool
 
-    def codes(self, block: FloatArray | LevelBlock) -> npt.NDArray[np.int64]:
+    def codes(self, block: FloatArray | CodedBlock) -> npt.NDArray[np.int64]:
         """Return every row's level index, shape (n,); the number of levels if it has none."""
         if self.is_boolean:
-            values = block.numbers[:, self.index] if isinstance(block, LevelBlock) else block[:, self.start]
+            values = block.numbers[:, self.index] if isinstance(block, CodedBlock) else block[:, self.start]
             result = (values >= 0.0).astype(np.int64)
             if self.may_lack:
                 result[values == 0.0] = self.n_levels
             return result
-        if isinstance(block, LevelBlock):
+        if isinstance(block, CodedBlock):
             return np.asarray(block.codes[self.index], dtype=np.int64)
         one_hot = block[:, self.start : self.start + self.n_levels]
         known: npt.NDArray[np.int64] = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), self.n_levels)
@@ -105,7 +105,7 @@ class CellCountSummary(Summary[list[IntegerArray], CellCounts]):
         return [np.zeros(prod(self.columns[index].n_levels for index in by), np.int64) for by in self.tables]
 
     def add(self, running: list[IntegerArray], block: Any) -> None:
-        rows = block.kept() if isinstance(block, LevelBlock) else plain_rows(block, self.missing)
+        rows = block.kept() if isinstance(block, CodedBlock) else plain_rows(block, self.missing)
         codes = [column.codes(rows) for column in self.columns]
         for counts, by in zip(running, self.tables, strict=True):
             cells, known = np.zeros(len(rows), np.int64), np.ones(len(rows), dtype=bool)
@@ -216,8 +216,8 @@ class RowCount(Summary[_Tally, int]):
     def takes_levels(self) -> bool:
         return True
 
-    def add(self, running: _Tally, block: npt.NDArray[Any] | LevelBlock) -> None:
-        if isinstance(block, LevelBlock):
+    def add(self, running: _Tally, block: npt.NDArray[Any] | CodedBlock) -> None:
+        if isinstance(block, CodedBlock):
             running.rows += len(block if self.keep_dropped else block.kept())
             return
         whole = self.keep_dropped and self.missing == "drop"

@@ -117,7 +117,7 @@ class LevelLayout:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LevelBlock:
+class CodedBlock:
     """Encoded rows of a batch.
 
     Attributes
@@ -138,17 +138,17 @@ class LevelBlock:
     def __len__(self) -> int:
         return len(self.dropped)
 
-    def kept(self) -> LevelBlock:
+    def kept(self) -> CodedBlock:
         """Return the rows that are not dropped."""
         if not self.dropped.any():
             return self
         kept = np.flatnonzero(~self.dropped)
         codes = tuple(codes[kept] for codes in self.codes)
-        return LevelBlock(self.layout, np.asfortranarray(self.numbers[kept]), codes, self.dropped[kept])
+        return CodedBlock(self.layout, np.asfortranarray(self.numbers[kept]), codes, self.dropped[kept])
 
-    def rows(self, start: int, stop: int) -> LevelBlock:
+    def rows(self, start: int, stop: int) -> CodedBlock:
         codes = tuple(codes[start:stop] for codes in self.codes)
-        return LevelBlock(self.layout, self.numbers[start:stop], codes, self.dropped[start:stop])
+        return CodedBlock(self.layout, self.numbers[start:stop], codes, self.dropped[start:stop])
 
     def encoded(self) -> FloatArray:
         """Return the rows, shape (n, d), with a feature for every level.
@@ -377,7 +377,7 @@ class LevelSums:
 
 @dataclass(frozen=True, eq=False)
 class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
-    """Summary of :class:`~dpmoments.rows.level_sums.LevelBlock` batches.
+    """Summary of :class:`~dpmoments.rows.level_sums.CodedBlock` batches.
 
     :meth:`result` returns the moments.
 
@@ -460,7 +460,7 @@ class RunningLevelSums:
         self._joint = tuple(np.zeros(one * two, np.int64) for one, two in combinations(sizes, 2))
         self._sums = tuple(np.zeros((m, size), np.int64) for size in sizes)
 
-    def add(self, block: LevelBlock) -> None:
+    def add(self, block: CodedBlock) -> None:
         """Add a batch of at most ``_ROWS_PER_STEP`` rows."""
         summary = self._summary
         kept = block.kept()
@@ -487,7 +487,7 @@ class RunningLevelSums:
         np.copyto(values, np.rint(scaled, out=scaled), casting="unsafe")
         return values
 
-    def _levels(self, block: LevelBlock, pack: tuple[int, ...]) -> IntegerArray:
+    def _levels(self, block: CodedBlock, pack: tuple[int, ...]) -> IntegerArray:
         """Return each row's level in a pack of columns, shape (n,)."""
         first, *others = pack
         levels = block.codes[first]

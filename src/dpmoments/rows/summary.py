@@ -35,7 +35,7 @@ class Summary(ABC, Generic[Running, Result]):
 
     @property
     def takes_levels(self) -> bool:
-        """True if batches may also be of type :class:`~dpmoments.rows.level_sums.LevelBlock`."""
+        """True if batches may also be of type :class:`~dpmoments.rows.level_sums.CodedBlock`."""
         return False
 
     @abstractmethod

@@ -17,7 +17,7 @@ from typing import Any
 from yaml import YAMLError
 
 import dpmoments
-from dpmoments.cli.options import shell_words
+from dpmoments.cli.options import shell_arguments
 from dpmoments.cli.output import explain, notes_of, refuge
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import check_output
@@ -261,9 +261,9 @@ class Journey:
         """Entries, fault and private findings of each column of the schema."""
         if not self.document:
             raise InputValueError(Message("desk-step-missing", step="Table"))
-        found = {} if self.findings is None else self.findings.private_facts()["columns"]
+        private = {} if self.findings is None else self.findings.private_facts()["columns"]
         columns = self.document["columns"]
-        return [(entries, _fault(entries), found.get(entries.get("name"), {}).get("verdicts")) for entries in columns]
+        return [(entries, _fault(entries), private.get(entries.get("name"), {}).get("verdicts")) for entries in columns]
 
     @property
     def other_names(self) -> tuple[str, ...]:
@@ -474,7 +474,7 @@ class Journey:
 
 
 def _command(name: str, *words: str, table: str | DatabaseQuery | None = None) -> str:
-    return " ".join(["dpmoments", name, *([] if table is None else [shell_words(table)]), shlex.join(words)])
+    return " ".join(["dpmoments", name, *([] if table is None else [shell_arguments(table)]), shlex.join(words)])
 
 
 def _options(given: Mapping[str, Any]) -> list[str]:

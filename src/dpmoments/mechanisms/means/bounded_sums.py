@@ -43,7 +43,7 @@ from dpmoments.rows.rows import Rows
 
 _MEAN_SQUARE = 0.3
 """Assumed ‖E[x]‖² if no center is known."""
-_LEAST_SQUARE = 1e-4
+_MIN_SQUARE = 1e-4
 """Min of it for the budget share of the count."""
 _MIN_SHARE = 0.005
 """Min budget share of a sum of rows."""
@@ -88,7 +88,7 @@ class _CountAndSums:
         if not self.private_count:
             return None, loss
         pure = loss.kind is BudgetKind.PURE
-        ratio = max(self.square, _LEAST_SQUARE) / (self._sensitivity(pure).value ** 2 * self.n_features)
+        ratio = max(self.square, _MIN_SQUARE) / (self._sensitivity(pure).value ** 2 * self.n_features)
         for_count, rest = loss.split(ratio ** (1.0 / 3.0) if pure else math.sqrt(ratio), 1.0)
         return for_count, rest
 

@@ -17,7 +17,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
 from dpmoments.mechanisms.coordinatewise import (
     ClampedMean,
-    Coordinate,
+    CoordinateValue,
     DistanceFrom,
     choice_epsilon,
     choose,
@@ -127,7 +127,7 @@ class KarwaVadhanPlan(MeanPlan):
         lower, upper, widths = self._bins(scale)
         for index, (width, part) in enumerate(zip(widths, self.location_loss.split(*[1.0] * len(widths)), strict=True)):
             edges = np.linspace(lower, upper, round((upper - lower) / width) + 1)
-            counts = rows.histogram(Coordinate(feature), edges).counts
+            counts = rows.histogram(CoordinateValue(feature), edges).counts
             what = Message("coordinate-bin", feature=feature + 1, level=index + 1)
             chosen = choose(counts, rank_score(rows.neighbors), part, privacy_filter, what)
             lower, upper = float(edges[chosen]), float(edges[chosen + 1])

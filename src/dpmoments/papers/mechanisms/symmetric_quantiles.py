@@ -13,7 +13,7 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
-from dpmoments.mechanisms.coordinatewise import CELLS, Coordinate, choice_epsilon, choose, zoom
+from dpmoments.mechanisms.coordinatewise import CELLS, CoordinateValue, choice_epsilon, choose, zoom
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.reliability import marked_names
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
@@ -176,7 +176,7 @@ def private_quantile(
     widths = zoom(lower, upper, width)
     for index, (cell, part) in enumerate(zip(widths, loss.split(*[1.0] * len(widths)), strict=True)):
         edges = np.linspace(lower, upper, round((upper - lower) / cell) + 1)
-        histogram = rows.histogram(Coordinate(feature), edges)
+        histogram = rows.histogram(CoordinateValue(feature), edges)
         ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
         # Values outside the range count at its ends: else all bins would be alike if most values were outside.
         ranks[0] = 0 if lower <= -2.0 * radius else ranks[0]

@@ -24,7 +24,7 @@ from dpmoments.rows.sources.engine import (
     FAN_IN,
     EngineSource,
     Failure,
-    Outcome,
+    JobOutcome,
     PartitionJob,
     PassProgress,
     Reading,
@@ -410,7 +410,7 @@ def partition_outcome(seal: Seal | None, task: PartitionTask, number: int, job: 
     try:
         partition = task.run(given)
     except Exception as error:
-        return sealed(seal, Outcome(frozenset([number]), None, failure=Failure.of(error)))
+        return sealed(seal, JobOutcome(frozenset([number]), None, failure=Failure.of(error)))
     return sealed(seal, work.outcome(partition, number))
 
 
@@ -470,7 +470,7 @@ class DaskSource(EngineSource):
         """Return the tasks of its partitions."""
         raise NotImplementedError
 
-    def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[Outcome, int] | None:
+    def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[JobOutcome, int] | None:
         import dask
         from dask.delayed import Delayed
         from dask.highlevelgraph import HighLevelGraph
@@ -483,7 +483,7 @@ class DaskSource(EngineSource):
         except TypeError as error:
             if not isinstance(error, InputError):
                 raise
-            return Outcome(frozenset(), None, failure=Failure.of(error)), 0
+            return JobOutcome(frozenset(), None, failure=Failure.of(error)), 0
         if not cut.partitions:
             return None
         seal = None if in_memory else Seal()

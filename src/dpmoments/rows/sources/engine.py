@@ -30,7 +30,7 @@ from dpmoments.foundation.errors import (
     InputTypeError,
     InputValueError,
     StatedError,
-    place_of,
+    line_of,
 )
 from dpmoments.foundation.table_libraries import nw, pa, pc
 from dpmoments.messages.message import Message
@@ -197,7 +197,7 @@ class Failure:
             )
         return cls(
             ValueError,
-            f"a partition cannot be read: stopped by {type(error).__name__} at {place_of(error.__traceback__)}; the message is "
+            f"a partition cannot be read: stopped by {type(error).__name__} at {line_of(error.__traceback__)}; the message is "
             "withheld, because it may quote the table",
         )
 
@@ -207,7 +207,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Outcome:
+class JobOutcome:
     """Result of some partitions: private data.
 
     ``partitions`` are their numbers: a partition that returns twice, or not at all, is noticed. ``fingerprint`` is that
@@ -241,34 +241,34 @@ class PartitionJob:
     merge: Callable[[Any, Any], Any]
     fingerprinted: bool
 
-    def outcome(self, partition: Any, number: int) -> Outcome:
+    def outcome(self, partition: Any, number: int) -> JobOutcome:
         fingerprint = Fingerprint()
         try:
             source = self.reading.opened(partition)
             result = self.work(FingerprintedSource.of(source, fingerprint) if self.fingerprinted else source)
         except Exception as error:
-            return Outcome(frozenset([number]), None, failure=Failure.of(error))
-        return Outcome(frozenset([number]), result, fingerprint.value)
+            return JobOutcome(frozenset([number]), None, failure=Failure.of(error))
+        return JobOutcome(frozenset([number]), result, fingerprint.value)
 
-    def merged(self, outcomes: Sequence[Outcome]) -> Outcome:
+    def merged(self, outcomes: Sequence[JobOutcome]) -> JobOutcome:
         """Merge the outcomes of one or more partitions."""
         total = outcomes[0]
         for other in outcomes[1:]:
             total = self.joined(total, other)
         return total
 
-    def joined(self, first: Outcome, second: Outcome) -> Outcome:
+    def joined(self, first: JobOutcome, second: JobOutcome) -> JobOutcome:
         """Merge two outcomes; of two failures, keep that of the lower partition."""
         partitions = first.partitions | second.partitions
         if first.partitions & second.partitions:
             twice = Failure(ValueError, "the engine returned a partition's result twice: the sums would be wrong")
-            return Outcome(partitions, None, failure=twice)
+            return JobOutcome(partitions, None, failure=twice)
         failed = [one for one in (first, second) if one.failure is not None]
         if failed:
             failure = min(failed, key=lambda one: min(one.partitions)).failure
-            return Outcome(partitions, None, failure=failure)
+            return JobOutcome(partitions, None, failure=failure)
         fingerprint = (first.fingerprint + second.fingerprint) % (1 << 64)
-        return Outcome(partitions, self.merge(first.result, second.result), fingerprint)
+        return JobOutcome(partitions, self.merge(first.result, second.result), fingerprint)
 
 
 @dataclass(frozen=True)
@@ -382,7 +382,7 @@ class EngineSource(ABC):
         """True if its rows might differ between passes, so that passes are compared."""
 
     @abstractmethod
-    def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[Outcome, int] | None:
+    def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[JobOutcome, int] | None:
         """Run a job over all partitions.
 
         Return the outcome and their number, or None without partitions.
@@ -457,7 +457,7 @@ class EngineSource(ABC):
         job = PartitionJob(self.reading, work, merge, self.fingerprinted)
         result = read_quietly(partial(self.outcome, job, progress), self.where, FAILED_QUERY)
         if result is None:
-            outcome = Outcome(frozenset(), nothing)
+            outcome = JobOutcome(frozenset(), nothing)
         else:
             outcome, n_partitions = result
             if outcome.failure is not None:

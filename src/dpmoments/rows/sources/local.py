@@ -34,7 +34,7 @@ from dpmoments.rows.encode import (
     read_numbers,
 )
 from dpmoments.rows.kernel import NumberBlock, of_numbers
-from dpmoments.rows.level_sums import LevelBlock, LevelLayout, OfEncodedRows, counting_levels
+from dpmoments.rows.level_sums import CodedBlock, LevelLayout, OfEncodedRows, counting_levels
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.rows.units import UnitBlock
@@ -295,7 +295,7 @@ class LocalSource(ABC, Generic[Part]):
         """
         return self.encode_levels(part, memory).encoded()
 
-    def encode_levels(self, part: Part, memory: BlockMemory | None = None) -> LevelBlock:
+    def encode_levels(self, part: Part, memory: BlockMemory | None = None) -> CodedBlock:
         """Return the encoded rows with levels as codes."""
         return encode_levels(self.counted(self.cells(part)), self.encoded_schema, self.layout, memory)
 

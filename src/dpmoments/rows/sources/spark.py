@@ -26,7 +26,7 @@ from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import ArrowSource, FileSource, ParquetSource
 from dpmoments.rows.sources.engine import (
     EngineSource,
-    Outcome,
+    JobOutcome,
     PartitionJob,
     PassProgress,
     Reading,
@@ -491,7 +491,7 @@ class SparkSource(EngineSource):
     session: Any
 
     def results(self, job: PartitionJob, seal: Seal) -> tuple[Any, int]:
-        """Return an RDD of one sealed :class:`Outcome` per partition, and the number of partitions."""
+        """Return an RDD of one sealed :class:`JobOutcome` per partition, and the number of partitions."""
         raise NotImplementedError
 
     @property
@@ -499,22 +499,22 @@ class SparkSource(EngineSource):
         """Max number of tasks, and so of results, of a pass."""
         return max(_MIN_MAX_TASKS, 4 * int(self.session.sparkContext.defaultParallelism))
 
-    def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[Outcome, int] | None:
+    def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[JobOutcome, int] | None:
         seal = Seal()
         jobs = _Jobs(self.session)
 
-        def merged() -> tuple[Outcome, int] | None:
+        def merged() -> tuple[JobOutcome, int] | None:
             results, n_partitions = self.results(job, seal)
-            total: Outcome | None = None
+            total: JobOutcome | None = None
             for sealed in jobs.results(results, _size_of_first_job(self.schema.n_features)):
-                outcome: Outcome = _serializer().loads(seal.opened(sealed))
+                outcome: JobOutcome = _serializer().loads(seal.opened(sealed))
                 total = outcome if total is None else job.joined(total, outcome)
                 if total.failure is not None:
                     break
             return None if total is None else (total, n_partitions)
 
         with _unquoted():
-            result: tuple[Outcome, int] | None = jobs.watched(merged, progress)
+            result: tuple[JobOutcome, int] | None = jobs.watched(merged, progress)
         return result
 
 
@@ -670,7 +670,7 @@ def _bytes_of_row(row: Any) -> bytes:
 
 def _outcome_of_pieces(sealed_job: bytes, pieces: Iterable[tuple[bytes, int, LocalSource[Any]]]) -> Iterator[bytes]:
     """Run a job on pieces of files, on a worker; yield their sealed outcome."""
-    total: Outcome | None = None
+    total: JobOutcome | None = None
     for key, number, piece in pieces:
         if total is None:
             seal = Seal(key)
