@@ -36,7 +36,7 @@ def main(folder: Path) -> None:
     started = time.perf_counter()
     release = dpm.release(people.frame, people.schema, epsilon=EPSILON, neighbors="replace_one", output=path)
     print(f"Released in {time.perf_counter() - started:.2f} s: {release}\n")
-    print(release.privacy.in_words(), "\n")
+    print(release.privacy.describe(), "\n")
 
     # From here on only the file is used, as an analyst would.
     release = dpm.load(path)

@@ -390,7 +390,7 @@ def test_a_fit_says_what_clipping_may_hide_of_its_coefficients() -> None:
     np.testing.assert_allclose(
         effect.standard_errors * fit.standard_errors, np.maximum(-effect.lower, effect.upper), rtol=1e-9
     )
-    assert effect.in_words in str(fit)
+    assert effect.description in str(fit)
 
 
 def test_the_largest_variance_is_that_of_the_best_mean() -> None:

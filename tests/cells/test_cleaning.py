@@ -248,7 +248,7 @@ def test_a_release_records_the_rules_and_the_format(tmp_path: Path) -> None:
     table.write_text(table.read_text().replace(";", "|"))
     other = dpm.TextFormat(delimiter="|")
     assert dpm.release(table, SCHEMA, epsilon=1.0, text_format=other, insecure_seed=1).schema.text_format == other
-    assert "missing values count as 30000" in made.privacy.in_words()
+    assert "missing values count as 30000" in made.privacy.describe()
     mean = dpm.release_mean(table, SCHEMA, epsilon=1.0, text_format=other, insecure_seed=1)
     assert mean.schema.text_format == other
 

@@ -256,7 +256,7 @@ def test_a_schema_of_dates_comes_back_from_a_file(tmp_path: Path) -> None:
     assert again.columns[0].bounds == pytest.approx((115.0, 120.0), abs=0.01)
     released = dpm.release(pa.table({"a": [dt.date(2017, 1, 1)] * 30}), schema, rho=1.0, output=tmp_path / "r.json")
     assert dpm.load(tmp_path / "r.json").schema == schema
-    assert "years since 1900-01-01 (UTC), clipped to [2015-01-01, 2020-01-01T10:00:00]" in released.privacy.in_words()
+    assert "years since 1900-01-01 (UTC), clipped to [2015-01-01, 2020-01-01T10:00:00]" in released.privacy.describe()
 
 
 @pytest.mark.parametrize(

@@ -493,7 +493,7 @@ def test_release_of_files_globs_and_folders(run: Run, data: str) -> None:
     assert released.n_rows == 2_000
     assert released.privacy.private
     assert "count, mean and second moment of 2,000 rows (exact), 6 features from 4 columns" in outcome.words
-    assert " ".join(released.privacy.in_words().split()) in outcome.words
+    assert " ".join(released.privacy.describe().split()) in outcome.words
 
 
 GERMAN = (
@@ -934,7 +934,7 @@ def test_release_mean_writes_what_the_library_makes(run: Run, neighbors: str) ->
         f"Wrote mean.json: the mean of {released.n_rows:,} rows ({exactness}), 6 features from 4 columns, by"
         in outcome.words
     )
-    assert " ".join(released.privacy.in_words().split()) in outcome.words
+    assert " ".join(released.privacy.describe().split()) in outcome.words
     assert "dpmoments show mean.json" in outcome.out
 
 
@@ -1022,7 +1022,7 @@ def test_show_of_a_mean_release(mean_json: Path, run: Run) -> None:
     released = dpm.load(mean_json)
     outcome = run("show", mean_json)
     assert (outcome.code, outcome.err) == (0, "")
-    assert " ".join(released.privacy.in_words().split()) in outcome.words
+    assert " ".join(released.privacy.describe().split()) in outcome.words
     for what, _, _, loss in released.receipt.lines():
         assert what in outcome.words
         assert loss in outcome.words
@@ -1157,7 +1157,7 @@ def test_show_prints_the_statement_the_schema_and_the_moments(people_json: Path,
     released = dpm.load(people_json)
     outcome = run("show", people_json)
     assert (outcome.code, outcome.err) == (0, "")
-    assert " ".join(released.privacy.in_words().split()) in outcome.words
+    assert " ".join(released.privacy.describe().split()) in outcome.words
     assert "income numeric 0 to 120000 error" in outcome.words
     assert "region categorical north, south, east error" in outcome.words
     assert f"rows: {released.n_rows:,} (noisy, standard deviation" in outcome.words

@@ -73,7 +73,7 @@ def test_ten_thousand_rows_do_not_contradict_each_other(tmp_path: Path) -> None:
         (correlation_module._Errors.p_values, "far, privacy", "0.9 * far, privacy"),
         (correlation_module.Correlations._verdicts, "+ self.upper[first, second]", "- 2.0 * self.upper[first, second]"),
         (description_module._root, "np.sqrt(", "1.01 * np.sqrt("),
-        (description_module._in_words, "cell for cell", "f'{cell}123' if '.' in cell else cell for cell"),
+        (description_module._describe_values, "cell for cell", "f'{cell}123' if '.' in cell else cell for cell"),
         (contrasts.estimate_cells, "rounded(value, error)", "rounded(value, error * 1e-3)"),
         (regression_results.FittedLine.predict, "+ self.intercept", "+ 1.01 * self.intercept"),
         (group_means.group_means, "levels.row_counts(release)", "np.round(levels.row_counts(release) + 0.6)"),

@@ -224,7 +224,7 @@ def test_the_whole_journey(name: str, start: Callable[..., Window], tmp_path: Pa
     assert report.headers["Content-Disposition"].startswith("attachment")
     assert report.body == (tmp_path / "people.html").read_bytes()
     audit = window.see("/download/audit?file=people.json")
-    assert audit.text == dpm.load(tmp_path / "people.json").auditor_statement(ledger=tmp_path / "budget.db").in_words()
+    assert audit.text == dpm.load(tmp_path / "people.json").auditor_statement(ledger=tmp_path / "budget.db").describe()
     assert window.see("/download/release?file=people.json").body == (tmp_path / "people.json").read_bytes()
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {name, "people.yaml", "budget.db", "people.json", "people.html"}

@@ -559,7 +559,7 @@ def test_a_cost_in_rho_is_never_one_of_a_gaussian_mechanism(ledger: dpm.Ledger) 
 def test_nothing_left_is_not_minus_nothing(ledger: dpm.Ledger) -> None:
     ledger.grant("small", epsilon=1.0)
     dpm.release(ROWS, NAMED, epsilon=1.0, ledger=ledger, dataset="small")
-    assert ledger.left("small").in_words(most=True) == "ε = 0"
+    assert ledger.left("small").describe(most=True) == "ε = 0"
 
 
 def test_where_there_are_no_hard_links_the_first_ledger_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -603,4 +603,4 @@ def test_a_release_without_a_ledger_carries_a_note(ledger: dpm.Ledger, tmp_path:
         assert [note.code for note in released.notes] == noted
         assert "no-ledger" not in [message.code for message in released.warnings]
         assert ("no ledger" in repr(released)) == bool(noted)
-    assert free.notes[0].text("analyst") in free.auditor_statement().in_words()
+    assert free.notes[0].text("analyst") in free.auditor_statement().describe()

@@ -219,14 +219,14 @@ def test_a_statement_says_what_group_privacy_makes_of_its_kind() -> None:
 
 
 def test_words_of_a_statement_round_up() -> None:
-    words = statement(PrivacyBudget.pure(1.0000049)).in_words()
+    words = statement(PrivacyBudget.pure(1.0000049)).describe()
     assert "e^1.00001 times" in words
     assert "(ε-differential privacy, ε = 1.00001)" in words
-    words = statement(PrivacyBudget.approximate(1.0000049, 1.0000049e-6)).in_words()
+    words = statement(PrivacyBudget.approximate(1.0000049, 1.0000049e-6)).describe()
     assert "e^1.00001 times" in words
     assert "plus 1.00001e-06 ((ε, δ)-differential privacy, ε = 1.00001, δ = 1.00001e-06)" in words
     for rho in (0.10000049, 0.5, 3.0):
-        words = statement(PrivacyBudget.zcdp(rho)).in_words()
+        words = statement(PrivacyBudget.zcdp(rho)).describe()
         assert f"ρ = {no_less(rho)})" in words
         assert f"at most {no_less(rho)}·α for every α > 1" in words
         shown = re.search(r"implies ε = (\S+) at δ = 1e-06", words)
@@ -237,12 +237,12 @@ def test_words_of_a_statement_round_up() -> None:
 
 
 def test_words_of_a_statement_say_all_of_it() -> None:
-    lines = statement(PrivacyBudget.pure(1.0)).in_words().split("\n")
+    lines = statement(PrivacyBudget.pure(1.0)).describe().split("\n")
     assert "present or absent (add-remove" in lines[0]
     assert lines[1] == Message("unit-is-row", kind="pure").text()
     assert lines[2] == Message("idealized").text()
     assert lines[3:] == [*(f"- {rule}" for rule in RULES), "Made by dpmoments 7.8."]
-    insecure = statement(PrivacyBudget.pure(1.0), private=False, neighbors=Neighbors.REPLACE_ONE).in_words().split("\n")
+    insecure = statement(PrivacyBudget.pure(1.0), private=False, neighbors=Neighbors.REPLACE_ONE).describe().split("\n")
     assert insecure[0] == Message("not-private").text()
     assert "replace-one" in insecure[1]
     assert insecure[2:] == lines[1:]

@@ -426,7 +426,7 @@ def test_a_release_states_its_unit_and_stands_every_check(tmp_path: Path, mechan
     )
     assert released.privacy.privacy_unit == released.receipt.privacy_unit == UNIT
     assert released.privacy.budget.epsilon == 1.0
-    words = released.privacy.in_words()
+    words = released.privacy.describe()
     assert "all rows with one value of person_id, present or absent" in words
     assert "all rows with one value of person_id, of which at most 3, chosen at random, are used" in words
     assert "one row" not in words
@@ -457,7 +457,7 @@ def test_a_unit_of_one_row_is_no_row() -> None:
     assert of_rows.noise_model is not None
     assert released.noise_model.to_dict() == of_rows.noise_model.to_dict()
     assert abs(released.n_rows - len(set(people()["person_id"].to_pylist()))) < 5
-    assert "of which one, chosen at random, is used" in released.privacy.in_words()
+    assert "of which one, chosen at random, is used" in released.privacy.describe()
 
 
 def test_a_seed_repeats_the_selection_and_none_does_not() -> None:

@@ -131,7 +131,7 @@ def test_the_largest_budget_is_stated_and_every_receipt_kept() -> None:
     assert len(pooled.receipt.draws) == 2
     labels = [draw.group for draw in pooled.receipt.draws]
     assert labels == ["1:north", f"2:{parts[1].id[:8]}…"]
-    words = pooled.privacy.in_words()
+    words = pooled.privacy.describe()
     assert Message("pooled-tables", tables=2, neighbors="add_remove") in pooled.privacy.rules
     assert "1:north: gaussian, " in words
     assert not dpm.pool([parts[0], made(2, epsilon=1.0, delta=1e-9, mechanism="gaussian")]).privacy.private

@@ -107,12 +107,12 @@ def test_a_statement_has_every_level_and_is_the_same_after_a_file(released: Any,
     released.save(tmp_path / "release.json")
     again = dpm.load(tmp_path / "release.json").auditor_statement()
     assert again.to_dict() == stated.to_dict()
-    assert again.in_words() == stated.in_words()
+    assert again.describe() == stated.describe()
 
 
 def test_a_statement_names_what_an_auditor_asks_for() -> None:
     release = made(delta=1e-6, mechanism="gaussian", dataset="people-2026", neighbors="replace_one")
-    words = release.auditor_statement().in_words()
+    words = release.auditor_statement().describe()
     for asked in (
         "people-2026",
         release.id,
@@ -131,7 +131,7 @@ def test_a_statement_names_what_an_auditor_asks_for() -> None:
         f"dpmoments {dpm.__version__}",
     ):
         assert asked in words, asked
-    assert "number of rows of the table" not in made().auditor_statement().in_words()
+    assert "number of rows of the table" not in made().auditor_statement().describe()
 
 
 def test_a_statement_tells_what_the_ledger_adds_up_to(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_statement_tells_what_the_ledger_adds_up_to(tmp_path: Path) -> None:
     assert "entry 2 of the ledger" in first.auditor_statement().composition
     told = second.auditor_statement(ledger=ledger)
     assert "2 releases of 'people-2026' spent ε = 2 of the ε = 3 granted" in told.composition
-    assert told.composition in told.in_words()
+    assert told.composition in told.describe()
     with refused("ledger-does-not-confirm"):
         first.auditor_statement(ledger=other)
     with refused("ledger-does-not-confirm"):
@@ -156,7 +156,7 @@ def test_a_statement_names_the_unit_that_is_protected() -> None:
     release = made(privacy_unit=dpm.PrivacyUnit("person_id", max_rows=3))
     stated = release.auditor_statement()
     assert stated.unit == "all rows with one value of person_id, of which 3 count at most"
-    assert "one row of the table" not in stated.in_words()
+    assert "one row of the table" not in stated.describe()
     entry = release.registry_entry().to_yaml()
     assert "by group privacy" in entry
     assert "All rows of one person_id" in entry
@@ -166,7 +166,7 @@ def test_a_statement_names_the_unit_that_is_protected() -> None:
 
 def test_a_release_that_protects_nobody_says_so_first() -> None:
     release = made(insecure_seed=1)
-    assert "NOT PRIVATE" in release.auditor_statement().in_words().splitlines()[1]
+    assert "NOT PRIVATE" in release.auditor_statement().describe().splitlines()[1]
     assert release.auditor_statement().to_dict()["private"] is False
     with refused("not-private-in-registry"):
         release.registry_entry()
@@ -189,7 +189,7 @@ def test_groups_have_the_profile_of_one_of_them() -> None:
 def test_warnings_that_were_paid_for_are_part_of_the_statement() -> None:
     empty = dpm.release(np.zeros((0, 2)), dpm.Schema.unit_ball(2), epsilon=1.0)
     assert empty.warnings
-    assert all(str(text) in empty.auditor_statement().in_words() for text in empty.warnings)
+    assert all(str(text) in empty.auditor_statement().describe() for text in empty.warnings)
 
 
 # The entry -----------------------------------------------------------------------------------------------------------

@@ -252,7 +252,7 @@ def test_real_releases_come_back(options: dict[str, Any], tmp_path: Path) -> Non
     loaded = dpm.load(str(tmp_path / "release.json"))
     assert_same(made, loaded)
     assert loaded.gram.tobytes() == made.gram.tobytes()
-    assert loaded.privacy.in_words() == made.privacy.in_words()
+    assert loaded.privacy.describe() == made.privacy.describe()
 
 
 def test_an_insecure_release_stays_marked(tmp_path: Path) -> None:

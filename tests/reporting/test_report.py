@@ -139,7 +139,7 @@ def test_a_page_says_what_was_released_how_noisy_it_is_and_what_it_cost() -> Non
     page = Page(source)
     assert page.faults() == []
     assert page.tags["svg"] == 4
-    for line in release.privacy.in_words().split("\n"):
+    for line in release.privacy.describe().split("\n"):
         assert line.removeprefix("- ") in page.text
     for answer in (
         release.describe(),

@@ -292,7 +292,7 @@ def test_a_release_comes_back_from_its_file(tmp_path: Path) -> None:
     assert rules["x1"].facts["largest"] == 30.0
     assert rules["x1"].facts["least"] == pytest.approx(1.0 / 30.0)
     assert rules["x1"].facts["radius"] == 300.0
-    assert "privacy does not" in loaded.privacy.in_words()
+    assert "privacy does not" in loaded.privacy.describe()
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -323,7 +323,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert f"Warning: {Message('rows-outside-bounds')}" in " ".join(shown.split())
     assert main(["show", "a.json", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["warnings"] == [
-        one.to_dict() | {"in_words": str(one)} for one in dpm.load("a.json").warnings
+        one.to_dict() | {"description": str(one)} for one in dpm.load("a.json").warnings
     ]
     assert main(["verify", "a.json"]) == 0
     assert "ok        noise as the stated budget calls for" in capsys.readouterr().out

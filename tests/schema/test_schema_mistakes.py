@@ -217,7 +217,7 @@ def test_descriptions_travel_and_change_nothing(tmp_path: Path) -> None:
     released = dpm.release(table, DESCRIBED, epsilon=1.0, dataset="one", insecure_seed=1, output=tmp_path / "r.json")
     assert dpm.load(tmp_path / "r.json").schema.columns[0].description == "Age at admission in years"
     other = dpm.release(table, plain(DESCRIBED), epsilon=1.0, dataset="two", insecure_seed=2)
-    assert released.privacy.in_words() == other.privacy.in_words()
+    assert released.privacy.describe() == other.privacy.describe()
     pooled = dpm.pool([released, other])
     assert pooled.schema.columns[0].description == "Age at admission in years"  # those of the first
     assert dpm.pool([other, released]).schema.columns[0].description is None

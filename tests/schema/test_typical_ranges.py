@@ -131,7 +131,7 @@ def test_files_hold_the_range_and_files_without_one_are_as_before(tmp_path: Path
 def test_the_range_is_stated_wherever_the_bounds_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "typical=(20.0, 75.0)" in repr(SCHEMA)
     released = dpm.release(people(), SCHEMA, epsilon=1.0, insecure_seed=0, output=tmp_path / "people.json")
-    told = released.privacy.in_words()
+    told = released.privacy.describe()
     assert "age: values clipped to [0, 120]; missing values: error. Typical range: 20 to 75." in told
     assert "score: values clipped to [-1, 1]; missing" in told
     assert "noise-by-typical-range" in codes(released.privacy.rules)

@@ -79,7 +79,7 @@ def test_a_mean_release_comes_back_to_the_bit(options: dict[str, Any], tmp_path:
     assert bits(loaded) == bits(made)
     assert loaded.mean.tobytes() == made.mean.tobytes()
     assert (loaded.n_rows, loaded.feature_names, loaded.warnings) == (made.n_rows, made.feature_names, made.warnings)
-    assert loaded.privacy.in_words() == made.privacy.in_words()
+    assert loaded.privacy.describe() == made.privacy.describe()
     first = path.read_bytes()
     loaded.save(path, overwrite=True)
     assert path.read_bytes() == first

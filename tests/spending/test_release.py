@@ -132,7 +132,7 @@ def test_a_release_repeats_only_with_an_insecure_seed() -> None:
     first, again = (dpm.release(table, SCHEMA, epsilon=1.0, insecure_seed=5) for _ in range(2))
     assert first.noisy_gram.tobytes() == again.noisy_gram.tobytes()
     assert not first.privacy.private
-    assert "NOT PRIVATE" in first.privacy.in_words()
+    assert "NOT PRIVATE" in first.privacy.describe()
     assert "NOT PRIVATE" in repr(first)
     first, again = (dpm.release(table, SCHEMA, epsilon=1.0) for _ in range(2))
     assert first.noisy_gram.tobytes() != again.noisy_gram.tobytes()
@@ -186,10 +186,10 @@ def test_repaired_moments_are_those_of_a_possible_table(repair: str, mean: bool)
 
 
 def test_statement_in_words_names_unit_budget_and_rules() -> None:
-    text = dpm.release(people(), SCHEMA, rho=0.5, neighbors="replace_one").privacy.in_words()
+    text = dpm.release(people(), SCHEMA, rho=0.5, neighbors="replace_one").privacy.describe()
     for part in ("replace-one", "ρ = 0.5", "one row", "age: values clipped to [0, 100]", "exact integers", "implies"):
         assert part in text
-    text = dpm.release(people(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism="gaussian").privacy.in_words()
+    text = dpm.release(people(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism="gaussian").privacy.describe()
     for part in ("add-remove", "ε = 1", "1e-06"):
         assert part in text
 

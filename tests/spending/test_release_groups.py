@@ -308,7 +308,7 @@ def departures(
                 warnings.simplefilter("always")
                 made = dpm.release_groups(one, SCHEMA, by="region", **options)
             said = [str(warning.message) for warning in caught]
-            told.append((json.dumps(made.to_dict()), made.privacy.in_words(), said, repr(made), checks(made), steps))
+            told.append((json.dumps(made.to_dict()), made.privacy.describe(), said, repr(made), checks(made), steps))
     filters[1].check_all_made()
     return told, filters[1].faults
 

@@ -285,7 +285,7 @@ def fuzz_several(random: Random, folder: Path) -> bool:
     if isinstance(found, MomentRelease):
         ask_release(found, random)
     else:
-        attempt(lambda: (repr(found), found.privacy.in_words(), found.receipt.lines(), found.warnings), "groups", ())
+        attempt(lambda: (repr(found), found.privacy.describe(), found.receipt.lines(), found.warnings), "groups", ())
         ask_release(random.choice(found.releases), random)
     if random.random() < 0.2:
         ask_command_line(path, random)
@@ -340,7 +340,7 @@ def fuzz_counts_release(random: Random, folder: Path) -> bool:
 def ask_common(found: Any, random: Random) -> None:
     for name, step in {
         "repr": lambda: repr(found),
-        "in_words": lambda: found.privacy.in_words(),
+        "description": lambda: found.privacy.describe(),
         "receipt": lambda: found.receipt.lines(),
         "warnings": lambda: found.warnings,
         "n_rows": lambda: found.n_rows,

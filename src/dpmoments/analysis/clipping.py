@@ -255,7 +255,7 @@ class TableBounds:
         return np.asarray((self.largest_ratio > NAMED_RATIO) & (self.skewed | self.clearly))
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """Sentence on clipping: answers are about the clipped rows."""
         return (
             f"Answers are about the clipped rows: at most {no_less(100.0 * self.share, 2)} % of the rows were clipped to a ball "
@@ -409,7 +409,7 @@ def describe_clipping(release: Released) -> str:
     Empty if no row was clipped to a ball.
     """
     bounds = TableBounds.of(release)
-    return "" if bounds is None else bounds.in_words
+    return "" if bounds is None else bounds.description
 
 
 # What clipping may hide of the coefficients of a regression.
@@ -458,7 +458,7 @@ class ClippingEffect:
         return cls(table.share, ends[:, 0], ends[:, 1], np.abs(ends).max(axis=1) / errors)
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """Text of one or two sentences."""
         if self.share is None:
             return "Clipping: values beyond the public bounds were clipped to them; how many was not measured."

@@ -495,7 +495,7 @@ def correlations(
     size = len(chosen)
     described = None if release.center is None else describe(release)
     clipping = None if described is None else described.clipping
-    of_clipped, about_rows = None, "" if clipping is None else clipping.in_words
+    of_clipped, about_rows = None, "" if clipping is None else clipping.description
     named = np.array([False] * len(release.feature_names) if described is None else described.clipped)
     if clipping is not None and (of_table or named[chosen].any()):
         ends = clipping.correlation_ends(_symmetric(lower, size, 1.0), _symmetric(upper, size, 1.0), chosen.tolist())

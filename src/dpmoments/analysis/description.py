@@ -257,7 +257,7 @@ class Description(Answer):
                 "mean",
                 self.mean,
                 "mean",
-                self._as_dates(_in_words(means, self.mean_noise, self.mean_is_noise), means, self.mean_is_noise),
+                self._as_dates(_describe_values(means, self.mean_noise, self.mean_is_noise), means, self.mean_is_noise),
             ),
             Column("mean_noise", self.mean_noise, "± noise", self._with_units(self.mean_noise)),
             Column("mean_is_noise", self.mean_is_noise),
@@ -265,7 +265,7 @@ class Description(Answer):
                 "" if spread is None else shown[0],
                 spread,
                 shown[1],
-                self._with_units(spreads, _in_words(spreads, noise, self.standard_deviation_is_noise)),
+                self._with_units(spreads, _describe_values(spreads, noise, self.standard_deviation_is_noise)),
             ),
             Column("standard_deviation_noise", noise, "± noise", self._with_units(noise)),
             Column("standard_deviation_is_noise", self.standard_deviation_is_noise),
@@ -347,7 +347,7 @@ class Description(Answer):
         )
 
 
-def _in_words(values: FloatArray, errors: FloatArray, is_noise: Sequence[bool]) -> list[str]:
+def _describe_values(values: FloatArray, errors: FloatArray, is_noise: Sequence[bool]) -> list[str]:
     cells = rounded_cells(values, errors)
     return ["noise" if noise else cell for cell, noise in zip(cells, is_noise, strict=True)]
 
@@ -409,7 +409,7 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
         bounds=release.schema.feature_bounds,
         noise=release.noise,
         clipping=clipping,
-        about_rows="" if clipping is None else clipping.in_words,
+        about_rows="" if clipping is None else clipping.description,
         warning=cautions_in_full(release),
         dates={column.name: column for column in release.schema.columns if isinstance(column, Date)},
     )
@@ -537,7 +537,7 @@ def card(
         f"{''.join(f'<p>{_escaped(fact)}</p>' for fact in facts if fact)}"
         f"{html_table([head, *shown], _escaped)}{more}"
         f'<details style="margin:1em 0"><summary>{summary}</summary>'
-        f"{''.join(f'<p>{_escaped(line)}</p>' for line in privacy.in_words().splitlines() if line)}</details>"
+        f"{''.join(f'<p>{_escaped(line)}</p>' for line in privacy.describe().splitlines() if line)}</details>"
         f"<p>{calls}</p></div>"
     )
 

@@ -74,7 +74,7 @@ class JointTest:
 
     Examples
     --------
-    >>> JointTest(12.25, 2, 4994.0, 5e-6, 0.5).in_words
+    >>> JointTest(12.25, 2, 4994.0, 5e-6, 0.5).description
     'F(2, 4,994) = 12.25, p < 0.001'
     """
 
@@ -85,7 +85,7 @@ class JointTest:
     privacy_share: float
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """The statistic with its degrees of freedom, and the p-value."""
         if math.isnan(self.statistic):
             return "p unknown"

@@ -112,7 +112,7 @@ class ClippedResiduals(ClippingEffect):
     share: float
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """Text of a sentence."""
         return (
             "Coefficients are refined, and of clipped residuals: in the equations, the products of residual and features were "

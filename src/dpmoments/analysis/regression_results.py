@@ -254,7 +254,7 @@ class FittedLine(Answer):
         *("standard_errors by features", "privacy_errors by features", "sampling_errors by features"),
         *("p_values by features", "lower by features", "upper by features", "identified: _is_identified", "is_noise"),
         *("p_value_of_fit", "references", "too_few", "alpha", "r_squared", "r_squared_interval"),
-        *("released_r_squared", "n_rows", "clipping: clipping.in_words", "unit_ball_error_bound", "level"),
+        *("released_r_squared", "n_rows", "clipping: clipping.description", "unit_ball_error_bound", "level"),
         *("error_bound_note", "warning"),
     )
 
@@ -507,7 +507,7 @@ class FittedLine(Answer):
         noise = ""
         if self.equations is not None and self.is_noise:
             noise = f"WHOLE FIT: {self._reason.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
-        p_value = "" if self.equations is None else f"; overall test: {self.equations.overall_test.in_words}"
+        p_value = "" if self.equations is None else f"; overall test: {self.equations.overall_test.description}"
         residual = self.residual_standard_deviation
         if (
             not self._is_penalized
@@ -557,7 +557,7 @@ class FittedLine(Answer):
     def remarks(self) -> tuple[str, ...]:
         if self.equations is None:
             about = f"No standard errors: {self.error_bound_note or 'the noise distribution is unknown'}."
-            return tuple(filter(None, [about, self.clipping.in_words, self.warning]))
+            return tuple(filter(None, [about, self.clipping.description, self.warning]))
         if self._is_penalized:
             about = "The errors of penalized coefficients are not known; ols() has errors, intervals and p-values."
         elif self._is_identified:
@@ -568,7 +568,7 @@ class FittedLine(Answer):
                 "Too noisy for the usual standard errors: intervals come from test inversion, and standard errors are half "
                 f"their widths over the normal quantile{self.equations.about_sampling} {self.help}"
             )
-        return tuple(filter(None, [about, self.clipping.in_words, self._describe_bound(), self.warning]))
+        return tuple(filter(None, [about, self.clipping.description, self._describe_bound(), self.warning]))
 
     def _columns(self) -> list[Column]:
         if self._is_penalized or self.equations is None:

@@ -177,7 +177,7 @@ class Release(ABC):
     Attributes
     ----------
     privacy : PrivacyStatement
-        Privacy guarantee and loss; ``print(release.privacy.in_words())``.
+        Privacy guarantee and loss; ``print(release.privacy.describe())``.
     receipt : Receipt
         Every noise draw and its privacy loss.
     mechanism : str

@@ -77,12 +77,12 @@ def show(
         if as_json:
             print_json(statement.to_dict())
         else:
-            print_text(statement.in_words())
+            print_text(statement.describe())
         return
     if as_json:
         print_json(_shown_as_dict(released))
         return
-    print_text(released.privacy.in_words())
+    print_text(released.privacy.describe())
     print_text(f"Release {released.id}{'' if released.dataset is None else f' of {released.dataset}'}.")
     print_text()
     print_text("Receipt: each query and its privacy loss; then the total, and the stated budget.")
@@ -189,7 +189,7 @@ def pool(
     pooled.save(output)
     print_text(f"Wrote {output}: {len(pooled.parts)} releases pooled.")
     print_text()
-    print_text(pooled.privacy.in_words())
+    print_text(pooled.privacy.describe())
 
 
 def synthetic(
@@ -300,7 +300,7 @@ def _shown_as_dict(released: AnyRelease) -> dict[str, Any]:
     if isinstance(released, GroupReleases):
         return {
             "by": released.by.to_dict(),
-            "privacy": released.privacy.to_dict() | {"in_words": released.privacy.in_words()},
+            "privacy": released.privacy.to_dict() | {"description": released.privacy.describe()},
             "receipt": released.receipt.to_dict(),
             "groups": [_as_dict(release) for release in released.releases],
         }
@@ -314,7 +314,7 @@ def _as_dict(released: MomentRelease) -> dict[str, Any]:
     return {
         **_spent(released),
         "repair": str(released.repair),
-        "warnings": [message.to_dict() | {"in_words": message.text()} for message in released.warnings],
+        "warnings": [message.to_dict() | {"description": message.text()} for message in released.warnings],
         "noise": None if released.noise_model is None else released.noise_model.to_dict(),
         "schema": released.schema.to_dict(),
         **{key: described[key] for key in _DESCRIBED if key in described},
@@ -327,7 +327,7 @@ def _as_dict(released: MomentRelease) -> dict[str, Any]:
 def _mean_as_dict(released: MeanRelease) -> dict[str, Any]:
     return {
         **_spent(released),
-        "warnings": [message.to_dict() | {"in_words": message.text()} for message in released.warnings],
+        "warnings": [message.to_dict() | {"description": message.text()} for message in released.warnings],
         "schema": released.schema.to_dict(),
         "n_rows": released.n_rows,
         "feature_names": list(released.feature_names),
@@ -340,7 +340,7 @@ def _mean_as_dict(released: MeanRelease) -> dict[str, Any]:
 def _counts_as_dict(released: CountsRelease) -> dict[str, Any]:
     return {
         **_spent(released),
-        "warnings": [message.to_dict() | {"in_words": message.text()} for message in released.warnings],
+        "warnings": [message.to_dict() | {"description": message.text()} for message in released.warnings],
         "schema": released.schema.to_dict(),
         "tables": [table.to_dict() for table in released.tables],
     }
@@ -349,7 +349,7 @@ def _counts_as_dict(released: CountsRelease) -> dict[str, Any]:
 def _spent(released: MomentRelease | MeanRelease | CountsRelease) -> dict[str, Any]:
     return {
         "origin": released.origin.to_dict(),
-        "privacy": released.privacy.to_dict() | {"in_words": released.privacy.in_words()},
+        "privacy": released.privacy.to_dict() | {"description": released.privacy.describe()},
         "receipt": released.receipt.to_dict(),
         "mechanism": released.mechanism,
         "mechanism_options": dict(released.mechanism_options),

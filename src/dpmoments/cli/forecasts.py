@@ -190,7 +190,7 @@ def forecast(
     if result.noise is not None:
         head, *rows = result.table()
         print_table(head, rows, numbers=head[1:])
-        for line in result.in_words:
+        for line in result.description:
             print_text(line.lstrip(), indent=2 if line.startswith(" ") else 0)
         print_text()
     for line in result.mechanisms_text:

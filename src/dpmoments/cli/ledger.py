@@ -150,7 +150,7 @@ def history(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> N
     print_table(
         ("entry", "time", "dataset", "", "", "hash"),
         (
-            (str(entry.number), entry.time, entry.dataset, str(entry.action), entry.in_words, f"{entry.hash[:8]}…")
+            (str(entry.number), entry.time, entry.dataset, str(entry.action), entry.description, f"{entry.hash[:8]}…")
             for entry in entries
         ),
         numbers=("entry",),

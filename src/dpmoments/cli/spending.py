@@ -156,7 +156,7 @@ def _ask(options: dict[str, Any], *, yes: bool, no_ledger: bool) -> None:
         options["mechanism"] = automatic_mean(options["schema"], budget)
     unit, data = options["privacy_unit"], options["data"]
     if not yes and sys.stdin.isatty() and sys.stderr.isatty():
-        protected = "" if unit is None else f"; privacy unit: {unit.in_words}"
+        protected = "" if unit is None else f"; privacy unit: {unit.description}"
         question = (
             f"Spend {budget} ({options['neighbors']}{protected}) on {getattr(data, 'path', data)}: "
             f"{options['schema'].n_features} features, mechanism {options['mechanism'].name}, written to {options['output']}?"
@@ -194,7 +194,7 @@ def _report(released: AnyRelease, options: dict[str, Any], what: str, method: st
     features, columns = len(one.feature_names), len(one.schema.table_columns)
     print_text(f"Wrote {output}: {what}, {features} features from {columns} columns, by {one.mechanism}{method}.")
     print_text()
-    print_text(released.privacy.in_words())
+    print_text(released.privacy.describe())
     print_text()
     if options["ledger"] is not None:
         account = dpmoments.Ledger(options["ledger"]).account(options["dataset"])

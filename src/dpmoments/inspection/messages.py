@@ -98,7 +98,7 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
             close = shown_as(column.close, quoted=False)
             words += f". Did you mean {close}? Then state source: {close} for it in the schema"
         elif column.others:
-            shown = ", ".join(visible(name, quoted=False) for name in column.others[:_MAX_LISTED])
+            shown = ", ".join(shown_as(name, quoted=False) for name in column.others[:_MAX_LISTED])
             more = f" and {len(column.others) - _MAX_LISTED} more" if len(column.others) > _MAX_LISTED else ""
             words += f". The schema does not use {shown}{more}: if it is one of these, state its name as source: for it"
         yield Verdict(Seriousness.STOPS, 1.0, words)
@@ -332,7 +332,7 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
             if value.value[0] == "form" and "9" not in value.value[1]
         ]
         if isinstance(facts.column, Numeric | Date) and facts.complete and 0 < len(texts) <= _MAX_LISTED:
-            codes = ", ".join(map(visible, texts))
+            codes = ", ".join(map(shown_as, texts))
             words += f". If the codebook has {codes} for a missing value, state missing_values: [{codes}] in the schema"
     return words
 

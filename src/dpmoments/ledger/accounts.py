@@ -258,7 +258,7 @@ class HistoryEntry:
         return LedgerEntry(ledger, self.number, self.hash)
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """Description of what was granted, reserved or ended, with rounded numbers."""
         if self.action is Action.GRANT:
             granted = Grant.from_dict(self.content)
@@ -271,7 +271,7 @@ class HistoryEntry:
         return f"entry {self.content['reservation']}"
 
     def __str__(self) -> str:
-        return f"{self.number} {self.time} {self.dataset} {self.action}: {self.in_words} ({self.hash[:12]}…)"
+        return f"{self.number} {self.time} {self.dataset} {self.action}: {self.description} ({self.hash[:12]}…)"
 
     def __repr__(self) -> str:
         return f"HistoryEntry({str(self)!r})"
@@ -495,7 +495,7 @@ class Account:
         """Kinds of cost that one more release may have, each with its maximum, rounded down."""
         left = self.left
         if left.kind != GrantKind.APPROXIMATE:
-            return (("", left.in_words(most=True)),)
+            return (("", left.describe(most=True)),)
         epsilon, delta = _left_by_parts(self.grant, self.sums)
         ways = [
             ("pure", left.epsilon, f"ε = {no_more(left.epsilon)}"),

@@ -84,7 +84,7 @@ class Amount:
         parts = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",), "gaussian": ("mu",)}
         return {"kind": self.kind, **{name: getattr(self, name) for name in parts[self.kind]}}
 
-    def in_words(self, *, most: bool = False) -> str:
+    def describe(self, *, most: bool = False) -> str:
         """Format the amount, rounded up, or down if it is the most that may be spent."""
         shown = no_more if most else no_less
         if self.kind == BudgetKind.ZCDP:
@@ -96,7 +96,7 @@ class Amount:
         return f"μ = {shown(self.mu)}"
 
     def __str__(self) -> str:
-        return self.in_words()
+        return self.describe()
 
 
 def no_more(loss: float, digits: int = 6) -> str:

@@ -83,7 +83,7 @@ class LevelCoordinates:
         if longest > LATTICE**2:  # such a row would be shortened on the lattice, and its levels with it
             return None
         coordinates = cls(constraints.blocks, tuple(steps), constraints.flags, square)
-        return coordinates if found.n_coordinates and found.row_square < 1.0 else None
+        return coordinates if coordinates.n_coordinates and coordinates.row_square < 1.0 else None
 
     @cached_property
     def n_coordinates(self) -> int:

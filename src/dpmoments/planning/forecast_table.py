@@ -612,7 +612,7 @@ class Forecast(Answer):
         return lines
 
     @property
-    def in_words(self) -> tuple[str, ...]:
+    def description(self) -> tuple[str, ...]:
         """Lines below the columns: correlations, a coefficient, assumptions, what to change."""
         if self.noise is None or self.setting is None:
             return ()
@@ -655,14 +655,14 @@ class Forecast(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return (*self.in_words, *(() if self.noise is None else self.mechanisms_text), *self.mechanism_remarks)
+        return (*self.description, *(() if self.noise is None else self.mechanisms_text), *self.mechanism_remarks)
 
     def text(self) -> str:
         """Return the forecast as text."""
         if self.noise is None:
             lines = [*self.heading, *self.mechanisms_text, aligned(self.mechanism_table()), *self.mechanism_remarks]
         else:
-            lines = [*self.heading, aligned(self.table()), *self.in_words, ""]
+            lines = [*self.heading, aligned(self.table()), *self.description, ""]
             lines += [*self.mechanisms_text, aligned(self.mechanism_table()), *self.mechanism_remarks]
         return "\n".join(line for index, line in enumerate(lines) if line or index > 2)
 
@@ -720,6 +720,6 @@ class Forecast(Answer):
         """Return two escaped tables for notebooks."""
         if self.noise is None:
             return super()._repr_html_()
-        first = _Part(self.heading, self.table(), self.in_words)
+        first = _Part(self.heading, self.table(), self.description)
         second = _Part(self.mechanisms_text, self.mechanism_table(), self.mechanism_remarks)
         return first._repr_html_() + second._repr_html_()

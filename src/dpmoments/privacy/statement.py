@@ -71,7 +71,7 @@ class PrivacyStatement:
         """ρ, or None unless the budget is zCDP."""
         return self.budget.rho if self.budget.kind is BudgetKind.ZCDP else None
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Return the statement as text, a paragraph and a list of rules."""
         lines = [message.text() for message in self.sentences]
         lines.extend(f"- {rule.text()}" for rule in self.rules)

@@ -103,7 +103,7 @@ class PrivacyUnit:
     Examples
     --------
     >>> unit = PrivacyUnit("person_id", max_rows=5)
-    >>> unit.in_words
+    >>> unit.description
     'all rows with one value of person_id, of which 5 count at most'
     """
 
@@ -146,7 +146,7 @@ class PrivacyUnit:
         return f"rows that count (at most {self.max_rows:,} for each value of {self.column})"
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """Description of the unit, after "the protected unit is"."""
         counted = f"{self.max_rows:,} count at most" if self.max_rows > 1 else "one counts"
         return f"all rows with one value of {self.column}, of which {counted}"

@@ -47,7 +47,7 @@ class Disclosed:
     ) -> AuditorStatement:
         """Return a statement for an auditor, by the levels of NIST SP 800-226.
 
-        ``print(release.auditor_statement().in_words())`` shows it.
+        ``print(release.auditor_statement().describe())`` shows it.
 
         Parameters
         ----------

@@ -278,7 +278,7 @@ def _unchecked(parts: tuple[MomentRelease, ...]) -> Message | None:
 
 def _describe_unit(part: MomentRelease) -> str:
     unit = part.privacy.privacy_unit
-    return "one row" if unit is None else unit.in_words
+    return "one row" if unit is None else unit.description
 
 
 def _of_one_run(one: MomentRelease, other: MomentRelease) -> bool:

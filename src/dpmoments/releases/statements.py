@@ -73,7 +73,7 @@ class AuditedRelease(Protocol):
 def protected_unit(release: AuditedRelease) -> str:
     """Describe the privacy unit."""
     unit = release.privacy.privacy_unit
-    return "one row of the table" if unit is None else unit.in_words
+    return "one row of the table" if unit is None else unit.description
 
 
 def describe_neighbors(release: AuditedRelease) -> str:
@@ -204,8 +204,8 @@ def _describe_account(ledger: Ledger, dataset: str) -> str:
     account = ledger.account(dataset)
     left_open = "" if not account.n_open else f" and {account.n_open} uncommitted reservations, which also count,"
     return (
-        f"{account.n_released} releases of {dataset!r}{left_open} spent {account.spent.in_words()} of the "
-        f"{account.grant.amount.in_words()} granted"
+        f"{account.n_released} releases of {dataset!r}{left_open} spent {account.spent.describe()} of the "
+        f"{account.grant.amount.describe()} granted"
         + "".join(f"; the grant was changed from {change}" for change in account.changes)
     )
 
@@ -288,7 +288,7 @@ class AuditorStatement:
             "levels": [level.to_dict() for level in self.levels],
         }
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Return the statement as text."""
         of_dataset = "" if self.dataset is None else f" of {self.dataset}"
         lines = [f"Statement for an auditor on release {self.release_id}{of_dataset}, after NIST SP 800-226."]

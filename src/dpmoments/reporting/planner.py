@@ -50,7 +50,7 @@ def planner_page(forecast: Forecast) -> str:
         for size in budgets
         for n_rows in rows
     ]
-    unit = "one row" if forecast.privacy_unit is None else forecast.privacy_unit.in_words
+    unit = "one row" if forecast.privacy_unit is None else forecast.privacy_unit.description
     by_default = ", which a release takes by default" if forecast.asked_of == "auto" else ""
     return filled_in(
         "planner.html",

@@ -219,7 +219,7 @@ def _page_of_release(
             ("Table", release.dataset or "not named by the curator"),
             size,
             ("Columns", f"{columns}, as {features} features" if features != columns else f"{features}"),
-            ("Protected", "one row" if privacy.privacy_unit is None else privacy.privacy_unit.in_words),
+            ("Protected", "one row" if privacy.privacy_unit is None else privacy.privacy_unit.description),
             ("Budget", f"{privacy.budget}, {privacy.neighbors}"),
             ("Mechanism", f"{named}{pooled}"),
             ("Release", release.id),
@@ -227,7 +227,7 @@ def _page_of_release(
         guarantee_in_short=_guarantee_in_short(release, power),
         findings=_Findings.of(chapters),
         promise=_describe_promise(release, power),
-        guarantee=[line for line in privacy.in_words().split("\n") if not line.startswith("- ")],
+        guarantee=[line for line in privacy.describe().split("\n") if not line.startswith("- ")],
         rules=tuple(map(str, privacy.rules)),
         receipt=PageTable.of(
             "Every noise draw, then the total and the stated budget",

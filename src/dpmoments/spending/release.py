@@ -561,7 +561,7 @@ def release(
     -----
     **Privacy.** The release as a whole satisfies the stated budget for the stated neighbors, if no ``insecure_seed`` is given
     and the schema does not depend on the table. The privacy unit is one row, or all rows with one value of the privacy unit's
-    column; ``release.privacy.in_words()`` states it in full. The order is: schema checked, output checked, plan made, budget
+    column; ``release.privacy.describe()`` states it in full. The order is: schema checked, output checked, plan made, budget
     reserved (if there is a ledger), rows read, noise drawn, release written, budget committed.
 
     Examples

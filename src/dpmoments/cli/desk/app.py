@@ -168,7 +168,7 @@ class Desk:
             if what == "release":
                 return _attached((self.journey.folder / name).read_bytes(), name, "application/json")
             if what == "audit":
-                statement = released.auditor_statement(ledger=self.journey.ledger_of(released)).in_words()
+                statement = released.auditor_statement(ledger=self.journey.ledger_of(released)).describe()
                 return _attached(statement.encode(), f"{page.stem}-audit.txt", "text/plain")
             if what == "report" and page.is_file():
                 return _attached(page.read_bytes(), page.name, "text/html")
