@@ -175,6 +175,32 @@ def test_a_search_shows_proofs_after_pages_that_say_how() -> None:
     assert all(any(name.startswith(last) for name in names) for last in LAST)
 
 
+def test_each_class_and_function_of_the_reference_has_a_page() -> None:
+    """The list on a page of ``docs/api`` takes the place of its directives; no two pages differ in the case of letters alone."""
+    from types import SimpleNamespace
+
+    from tools.documentation.reference_pages import listed, on_page_markdown
+
+    pages = [f"api/{path.name}" for path in (DOCS / "api").glob("*.md")]
+    entries = {page: listed(page) for page in pages}
+    every = [entry for found in entries.values() for entry in found]
+    assert len({entry.page.lower() for entry in every}) == len(every) > 80
+    assert {entry.name for entry in entries["api/releases.md"]} > {"release", "load", "Receipt"}
+    assert "sample_bingham" in {entry.name for entry in entries["api/building-blocks.md"]}
+    for page, found in entries.items():
+        text = (DOCS / page).read_text(encoding="utf-8")
+        file = SimpleNamespace(file=SimpleNamespace(src_uri=page))
+        shown = on_page_markdown(text, file, {"docs_dir": str(DOCS)})
+        assert ("::: " in shown) == ("::: " in text and not found)
+        assert all(entry.line in shown for entry in found)
+        assert ":func:" not in shown
+
+
+def test_the_evidence_site_can_be_checked() -> None:
+    """Within 3 % of its limit, as below."""
+    assert sum(number for site, _, number in words() if site == "evidence") <= 1.03 * MAX_WORDS["evidence"]
+
+
 def test_the_reader_site_can_be_finished() -> None:
     """Within 3 % of its limit, so that a correction of a sentence needs no cut elsewhere."""
     assert sum(number for site, _, number in words() if site == "reader") <= 1.03 * MAX_WORDS["reader"]
