@@ -243,7 +243,8 @@ for made in range(100):
 
 def test_a_full_disk_refuses_before_noise_and_leaves_the_file_whole(ledger: dpm.Ledger) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-W", "ignore", "-c", FULL, ledger.path]
+    # Without -B Python would write compiled modules under the same limit, and leave broken ones to every later process.
+    command = [sys.executable, "-B", "-W", "ignore", "-c", FULL, ledger.path]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     made, words = done.stdout.split(maxsplit=1)
     assert "the disk" in words

@@ -102,7 +102,8 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize("command", [WRITES["report"], WRITES["synthetic.parquet"]])
 def test_the_operating_system_s_own_refusal_reads_the_same(folder: Path, command: list[str]) -> None:
     before = set(folder.iterdir())
-    done = subprocess.run([sys.executable, "-c", LIMITED, *command], capture_output=True, text=True)
+    # Without -B Python would write compiled modules under the same limit, and leave broken ones to every later process.
+    done = subprocess.run([sys.executable, "-B", "-c", LIMITED, *command], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(f"dpmoments: {command[-1]}: {os.strerror(errno.EFBIG)}")
     assert set(folder.iterdir()) == before
