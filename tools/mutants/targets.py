@@ -517,6 +517,7 @@ TESTS = {
         "structured_repair",
     ),
     "planning/": (
+        "plain_forecast",
         "imagined_release",
         "forecast",
         "forecast_units",
@@ -533,6 +534,7 @@ TESTS = {
         "forecast",
     ),
     "planning/typical_table": (
+        "plain_forecast",
         "forecast_units",
         "typical_ranges",
         "forecast",
